@@ -32,6 +32,7 @@ use crate::catalog::record::{
 };
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
+use crate::catalog::standard_function;
 use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
@@ -321,6 +322,9 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
         Ok(())
     })?;
     let mut catalog = Catalog::default();
+    for function in standard_function::all(&catalog)? {
+        catalog = catalog.with_function(Arc::new(function));
+    }
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
         catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
         Ok(())

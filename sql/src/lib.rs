@@ -28,6 +28,7 @@ pub mod timer;
 pub mod advisory;
 pub mod activity;
 pub mod rows;
+pub mod session_objects;
 pub mod attach;
 pub mod quotas;
 pub mod engine;

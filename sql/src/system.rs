@@ -11,6 +11,7 @@ mod information_schema;
 mod names;
 mod objects;
 mod pg_catalog;
+mod pg_opclass;
 mod pg_proc;
 mod pg_type;
 mod privileges;
@@ -19,6 +20,8 @@ mod session;
 mod shape;
 mod snapshot;
 mod statistics;
+mod type_limits;
+mod updatable;
 mod user_functions;
 mod value;
 mod views;
@@ -38,7 +41,7 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
 use crate::attach::Coprocessors;
-use crate::binder::{EndpointShape, SessionConstants, SystemCatalog};
+use crate::binder::{self, EndpointShape, SessionConstants, SystemCatalog};
 use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
@@ -47,6 +50,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, SystemSource};
 use crate::logical::OutputColumn;
+use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::snapshot::Snapshot;
 use crate::system::value::{bytes, int8, text};
@@ -205,13 +209,14 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
 
 /// Names the views and functions to the binder.
 pub struct SystemNames<'e> {
-    coprocessors: &'e Coprocessors,
+    /// Those that have endpoints to be called.
+    coprocessors: Option<&'e Coprocessors>,
 }
 
 impl SystemNames<'_> {
     /// Returns those of an engine, with the endpoints that it knows.
     pub fn of(engine: &Engine) -> SystemNames<'_> {
-        SystemNames { coprocessors: &engine.coprocessors }
+        SystemNames { coprocessors: Some(&engine.coprocessors) }
     }
 }
 
@@ -229,6 +234,10 @@ impl SystemCatalog for SystemNames<'_> {
         Some(columns.iter().map(column).collect())
     }
 
+    fn table_oid(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        shape::find(schema, name).filter(|shape| shape.is_table).map(|shape| shape.oid)
+    }
+
     fn is_function(&self, name: &str) -> bool {
         name == "cells"
     }
@@ -241,7 +250,10 @@ impl SystemCatalog for SystemNames<'_> {
     }
 
     fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
-        coprocessors::shape(self.coprocessors, table, name)
+        match self.coprocessors {
+            Some(coprocessors) => coprocessors::shape(coprocessors, table, name),
+            None => Err(binder::no_endpoint(table, name)),
+        }
     }
 }
 
@@ -270,6 +282,8 @@ pub struct SystemRowSource {
     pub changed: Arc<ChangedSettings>,
     /// The session's advisory locks.
     pub locks: Arc<SessionLocks>,
+    /// The session's prepared statements and cursors.
+    pub own_objects: Arc<SessionObjects>,
     /// Set when the statement is to stop.
     pub cancelled: Arc<AtomicBool>,
     /// Runs the functions of users that the statement calls.

@@ -176,6 +176,7 @@ impl SqlType {
         match base {
             _ if modifier < 0 => name.to_owned(),
             DataType::Varchar | DataType::Char => format!("{name}({})", modifier - 4),
+            DataType::Bit | DataType::Varbit => format!("{name}({modifier})"),
             DataType::Numeric => {
                 let packed = modifier - 4;
                 // The scale is a signed number of 11 bits.

@@ -2,6 +2,7 @@
 
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
+use super::function::{FunctionReference, RoutineWord};
 use super::query::{NullsOrder, SortOrder, SourceQuery};
 use super::sequence::{Identity, IdentityKind, SequenceOptions};
 use super::{ColumnName, Ident, Statement, TableName};
@@ -261,7 +262,7 @@ pub enum ReindexTarget {
 }
 
 /// `COMMENT ON`
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CommentOn {
     /// What it is about.
     pub subject: CommentSubject,
@@ -270,7 +271,7 @@ pub struct CommentOn {
 }
 
 /// What a comment is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum CommentSubject {
     /// A table, view, sequence, index or schema; the name of a schema has none before it.
     Object(ObjectKind, TableName),
@@ -280,6 +281,12 @@ pub enum CommentSubject {
     Column(TableName, Ident),
     /// A constraint of a table.
     Constraint(Ident, TableName),
+    /// A constraint of a domain.
+    DomainConstraint(Ident, TableName),
+    /// A function or procedure.
+    Routine(RoutineWord, FunctionReference),
+    /// A database.
+    Database(Ident),
 }
 
 /// `TRUNCATE`

@@ -10,7 +10,7 @@ use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
 use crate::binder::level::{Barred, Binder, Clause, Reach};
 use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
-use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
+use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn, tableoid};
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::Relation as CatalogRelation;
@@ -123,6 +123,7 @@ impl Binder<'_> {
                 let name = alias.as_ref().map_or("unnamed_subquery", |alias| &alias.name.value);
                 let mut relation = Relation::new(name, &bound.columns);
                 relation.rename(alias.as_ref().map_or(&[], |alias| &alias.columns))?;
+                relation.learn_fields(&bound.plan);
                 let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
                 Ok((Rows::new(bound.plan, types), Scope::of(relation)))
             }
@@ -236,6 +237,12 @@ impl Binder<'_> {
             None => name.name.value.clone(),
         };
         let (rows, mut scope) = system_rows(full, Vec::new(), columns, (alias, renamed))?;
+        if let Some(oid) = self.system.table_oid(schema, &name.name.value) {
+            for relation in &mut scope.relations {
+                relation.hidden.push(tableoid(oid));
+                relation.witness = relation.columns.first().map(|column| column.expr.clone());
+            }
+        }
         if alias == name.name.value {
             let schema = schema.unwrap_or("pg_catalog");
             scope.relations.iter_mut().for_each(|one| one.schema = Some(schema.to_owned()));
@@ -281,7 +288,7 @@ impl Binder<'_> {
             }
         };
         if pads_right {
-            right.relations.iter_mut().for_each(|relation| relation.is_padded = true);
+            right.relations.iter_mut().for_each(Relation::pad);
         }
         let bindings = rows.bind(bindings);
         let width = rows.types.len();
@@ -336,7 +343,7 @@ impl Binder<'_> {
         if padded {
             let bind = |binder: &mut Self| binder.bind_table_ref(side);
             let (rows, mut scope) = self.without_recursion("within an outer join", bind)?;
-            scope.relations.iter_mut().for_each(|relation| relation.is_padded = true);
+            scope.relations.iter_mut().for_each(Relation::pad);
             return Ok((rows, scope));
         }
         self.bind_table_ref(side)
@@ -374,6 +381,7 @@ impl Binder<'_> {
             let from_left = using_column(left, name, "left")?;
             let from_right = shifted(using_column(right, name, "right")?, width);
             let both = vec![typed(&from_left, name.position), typed(&from_right, name.position)];
+            let fields = from_left.fields.filter(|_| kind == JoinKind::Inner);
             let (mut both, sql_type) = self.unify(both, "JOIN/USING")?;
             let origin = if kind == JoinKind::Right { from_right.origin } else { from_left.origin };
             let (expr, origin) = match kind {
@@ -383,7 +391,7 @@ impl Binder<'_> {
                 JoinKind::Right => (both.remove(1), origin),
                 _ => (both.remove(0), origin),
             };
-            merged.push(ScopeColumn { name: name.value.clone(), sql_type, expr, origin });
+            merged.push(ScopeColumn { name: name.value.clone(), sql_type, expr, origin, fields });
         }
         let shared = |column: &&ScopeColumn| names.iter().all(|name| name.value != column.name);
         merged.extend(left.columns().into_iter().filter(shared).cloned());
@@ -416,6 +424,7 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
         sql_type: DataType::Timestamptz.into(),
         expr: Expr::Column { index: width, data_type: DataType::Timestamptz },
         origin: None,
+        fields: None,
     });
     let plan = Logical::Scan(TableScan {
         table: Arc::clone(table),

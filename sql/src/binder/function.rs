@@ -23,6 +23,7 @@ use crate::binder::resolution::{Candidate, Match, resolve_function, select};
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
 use crate::catalog::function::{Function, ReturnRecord};
+use crate::catalog::standard_function;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 use crate::parser;
@@ -257,6 +258,7 @@ impl Binder<'_> {
             return Ok(Vec::new());
         }
         if let Some(schema) = schema
+            && schema != standard_function::SCHEMA
             && self.catalog.schema(schema).is_none()
         {
             let message = format!("schema \"{schema}\" does not exist");

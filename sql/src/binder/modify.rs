@@ -48,7 +48,7 @@ impl Binder<'_> {
         let (mut rows, mut scope) = scan_of(table, alias, None);
         // The executor checks the predicate again on the locked row, which has no such column.
         for relation in &mut scope.relations {
-            relation.hidden.clear();
+            relation.hidden.retain(|column| column.name != TIMESTAMP_NAME);
         }
         if let Logical::Scan(scan) = &mut rows.plan {
             scan.columns.truncate(table.columns.len());

@@ -122,7 +122,7 @@ impl Binder<'_> {
         }
         let shown = self.shown(record.sql_type);
         let is_made_here = fields_of(&record.expr).is_some();
-        let mut fields = fields(&record).unwrap_or_default().into_iter();
+        let mut fields = self.fields_of_row(operand, &record)?.unwrap_or_default().into_iter();
         let found = fields.find(|(field, _)| **field == *name.value);
         found.map(|(_, value)| value).ok_or_else(|| {
             let message = match operand {
@@ -157,7 +157,7 @@ impl Binder<'_> {
             let message = format!("type {} is not composite", self.shown(row.sql_type));
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
         }
-        fields(&row).ok_or_else(|| {
+        self.fields_of_row(operand, &row)?.ok_or_else(|| {
             let message = "record type has not been registered";
             Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position)
         })

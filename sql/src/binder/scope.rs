@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use store::TableId;
-use types::SqlType;
 use types::expr::Expr;
 use types::rowcode::Place;
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::Ident;
 use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
+use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
 use crate::parser;
@@ -29,7 +30,12 @@ pub(super) struct ScopeColumn {
     pub(super) expr: Expr,
     /// Where it comes from unchanged.
     pub(super) origin: Option<(TableId, usize)>,
+    /// What a row of no declared type is made of, if that is known.
+    pub(super) fields: Option<Fields>,
 }
+
+/// Names and types of the fields of a row.
+pub(super) use types::datatype::composite::Fields;
 
 /// What a relation is, for what may be locked of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +77,8 @@ pub(super) struct Relation {
     pub(super) is_work_table: bool,
     /// Whether it may be missing from a row: it stands on the padded side of an outer join.
     pub(super) is_padded: bool,
+    /// A value that no row of it lacks, so that it is NULL where the relation is missing.
+    pub(super) witness: Option<Expr>,
 }
 
 /// The relations of one FROM clause.
@@ -92,6 +100,7 @@ impl Relation {
             sql_type: column.sql_type,
             expr: Expr::Column { index, data_type: column.sql_type.base },
             origin: column.origin,
+            fields: None,
         };
         Relation {
             alias: alias.to_owned(),
@@ -104,6 +113,7 @@ impl Relation {
             later: Vec::new(),
             is_work_table: false,
             is_padded: false,
+            witness: None,
         }
     }
 
@@ -117,8 +127,10 @@ impl Relation {
                 sql_type: column.sql_type,
                 expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
                 origin: Some((table.id, index)),
+                fields: None,
             }
         };
+        let witness = table.key_columns().next().map(|index| column(index).expr);
         Relation {
             alias: alias.to_owned(),
             table: Some(Arc::clone(table)),
@@ -126,10 +138,11 @@ impl Relation {
             row_type: Some(table.oid),
             kind: RelationKind::Table,
             columns: table.visible_columns().map(column).collect(),
-            hidden: Vec::new(),
+            hidden: vec![tableoid(table.oid + OID_OFFSET)],
             later: Vec::new(),
             is_work_table: false,
             is_padded: false,
+            witness,
         }
     }
 
@@ -199,10 +212,28 @@ impl Relation {
         if matches { self.table_column(position) } else { None }
     }
 
+    /// Says that it may be missing from a row.
+    pub(super) fn pad(&mut self) {
+        self.is_padded = true;
+        let Some(witness) = &self.witness else { return };
+        let constants =
+            self.hidden.iter_mut().filter(|one| matches!(one.expr, Expr::Constant { .. }));
+        for ScopeColumn { expr, .. } in constants {
+            let data_type = expr.data_type();
+            let missing = Expr::IsNull(Box::new(witness.clone()));
+            *expr = Expr::Case {
+                branches: vec![(missing, Expr::constant(Datum::Null, data_type))],
+                otherwise: Box::new(expr.clone()),
+                data_type,
+            };
+        }
+    }
+
     fn shift(&mut self, by: usize) {
         let named = self.columns.iter_mut().chain(&mut self.hidden);
-        for column in named.chain(&mut self.later) {
-            map_columns(&mut column.expr, &|index| index + by);
+        let values = named.chain(&mut self.later).map(|column| &mut column.expr);
+        for value in values.chain(&mut self.witness) {
+            map_columns(value, &|index| index + by);
         }
     }
 }
@@ -404,6 +435,17 @@ fn missing_in(relation: &Relation, name: &str) -> Error {
 fn specified_twice(name: &str) -> Error {
     let message = format!("table name \"{name}\" specified more than once");
     Error::new(sqlstate::DUPLICATE_ALIAS, message)
+}
+
+/// Returns the system column that tells which relation a row is of.
+pub(super) fn tableoid(oid: u32) -> ScopeColumn {
+    ScopeColumn {
+        name: "tableoid".to_owned(),
+        sql_type: DataType::Oid.into(),
+        expr: Expr::constant(Datum::Int8(i64::from(oid)), DataType::Oid),
+        origin: None,
+        fields: None,
+    }
 }
 
 fn ambiguous(name: &str) -> Error {

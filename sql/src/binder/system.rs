@@ -15,6 +15,11 @@ pub trait SystemCatalog {
     /// Returns the columns of a system view.
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
 
+    /// Returns the OID of a system view that PostgreSQL has as a table.
+    fn table_oid(&self, _schema: Option<&str>, _name: &str) -> Option<u32> {
+        None
+    }
+
     /// Returns whether there is a table function of this name.
     fn is_function(&self, _name: &str) -> bool {
         false
@@ -29,9 +34,14 @@ pub trait SystemCatalog {
     ///
     /// 42704 if there is none; 42809 and 55000 if it cannot be called.
     fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
-        let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
-        Err(Error::new(sqlstate::UNDEFINED_OBJECT, message))
+        Err(no_endpoint(table, name))
     }
+}
+
+/// Returns the error of an endpoint that is not attached.
+pub fn no_endpoint(table: &Table, name: &str) -> Error {
+    let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
+    Error::new(sqlstate::UNDEFINED_OBJECT, message)
 }
 
 /// What the binder is told of an endpoint.

@@ -314,6 +314,19 @@ pub fn check_writable(
     }
 }
 
+/// Returns which columns of a view can be written; `None` if no row of it can.
+pub fn updatable_columns(
+    view: &Arc<View>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Option<Vec<bool>> {
+    let constants = SessionConstants::new();
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    let through = binder.written_view(Arc::clone(view), Change::Delete).ok()?.through?;
+    let is_column = |column: &ScopeColumn| matches!(column.expr, Expr::Column { .. });
+    Some(through.columns.iter().map(is_column).collect())
+}
+
 /// Returns whether an expression uses the first columns only.
 fn is_within(expr: &Expr, columns: usize) -> bool {
     let mut is_within = true;

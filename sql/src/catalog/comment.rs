@@ -15,12 +15,16 @@ pub enum Subject {
     PrimaryKey(u32),
     /// A column of a table or view, by position.
     Column(u32, u32),
-    /// A constraint of a table, by name.
+    /// A constraint of a table or domain, by name.
     Constraint(u32, String),
     /// A schema, by its number.
     Schema(u32),
     /// A type of users, by its number.
     Type(u32),
+    /// A function, by its number.
+    Function(u32),
+    /// The database.
+    Database,
 }
 
 impl Subject {
@@ -33,6 +37,8 @@ impl Subject {
             Subject::Constraint(number, name) => (b'n', number, name.as_bytes().to_vec()),
             Subject::Schema(number) => (b'h', number, Vec::new()),
             Subject::Type(number) => (b'e', number, Vec::new()),
+            Subject::Function(number) => (b'f', number, Vec::new()),
+            Subject::Database => (b'd', &0, Vec::new()),
         };
         [COMMENTS_PREFIX, &[kind], &number.to_be_bytes(), &rest].concat()
     }
@@ -60,6 +66,8 @@ impl Subject {
             }
             b'h' => Subject::Schema(number),
             b'e' => Subject::Type(number),
+            b'f' => Subject::Function(number),
+            b'd' => Subject::Database,
             _ => return Err(damaged()),
         })
     }
@@ -71,7 +79,9 @@ impl Subject {
             | Subject::PrimaryKey(number)
             | Subject::Column(number, _)
             | Subject::Constraint(number, _) => *number == relation,
-            Subject::Schema(_) | Subject::Type(_) => false,
+            Subject::Schema(_) | Subject::Type(_) | Subject::Function(_) | Subject::Database => {
+                false
+            }
         }
     }
 }

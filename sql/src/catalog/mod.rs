@@ -21,6 +21,7 @@ pub mod quota;
 pub mod record;
 pub mod schema;
 pub mod sequence;
+pub mod standard_function;
 pub mod statistics;
 pub mod table;
 pub mod user_type;

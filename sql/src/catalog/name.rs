@@ -6,6 +6,9 @@ pub use crate::ast::TEMP;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
+/// The name of the database.
+pub const DATABASE: &str = "bennu";
+
 /// The schema that every new database has.
 pub const PUBLIC: &str = "public";
 

@@ -277,6 +277,7 @@ impl Ddl<'_> {
             let message = format!("column \"{}\" does not exist", column.value);
             Error::new(sqlstate::UNDEFINED_COLUMN, message)
         })?;
+        refuse_system_column(&to.value)?;
         if table.column_index(&to.value).is_some() {
             let (name, table) = (&to.value, &table.name);
             let message = format!("column \"{name}\" of relation \"{table}\" already exists");
@@ -373,6 +374,18 @@ pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) ->
 }
 
 /// Returns the position of a column that statements see.
+/// The system columns of tables; `tableoid` can be read, the others are not there.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
+
+/// Refuses the name of a system column for one of a table.
+pub(super) fn refuse_system_column(name: &str) -> Result<()> {
+    if !SYSTEM_COLUMNS.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("column name \"{name}\" conflicts with a system column name");
+    Err(Error::new(sqlstate::DUPLICATE_COLUMN, message))
+}
+
 pub(super) fn column_of(table: &Table, column: &ast::Ident) -> Result<usize> {
     table.column_index(&column.value).ok_or_else(|| {
         let message =

@@ -19,7 +19,7 @@ use crate::catalog::Relation;
 use crate::catalog::later::Later;
 use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
-use crate::ddl::alter_column::drop_not_null;
+use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
 use crate::ddl::create_table::{index_descriptor, nulls_first, set_value_layouts};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::kept_text;
@@ -182,6 +182,7 @@ impl Ddl<'_> {
             }
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
         }
+        refuse_system_column(column_name)?;
         match self.add_column(table, &mut record, column)? {
             None => self.store_changed(table, record)?,
             Some(filling) => self.fill_column(table, record, &filling)?,

@@ -5,7 +5,9 @@ use store::Mutation;
 use crate::ast;
 use crate::ast::{CommentSubject, ObjectKind, TableName};
 use crate::catalog::comment::Subject;
+use crate::catalog::name::DATABASE;
 use crate::catalog::record::{CATALOG_TABLE, encode};
+use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
@@ -57,19 +59,23 @@ impl Ddl<'_> {
             Object::Constraint(table, name) => {
                 *subject == Subject::Constraint(*table, name.clone())
             }
-            Object::Type(number) => *subject == Subject::Type(*number),
+            Object::Type(number) => {
+                *subject == Subject::Type(*number)
+                    || matches!(subject, Subject::Constraint(of, _) if of == number)
+            }
+            Object::Function(number) => *subject == Subject::Function(*number),
             Object::Schema(name) => {
                 let schema = catalog.schema(name);
                 schema.is_some_and(|schema| *subject == Subject::Schema(schema.oid))
             }
-            Object::Default(..) | Object::Attribute(..) | Object::Function(_) => false,
+            Object::Default(..) | Object::Attribute(..) => false,
         };
         let gone: Vec<Subject> =
             catalog.comments().keys().filter(|subject| goes(subject)).cloned().collect();
         gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
     }
 
-    /// Has the comment on a constraint follow its name.
+    /// Has the comment on a constraint of a table or domain follow its name.
     pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
         let old = Subject::Constraint(table, from.to_owned());
         let Some(text) = self.changes.catalog(self.engine).comments().get(&old).cloned() else {
@@ -101,6 +107,25 @@ impl Ddl<'_> {
             }
             CommentSubject::Type(name) => {
                 Ok(Subject::Type(self.known_type(catalog, name)?.number()))
+            }
+            CommentSubject::Routine(word, reference) => {
+                Ok(Subject::Function(self.known_function(catalog, reference, *word)?.record.number))
+            }
+            CommentSubject::Database(name) if name.value == DATABASE => Ok(Subject::Database),
+            CommentSubject::Database(name) => {
+                let message = format!("database \"{}\" does not exist", name.value);
+                Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message))
+            }
+            CommentSubject::DomainConstraint(constraint, name) => {
+                let domain = self.known_domain(catalog, name)?;
+                let constraint = &constraint.value;
+                if !domain.record.checks.iter().any(|one| one.name == *constraint) {
+                    let shown = catalog.shown_type(&UserType::Domain(domain), &self.path);
+                    let message =
+                        format!("constraint \"{constraint}\" for domain {shown} does not exist");
+                    return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+                }
+                Ok(Subject::Constraint(domain.record.number, constraint.clone()))
             }
             CommentSubject::Column(name, column) => self.commented_column(catalog, name, column),
             CommentSubject::Constraint(constraint, name) => {

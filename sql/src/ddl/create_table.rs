@@ -17,6 +17,7 @@ use crate::catalog::record::{
     CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
 };
 use crate::catalog::table::ROW_ID_NAME;
+use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::generated;
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
@@ -112,6 +113,7 @@ fn columns(
     let mut columns: Vec<ColumnRecord> = Vec::with_capacity(statement.columns.len());
     for column in &statement.columns {
         let column_name = &column.name.name;
+        refuse_system_column(&column_name.value)?;
         if columns.iter().any(|other| other.name == column_name.value) {
             return Err(Error::new(
                 sqlstate::DUPLICATE_COLUMN,

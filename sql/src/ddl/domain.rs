@@ -13,6 +13,7 @@ use crate::assemble;
 use crate::ast::{self, AlterDomainAction, DomainCheck};
 use crate::binder::{TableClause, bind_table_expression};
 use crate::catalog::Catalog;
+use crate::catalog::comment::Subject;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::CheckRecord;
@@ -95,22 +96,15 @@ impl Ddl<'_> {
                 record.checks.push(check);
             }
             AlterDomainAction::Drop { if_exists, constraint } => {
-                let before = record.checks.len();
-                record.checks.retain(|check| check.name != constraint.value);
-                if record.checks.len() == before {
-                    let missing = no_constraint(&record.name, &constraint.value);
-                    if *if_exists {
-                        let message = format!("{}, skipping", missing.message);
-                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                        return Ok(());
-                    }
-                    return Err(missing);
+                if !self.drop_check(&mut record, &constraint.value, *if_exists)? {
+                    return Ok(());
                 }
             }
             AlterDomainAction::RenameConstraint { constraint, to } => {
                 let domain = UserType::Domain(Arc::clone(&known));
                 let shown = catalog.shown_type(&domain, &self.path);
                 rename_check(&mut record, &shown, &constraint.value, &to.value)?;
+                self.move_comment(record.number, &constraint.value, &to.value)?;
             }
             AlterDomainAction::Validate(constraint) => {
                 let mut checks = record.checks.iter_mut();
@@ -129,7 +123,34 @@ impl Ddl<'_> {
         self.replace_type(UserType::Domain(changed.into()))
     }
 
-    fn known_domain(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Domain>> {
+    /// Takes a constraint off a domain; returns whether there was one.
+    fn drop_check(
+        &mut self,
+        record: &mut DomainRecord,
+        constraint: &str,
+        if_exists: bool,
+    ) -> Result<bool> {
+        let before = record.checks.len();
+        record.checks.retain(|check| check.name != constraint);
+        if record.checks.len() < before {
+            let subject = Subject::Constraint(record.number, constraint.to_owned());
+            self.set_comment(subject, None)?;
+            return Ok(true);
+        }
+        let missing = no_constraint(&record.name, constraint);
+        if !if_exists {
+            return Err(missing);
+        }
+        let message = format!("{}, skipping", missing.message);
+        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+        Ok(false)
+    }
+
+    pub(super) fn known_domain(
+        &self,
+        catalog: &Catalog,
+        name: &ast::TableName,
+    ) -> Result<Arc<Domain>> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let found = catalog.find_type(schema, &name.name.value, &self.path);
         let shown = match found.map(AsRef::as_ref) {

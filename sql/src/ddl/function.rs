@@ -322,7 +322,7 @@ impl Ddl<'_> {
     }
 
     /// Returns the function that a statement names.
-    fn known_function(
+    pub(super) fn known_function(
         &self,
         catalog: &Catalog,
         reference: &FunctionReference,

@@ -37,11 +37,16 @@ impl Cursor<'_> {
         if self.take_word("constraint") {
             let name = self.name()?;
             self.expect_words(&["on"])?;
-            if self.is_words(&["domain"]) {
-                return Err(ParseError::unsupported("COMMENT ON CONSTRAINT … ON DOMAIN", position)
-                    .with_hint("Comment on the domain."));
+            if self.take_word("domain") {
+                return Ok(CommentSubject::DomainConstraint(name, self.table_name()?));
             }
             return Ok(CommentSubject::Constraint(name, self.table_name()?));
+        }
+        if self.take_word("database") {
+            return Ok(CommentSubject::Database(self.name()?));
+        }
+        if let Some(word) = self.routine_word() {
+            return Ok(CommentSubject::Routine(word, self.function_reference()?));
         }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),

@@ -229,7 +229,7 @@ impl Cursor<'_> {
     }
 
     /// Reads a function's name, with the types of its parameters if they are given.
-    fn function_reference(&mut self) -> Result<FunctionReference> {
+    pub(super) fn function_reference(&mut self) -> Result<FunctionReference> {
         let name = self.table_name()?;
         if !self.take(&Token::LParen) {
             return Ok(FunctionReference { name, arguments: None });

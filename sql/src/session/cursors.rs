@@ -22,13 +22,15 @@ use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::PreparedKind;
 use crate::session::scroll::Scroll;
 use crate::session::{Execution, Parsed, Session};
+use crate::session_objects::{SessionObjects, ShownCursor};
 use store::admission::Work;
 use types::Batch;
 
 /// The cursors of a session.
-#[derive(Default)]
 pub(super) struct Cursors {
     open: AHashMap<String, Cursor>,
+    /// Where views find them.
+    shown: Arc<SessionObjects>,
 }
 
 struct Cursor {
@@ -52,8 +54,20 @@ enum Life {
 }
 
 impl Cursors {
+    /// Returns those of a session, none yet.
+    pub(super) fn of(shown: Arc<SessionObjects>) -> Cursors {
+        Cursors { open: AHashMap::new(), shown }
+    }
+
+    fn tell(&self) {
+        self.shown.retain_cursors(|name| self.open.contains_key(name));
+    }
+
     /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
     pub(super) fn end_transaction(&mut self, is_committed: bool) {
+        if self.open.is_empty() {
+            return;
+        }
         self.open.retain(|_, cursor| match &mut cursor.life {
             Life::Transaction { .. } => false,
             Life::Held { committed } => {
@@ -61,6 +75,7 @@ impl Cursors {
                 *committed
             }
         });
+        self.tell();
     }
 
     /// Ends those that were declared behind a savepoint that the transaction went back to; so many
@@ -69,6 +84,7 @@ impl Cursors {
         let stays =
             |life: Life| !matches!(life, Life::Transaction { savepoints } if savepoints >= left);
         self.open.retain(|_, cursor| stays(cursor.life));
+        self.tell();
     }
 
     /// Makes those that were declared behind a released savepoint part of what was before it.
@@ -83,6 +99,7 @@ impl Cursors {
     /// Ends all.
     pub(super) fn clear(&mut self) {
         self.open.clear();
+        self.tell();
     }
 
     /// Returns the columns of a cursor's rows.
@@ -145,6 +162,7 @@ impl Session {
             Statement::Close(Some(name)) => {
                 let name = &name.value;
                 self.cursors.open.remove(name).ok_or_else(|| unknown(name))?;
+                self.cursors.tell();
             }
             _ => self.cursors.clear(),
         }
@@ -181,6 +199,13 @@ impl Session {
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
         let rows = Mutex::new(rows);
+        let shown = ShownCursor {
+            text: parsed.text.clone(),
+            since: self.engine.store().now_micros(),
+            is_held: declared.hold,
+            is_scrollable: scroll.is_some(),
+        };
+        self.objects.add_cursor(name, shown);
         let cursor = Cursor { rows, columns, life, scroll, is_declared_scroll };
         self.cursors.open.insert(name.clone(), cursor);
         Ok(())

@@ -56,6 +56,7 @@ use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind
 use crate::session::routine::Called;
 use crate::session::sequences::SessionSequences;
 use crate::session::worker::{Around, Worker};
+use crate::session_objects::{Runs, ShownStatement};
 use crate::settings::Settings;
 use crate::system::{CatalogNames, ChangedSetting, session_constants};
 use crate::timer::StopFlag;
@@ -194,15 +195,17 @@ impl Session {
             sequences,
             locks: Arc::new(locks),
             changed: Arc::default(),
+            objects: Arc::default(),
             search_path,
             stop,
         };
+        let cursors = Cursors::of(Arc::clone(&around.objects));
         let (around, called) = (Arc::new(around), Called::default());
         Session {
             worker: Worker { around, settings, open: None, called },
             process_id,
             statements: AHashMap::new(),
-            cursors: Cursors::default(),
+            cursors,
             plans: PlanCache::new(),
             notices: Vec::new(),
             reported: Vec::new(),
@@ -238,7 +241,13 @@ impl Session {
             let is_call = matches!(statement, Statement::Call(_));
             let columns = columns.filter(|columns| !is_call || !columns.is_empty());
             let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
-            return Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind }));
+            return Ok(Arc::new(Prepared {
+                parameter_types,
+                columns,
+                parsed,
+                kind,
+                runs: Runs::default(),
+            }));
         }
         let columns = match statement {
             Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
@@ -248,7 +257,8 @@ impl Session {
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
         let kind = PreparedKind::Utility;
-        Ok(Arc::new(Prepared { parameter_types: Vec::new(), columns, parsed, kind }))
+        let (parameter_types, runs) = (Vec::new(), Runs::default());
+        Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
     }
 
     /// Returns the statement that this text is, if it came before and its plan still holds.
@@ -426,12 +436,24 @@ impl Session {
     ///
     /// 42P05 if the name is taken.
     pub fn keep_statement(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
+        self.keep_named(name, prepared, false)
+    }
+
+    fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
         if self.statements.contains_key(name) {
             return Err(Error::new(
                 sqlstate::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
+        let shown = ShownStatement {
+            text: prepared.parsed.text.clone(),
+            since: self.engine.store().now_micros(),
+            parameter_types: prepared.parameter_types.clone(),
+            from_sql,
+            runs: prepared.runs.clone(),
+        };
+        self.objects.add_statement(name, shown);
         self.statements.insert(name.to_owned(), prepared);
         Ok(())
     }
@@ -452,7 +474,13 @@ impl Session {
 
     /// Forgets a prepared statement; returns whether there was one.
     pub fn forget_statement(&mut self, name: &str) -> bool {
+        self.objects.retain_statements(|one| one != name);
         self.statements.remove(name).is_some()
+    }
+
+    fn forget_statements(&mut self) {
+        self.objects.retain_statements(|_| false);
+        self.statements.clear();
     }
 
     /// In a failed block, refuses everything but its end.
@@ -475,6 +503,7 @@ impl Session {
         prepared: &Prepared,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
+        prepared.runs.add();
         let PreparedKind::Planned(state) = &prepared.kind else {
             unreachable!("the caller matched the kind")
         };

@@ -91,6 +91,7 @@ mod tests {
             columns: None,
             parsed: Arc::new(parsed),
             kind: PreparedKind::Utility,
+            runs: Default::default(),
         })
     }
 

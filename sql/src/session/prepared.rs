@@ -21,6 +21,7 @@ use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
 use crate::planner::statistics::{Noted, Sizes, Statistics};
+use crate::session_objects::Runs;
 use crate::system::SystemNames;
 
 /// A statement that was parsed, bound and planned.
@@ -31,6 +32,7 @@ pub struct Prepared {
     pub columns: Option<Arc<[OutputColumn]>>,
     pub(crate) parsed: Arc<ParsedStatement>,
     pub(crate) kind: PreparedKind,
+    pub(crate) runs: Runs,
 }
 
 /// What there is to run.

@@ -72,7 +72,7 @@ impl Session {
             Statement::Execute { name, arguments } => {
                 return self.run_execute(&name.value, arguments);
             }
-            Statement::Deallocate(None) => self.statements.clear(),
+            Statement::Deallocate(None) => self.forget_statements(),
             Statement::Deallocate(Some(name)) => {
                 self.statement(&name.value)?;
                 self.forget_statement(&name.value);
@@ -368,7 +368,7 @@ impl Session {
         self.refuse_in_block("DISCARD ALL")?;
         self.settings.reset_all();
         self.cursors.clear();
-        self.statements.clear();
+        self.forget_statements();
         self.plans.clear();
         self.sequences.discard();
         self.drop_temporary();
@@ -595,7 +595,7 @@ impl Session {
             ..ParsedStatement::clone(parsed)
         };
         let prepared = self.prepare(&Parsed { statement: Arc::new(statement) }, &types)?;
-        self.keep_statement(&prepare.name.value, prepared)
+        self.keep_named(&prepare.name.value, prepared, true)
     }
 
     fn run_execute(&mut self, name: &str, arguments: &[ast::Expr]) -> Result<Execution> {

@@ -20,6 +20,7 @@ use crate::session::prepared::Planning;
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{self, Modes, Open};
+use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
 use crate::timer::StopFlag;
@@ -45,6 +46,8 @@ pub struct Around {
     pub(super) locks: Arc<SessionLocks>,
     /// What functions of the running statement set.
     pub(super) changed: Arc<ChangedSettings>,
+    /// What the session has by name.
+    pub(super) objects: Arc<SessionObjects>,
     /// The setting `search_path` that names are looked up by.
     pub(super) search_path: Arc<str>,
     pub(super) stop: Arc<StopFlag>,
@@ -166,6 +169,7 @@ impl Worker {
             transaction: Arc::clone(&open.transaction),
             changed: Arc::clone(&self.changed),
             locks: Arc::clone(&self.locks),
+            own_objects: Arc::clone(&self.objects),
             cancelled: Arc::clone(&self.stop.stop),
             routines: Arc::new(Routines::new(self, open, view)),
         })

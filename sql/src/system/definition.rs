@@ -1,10 +1,9 @@
 //! SQL text of what is in the catalog, as PostgreSQL's `pg_get_…def` write it.
 
-use types::SqlType;
 use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{CheckOption, Deferral, ReferentialAction};
-use crate::catalog::name::PUBLIC;
 use crate::catalog::table::{Index, Table};
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
@@ -19,13 +18,42 @@ pub(super) fn qualified(schema: &str, name: &str) -> String {
 
 /// Returns the text of an expression over the columns of a table.
 pub(super) fn expression(expr: &Expr, table: &Table) -> String {
-    let text = expr.describe(&|column| identifier(&table.columns[column].name));
+    let text = as_written(expr).describe(&|column| identifier(&table.columns[column].name));
     sequences_by_name(&text)
+}
+
+/// Returns an expression with numbers as they mostly were written: as whole or decimal numbers that
+/// are cast to another type, which the binder has done by now.
+fn as_written(expr: &Expr) -> Expr {
+    expr.clone().transform(&mut |node| {
+        let Expr::Constant { value, data_type } = &node else { return node };
+        let whole = match (data_type, value) {
+            (DataType::Int2 | DataType::Int8, value) => value.as_i64(),
+            (DataType::Numeric, Datum::Numeric(number)) if number.scale() == 0 => number.to_i64(),
+            (DataType::Float4, Datum::Float4(number)) => whole(f64::from(*number)),
+            (DataType::Float8, Datum::Float8(number)) => whole(*number),
+            _ => None,
+        };
+        let to = SqlType::from(*data_type);
+        match whole.and_then(|whole| i32::try_from(whole).ok()) {
+            Some(whole) => Expr::Cast {
+                operand: Box::new(Expr::constant(Datum::Int4(whole), DataType::Int4)),
+                from: DataType::Int4,
+                to,
+                explicit: false,
+            },
+            None => node,
+        }
+    })
+}
+
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < f64::from(i32::MAX)).then_some(number as i64)
 }
 
 /// Returns the text of an expression over the value of a domain.
 pub(super) fn of_value(expr: &Expr) -> String {
-    expr.describe(&|_| "VALUE".to_owned())
+    as_written(expr).describe(&|_| "VALUE".to_owned())
 }
 
 /// Returns the same with fewer parentheses.
@@ -34,13 +62,40 @@ pub(super) fn pretty_of_value(expr: &Expr) -> String {
 }
 
 /// Returns the text of a default, without the cast to the column's type that nobody wrote.
-pub(super) fn default(expr: &Expr, table: &Table) -> String {
+/// `written` is its SQL text.
+pub(super) fn default(expr: &Expr, table: &Table, written: Option<&str>) -> String {
+    if let Some(number) = written.and_then(number) {
+        return number;
+    }
     without_casts(expr, &|column| identifier(&table.columns[column].name))
+}
+
+/// Returns how a number is shown that a text is, of whatever type it is to be.
+fn number(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('-').unwrap_or(text).trim_start();
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    let is_int4 = |text: &str| text.parse::<i32>().is_ok();
+    let data_type = match digits.contains('.') || digits.parse::<i64>().is_err() {
+        true => DataType::Numeric,
+        false if is_int4(digits) => DataType::Int4,
+        false => DataType::Int8,
+    };
+    let bare = digits.len() == text.len() && (is_int4(digits) || digits.contains('.'));
+    let sign = if digits.len() == text.len() { "" } else { "-" };
+    Some(match bare {
+        true => digits.to_owned(),
+        false => format!("'{sign}{digits}'::{}", data_type.sql_name()),
+    })
 }
 
 /// Returns the text of an expression without the outer casts that nobody wrote.
 pub(super) fn without_casts(expr: &Expr, name: &dyn Fn(usize) -> String) -> String {
-    let mut expr = expr;
+    let expr = as_written(expr);
+    let mut expr = &expr;
     while let Expr::Cast { operand, explicit: false, .. }
     | Expr::Domain { operand, explicit: false, .. } = expr
     {
@@ -71,7 +126,7 @@ fn pretty_with(expr: &Expr, text: &dyn Fn(&Expr) -> String) -> String {
 
 /// Leaves out the parentheses around a name that is cast: `(c)::text` is `c::text`.
 fn bare_casts(text: &str) -> String {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(")::") {
@@ -276,7 +331,8 @@ pub(super) fn index_predicate(relation: &Relation, is_pretty: bool) -> Option<St
     let predicate = index.spec.predicate.as_ref()?;
     Some(match is_pretty {
         true => pretty(predicate, table),
-        false => predicate.describe_operand(&|column| identifier(&table.columns[column].name)),
+        false => as_written(predicate)
+            .describe_operand(&|column| identifier(&table.columns[column].name)),
     })
 }
 
@@ -341,7 +397,12 @@ fn without_parentheses(text: &str) -> &str {
 }
 
 /// `pg_get_constraintdef`
-pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: bool) -> String {
+pub(super) fn constraint(
+    objects: &Objects,
+    constraint: &Constraint,
+    pretty: bool,
+    is_visible: &dyn Fn(&Relation) -> bool,
+) -> String {
     let names = || {
         let table = objects.relation(constraint.table);
         let name = |number: &i16| {
@@ -361,7 +422,13 @@ pub(super) fn constraint(objects: &Objects, constraint: &Constraint, pretty: boo
             format!("UNIQUE {nulls}({}){deferral}", names())
         }
         ConstraintKind::ForeignKey(key) => {
-            format!("FOREIGN KEY ({}) REFERENCES {}", names(), references(objects, key))
+            let Some(table) = objects.relation(key.table) else { return String::new() };
+            let shown = match is_visible(table) {
+                true => identifier(&table.name),
+                false => qualified(objects.namespace(table.schema), &table.name),
+            };
+            let referenced = references(table, key);
+            format!("FOREIGN KEY ({}) REFERENCES {shown}{referenced}", names())
         }
     }
 }
@@ -396,20 +463,14 @@ pub(super) fn nulls_not_distinct(relation: &Relation) -> bool {
     matches!(&relation.kind, Kind::Index(_, index) if index.spec.nulls_not_distinct)
 }
 
-/// Returns what follows REFERENCES of a foreign key.
-fn references(objects: &Objects, ForeignKey { table, columns, key, .. }: &ForeignKey) -> String {
-    let Some(table) = objects.relation(*table) else { return String::new() };
+/// Returns what follows the name of the referenced table of a foreign key.
+fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) -> String {
     let name = |number: &i16| {
         let column = table.columns.iter().find(|column| column.number == *number)?;
         Some(identifier(&column.name))
     };
     let names: Vec<String> = columns.iter().filter_map(name).collect();
-    let schema = objects.namespace(table.schema);
-    let shown = match schema == PUBLIC {
-        true => identifier(&table.name),
-        false => format!("{}.{}", identifier(schema), identifier(&table.name)),
-    };
-    let mut out = format!("{shown}({})", names.join(", "));
+    let mut out = format!("({})", names.join(", "));
     if key.match_full {
         out.push_str(" MATCH FULL");
     }

@@ -15,10 +15,13 @@ use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
-use crate::system::objects::{DATABASE, DATABASE_NAME, Kind, Objects, Relation, number_of};
+use crate::system::objects::{
+    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, number_of,
+};
 use crate::system::pg_catalog::UTF8;
 use crate::system::shape::PG_CATALOG;
 use crate::system::snapshot::Snapshot;
+use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
 use crate::system::{Row, SystemRowSource, names, pg_proc, privileges, session, user_functions};
@@ -119,6 +122,9 @@ fn call(
     if let Some(answer) = session::call(source, function, arguments)? {
         return Ok(answer);
     }
+    if function.ends_with("_description") {
+        return Ok(text_or_null(description(objects, function, arguments)));
+    }
     if let Some(answer) = defined(source, objects, function, arguments)? {
         return Ok(answer);
     }
@@ -150,6 +156,9 @@ fn call(
         "pg_encoding_to_char" => {
             text(if arguments[0].as_i64() == Some(i64::from(UTF8)) { "UTF8" } else { "" })
         }
+        "pg_relation_is_updatable" | "pg_column_is_updatable" => {
+            updatable(source, objects, function, arguments)
+        }
         "pg_is_in_recovery"
         | "pg_is_other_temp_schema"
         | "pg_relation_is_publishable"
@@ -168,6 +177,21 @@ fn call(
     })
 }
 
+fn updatable(
+    source: &SystemRowSource,
+    objects: &Objects,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Datum {
+    let relation = objects.relation(oid_at(arguments, 0));
+    let of = relation.map(|one| Updatable::of(&source.catalog, one));
+    if function == "pg_relation_is_updatable" {
+        return int4(of.map_or(0, |of| of.events()));
+    }
+    let number = arguments[1].as_i64().unwrap_or_default();
+    Datum::Bool(number > 0 && of.is_some_and(|of| of.has_column(number)))
+}
+
 fn index_definition(
     source: &SystemRowSource,
     objects: &Objects,
@@ -180,7 +204,40 @@ fn index_definition(
     text_or_null(definition::index(objects, relation, column, pretty))
 }
 
-/// Functions that write definitions and descriptions; `None` for other ones.
+/// Returns what COMMENT ON has said.
+fn description<'o>(
+    objects: &'o Objects,
+    function: &str,
+    arguments: Arguments<'_>,
+) -> Option<&'o str> {
+    let first = oid_at(arguments, 0);
+    let class = arguments.get(1).and_then(Datum::as_str);
+    let comment = match function {
+        "col_description" => {
+            let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
+            let class = objects.relation_named(PG_CATALOG, "pg_class").map_or(0, |of| of.oid);
+            objects.comments.get(&(class, first, column))
+        }
+        "shobj_description" => {
+            let comment = objects.comments.get(&(DATABASE_CLASS, first, 0));
+            comment.filter(|_| class == Some("pg_database"))
+        }
+        _ => {
+            let class = class.map(|name| objects.relation_named(PG_CATALOG, name).map(|of| of.oid));
+            let is_it = |(kind, of, number): &(u32, u32, i32)| {
+                *of == first
+                    && *number == 0
+                    && *kind != DATABASE_CLASS
+                    && class.is_none_or(|class| class == Some(*kind))
+            };
+            let mut comments = objects.comments.iter();
+            comments.find(|(address, _)| is_it(address)).map(|(_, comment)| comment)
+        }
+    };
+    comment.map(|comment| &**comment)
+}
+
+/// Functions that write definitions; `None` for other ones.
 fn defined(
     source: &SystemRowSource,
     objects: &Objects,
@@ -193,7 +250,9 @@ fn defined(
         "pg_get_constraintdef" => {
             let pretty = is_true(arguments, 1);
             let found = objects.constraint(first);
-            text_or_null(found.map(|one| definition::constraint(objects, one, pretty)))
+            let viewer = source.viewer();
+            let is_visible = |one: &Relation| names::is_visible(&viewer, objects, one);
+            text_or_null(found.map(|one| definition::constraint(objects, one, pretty, &is_visible)))
         }
         "pg_get_expr" => {
             let pretty = is_true(arguments, 2);
@@ -207,21 +266,6 @@ fn defined(
                 _ => objects.relation(first),
             };
             text_or_null(view.and_then(definition::view))
-        }
-        "col_description" => {
-            let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
-            let class = objects.relation_named(PG_CATALOG, "pg_class").map_or(0, |of| of.oid);
-            let comment = objects.comments.get(&(class, first, column));
-            text_or_null(comment.map(|comment| &**comment))
-        }
-        "obj_description" => {
-            let class = arguments.get(1).and_then(Datum::as_str);
-            let class = class.map(|name| objects.relation_named(PG_CATALOG, name).map(|of| of.oid));
-            let mut comments = objects.comments.iter();
-            let found = comments.find(|((kind, of, number), _)| {
-                *of == first && *number == 0 && class.is_none_or(|class| class == Some(*kind))
-            });
-            text_or_null(found.map(|(_, comment)| &**comment))
         }
         "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {
@@ -250,8 +294,7 @@ fn defined(
         "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_statisticsobjdef_columns"
-        | "pg_get_triggerdef"
-        | "shobj_description" => {
+        | "pg_get_triggerdef" => {
             // Nothing of the kind is in the catalog.
             Datum::Null
         }
@@ -328,6 +371,7 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
             of_users.or_else(|| pg_proc::by_oid(oid).map(|_| true))
         }
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
+        "pg_opclass_is_visible" | "pg_opfamily_is_visible" => Some(true),
         "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),
         _ => None,
     };

@@ -12,8 +12,9 @@ use crate::system::objects::{
     Relation,
 };
 use crate::system::shape::Shape;
+use crate::system::updatable::Updatable;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
-use crate::system::{Row, definition, user_functions};
+use crate::system::{Row, definition, type_limits, user_functions};
 
 /// Computes the rows of a view; `None` if there are never any.
 pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Option<Vec<Row>> {
@@ -24,9 +25,9 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
             vec![shape.row([("catalog_name", text(DATABASE_NAME))])]
         }
         "schemata" => objects.namespaces.iter().map(|one| schema(shape, &one.name)).collect(),
-        "tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
-        "columns" => relations.flat_map(|one| columns(shape, objects, one)).collect(),
-        "views" => relations.filter_map(|one| view(shape, objects, one)).collect(),
+        "tables" => relations.filter_map(|one| table(shape, (objects, catalog), one)).collect(),
+        "columns" => relations.flat_map(|one| columns(shape, (objects, catalog), one)).collect(),
+        "views" => relations.filter_map(|one| view(shape, (objects, catalog), one)).collect(),
         "view_table_usage" => relations.flat_map(|one| view_tables(shape, objects, one)).collect(),
         "sequences" => relations.filter_map(|one| sequence(shape, objects, one)).collect(),
         "table_constraints" => {
@@ -133,7 +134,11 @@ fn is_view(relation: &Relation) -> bool {
     relation.relkind() == 'v'
 }
 
-fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn table(
+    shape: &Shape,
+    (objects, catalog): (&Objects, &Catalog),
+    relation: &Relation,
+) -> Option<Row> {
     let kind = match () {
         () if is_temporary(objects.namespace(relation.schema)) && is_table(relation) => {
             "LOCAL TEMPORARY"
@@ -142,7 +147,7 @@ fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
         () if is_view(relation) => "VIEW",
         () => return None,
     };
-    let insertable = matches!(relation.kind, Kind::Table(_));
+    let insertable = Updatable::of(catalog, relation).is_insertable();
     Some(shape.row([
         ("table_catalog", text(DATABASE_NAME)),
         ("table_schema", text(objects.namespace(relation.schema))),
@@ -151,59 +156,6 @@ fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
         ("is_insertable_into", yes_or_no(insertable)),
         ("is_typed", yes_or_no(false)),
     ]))
-}
-
-/// What the standard tells of a type by its modifier.
-struct Limits {
-    characters: Datum,
-    octets: Datum,
-    /// Precision, radix and scale.
-    number: [Datum; 3],
-    datetime: Datum,
-}
-
-fn limits(sql_type: SqlType) -> Limits {
-    if sql_type.domain.is_some() {
-        let nulls = [Datum::Null, Datum::Null, Datum::Null];
-        let (characters, octets, datetime) = (Datum::Null, Datum::Null, Datum::Null);
-        return Limits { characters, octets, number: nulls, datetime };
-    }
-    let SqlType { base, modifier, .. } = sql_type;
-    let nulls = || [Datum::Null, Datum::Null, Datum::Null];
-    let characters = match base {
-        DataType::Varchar | DataType::Char if modifier >= 4 => Some(modifier - 4),
-        _ => None,
-    };
-    let octets = match base {
-        DataType::Text | DataType::Varchar | DataType::Char => {
-            // Four bytes a character, 1 GiB without a limit.
-            Some(characters.map_or(1 << 30, |characters| characters.saturating_mul(4)))
-        }
-        _ => None,
-    };
-    let binary = |bits: i32, scale: Datum| [int4(bits), int4(2), scale];
-    let number = match base {
-        DataType::Int2 => binary(16, int4(0)),
-        DataType::Int4 => binary(32, int4(0)),
-        DataType::Int8 => binary(64, int4(0)),
-        DataType::Float4 => binary(24, Datum::Null),
-        DataType::Float8 => binary(53, Datum::Null),
-        DataType::Numeric if modifier >= 4 => {
-            let packed = modifier - 4;
-            [int4((packed >> 16) & 0xffff), int4(10), int4(packed & 0xffff)]
-        }
-        DataType::Numeric => [Datum::Null, int4(10), Datum::Null],
-        _ => nulls(),
-    };
-    let datetime = match base {
-        DataType::Date => int4(0),
-        DataType::Time | DataType::Timestamp | DataType::Timestamptz | DataType::Interval => {
-            int4(if modifier < 0 { 6 } else { modifier })
-        }
-        _ => Datum::Null,
-    };
-    let or_null = |value: Option<i32>| value.map_or(Datum::Null, int4);
-    Limits { characters: or_null(characters), octets: or_null(octets), number, datetime }
 }
 
 /// Returns what the standard calls a type, and its schema and name.
@@ -226,28 +178,22 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
 }
 
 fn domain(shape: &Shape, objects: &Objects, domain: &Domain) -> Row {
-    let Limits { characters, octets, number: [precision, radix, scale], datetime } =
-        limits(domain.over);
     let (data_type, udt_schema, udt_name) = named(objects, domain.over);
     // PostgreSQL says ARRAY of columns only.
     let data_type = if data_type == "ARRAY" { domain.over.base.sql_name() } else { data_type };
-    shape.row([
+    let mut row = shape.row([
         ("domain_catalog", text(DATABASE_NAME)),
         ("domain_schema", text(&domain.record.schema)),
         ("domain_name", text(&domain.record.name)),
         ("data_type", text(data_type)),
-        ("character_maximum_length", characters),
-        ("character_octet_length", octets),
-        ("numeric_precision", precision),
-        ("numeric_precision_radix", radix),
-        ("numeric_scale", scale),
-        ("datetime_precision", datetime),
         ("domain_default", text_or_null(domain.default.as_ref().map(definition::of_value))),
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(udt_schema)),
         ("udt_name", text(udt_name)),
         ("dtd_identifier", text("1")),
-    ])
+    ]);
+    type_limits::set(shape, &mut row, domain.over);
+    row
 }
 
 fn domain_constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
@@ -283,19 +229,29 @@ fn domain_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<
     relation.columns.iter().filter_map(row).collect()
 }
 
-fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+fn columns(
+    shape: &Shape,
+    (objects, catalog): (&Objects, &Catalog),
+    relation: &Relation,
+) -> Vec<Row> {
     if !is_table(relation) && !is_view(relation) {
         return Vec::new();
     }
-    relation.columns.iter().map(|one| column(shape, objects, relation, one)).collect()
+    let updatable = Updatable::of(catalog, relation);
+    let row = |one: &Attribute| {
+        let mut row = column(shape, objects, relation, one);
+        let is_updatable = updatable.has_column(i64::from(one.number));
+        shape.set(&mut row, [("is_updatable", yes_or_no(is_updatable))]);
+        row
+    };
+    relation.columns.iter().map(row).collect()
 }
 
 fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attribute) -> Row {
     let domain = one.sql_type.domain.and_then(|oid| objects.domain(oid));
     let over = domain.map_or(one.sql_type, |domain| domain.over);
-    let Limits { characters, octets, number: [precision, radix, scale], datetime } = limits(over);
     let (data_type, udt_schema, udt_name) = named(objects, over);
-    shape.row([
+    let mut row = shape.row([
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(objects.namespace(composite.schema))),
         ("udt_name", text(&composite.name)),
@@ -303,24 +259,19 @@ fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attri
         ("ordinal_position", int4(one.number)),
         ("is_nullable", yes_or_no(true)),
         ("data_type", text(data_type)),
-        ("character_maximum_length", characters),
-        ("character_octet_length", octets),
-        ("numeric_precision", precision),
-        ("numeric_precision_radix", radix),
-        ("numeric_scale", scale),
-        ("datetime_precision", datetime),
         ("attribute_udt_catalog", text(DATABASE_NAME)),
         ("attribute_udt_schema", text(udt_schema)),
         ("attribute_udt_name", text(udt_name)),
         ("dtd_identifier", text(one.number.to_string())),
         ("is_derived_reference_attribute", yes_or_no(false)),
-    ])
+    ]);
+    type_limits::set(shape, &mut row, over);
+    row
 }
 
 fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
     let domain = column.sql_type.domain.and_then(|oid| objects.domain(oid));
     let over = domain.map_or(column.sql_type, |domain| domain.over);
-    let Limits { characters, octets, number: [precision, radix, scale], datetime } = limits(over);
     let (data_type, udt_schema, udt_name) = named(objects, over);
     let identity = column.identity.map(|identity| match identity {
         IdentityRecord::Always => "ALWAYS",
@@ -335,12 +286,6 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("column_default", text_or_null(column.default.as_ref().filter(|_| !column.is_generated))),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(data_type)),
-        ("character_maximum_length", characters),
-        ("character_octet_length", octets),
-        ("numeric_precision", precision),
-        ("numeric_precision_radix", radix),
-        ("numeric_scale", scale),
-        ("datetime_precision", datetime),
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(udt_schema)),
         ("udt_name", text(udt_name)),
@@ -357,8 +302,8 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
             "generation_expression",
             text_or_null(column.default.as_ref().filter(|_| column.is_generated)),
         ),
-        ("is_updatable", yes_or_no(matches!(relation.kind, Kind::Table(_)))),
     ]);
+    type_limits::set(shape, &mut row, over);
     if identity.is_some()
         && let Some(sequence) = objects.sequence_of(relation.oid, column)
     {
@@ -374,17 +319,22 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
     row
 }
 
-fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn view(
+    shape: &Shape,
+    (objects, catalog): (&Objects, &Catalog),
+    relation: &Relation,
+) -> Option<Row> {
     let no = || yes_or_no(false);
     is_view(relation).then(|| {
+        let updatable = Updatable::of(catalog, relation);
         shape.row([
             ("table_catalog", text(DATABASE_NAME)),
             ("table_schema", text(objects.namespace(relation.schema))),
             ("table_name", text(&relation.name)),
             ("view_definition", text_or_null(definition::view(relation))),
             ("check_option", text(definition::check_option(relation).unwrap_or("NONE"))),
-            ("is_updatable", no()),
-            ("is_insertable_into", no()),
+            ("is_updatable", yes_or_no(updatable.is_updatable())),
+            ("is_insertable_into", yes_or_no(updatable.is_insertable())),
             ("is_trigger_updatable", no()),
             ("is_trigger_deletable", no()),
             ("is_trigger_insertable_into", no()),
@@ -412,7 +362,7 @@ fn sequence(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row
         return None;
     }
     let data_type = DataType::from_oid(sequence.type_oid).unwrap_or(DataType::Int8);
-    let [precision, radix, scale] = limits(data_type.into()).number;
+    let [precision, radix, scale] = type_limits::number(data_type, -1);
     Some(shape.row([
         ("sequence_catalog", text(DATABASE_NAME)),
         ("sequence_schema", text(objects.namespace(relation.schema))),

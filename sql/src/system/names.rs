@@ -97,7 +97,7 @@ pub(super) fn oid_of(
         RegKind::Class => relation(viewer, objects, text).map(|relation| relation.oid),
         RegKind::Type => {
             let name = parser::parse_type(text)?;
-            Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.base.oid())
+            Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.oid())
         }
         RegKind::Namespace => {
             let name = parse(text)?.name.value;

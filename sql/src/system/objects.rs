@@ -19,7 +19,8 @@ use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key;
 use crate::catalog::later::TableKind;
-use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord};
+use crate::catalog::name;
+use crate::catalog::record::{FIRST_USER_TABLE, IdentityRecord, TableRecord};
 use crate::catalog::schema::{PUBLIC_OID, Schema};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, Table};
@@ -42,7 +43,7 @@ pub(super) const OWNER_NAME: &str = "bennu";
 /// OID of the database.
 pub(super) const DATABASE: u32 = 5;
 /// Its name.
-pub(super) const DATABASE_NAME: &str = "bennu";
+pub(super) const DATABASE_NAME: &str = name::DATABASE;
 
 /// A table, index, view or sequence.
 #[derive(Debug)]
@@ -75,6 +76,10 @@ pub(super) enum Kind {
 const CLASS: u32 = 1_259;
 /// Likewise, of constraints.
 const CONSTRAINT: u32 = 2_606;
+/// Likewise, of databases.
+pub(super) const DATABASE_CLASS: u32 = 1_262;
+/// Likewise, of functions.
+const PROC: u32 = 1_255;
 /// Likewise, of schemas.
 const NAMESPACE: u32 = 2_615;
 /// Likewise, of types.
@@ -224,7 +229,7 @@ impl Objects {
         objects.namespaces.sort_by_key(|namespace| namespace.oid);
         SHAPES.iter().for_each(|shape| objects.add_system(shape));
         for table in catalog.tables() {
-            objects.add_table(table, catalog.view(table.oid));
+            objects.add_table(table, catalog);
             objects.add_foreign_keys(catalog, table);
         }
         let views = catalog.views().filter(|view| catalog.table(view.oid).is_none());
@@ -262,10 +267,18 @@ impl Objects {
                 (NAMESPACE, shown_schema(schema), 0)
             }
             Subject::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
-            Subject::Constraint(table, name) => {
-                let table = shown(*table);
-                let mut all = self.constraints.iter();
-                let found = all.find(|one| one.table == table && one.name == *name)?;
+            Subject::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),
+            Subject::Database => (DATABASE_CLASS, DATABASE, 0),
+            Subject::Constraint(of, name) => {
+                let domain = match catalog.user_type(*of).map(AsRef::as_ref) {
+                    Some(UserType::Domain(domain)) => Some(domain.sql_type.oid()),
+                    _ => None,
+                };
+                let is_it = |one: &&Constraint| match domain {
+                    Some(domain) => one.domain == domain,
+                    None => one.table == shown(*of),
+                };
+                let found = self.constraints.iter().filter(is_it).find(|one| one.name == *name)?;
                 (CONSTRAINT, found.oid, 0)
             }
         })
@@ -374,10 +387,11 @@ impl Objects {
         self.domains.iter().find(|domain| domain.sql_type.oid() == oid)
     }
 
-    fn add_table(&mut self, table: &Arc<Table>, query: Option<&Arc<View>>) {
+    fn add_table(&mut self, table: &Arc<Table>, catalog: &Catalog) {
+        let query = catalog.view(table.oid);
         let oid = shown(table.oid);
         let schema = self.schema_oid(&table.schema);
-        let attributes = attributes(table);
+        let attributes = attributes(table, catalog.record(table.oid));
         let type_of = |column: usize| table.columns[column].sql_type;
         let constraint = |name: &str, kind, columns| Constraint {
             oid: made(oid, name),
@@ -612,8 +626,9 @@ pub(super) fn number_of_column(table: &Table, column: usize) -> i16 {
     i16::try_from(column + 1 - usize::from(before)).unwrap_or(i16::MAX)
 }
 
-fn attributes(table: &Table) -> Vec<Attribute> {
+fn attributes(table: &Table, record: Option<&Arc<TableRecord>>) -> Vec<Attribute> {
     let attribute = |column: usize| {
+        let written = record.and_then(|record| record.columns.get(column)?.default.as_deref());
         let number = number_of_column(table, column);
         let column = &table.columns[column];
         // The default of an identity column is its sequence, of which clients are told apart.
@@ -624,7 +639,7 @@ fn attributes(table: &Table) -> Vec<Attribute> {
             name: column.name.clone(),
             sql_type: column.sql_type,
             not_null: column.not_null,
-            default: default.map(|default| definition::default(default, table)),
+            default: default.map(|default| definition::default(default, table, written)),
             is_generated: column.generated.is_some(),
             identity: column.identity,
         }

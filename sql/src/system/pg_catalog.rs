@@ -19,13 +19,13 @@ use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::system::definition;
 use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_NAME, ForeignKey, Kind, OWNER,
-    Objects, Relation, made, relation_of_type, shown,
+    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, ForeignKey,
+    Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
 };
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
-use crate::system::{Row, pg_proc, user_functions};
+use crate::system::{Row, pg_opclass, pg_proc, user_functions};
 
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
@@ -66,10 +66,17 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
             rows.extend(of_users.map(|one| user_functions::row(shape, objects, one)));
             rows
         }
+        "pg_opclass" => pg_opclass::classes(shape),
+        "pg_opfamily" => pg_opclass::families(shape),
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => dependencies(shape, objects),
-        "pg_description" => objects.comments.iter().map(|one| comment(shape, one)).collect(),
+        "pg_description" | "pg_shdescription" => {
+            let shared = shape.name == "pg_shdescription";
+            let all = objects.comments.iter();
+            let here = all.filter(|((class, ..), _)| (*class == DATABASE_CLASS) == shared);
+            here.map(|one| comment(shape, one)).collect()
+        }
         "pg_rewrite" => objects.relations.iter().filter_map(|one| rule(shape, one)).collect(),
         "pg_am" => access_methods(shape),
         "pg_collation" => collations(shape),
@@ -353,7 +360,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         int2(descending | if key.nulls_first { NULLS_FIRST } else { 0 })
     };
     let collations = keys.iter().map(|key| oid(collation_of(key.sql_type.base)));
-    let classes = keys.iter().map(|_| oid(0));
+    let classes = keys.iter().map(|key| oid(pg_opclass::default_of(key.sql_type.base)));
     let expressions: Vec<&str> =
         keys.iter().filter(|key| key.number == 0).map(|key| key.text.as_str()).collect();
     let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
@@ -514,6 +521,12 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
         }
     }
     for constraint in &objects.constraints {
+        if let ConstraintKind::ForeignKey(ForeignKey { table, columns, .. }) = &constraint.kind {
+            for number in columns {
+                let column = (CLASS, *table, i32::from(*number));
+                add((CONSTRAINT, constraint.oid, 0), column, 'n');
+            }
+        }
         for number in &constraint.columns {
             let column = (CLASS, constraint.table, i32::from(*number));
             add((CONSTRAINT, constraint.oid, 0), column, 'a');

@@ -36,6 +36,10 @@ static INTERNALS: LazyLock<Vec<String>> = LazyLock::new(|| {
         "bthandler",
         "domain_in",
         "domain_recv",
+        "enum_in",
+        "enum_out",
+        "enum_recv",
+        "enum_send",
         "heap_tableam_handler",
     ];
     let mut names: Vec<String> = io.chain(others.map(str::to_owned)).collect();

@@ -9,10 +9,11 @@ use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use crate::activity::Activity;
 use crate::advisory::{Key, Level, Mode, ShownLock};
 use crate::error::{Error, Result, sqlstate};
+use crate::session_objects::{ShownCursor, ShownStatement};
 use crate::system::functions::Arguments;
 use crate::system::objects::{DATABASE, DATABASE_NAME};
 use crate::system::shape::Shape;
-use crate::system::value::{int2, int4, oid, text, text_or_null};
+use crate::system::value::{array, int2, int4, int8, oid, text, text_or_null};
 use crate::system::views::{instant, roles};
 use crate::system::{Row, SystemRowSource};
 
@@ -140,6 +141,37 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
         ])
     };
     source.engine.sessions.all().iter().map(|activity| row(activity)).collect()
+}
+
+/// All runs are of one plan, which is PostgreSQL's generic one.
+pub(super) fn prepared_statements(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let row = |(name, statement): (String, ShownStatement)| {
+        let types = statement.parameter_types.iter().map(|one| oid(one.oid()));
+        shape.row([
+            ("name", text(name)),
+            ("statement", text(&statement.text)),
+            ("prepare_time", instant(statement.since)),
+            ("parameter_types", array(types.collect())),
+            ("from_sql", Datum::Bool(statement.from_sql)),
+            ("generic_plans", int8(statement.runs.count())),
+            ("custom_plans", int8(0)),
+        ])
+    };
+    source.own_objects.statements().into_iter().map(row).collect()
+}
+
+pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let row = |(name, cursor): (String, ShownCursor)| {
+        shape.row([
+            ("name", text(name)),
+            ("statement", text(&cursor.text)),
+            ("is_holdable", Datum::Bool(cursor.is_held)),
+            ("is_binary", Datum::Bool(false)),
+            ("is_scrollable", Datum::Bool(cursor.is_scrollable)),
+            ("creation_time", instant(cursor.since)),
+        ])
+    };
+    source.own_objects.cursors().into_iter().map(row).collect()
 }
 
 /// Row locks are not shown, as in PostgreSQL, nor those that DDL takes.

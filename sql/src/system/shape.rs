@@ -79,7 +79,7 @@ fn type_named(name: &str) -> SqlType {
     };
     let mut modifier = -1;
     let base = match name {
-        "aclitem" | "pg_node_tree" | "anyarray" | "inet" => DataType::Text,
+        "aclitem" | "pg_node_tree" | "anyarray" | "inet" | "pg_lsn" => DataType::Text,
         "char" => super::value::CHAR,
         "xid" => DataType::Int8,
         "sql_identifier" => DataType::Name,

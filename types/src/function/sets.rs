@@ -78,6 +78,15 @@ impl Row {
 
 const TEXTS: DataType = DataType::Array(&Text);
 
+/// The columns of `pg_get_keywords`.
+const KEYWORD: &[Column] = &[
+    ("word", Text),
+    ("catcode", Text),
+    ("barelabel", Bool),
+    ("catdesc", Text),
+    ("baredesc", Text),
+];
+
 /// All of them, sorted by name.
 const FUNCTIONS: &[Row] = &[
     series(&[Int4, Int4], &[("generate_series", Int4)]),
@@ -152,6 +161,7 @@ const FUNCTIONS: &[Row] = &[
         path_query,
     ),
     // Tables have no partitions.
+    row("pg_get_keywords", &[], KEYWORD, |_| Ok(keywords())),
     row(
         "pg_partition_ancestors",
         &[DataType::Reg(RegKind::Class)],
@@ -267,6 +277,35 @@ fn subscripts(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
         all.reverse();
     }
     Ok(single(Some(all)))
+}
+
+/// Returns the rows of `pg_get_keywords`, by word.
+fn keywords() -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    let (mut code, mut is_bare) = ("U", true);
+    let lines = include_str!("keywords.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        let mut words = line.split_whitespace();
+        if !line.starts_with(' ') {
+            code = words.next().unwrap_or_default();
+            is_bare = words.next() == Some("b");
+        }
+        let category = match code {
+            "C" => "unreserved (cannot be function or type name)",
+            "T" => "reserved (can be function or type name)",
+            "R" => "reserved",
+            _ => "unreserved",
+        };
+        let label = if is_bare { "can be bare label" } else { "requires AS" };
+        rows.extend(words.map(|word| (word, code, is_bare, category, label)));
+    }
+    rows.sort_unstable();
+    rows.into_iter()
+        .map(|(word, code, is_bare, category, label)| {
+            let [word, code, category, label] = [word, code, category, label].map(text_datum);
+            vec![word, code, Datum::Bool(is_bare), category, label]
+        })
+        .collect()
 }
 
 fn no_object(function: &str, what: &str) -> crate::error::Error {

@@ -161,6 +161,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("shobj_description", &[Oid, Name], Text),
     ask!("col_description", &[Oid, Int4], Text),
     ask!("pg_tablespace_location", &[Oid], Text),
+    ask!("pg_relation_is_updatable", &[CLASS, Bool], Int4),
+    ask!("pg_column_is_updatable", &[CLASS, Int2, Bool], Bool),
     act!("pg_relation_size", &[CLASS], Int8),
     act!("pg_relation_size", &[CLASS, Text], Int8),
     act!("pg_table_size", &[CLASS], Int8),

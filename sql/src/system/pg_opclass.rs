@@ -1,0 +1,100 @@
+//! Rows of `pg_opclass` and `pg_opfamily`: how the keys of indexes are ordered.
+//!
+//! All operator classes of a type order alike here; an index is told to be of the default one.
+//! OIDs are PostgreSQL's.
+
+use types::{DataType, Datum};
+
+use crate::system::Row;
+use crate::system::objects::OWNER;
+use crate::system::pg_catalog::BTREE;
+use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::value::{oid, text};
+
+/// OID of the class, its name, its family, the type, and whether it is the type's default.
+type Class = (u32, &'static str, u32, DataType, bool);
+
+const CLASSES: &[Class] = &[
+    (1_978, "int4_ops", 1_976, DataType::Int4, true),
+    (1_979, "int2_ops", 1_976, DataType::Int2, true),
+    (1_981, "oid_ops", 1_989, DataType::Oid, true),
+    (3_122, "date_ops", 434, DataType::Date, true),
+    (3_123, "float8_ops", 1_970, DataType::Float8, true),
+    (3_124, "int8_ops", 1_976, DataType::Int8, true),
+    (3_125, "numeric_ops", 1_988, DataType::Numeric, true),
+    (3_126, "text_ops", 1_994, DataType::Text, true),
+    (3_127, "timestamptz_ops", 434, DataType::Timestamptz, true),
+    (3_128, "timestamp_ops", 434, DataType::Timestamp, true),
+    (4_217, "text_pattern_ops", 2_095, DataType::Text, false),
+    (4_218, "varchar_pattern_ops", 2_095, DataType::Text, false),
+    (4_219, "bpchar_pattern_ops", 2_097, DataType::Char, false),
+    (10_000, "array_ops", 397, DataType::AnyArray, true),
+    (10_002, "bit_ops", 423, DataType::Bit, true),
+    (10_003, "bool_ops", 424, DataType::Bool, true),
+    (10_004, "bpchar_ops", 426, DataType::Char, true),
+    (10_006, "bytea_ops", 428, DataType::Bytea, true),
+    (10_012, "float4_ops", 1_970, DataType::Float4, true),
+    (10_022, "interval_ops", 1_982, DataType::Interval, true),
+    (10_028, "name_ops", 1_994, DataType::Name, true),
+    (10_034, "record_ops", 2_994, DataType::Record, true),
+    (10_038, "time_ops", 1_996, DataType::Time, true),
+    (10_041, "timetz_ops", 2_000, DataType::Timetz, true),
+    (10_043, "varbit_ops", 2_002, DataType::Varbit, true),
+    (10_044, "varchar_ops", 1_994, DataType::Text, false),
+    (10_065, "uuid_ops", 2_968, DataType::Uuid, true),
+    (10_069, "enum_ops", 3_522, DataType::AnyEnum, true),
+    (10_088, "jsonb_ops", 4_033, DataType::Jsonb, true),
+];
+
+/// Families that are not called as the first of their classes.
+const FAMILIES: &[(u32, &str)] =
+    &[(434, "datetime_ops"), (1_970, "float_ops"), (1_976, "integer_ops")];
+
+/// Returns the OID of the class that a key of a type has; 0 without one.
+pub(super) fn default_of(data_type: DataType) -> u32 {
+    let of = match data_type {
+        DataType::Varchar => DataType::Text,
+        DataType::Array(_) => DataType::AnyArray,
+        DataType::Enum(_) => DataType::AnyEnum,
+        DataType::Composite(_) => DataType::Record,
+        other => other,
+    };
+    CLASSES.iter().find(|class| class.3 == of && class.4).map_or(0, |class| class.0)
+}
+
+/// Returns the rows of `pg_opclass`.
+pub(super) fn classes(shape: &Shape) -> Vec<Row> {
+    let row = |(number, name, family, data_type, is_default): &Class| {
+        shape.row([
+            ("oid", oid(*number)),
+            ("opcmethod", oid(BTREE)),
+            ("opcname", text(name)),
+            ("opcnamespace", oid(PG_CATALOG)),
+            ("opcowner", oid(OWNER)),
+            ("opcfamily", oid(*family)),
+            ("opcintype", oid(data_type.oid())),
+            ("opcdefault", Datum::Bool(*is_default)),
+        ])
+    };
+    CLASSES.iter().map(row).collect()
+}
+
+/// Returns the rows of `pg_opfamily`.
+pub(super) fn families(shape: &Shape) -> Vec<Row> {
+    let mut families: Vec<(u32, &str)> = FAMILIES.to_vec();
+    for (_, name, family, ..) in CLASSES {
+        if !families.iter().any(|(known, _)| known == family) {
+            families.push((*family, name));
+        }
+    }
+    let row = |(number, name): (u32, &str)| {
+        shape.row([
+            ("oid", oid(number)),
+            ("opfmethod", oid(BTREE)),
+            ("opfname", text(name)),
+            ("opfnamespace", oid(PG_CATALOG)),
+            ("opfowner", oid(OWNER)),
+        ])
+    };
+    families.into_iter().map(row).collect()
+}
