@@ -11,6 +11,7 @@ mod quotas;
 mod random_queries;
 mod raw;
 mod side_by_side;
+mod signatures;
 mod slt;
 mod sqlite;
 mod startup;

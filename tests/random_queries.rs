@@ -15,7 +15,7 @@
 //! where a condition decides if an expression is computed.
 
 mod aggregate;
-mod chance;
+pub(crate) mod chance;
 mod change;
 mod expression;
 mod from;

@@ -117,6 +117,7 @@ const PORTABLE: &[&str] = &[
     "foreign_keys",
     "function_bodies",
     "function_calls",
+    "function_values",
     "functions",
     "generated",
     "group_by",

@@ -285,6 +285,9 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         },
         (Datum::Int4(value), DataType::Bit) => Ok(bits_of(i64::from(*value), 32, 1)),
         (Datum::Int8(value), DataType::Bit) => Ok(bits_of(*value, 64, 1)),
+        (Datum::Bool(value), DataType::Name) => {
+            Ok(Datum::Text(if *value { "t" } else { "f" }.into()))
+        }
         (Datum::Bool(value), _) if to.is_text() => {
             Ok(Datum::Text(if *value { "true" } else { "false" }.into()))
         }
@@ -301,6 +304,9 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         }
         (Datum::Int8(value), DataType::Int4) if from.is_oid() => {
             Ok(Datum::Int4(u32::try_from(*value).unwrap_or(0).cast_signed()))
+        }
+        (Datum::Int2(value), DataType::Oid | DataType::Reg(_)) => {
+            Ok(Datum::Int8(i64::from(i32::from(*value).cast_unsigned())))
         }
         (Datum::Int2(value), _) => from_integer(i64::from(*value), from, to),
         (Datum::Int4(value), _) => from_integer(i64::from(*value), from, to),

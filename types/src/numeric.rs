@@ -701,6 +701,18 @@ impl Numeric {
         }
     }
 
+    /// Returns the square root of a number that is not negative, to so many decimals.
+    ///
+    /// # Errors
+    ///
+    /// `22003` if it is out of range.
+    pub(crate) fn sqrt_to(&self, scale: i32) -> Result<Numeric> {
+        match self.to_digits() {
+            Some(digits) => Numeric::from_digits(digits.sqrt(scale)),
+            None => Ok(self.clone()),
+        }
+    }
+
     /// Returns e to this power.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ use crate::numeric::Numeric;
 use crate::system::System;
 use crate::vector::{Vector, VectorData};
 
+pub(crate) use self::float::general;
 pub use self::float::{write_f32, write_f64};
 pub(crate) use self::json::too_deep as json_too_deep;
 pub use self::json::{Parts as JsonParts, parts as json_parts};

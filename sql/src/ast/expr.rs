@@ -564,6 +564,14 @@ pub enum BinaryOperator {
     HasAnyKey,
     /// `?&`
     HasAllKeys,
+    /// `~<~`
+    PatternLess,
+    /// `~<=~`
+    PatternLessOrEqual,
+    /// `~>~`
+    PatternGreater,
+    /// `~>=~`
+    PatternGreaterOrEqual,
 }
 
 impl BinaryOperator {
@@ -610,6 +618,10 @@ impl BinaryOperator {
             BinaryOperator::HasKey => "?",
             BinaryOperator::HasAnyKey => "?|",
             BinaryOperator::HasAllKeys => "?&",
+            BinaryOperator::PatternLess => "~<~",
+            BinaryOperator::PatternLessOrEqual => "~<=~",
+            BinaryOperator::PatternGreater => "~>~",
+            BinaryOperator::PatternGreaterOrEqual => "~>=~",
         }
     }
 

@@ -298,12 +298,26 @@ impl Binder<'_> {
     /// `concat` and its kin take values of any type by their text.
     fn stringed(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
         if let Some(to_json) = to_json(name) {
-            let value = |value: Typed| {
-                let value = self.known(value)?;
+            let is_object = name.ends_with("_object") && arguments.len().is_multiple_of(2);
+            let no_key = if to_json == "to_json" { " no json key" } else { " no jsonb key" };
+            let value = |(index, value): (usize, Typed)| {
+                let mut value = self.known(value)?;
                 let position = value.position;
-                self.function(to_json, vec![value], position)
+                let mut through = to_json;
+                match value.base() {
+                    _ if !is_object || index % 2 == 1 => {}
+                    DataType::Json | DataType::Jsonb | DataType::Array(_) => through = no_key,
+                    DataType::Record | DataType::Composite(_) => through = no_key,
+                    // A number in JSON has other digits than its text.
+                    DataType::Float4 | DataType::Float8 => {
+                        let text = self.explicit(value, DataType::Text.into(), position)?;
+                        value = Typed::new(text, DataType::Text, position);
+                    }
+                    _ => {}
+                }
+                self.function(through, vec![value], position)
             };
-            return arguments.into_iter().map(value).collect();
+            return arguments.into_iter().enumerate().map(value).collect();
         }
         let first = match name {
             "concat" | "quote_literal" | "quote_nullable" => 0,
@@ -318,7 +332,7 @@ impl Binder<'_> {
             let expr = match value.base() {
                 DataType::Bool if !name.starts_with("quote_") => boolean_text(value.expr),
                 // A cast would take the blanks at its end away, which are shown.
-                DataType::Char => value.expr,
+                DataType::Char if !name.starts_with("quote_") => value.expr,
                 _ => self.explicit(value, DataType::Text.into(), position)?,
             };
             Ok(Typed::new(expr, DataType::Text, position))

@@ -71,16 +71,21 @@ impl Binder<'_> {
 
     /// Converts a value to the type that a resolution has found to fit.
     pub(super) fn implicit(&mut self, value: Typed, to: DataType) -> Result<Expr> {
-        let (from, position) = (value.base(), value.position);
+        let (from, position) = (value.sql_type, value.position);
         self.coerce(value, to.into(), CastContext::Implicit)?
-            .ok_or_else(|| cannot_cast(from, to).at(position))
+            .ok_or_else(|| self.cannot_cast(from, to.into()).at(position))
     }
 
     /// Converts a value as a written cast does.
     pub(super) fn explicit(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
-        let from = value.base();
+        let from = value.sql_type;
         self.coerce(value, to, CastContext::Explicit)?
-            .ok_or_else(|| cannot_cast(from, to.base).at(position))
+            .ok_or_else(|| self.cannot_cast(from, to).at(position))
+    }
+
+    fn cannot_cast(&self, from: SqlType, to: SqlType) -> Error {
+        let message = format!("cannot cast type {} to {}", self.shown(from), self.shown(to));
+        Error::new(types::error::sqlstate::CANNOT_COERCE, message)
     }
 
     /// Settles a value of unknown type; others are as they are.
@@ -315,11 +320,6 @@ fn names_offset(text: &str) -> bool {
     text[colon..].rfind(['+', '-']).is_some_and(|sign| {
         text[colon + sign + 1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
     })
-}
-
-fn cannot_cast(from: DataType, to: DataType) -> Error {
-    let message = format!("cannot cast type {} to {}", from.sql_name(), to.sql_name());
-    Error::new(types::error::sqlstate::CANNOT_COERCE, message)
 }
 
 #[cfg(test)]

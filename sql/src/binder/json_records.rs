@@ -81,6 +81,11 @@ impl Binder<'_> {
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let undefined = || undefined_function(&call_text(name, &types), position);
+        // `use_json_as_text`, which PostgreSQL takes and does not look at.
+        let flagged = rows.json == DataType::Json && definition.is_none();
+        if flagged && matches!(types[..], [_, _, DataType::Bool | DataType::Unknown]) {
+            arguments.pop();
+        }
         let json = arguments.pop().ok_or_else(undefined)?;
         let base = arguments.pop();
         if !arguments.is_empty() || base.is_some() == definition.is_some() {

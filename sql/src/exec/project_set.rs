@@ -81,7 +81,8 @@ impl InputRows {
             let mut values = arguments.iter().map(|column| column.datum(self.row));
             Ok(match &function.call {
                 SetCall::Set { function, .. } => {
-                    Source::Set(sets::open(*function, &values.collect::<Vec<Datum>>())?)
+                    let values: Vec<Datum> = values.collect();
+                    Source::Set(sets::open(*function, &values, &context.eval)?)
                 }
                 SetCall::Value(_) => Source::Value(values.next().unwrap_or(Datum::Null)),
                 SetCall::Routine { routine, is_set, .. } => {

@@ -32,6 +32,8 @@ pub mod sqlstate {
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// `invalid_table_definition`
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+    /// `invalid_name`
+    pub const INVALID_NAME: &str = "42602";
     /// `undefined_parameter`
     pub const UNDEFINED_PARAMETER: &str = "42P02";
     /// `invalid_parameter_value`

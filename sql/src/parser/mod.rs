@@ -63,7 +63,7 @@ pub use references::{Reference, call_references, replace, strings, type_referenc
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError};
 
-use crate::ast::{Expr, Query, Statement, TableName};
+use crate::ast::{Expr, Ident, Query, Statement, TableName};
 use cursor::Cursor;
 use dialect::BennuDialect;
 use error::Result;
@@ -141,13 +141,16 @@ pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
 ///
 /// What is wrong with it.
 pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseError> {
-    with_cursor(text, |cursor| {
-        let name = cursor.table_name()?;
-        if cursor.peek() != &Token::EOF {
-            return Err(cursor.unexpected());
+    let invalid = || ParseError::new(error::sqlstate::INVALID_NAME, "invalid name syntax", None);
+    let mut parts = name::split(text).ok_or_else(invalid)?.into_iter();
+    let ident = |value: String| Ident { value, position: 1 };
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), None, _) => Ok(TableName { schema: None, name: ident(name) }),
+        (Some(schema), Some(name), None) => {
+            Ok(TableName { schema: Some(ident(schema)), name: ident(name) })
         }
-        Ok(name)
-    })
+        _ => Err(invalid()),
+    }
 }
 
 /// Parses a type with its modifier, as `regtype` takes it.
@@ -156,6 +159,9 @@ pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseEr
 ///
 /// 42601 if it is none; 42704 for a type that there is not.
 pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, ParseError> {
+    if text.trim().is_empty() {
+        return Err(ParseError::syntax(format!("invalid type name \"{text}\""), None));
+    }
     with_cursor(text, |cursor| {
         let parsed = cursor.type_name()?;
         if cursor.peek() != &Token::EOF {

@@ -141,6 +141,51 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// Returns the parts of a name that a text is, between dots: quoted, or anything without blanks and
+/// dots, folded. Source: PostgreSQL's `SplitIdentifierString`.
+pub(super) fn split(text: &str) -> Option<Vec<String>> {
+    let mut rest = text.trim();
+    let mut parts = Vec::new();
+    loop {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (part, behind) = unquoted(quoted)?;
+            parts.push(fold(&part, true));
+            rest = behind;
+        } else {
+            let end = rest.find(|c: char| c == '.' || c.is_ascii_whitespace());
+            let end = end.unwrap_or(rest.len());
+            if end == 0 {
+                return None;
+            }
+            parts.push(fold(&rest[..end], false));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+        match rest.strip_prefix('.') {
+            Some(next) => rest = next.trim_start(),
+            None => return rest.is_empty().then_some(parts),
+        }
+    }
+}
+
+/// Returns what stands before the closing quote, and what is behind it.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"')?;
+        part.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(behind) => {
+                part.push('"');
+                rest = behind;
+            }
+            None => return (!part.is_empty()).then_some((part, rest)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -58,6 +58,7 @@ pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
         Parsed::QuestionPipe => BinaryOperator::HasAnyKey,
         Parsed::QuestionAnd => BinaryOperator::HasAllKeys,
         Parsed::PGCustomBinaryOperator(parts) => return qualified(parts),
+        Parsed::Custom(symbol) => return qualified(std::slice::from_ref(symbol)),
         _ => return None,
     }))
 }
@@ -91,6 +92,10 @@ fn qualified(parts: &[String]) -> Option<Operator> {
         BinaryOperator::NotLike,
         BinaryOperator::ILike,
         BinaryOperator::NotILike,
+        BinaryOperator::PatternLess,
+        BinaryOperator::PatternLessOrEqual,
+        BinaryOperator::PatternGreater,
+        BinaryOperator::PatternGreaterOrEqual,
     ];
     all.into_iter().find(|operator| operator.symbol() == symbol).map(Operator::Plain)
 }

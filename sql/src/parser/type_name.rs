@@ -206,7 +206,6 @@ fn modified(
         )
     };
     Ok(match (base, modifiers) {
-        (DataType::Bit, []) => bits(base, Some(1), position)?,
         (_, []) => SqlType::from(base),
         (DataType::Char | DataType::Varchar, [length]) => {
             let length = number(length).ok_or_else(bad)?;

@@ -1,4 +1,7 @@
 //! `min`, `max`, `bool_and` and `bool_or`.
+//!
+//! Of values that are equal and look different, such as 0 and -0, the last one counts, but of
+//! `char(n)` the first, as in PostgreSQL.
 
 use std::cmp::Ordering;
 
@@ -81,7 +84,7 @@ impl Extreme {
         };
         each_valid(groups, values, validity, |group, value| {
             let value: f64 = (*value).into();
-            if !seen[group] || compare_floats(value, best[group]) == wanted {
+            if !seen[group] || compare_floats(value, best[group]) != wanted.reverse() {
                 best[group] = value;
                 seen[group] = true;
             }
@@ -110,9 +113,15 @@ impl Extreme {
                 values.get(index).cmp(best.as_bytes()) == self.wanted
             }
             (VectorData::Numeric(values), Datum::Numeric(best)) => {
-                values[index].cmp(best) == self.wanted
+                values[index].cmp(best) != self.wanted.reverse()
             }
-            (_, best) => argument.datum(index).compare_typed(best, self.data_type) == self.wanted,
+            (VectorData::Text(_), best) => {
+                argument.datum(index).compare_typed(best, self.data_type) == self.wanted
+            }
+            (_, best) => {
+                let order = argument.datum(index).compare_typed(best, self.data_type);
+                order != self.wanted.reverse()
+            }
         }
     }
 

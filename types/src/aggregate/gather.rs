@@ -43,7 +43,7 @@ impl Arrays {
         let Datum::Nested(Nested::Array(array)) = value else {
             return Err(Error::new("22004", "cannot accumulate null arrays"));
         };
-        if array.dimensions.is_empty() {
+        if array.dimensions.is_empty() && self.arrays[group].dimensions.is_empty() {
             return Err(subscript_error("cannot accumulate empty arrays"));
         }
         if array.dimensions.len() == MAX_DIMENSIONS {

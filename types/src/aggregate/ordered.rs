@@ -17,6 +17,7 @@ use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::order::{KeyOrder, compare_rows};
+use crate::text::general;
 use crate::vector::Vector;
 
 /// Which hypothetical-set aggregate.
@@ -92,6 +93,7 @@ impl Sorted {
     fn at(&self, values: &Vector, fraction: &Datum) -> Result<Datum> {
         let &Datum::Float8(fraction) = fraction else { return Ok(Datum::Null) };
         if !(0.0..=1.0).contains(&fraction) {
+            let fraction = general(fraction);
             let message = format!("percentile value {fraction} is not between 0 and 1");
             return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
@@ -177,12 +179,10 @@ impl Accumulator for Sorted {
             return Ok(self.mode(values));
         }
         match &self.fractions[group] {
+            Some(Datum::Nested(Nested::Array(_))) if values.is_empty() => Ok(Datum::Null),
             Some(Datum::Nested(Nested::Array(fractions))) => {
                 let each = fractions.elements.iter().map(|fraction| self.at(values, fraction));
                 let elements = each.collect::<Result<Vec<Datum>>>()?;
-                if values.is_empty() {
-                    return Ok(Datum::Null);
-                }
                 let array = Array { dimensions: fractions.dimensions.clone(), elements };
                 Ok(Datum::Nested(Nested::Array(Arc::new(array))))
             }

@@ -211,8 +211,11 @@ impl Accumulator for PairMoments {
             panic!("pairs are cast to double precision");
         };
         for (row, &group) in groups.iter().enumerate() {
-            if !y.is_null(row) && !x.is_null(row) {
-                self.groups[group as usize].add(xs[row], ys[row])?;
+            let moments = &mut self.groups[group as usize];
+            match y.is_null(row) || x.is_null(row) {
+                true => {}
+                false if self.statistic == PairStatistic::Count => moments.count += 1.0,
+                false => moments.add(xs[row], ys[row])?,
             }
         }
         Ok(())

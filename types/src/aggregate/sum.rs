@@ -382,7 +382,8 @@ impl FloatSum {
 
 impl Accumulator for FloatSum {
     fn resize(&mut self, group_count: usize) {
-        self.sums.resize(group_count, 0.0);
+        // Minus zero is what leaves every other number as it is, itself included.
+        self.sums.resize(group_count, -0.0);
         self.counts.resize(group_count, 0);
     }
 
@@ -437,7 +438,8 @@ impl Accumulator for FloatSum {
         let (sum, count) = (self.sums[group], self.counts[group]);
         Ok(match count {
             0 => Datum::Null,
-            _ if self.average => Datum::Float8(sum / count as f64),
+            // PostgreSQL's sum begins with 0 here.
+            _ if self.average => Datum::Float8((sum + 0.0) / count as f64),
             _ if self.real => Datum::Float4(sum as f32),
             _ => Datum::Float8(sum),
         })

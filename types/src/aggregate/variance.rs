@@ -217,8 +217,7 @@ impl Accumulator for NumericVariance {
         if !deviation || !variance.is_finite() {
             return Ok(Datum::Numeric(variance));
         }
-        let scale = variance.scale().cast_signed();
-        Ok(Datum::Numeric(variance.sqrt()?.round(scale)))
+        Ok(Datum::Numeric(variance.sqrt_to(variance.scale().cast_signed())?))
     }
 
     fn byte_count(&self) -> usize {

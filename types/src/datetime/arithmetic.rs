@@ -195,7 +195,15 @@ pub fn timestamp_to_time(timestamp: i64) -> Option<i64> {
 ///
 /// `22008` if there is no such date.
 pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
+    // PostgreSQL has made the year before Christ one of astronomers when it complains.
+    let shown = if year < 0 && year > i32::MIN { year + 1 } else { year };
+    date_of(year, month, day, shown)
+}
+
+/// Returns a date; complaints show another year.
+fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
     let failed = || {
+        let year = shown;
         let message = format!("date field value out of range: {year}-{month:02}-{day:02}");
         Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
     };
@@ -214,12 +222,8 @@ pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
     Ok(days)
 }
 
-/// Returns a time of day; 24:00:00 and second 60 are allowed.
-///
-/// # Errors
-///
-/// `22008` if there is no such time.
-pub fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
+/// Returns a time of day; 24:00:00 and second 60 are allowed. `None`: there is no such time.
+pub fn make_time(hour: i32, minute: i32, second: f64) -> Option<i64> {
     let micros = (second * 1e6).round_ties_even();
     let time = f64::from(hour) * MICROS_PER_HOUR as f64
         + f64::from(minute) * MICROS_PER_MINUTE as f64
@@ -228,21 +232,17 @@ pub fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
         && (0..=59).contains(&minute)
         && (0.0..=60e6).contains(&micros)
         && time <= MICROS_PER_DAY as f64;
-    if ok {
-        return Ok(time as i64);
-    }
-    let message = format!("time field value out of range: {hour}:{minute:02}:{second:02}");
-    Err(Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message))
+    ok.then_some(time as i64)
 }
 
 /// Returns a timestamp of its parts; negative years are BC.
 ///
 /// # Errors
 ///
-/// `22008` if there is no such time.
-pub fn make_timestamp(date: (i32, i32, i32), time: (i32, i32, f64)) -> Result<i64> {
-    let days = make_date(date.0, date.1, date.2)?;
-    let time = make_time(time.0, time.1, time.2)?;
+/// `22008` if there is no such date; that of `time`.
+pub fn make_timestamp(date: (i32, i32, i32), time: impl FnOnce() -> Result<i64>) -> Result<i64> {
+    let days = date_of(date.0, date.1, date.2, date.0)?;
+    let time = time()?;
     let timestamp = i64::from(days).checked_mul(MICROS_PER_DAY).and_then(|t| t.checked_add(time));
     check_timestamp(timestamp.ok_or_else(timestamp_out_of_range)?)
 }

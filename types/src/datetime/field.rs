@@ -156,8 +156,8 @@ impl Field {
     /// `22023` if there is no such field.
     pub fn parse(name: &str, data_type: DataType) -> Result<Field> {
         Field::from_name(name).ok_or_else(|| {
-            let message =
-                format!("unit \"{name}\" not recognized for type {}", data_type.sql_name());
+            let (name, of) = (name.to_ascii_lowercase(), data_type.sql_name());
+            let message = format!("unit \"{name}\" not recognized for type {of}");
             Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
         })
     }

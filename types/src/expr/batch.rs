@@ -17,7 +17,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 
 use super::operand::{Operand, Typed};
-use super::row::distinct;
+use super::row::{distinct, first_type};
 use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare};
 use crate::cast;
 use crate::datatype::DataType;
@@ -174,7 +174,8 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             for argument in arguments {
                 operands.push(evaluate(argument, rows, context)?);
             }
-            call(*function, &operands, *data_type, rows.count(), context)
+            let called = Called { id: *function, first: first_type(arguments), result: *data_type };
+            call(called, &operands, rows.count(), context)
         }
         Expr::Routine { routine, .. } => {
             let mut vector = Vector::new(routine.result, rows.count());
@@ -283,29 +284,42 @@ fn where_true(operand: &Operand<'_>, row_count: usize) -> Vec<u32> {
     }
 }
 
-fn call<'a>(
+/// A function, the type of its first argument, and of the result in this call.
+#[derive(Clone, Copy)]
+struct Called {
     id: FunctionId,
+    first: DataType,
+    result: DataType,
+}
+
+impl Called {
+    fn with(self, values: &[Datum], context: &EvalContext) -> Result<Datum> {
+        function::call(self.id, values, self.first, context)
+    }
+}
+
+fn call<'a>(
+    called: Called,
     operands: &[Operand<'a>],
-    data_type: DataType,
     row_count: usize,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
-    let signature = function::signature(id);
+    let signature = function::signature(called.id);
     let constant = operands.iter().all(|operand| matches!(operand, Operand::Constant(_)));
     if constant && signature.volatility != Volatility::Volatile {
         let values: Vec<Datum> = operands.iter().map(|operand| operand.datum(0)).collect();
-        return function::call(id, &values, context).map(Operand::Constant);
+        return called.with(&values, context).map(Operand::Constant);
     }
     if signature.strict && operands.iter().any(Operand::is_constant_null) {
         return Ok(Operand::Constant(Datum::Null));
     }
     if let [left, right] = operands {
-        let fast = match function::shape(id) {
+        let fast = match function::shape(called.id) {
             Shape::Compare(op) => match comparison(signature.arguments) {
                 Some(kernel) => kernel(op, left, right, row_count).map(Ok),
                 None => None,
             },
-            Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, data_type),
+            Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, called.result),
             Shape::Like { negated, ignore_case } => like(left, right, negated, ignore_case),
             _ => None,
         };
@@ -313,7 +327,7 @@ fn call<'a>(
             return result;
         }
     }
-    call_each(id, operands, data_type, row_count, context)
+    call_each(called, operands, row_count, context)
 }
 
 /// Typed loops of a comparison.
@@ -335,14 +349,13 @@ fn comparison<'a>(types: &[DataType]) -> Option<Comparison<'a>> {
 
 /// Calls a function once a row.
 fn call_each<'a>(
-    id: FunctionId,
+    called: Called,
     operands: &[Operand<'_>],
-    data_type: DataType,
     row_count: usize,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
-    let strict = function::signature(id).strict;
-    let mut results = Vector::new(data_type, row_count);
+    let strict = function::signature(called.id).strict;
+    let mut results = Vector::new(called.result, row_count);
     let mut values: Vec<Datum> = vec![Datum::Null; operands.len()];
     for (value, operand) in values.iter_mut().zip(operands) {
         if let Operand::Constant(constant) = operand {
@@ -359,7 +372,7 @@ fn call_each<'a>(
                 *value = vector.datum(index);
             }
         }
-        results.push(&function::call(id, &values, context)?);
+        results.push(&called.with(&values, context)?);
     }
     Ok(Operand::Vector(Cow::Owned(results)))
 }

@@ -25,7 +25,7 @@ impl Expr {
                 for argument in arguments {
                     values.push(argument.eval_row(row, context)?);
                 }
-                function::call(*function, &values, context)
+                function::call(*function, &values, first_type(arguments), context)
             }
             Expr::Routine { routine, arguments } => {
                 let values = arguments.iter().map(|argument| argument.eval_row(row, context));
@@ -98,6 +98,11 @@ impl Expr {
         }
         self.accepts_row(row, context)
     }
+}
+
+/// Returns the type of a call's first argument.
+pub(super) fn first_type(arguments: &[Expr]) -> DataType {
+    arguments.first().map_or(DataType::Unknown, Expr::data_type)
 }
 
 /// Computes AND (`decisive` false) or OR (`decisive` true): the first decisive operand decides.

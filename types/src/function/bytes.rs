@@ -4,6 +4,7 @@
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::strings::count;
+use super::substrings::check_end;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
@@ -36,11 +37,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("overlay", &[Bytea, Bytea, Int4], Bytea, overlay),
     row("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, overlay),
     row("length", &[Bytea, Name], Int4, |a, _| {
-        count(decoded(bytea(&a[0]), text(&a[1]), "source")?.chars().count())
+        count(decoded(bytea(&a[0]), text(&a[1]), "")?.chars().count())
     })
     .stable(),
     row("convert_from", &[Bytea, Name], Text, |a, _| {
-        decoded(bytea(&a[0]), text(&a[1]), "source").map(text_datum)
+        decoded(bytea(&a[0]), text(&a[1]), "source ").map(text_datum)
     })
     .stable(),
     row("convert_to", &[Text, Name], Bytea, |a, _| {
@@ -48,7 +49,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .stable(),
     row("convert", &[Bytea, Name, Name], Bytea, |a, _| {
-        let decoded = decoded(bytea(&a[0]), text(&a[1]), "source")?;
+        let decoded = decoded(bytea(&a[0]), text(&a[1]), "source ")?;
         encoded(&decoded, text(&a[2])).map(bytea_datum)
     })
     .stable(),
@@ -84,6 +85,7 @@ fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         return Err(Error::new("22011", "negative substring length not allowed"));
     }
     let replaced = arguments.get(3).map_or(replacement.len() as i64, |length| int4(length).into());
+    check_end(start, replaced)?;
     let clip = |at: i64| usize::try_from(at).unwrap_or(0).min(bytes.len());
     let (head, tail) = (&bytes[..clip(start - 1)], &bytes[clip(start - 1 + replaced)..]);
     Ok(bytea_datum([head, replacement, tail].concat()))
@@ -106,7 +108,7 @@ fn encoding(name: &str, role: &str) -> Result<Encoding> {
             Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
         }
         _ => {
-            let message = format!("invalid {role} encoding name \"{name}\"");
+            let message = format!("invalid {role}encoding name \"{name}\"");
             Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
         }
     }
@@ -145,7 +147,7 @@ fn invalid_sequence(bytes: &[u8]) -> Error {
 }
 
 fn encoded(string: &str, name: &str) -> Result<Vec<u8>> {
-    if encoding(name, "destination")? == Encoding::Utf8 {
+    if encoding(name, "destination ")? == Encoding::Utf8 {
         return Ok(string.as_bytes().to_vec());
     }
     let byte = |character: char| {

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Row, Shape, Volatility, argument, row};
+use super::{Implementation, Row, Shape, TypedImplementation, Volatility, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
@@ -155,24 +155,29 @@ pub(super) fn functions() -> Vec<Row> {
 }
 
 fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2]) -> Row {
-    let implementation = match (op, pair[0] == Char) {
-        (CompareOp::Eq, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Eq, a, c),
-        (CompareOp::Ne, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Ne, a, c),
-        (CompareOp::Lt, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Lt, a, c),
-        (CompareOp::Le, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Le, a, c),
-        (CompareOp::Gt, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Gt, a, c),
-        (CompareOp::Ge, false) => |a: &[Datum], c: &EvalContext| relation(CompareOp::Ge, a, c),
-        (CompareOp::Eq, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Eq, a),
-        (CompareOp::Ne, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Ne, a),
-        (CompareOp::Lt, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Lt, a),
-        (CompareOp::Le, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Le, a),
-        (CompareOp::Gt, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Gt, a),
-        (CompareOp::Ge, true) => |a: &[Datum], _: &EvalContext| padded(CompareOp::Ge, a),
+    let implementation: Implementation = match op {
+        CompareOp::Eq => |a, c| relation(CompareOp::Eq, a, c),
+        CompareOp::Ne => |a, c| relation(CompareOp::Ne, a, c),
+        CompareOp::Lt => |a, c| relation(CompareOp::Lt, a, c),
+        CompareOp::Le => |a, c| relation(CompareOp::Le, a, c),
+        CompareOp::Gt => |a, c| relation(CompareOp::Gt, a, c),
+        CompareOp::Ge => |a, c| relation(CompareOp::Ge, a, c),
+    };
+    let typed: TypedImplementation = match op {
+        CompareOp::Eq => |a, of| typed_relation(CompareOp::Eq, a, of),
+        CompareOp::Ne => |a, of| typed_relation(CompareOp::Ne, a, of),
+        CompareOp::Lt => |a, of| typed_relation(CompareOp::Lt, a, of),
+        CompareOp::Le => |a, of| typed_relation(CompareOp::Le, a, of),
+        CompareOp::Gt => |a, of| typed_relation(CompareOp::Gt, a, of),
+        CompareOp::Ge => |a, of| typed_relation(CompareOp::Ge, a, of),
     };
     let meets_time_zone = pair[0] != pair[1] && pair.contains(&Timestamptz);
-    let base = row(symbol, pair, Bool, implementation).shaped(Shape::Compare(op));
+    let base = match pair[0] {
+        Char | AnyArray => typed_row(symbol, pair, Bool, typed),
+        _ => row(symbol, pair, Bool, implementation),
+    };
     let volatility = if meets_time_zone { Volatility::Stable } else { Volatility::Immutable };
-    Row { volatility, ..base }
+    Row { volatility, ..base.shaped(Shape::Compare(op)) }
 }
 
 fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -180,10 +185,8 @@ fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result
     Ok(Datum::Bool(op.accepts(ordering)))
 }
 
-fn padded(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
-    let left = argument::text(&arguments[0]).trim_end_matches(' ');
-    let right = argument::text(&arguments[1]).trim_end_matches(' ');
-    Ok(Datum::Bool(op.accepts(left.cmp(right))))
+fn typed_relation(op: CompareOp, arguments: &[Datum], of: DataType) -> Result<Datum> {
+    Ok(Datum::Bool(op.accepts(arguments[0].compare_typed(&arguments[1], of))))
 }
 
 /// Compares two values of one of [`PAIRS`].

@@ -5,8 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Row, row};
-use crate::context::EvalContext;
+use super::{Row, row, typed_row};
 use crate::datatype::DataType::{
     self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
     InternalChar, Interval, Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Timetz,
@@ -49,8 +48,8 @@ const PAIRS: &[[DataType; 2]] = &[
 pub(super) fn functions() -> Vec<Row> {
     let overload = |pair: &'static [DataType; 2]| {
         [
-            row("greatest", pair, pair[0], greatest).variadic().takes_null(),
-            row("least", pair, pair[0], least).variadic().takes_null(),
+            typed_row("greatest", pair, pair[0], greatest).variadic().takes_null(),
+            typed_row("least", pair, pair[0], least).variadic().takes_null(),
         ]
     };
     let mut rows: Vec<Row> = PAIRS.iter().flat_map(overload).collect();
@@ -65,19 +64,19 @@ fn count(arguments: &[Datum], wanted: bool) -> Datum {
     Datum::Int4(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
-fn greatest(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    Ok(extreme(arguments, Ordering::Greater))
+fn greatest(arguments: &[Datum], of: DataType) -> Result<Datum> {
+    Ok(extreme(arguments, of, Ordering::Greater))
 }
 
-fn least(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    Ok(extreme(arguments, Ordering::Less))
+fn least(arguments: &[Datum], of: DataType) -> Result<Datum> {
+    Ok(extreme(arguments, of, Ordering::Less))
 }
 
 /// Returns the first of the arguments that no other is `wanted` than.
-fn extreme(arguments: &[Datum], wanted: Ordering) -> Datum {
+fn extreme(arguments: &[Datum], of: DataType, wanted: Ordering) -> Datum {
     let mut best = &Datum::Null;
     for argument in arguments.iter().filter(|argument| !matches!(argument, Datum::Null)) {
-        if matches!(best, Datum::Null) || argument.compare(best) == wanted {
+        if matches!(best, Datum::Null) || argument.compare_typed(best, of) == wanted {
             best = argument;
         }
     }

@@ -26,6 +26,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("-", &[Date, Interval], Timestamp, date_minus_interval),
     row("+", &[Date, Time], Timestamp, date_plus_time),
     row("+", &[Time, Date], Timestamp, |a, c| swapped(a, c, date_plus_time)),
+    row("timestamp", &[Date, Time], Timestamp, date_plus_time),
+    row("timestamptz", &[Date, Time], Timestamptz, |a, c| {
+        let local = Datum::Timestamp(datetime::date_to_timestamp(date(&a[0]))?);
+        let local = if is_infinite(&local) { local } else { date_plus_time(a, c)? };
+        datetime::local_to_timestamptz(timestamp(&local), &c.time_zone).map(Datum::Timestamptz)
+    })
+    .stable(),
     row("+", &[Timestamp, Interval], Timestamp, timestamp_plus_interval),
     row("+", &[Interval, Timestamp], Timestamp, |a, c| swapped(a, c, timestamp_plus_interval)),
     row("-", &[Timestamp, Interval], Timestamp, timestamp_minus_interval),
@@ -65,7 +72,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("date_trunc", &[Text, Interval], Interval, date_trunc),
     row("age", &[Timestamp, Timestamp], Interval, age),
     row("age", &[Timestamp], Interval, age_today).stable(),
-    row("age", &[Timestamptz, Timestamptz], Interval, age_zoned),
+    // PostgreSQL calls it immutable, and computes it with the session's time zone.
+    row("age", &[Timestamptz, Timestamptz], Interval, age_zoned).stable(),
     row("age", &[Timestamptz], Interval, age_zoned_today).stable(),
     row("make_date", &[Int4, Int4, Int4], Date, make_date).named(&["year", "month", "day"]),
     row("make_time", &[Int4, Int4, Float8], Time, make_time).named(&["hour", "min", "sec"]),
@@ -121,8 +129,12 @@ fn date_plus_days(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 fn date_minus_days(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let days = int4(&arguments[1]).checked_neg().ok_or_else(|| overflow("date out of range"))?;
-    datetime::date_plus_days(date(&arguments[0]), days).map(Datum::Date)
+    let (from, days) = (date(&arguments[0]), int4(&arguments[1]));
+    match days.checked_neg() {
+        Some(days) => datetime::date_plus_days(from, days).map(Datum::Date),
+        None if !datetime::is_finite_date(from) => Ok(Datum::Date(from)),
+        None => Err(overflow("date out of range")),
+    }
 }
 
 fn date_minus_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -251,6 +263,9 @@ fn date_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    if is_infinite(&arguments[1]) {
+        return Ok(arguments[1].clone());
+    }
     let name = string(&arguments[0]);
     let field = |data_type: DataType| Field::parse(name, data_type);
     match &arguments[1] {
@@ -268,8 +283,11 @@ fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn date_trunc_in_zone(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let field = Field::parse(string(&arguments[0]), Timestamptz)?;
+    if is_infinite(&arguments[1]) {
+        return Ok(arguments[1].clone());
+    }
     let zone = TimeZone::parse(string(&arguments[2]))?;
+    let field = Field::parse(string(&arguments[0]), Timestamptz)?;
     datetime::date_trunc_timestamptz(field, timestamptz(&arguments[1]), &zone)
         .map(Datum::Timestamptz)
 }
@@ -304,15 +322,24 @@ fn make_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 fn make_time(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    datetime::make_time(int4(&arguments[0]), int4(&arguments[1]), float8(&arguments[2]))
-        .map(Datum::Time)
+    time_of(arguments).map(Datum::Time)
+}
+
+/// Returns the time of three arguments: hour, minute and second.
+fn time_of(arguments: &[Datum]) -> Result<i64> {
+    let (hour, minute) = (int4(&arguments[0]), int4(&arguments[1]));
+    let second = float8(&arguments[2]);
+    datetime::make_time(hour, minute, second).ok_or_else(|| {
+        let second = text::general(second);
+        let message = format!("time field value out of range: {hour}:{minute:02}:{second:0>2}");
+        overflow(&message)
+    })
 }
 
 /// Returns the timestamp of the first six arguments: year to second.
 fn timestamp_of(arguments: &[Datum]) -> Result<i64> {
     let date = (int4(&arguments[0]), int4(&arguments[1]), int4(&arguments[2]));
-    let time = (int4(&arguments[3]), int4(&arguments[4]), float8(&arguments[5]));
-    datetime::make_timestamp(date, time)
+    datetime::make_timestamp(date, || time_of(&arguments[3..6]))
 }
 
 fn make_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -365,12 +392,17 @@ fn to_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let since_2000 = seconds - datetime::UNIX_EPOCH_SECONDS as f64;
     let micros = (since_2000 * MICROS_PER_SECOND as f64).round_ties_even();
     if micros < datetime::TIMESTAMP_MIN as f64 || micros >= datetime::TIMESTAMP_END as f64 {
+        let seconds = text::general(seconds);
         return Err(overflow(&format!("timestamp out of range: \"{seconds}\"")));
     }
     Ok(Datum::Timestamptz(micros as i64))
 }
 
-/// Returns the zone that the first argument of `timezone` names.
+/// Returns whether a timestamp is infinite, of which nothing else is asked.
+fn is_infinite(at: &Datum) -> bool {
+    matches!(at, Datum::Timestamp(at) | Datum::Timestamptz(at) if !datetime::is_finite_timestamp(*at))
+}
+
 /// Returns the zone that a name or an interval means.
 pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
@@ -391,11 +423,17 @@ pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
 }
 
 fn timezone_of_local(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    if is_infinite(&arguments[1]) {
+        return Ok(Datum::Timestamptz(timestamp(&arguments[1])));
+    }
     let zone = zone_of(&arguments[0])?;
     datetime::local_to_timestamptz(timestamp(&arguments[1]), &zone).map(Datum::Timestamptz)
 }
 
 fn timezone_of_instant(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    if is_infinite(&arguments[1]) {
+        return Ok(Datum::Timestamp(timestamptz(&arguments[1])));
+    }
     let zone = zone_of(&arguments[0])?;
     datetime::timestamptz_to_local(timestamptz(&arguments[1]), &zone).map(Datum::Timestamp)
 }

@@ -13,10 +13,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("encode", &[Bytea, Text], Text, encode),
     row("decode", &[Text, Text], Bytea, decode),
     // The database is in UTF8, for which there is no conversion.
-    row("to_ascii", &[Text], Text, |_, _| {
-        let message = "encoding conversion from UTF8 to ASCII not supported";
-        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-    }),
     row("gen_random_uuid", &[], Uuid, |_, _| Ok(Datum::Uuid(uuid::Uuid::new_v4().into_bytes())))
         .volatile(),
 ];
@@ -29,8 +25,12 @@ fn encode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         "hex" => Ok(text_datum(hex(bytes))),
         "base64" => Ok(text_datum(base64(bytes))),
         "escape" => Ok(text_datum(escape(bytes))),
-        other => Err(invalid_parameter(format!("unrecognized encoding: \"{other}\""))),
+        _ => Err(unrecognized(arguments)),
     }
+}
+
+fn unrecognized(arguments: &[Datum]) -> Error {
+    invalid_parameter(format!("unrecognized encoding: \"{}\"", text(&arguments[1])))
 }
 
 fn decode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -39,7 +39,7 @@ fn decode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         "hex" => from_hex(string).map(bytea_datum),
         "base64" => from_base64(string).map(bytea_datum),
         "escape" => from_escape(string).map(bytea_datum),
-        other => Err(invalid_parameter(format!("unrecognized encoding: \"{other}\""))),
+        _ => Err(unrecognized(arguments)),
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .variadic()
         .takes_null()
         .stable(),
+    row(" no json key", &[AnyElement], JsonType, |_, _| Err(no_scalar())),
+    row(" no jsonb key", &[AnyElement], Jsonb, |_, _| Err(no_scalar())),
     row("json_build_object", &[], JsonType, |_, _| Ok(json_datum("{}".to_owned()))).stable(),
     row("json_build_object", &[JsonType, JsonType], JsonType, build_object)
         .variadic()

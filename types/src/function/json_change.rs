@@ -17,6 +17,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("||", &[Jsonb, Jsonb], Jsonb, |a, _| grown_jsonb(joined(jsonb(&a[0]), jsonb(&a[1])))),
     row("-", &[Jsonb, Text], Jsonb, |a, _| without_keys(jsonb(&a[0]), &[text(&a[1])])),
     row("-", &[Jsonb, TEXTS], Jsonb, |a, _| {
+        check_list(&a[1])?;
         let keys: Vec<&str> = array(&a[1]).elements.iter().filter_map(Datum::as_str).collect();
         without_keys(jsonb(&a[0]), &keys)
     }),
@@ -92,29 +93,26 @@ fn place(index: i64, length: usize) -> Option<usize> {
     usize::try_from(index).ok().filter(|index| *index < length)
 }
 
-/// Returns the steps of a path, of which none is NULL.
-fn steps(datum: &Datum) -> Result<Vec<&str>> {
-    let step = |(index, one): (usize, &'_ Datum)| match one {
-        Datum::Null => {
-            let message = format!("path element at position {} is null", index + 1);
-            Err(Error::new("22004", message))
-        }
-        _ => Ok(()),
-    };
-    let elements = &array(datum).elements;
-    if array(datum).dimensions.len() > 1 {
-        return Err(Error::new("2202E", "wrong number of array subscripts"));
+/// Refuses arrays of several dimensions.
+fn check_list(datum: &Datum) -> Result<()> {
+    match array(datum).dimensions.len() {
+        0 | 1 => Ok(()),
+        _ => Err(Error::new("2202E", "wrong number of array subscripts")),
     }
-    elements.iter().enumerate().try_for_each(step)?;
-    Ok(elements.iter().map(text).collect())
+}
+
+/// Returns the steps of a path; one that is NULL may not be reached.
+fn steps(datum: &Datum) -> Vec<Option<&str>> {
+    array(datum).elements.iter().map(Datum::as_str).collect()
 }
 
 fn without_path(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let json = jsonb(&arguments[0]);
+    check_list(&arguments[1])?;
     if !json.is_container() {
         return Err(invalid_parameter("cannot delete path in scalar"));
     }
-    let steps = steps(&arguments[1])?;
+    let steps = steps(&arguments[1]);
     if steps.is_empty() || is_empty(json) {
         return Ok(arguments[0].clone());
     }
@@ -145,11 +143,18 @@ enum Place {
 /// Returns a value with a change at the end of a path; unchanged if it leads nowhere.
 fn change(
     json: &Json,
-    steps: &[&str],
+    steps: &[Option<&str>],
     depth: usize,
     decide: &mut dyn FnMut(Place) -> Result<Change>,
 ) -> Result<Json> {
-    let (step, last) = (steps[depth], depth + 1 == steps.len());
+    if !json.is_container() {
+        return Ok(json.clone());
+    }
+    let Some(step) = steps[depth] else {
+        let message = format!("path element at position {} is null", depth + 1);
+        return Err(Error::new("22004", message));
+    };
+    let last = depth + 1 == steps.len();
     match json {
         Json::Object(pairs) => {
             let found = pairs.iter().position(|(name, _)| **name == *step);
@@ -215,10 +220,11 @@ fn is_empty(json: &Json) -> bool {
 
 fn set(arguments: &[Datum], create: bool) -> Result<Datum> {
     let json = jsonb(&arguments[0]);
+    check_list(&arguments[1])?;
     if !json.is_container() {
         return Err(invalid_parameter("cannot set path in scalar"));
     }
-    let steps = steps(&arguments[1])?;
+    let steps = steps(&arguments[1]);
     if steps.is_empty() || is_empty(json) && !create {
         return Ok(arguments[0].clone());
     }
@@ -238,15 +244,12 @@ fn set_lax(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let treatment = arguments.get(4).map_or(Some("use_json_null"), Datum::as_str);
+    if treatment.is_some() && !arguments[2].is_null() {
+        return set(&arguments[..3], create);
+    }
     let (target, path) = (arguments[0].clone(), arguments[1].clone());
-    let set_to = |value| set(&[target.clone(), path.clone(), value], create);
     match treatment {
-        Some("use_json_null" | "raise_exception" | "delete_key" | "return_target")
-            if !arguments[2].is_null() =>
-        {
-            set_to(arguments[2].clone())
-        }
-        Some("use_json_null") => set_to(jsonb_datum(Json::Null)),
+        Some("use_json_null") => set(&[target, path, jsonb_datum(Json::Null)], create),
         Some("delete_key") => without_path(&arguments[..2], context),
         Some("return_target") => Ok(target),
         Some("raise_exception") => Err(Error::new("22004", "JSON value must not be null")
@@ -266,10 +269,11 @@ fn set_lax(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 
 fn insert(arguments: &[Datum], after: bool) -> Result<Datum> {
     let json = jsonb(&arguments[0]);
+    check_list(&arguments[1])?;
     if !json.is_container() {
         return Err(invalid_parameter("cannot set path in scalar"));
     }
-    let steps = steps(&arguments[1])?;
+    let steps = steps(&arguments[1]);
     if steps.is_empty() {
         return Ok(arguments[0].clone());
     }
@@ -297,8 +301,9 @@ mod tests {
             deep = Json::Array(vec![deep]);
         }
         let context = EvalContext::default();
-        let joined =
-            |value: Datum| crate::function::call(function, &[value, empty.clone()], &context);
+        let joined = |value: Datum| {
+            crate::function::call(function, &[value, empty.clone()], Jsonb, &context)
+        };
         assert!(joined(jsonb_datum(deep.clone())).is_ok());
         assert_eq!(joined(array(deep)).unwrap_err().sqlstate, "54001");
     }

@@ -114,8 +114,8 @@ fn query_first(arguments: &[Datum], context: &EvalContext, zoned: bool) -> Resul
 }
 
 /// Returns all values that a path finds: `jsonb_path_query`.
-pub(super) fn query(arguments: &[Datum]) -> Result<Vec<Json>> {
-    run(arguments, &EvalContext::default(), false, true).map(|(_, found)| found)
+pub(super) fn query(arguments: &[Datum], context: &EvalContext, zoned: bool) -> Result<Vec<Json>> {
+    run(arguments, context, zoned, true).map(|(_, found)| found)
 }
 
 fn is_silent(arguments: &[Datum]) -> bool {

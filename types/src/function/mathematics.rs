@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 
-use super::argument::{float8, int4, int8, numeric};
+use super::argument::{array, float8, int4, int8, numeric};
 use super::arithmetic::{int4_range, int8_range, overflow, underflow};
-use super::{Row, row};
+use super::{Row, row, typed_row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Float8, Int4, Int8, Numeric};
+use crate::datatype::DataType::{self, Compatible, CompatibleArray, Float8, Int4, Int8, Numeric};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
@@ -88,6 +88,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     }),
     row("factorial", &[Int8], Numeric, |a, _| factorial(int8(&a[0])).map(Datum::Numeric)),
     row("width_bucket", &[Float8, Float8, Float8, Int4], Int4, width_bucket),
+    typed_row("width_bucket", &[Compatible, CompatibleArray], Int4, bucket_of),
     row("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, width_bucket_numeric),
 ];
 
@@ -245,6 +246,20 @@ fn width_bucket_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(Datum::Int4(bucket.min(count - 1) + 1))
 }
 
+/// Returns how many of some thresholds, which ascend, a value has reached.
+fn bucket_of(arguments: &[Datum], of: DataType) -> Result<Datum> {
+    let thresholds = array(&arguments[1]);
+    if thresholds.dimensions.len() > 1 {
+        return Err(Error::new("2202E", "thresholds must be one-dimensional array"));
+    }
+    if thresholds.elements.iter().any(Datum::is_null) {
+        return Err(Error::new("22004", "thresholds array must not contain NULLs"));
+    }
+    let reached = |one: &Datum| arguments[0].compare_typed(one, of).is_ge();
+    let bucket = thresholds.elements.partition_point(reached);
+    i32::try_from(bucket).map(Datum::Int4).map_err(|_| int4_range())
+}
+
 fn check_buckets(count: i32, any_nan: bool, unbounded: bool, empty: bool) -> Result<()> {
     let message = if count <= 0 {
         "count must be greater than zero"
@@ -280,9 +295,9 @@ fn width_bucket(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if beyond {
         return count.checked_add(1).map(Datum::Int4).ok_or_else(int4_range);
     }
-    let share = (operand - low) / (high - low);
-    let bucket = (f64::from(count) * share) as i32;
-    Ok(Datum::Int4(bucket.min(count - 1) + 1))
+    // In PostgreSQL's order, so that rounding agrees.
+    let bucket = f64::from(count) * (operand - low) / (high - low) + 1.0;
+    Ok(Datum::Int4(bucket as i32))
 }
 
 thread_local! {

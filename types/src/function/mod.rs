@@ -67,6 +67,7 @@ mod strings;
 mod substrings;
 mod system;
 mod timetz;
+mod to_ascii;
 mod trigonometry;
 mod unicode;
 mod variadic;
@@ -129,6 +130,17 @@ pub struct Signature {
 /// the signature names.
 type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
 
+/// As [`Implementation`], told the type of the first argument, which values do not say: elements of
+/// `char(n)[]` are compared as `char(n)` is.
+type TypedImplementation = fn(&[Datum], DataType) -> Result<Datum>;
+
+/// How a function is computed.
+#[derive(Clone, Copy)]
+enum Body {
+    Plain(Implementation),
+    Typed(TypedImplementation),
+}
+
 /// What a function computes, as far as batch evaluation knows a faster way than one call a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -158,7 +170,7 @@ struct Row {
     strict: bool,
     shape: Shape,
     names: &'static [&'static str],
-    implementation: Implementation,
+    body: Body,
 }
 
 /// Returns the row of an immutable, strict function.
@@ -177,8 +189,19 @@ const fn row(
         strict: true,
         shape: Shape::Other,
         names: &[],
-        implementation,
+        body: Body::Plain(implementation),
     }
+}
+
+/// Returns the row of an immutable, strict function that compares what it is given.
+const fn typed_row(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    implementation: TypedImplementation,
+) -> Row {
+    let nothing: Implementation = |_, _| Ok(Datum::Null);
+    Row { body: Body::Typed(implementation), ..row(name, arguments, result, nothing) }
 }
 
 impl Row {
@@ -213,9 +236,35 @@ struct Table {
     rows: Vec<Row>,
 }
 
+/// Other names of functions, for the first overload that takes the type.
+const ALIASES: &[(&str, &str, DataType)] = &[
+    ("dexp", "exp", DataType::Float8),
+    ("dlog1", "ln", DataType::Float8),
+    ("dlog10", "log", DataType::Float8),
+    ("dround", "round", DataType::Float8),
+    ("dtrunc", "trunc", DataType::Float8),
+    ("like", "~~", DataType::Bytea),
+    ("notlike", "!~~", DataType::Bytea),
+    ("numeric_exp", "exp", DataType::Numeric),
+    ("numeric_ln", "ln", DataType::Numeric),
+    ("numeric_sqrt", "sqrt", DataType::Numeric),
+    ("numeric_div_trunc", "div", DataType::Numeric),
+    ("textlen", "length", DataType::Text),
+];
+
+/// Returns the rows of [`ALIASES`].
+fn aliases(rows: &[Row]) -> Vec<Row> {
+    let alias = |(alias, name, first): &(&'static str, &str, DataType)| {
+        let meant =
+            rows.iter().find(|row| row.name == *name && row.arguments.first() == Some(first));
+        meant.map(|row| Row { name: alias, ..*row })
+    };
+    ALIASES.iter().filter_map(alias).collect()
+}
+
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 42] = [
+    let families: [&[Row]; 43] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -255,6 +304,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         system::PRIVILEGES,
         system::VISIBLE,
         timetz::FUNCTIONS,
+        to_ascii::FUNCTIONS,
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
         variadic::FUNCTIONS,
@@ -265,6 +315,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     rows.extend(conditional::functions());
     rows.extend(json_path::functions());
     rows.extend(records::functions());
+    rows.extend(aliases(&rows));
     rows.sort_by_key(|row| row.name);
     let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();
     Table { signatures, rows }
@@ -314,17 +365,26 @@ pub fn shape(id: FunctionId) -> Shape {
     TABLE.rows[usize::from(id.0)].shape
 }
 
-/// Calls a function. NULL arguments of a strict function give NULL.
+/// Calls a function, whose first argument is of type `first`. NULL arguments of a strict function
+/// give NULL.
 ///
 /// # Errors
 ///
 /// What PostgreSQL raises for the same arguments.
-pub fn call(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+pub fn call(
+    id: FunctionId,
+    arguments: &[Datum],
+    first: DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
     let row = &TABLE.rows[usize::from(id.0)];
     if row.strict && arguments.iter().any(|argument| matches!(argument, Datum::Null)) {
         return Ok(Datum::Null);
     }
-    (row.implementation)(arguments, context)
+    match row.body {
+        Body::Plain(implementation) => implementation(arguments, context),
+        Body::Typed(implementation) => implementation(arguments, first),
+    }
 }
 
 /// Returns whether only the binder calls a function, for a form of the grammar.

@@ -164,9 +164,9 @@ fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         let message = format!("invalid value for parameter \"endoption\": {end}");
         return Err(invalid_parameter(message));
     }
+    let group = number(arguments, 6, "subexpr", 0)?.unwrap_or(0);
     let flags = Flags::parse(arguments.get(5).map_or("", text))?;
     let flags = no_global(flags, "regexp_instr()")?;
-    let group = number(arguments, 6, "subexpr", 0)?.unwrap_or(0);
     match nth_group(arguments, from, n, flags, group)? {
         None => Ok(Datum::Int4(0)),
         Some(range) => {
@@ -179,9 +179,9 @@ fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn regexp_substr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let from = start(arguments, 2)?;
     let n = number(arguments, 3, "n", 1)?.unwrap_or(1);
+    let group = number(arguments, 5, "subexpr", 0)?.unwrap_or(0);
     let flags = Flags::parse(arguments.get(4).map_or("", text))?;
     let flags = no_global(flags, "regexp_substr()")?;
-    let group = number(arguments, 5, "subexpr", 0)?.unwrap_or(0);
     let range = nth_group(arguments, from, n, flags, group)?;
     Ok(range.map_or(Datum::Null, |range| text_datum(&text(&arguments[0])[range])))
 }

@@ -78,7 +78,7 @@ impl Series {
 
     fn after(&self, value: &Datum, context: &EvalContext) -> Result<Option<Datum>> {
         if let Some(add) = self.add {
-            let sum = call(add, &[value.clone(), self.step.clone()], context)?;
+            let sum = call(add, &[value.clone(), self.step.clone()], DataType::Unknown, context)?;
             return Ok(Some(sum));
         }
         // A series ends where its type does.

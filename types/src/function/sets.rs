@@ -29,7 +29,7 @@ use crate::text::{JsonParts, json_parts};
 type Column = (&'static str, DataType);
 
 /// Computes the rows. Arguments of strict functions are never NULL.
-type MakeRows = fn(&[Datum]) -> Result<Vec<Vec<Datum>>>;
+type MakeRows = fn(&[Datum], &EvalContext) -> Result<Vec<Vec<Datum>>>;
 
 /// How the rows come about.
 enum Implementation {
@@ -87,6 +87,10 @@ const KEYWORD: &[Column] = &[
     ("baredesc", Text),
 ];
 
+/// The columns of `jsonb_path_query` and `jsonb_path_query_tz`.
+const FOUND: &[Column] = &[("jsonb_path_query", Jsonb)];
+const FOUND_ZONED: &[Column] = &[("jsonb_path_query_tz", Jsonb)];
+
 /// All of them, sorted by name.
 const FUNCTIONS: &[Row] = &[
     series(&[Int4, Int4], &[("generate_series", Int4)]),
@@ -104,24 +108,24 @@ const FUNCTIONS: &[Row] = &[
         &[("generate_subscripts", Int4)],
         subscripts,
     ),
-    row("json_array_elements", &[JsonType], &[("value", JsonType)], |a| {
-        let elements = json_elements(json_text(&a[0]))?;
+    row("json_array_elements", &[JsonType], &[("value", JsonType)], |a, _| {
+        let elements = json_elements(json_text(&a[0]), "json_array_elements")?;
         Ok(elements.into_iter().map(|one| vec![json_datum(one.to_owned())]).collect())
     }),
-    row("json_array_elements_text", &[JsonType], &[("value", Text)], |a| {
-        let elements = json_elements(json_text(&a[0]))?;
+    row("json_array_elements_text", &[JsonType], &[("value", Text)], |a, _| {
+        let elements = json_elements(json_text(&a[0]), "json_array_elements_text")?;
         elements.into_iter().map(|one| Ok(vec![plain(Some(one))?])).collect()
     }),
-    row("json_each", &[JsonType], &[("key", Text), ("value", JsonType)], |a| {
+    row("json_each", &[JsonType], &[("key", Text), ("value", JsonType)], |a, _| {
         let pairs = json_pairs(json_text(&a[0]))?;
         let pair = |(key, value): (Datum, &str)| vec![key, json_datum(value.to_owned())];
         Ok(pairs.into_iter().map(pair).collect())
     }),
-    row("json_each_text", &[JsonType], &[("key", Text), ("value", Text)], |a| {
+    row("json_each_text", &[JsonType], &[("key", Text), ("value", Text)], |a, _| {
         let pairs = json_pairs(json_text(&a[0]))?;
         pairs.into_iter().map(|(key, value)| Ok(vec![key, plain(Some(value))?])).collect()
     }),
-    row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a| {
+    row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a, _| {
         let keys = match json_parts(json_text(&a[0]))? {
             JsonParts::Object(pairs) => pairs.into_iter().map(|(key, _)| Datum::Text(key)),
             JsonParts::Array(_) => return Err(no_object("json_object_keys", "an array")),
@@ -129,56 +133,56 @@ const FUNCTIONS: &[Row] = &[
         };
         Ok(keys.map(|key| vec![key]).collect())
     }),
-    row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a| {
+    row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a, _| {
         let elements = jsonb_elements(jsonb(&a[0]))?;
         Ok(elements.iter().map(|one| vec![jsonb_datum(one.clone())]).collect())
     }),
-    row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a| {
+    row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a, _| {
         let elements = jsonb_elements(jsonb(&a[0]))?;
         Ok(elements.iter().map(|one| vec![written(Some(one))]).collect())
     }),
-    row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a| {
+    row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a, _| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each")) };
         let pair = |(key, value): &(_, Json)| vec![text_of(key), jsonb_datum(value.clone())];
         Ok(pairs.iter().map(pair).collect())
     }),
-    row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a| {
+    row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a, _| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each_text")) };
         let pair = |(key, value): &(_, Json)| vec![text_of(key), written(Some(value))];
         Ok(pairs.iter().map(pair).collect())
     }),
-    row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a| match jsonb(&a[0]) {
+    row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a, _| match jsonb(&a[0]) {
         Json::Object(pairs) => Ok(pairs.iter().map(|(key, _)| vec![text_of(key)]).collect()),
         Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
         _ => Err(no_object("jsonb_object_keys", "a scalar")),
     }),
-    row("jsonb_path_query", &[Jsonb, JsonPath], &[("jsonb_path_query", Jsonb)], path_query),
-    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], &[("jsonb_path_query", Jsonb)], path_query),
-    row(
-        "jsonb_path_query",
-        &[Jsonb, JsonPath, Jsonb, Bool],
-        &[("jsonb_path_query", Jsonb)],
-        path_query,
-    ),
+    row("jsonb_path_query", &[Jsonb, JsonPath], FOUND, path_query),
+    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], FOUND, path_query),
+    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb, Bool], FOUND, path_query),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath], FOUND_ZONED, zoned_path_query),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb], FOUND_ZONED, zoned_path_query),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb, Bool], FOUND_ZONED, zoned_path_query),
     // Tables have no partitions.
-    row("pg_get_keywords", &[], KEYWORD, |_| Ok(keywords())),
+    row("pg_get_keywords", &[], KEYWORD, |_, _| Ok(keywords())),
     row(
         "pg_partition_ancestors",
         &[DataType::Reg(RegKind::Class)],
         &[("relid", DataType::Reg(RegKind::Class))],
-        |_| Ok(Vec::new()),
+        |_, _| Ok(Vec::new()),
     ),
     row("regexp_matches", &[Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_split_to_table", &[Text, Text], &[("regexp_split_to_table", Text)], split),
     row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
-    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a| Ok(single(pieces(a))))
-        .takes_null(),
-    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a| {
+    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a, _| {
         Ok(single(pieces(a)))
     })
     .takes_null(),
-    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a| {
+    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a, _| {
+        Ok(single(pieces(a)))
+    })
+    .takes_null(),
+    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, _| {
         Ok(single(Some(array(&a[0]).elements.clone())))
     }),
 ];
@@ -237,13 +241,13 @@ impl SetRows {
 /// # Errors
 ///
 /// What PostgreSQL raises for the same arguments.
-pub fn open(id: FunctionId, arguments: &[Datum]) -> Result<SetRows> {
+pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<SetRows> {
     let row = &FUNCTIONS[usize::from(id.0)];
     if row.strict && arguments.iter().any(Datum::is_null) {
         return Ok(SetRows::Made(Vec::new().into_iter()));
     }
     match row.implementation {
-        Implementation::Rows(make) => Ok(SetRows::Made(make(arguments)?.into_iter())),
+        Implementation::Rows(make) => Ok(SetRows::Made(make(arguments, context)?.into_iter())),
         Implementation::Series => Series::new(arguments).map(SetRows::Series),
     }
 }
@@ -257,8 +261,13 @@ fn single(values: Option<Vec<Datum>>) -> Vec<Vec<Datum>> {
     values.into_iter().flatten().map(|value| vec![value]).collect()
 }
 
-fn path_query(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    let found = query(arguments)?;
+fn path_query(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    let found = query(arguments, context, false)?;
+    Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
+}
+
+fn zoned_path_query(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    let found = query(arguments, context, true)?;
     Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
 }
 
@@ -266,7 +275,7 @@ fn text_of(key: &std::sync::Arc<str>) -> Datum {
     Datum::Text(std::sync::Arc::clone(key))
 }
 
-fn subscripts(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+fn subscripts(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     let index = usize::try_from(int4(&arguments[1])).ok().and_then(|index| index.checked_sub(1));
     let dimensions = &array(&arguments[0]).dimensions;
     let Some(dimension) = index.and_then(|index| dimensions.get(index)) else {
@@ -316,13 +325,13 @@ fn no_pairs(function: &str) -> crate::error::Error {
     invalid_parameter(format!("cannot call {function} on a non-object"))
 }
 
-fn json_elements(json: &str) -> Result<Vec<&str>> {
+fn json_elements<'a>(json: &'a str, function: &str) -> Result<Vec<&'a str>> {
     match json_parts(json)? {
         JsonParts::Array(elements) => Ok(elements),
         JsonParts::Object(_) => {
-            Err(invalid_parameter("cannot call json_array_elements on a non-array"))
+            Err(invalid_parameter(format!("cannot call {function} on a non-array")))
         }
-        _ => Err(invalid_parameter("cannot call json_array_elements on a scalar")),
+        _ => Err(invalid_parameter(format!("cannot call {function} on a scalar"))),
     }
 }
 
@@ -345,7 +354,7 @@ fn json_pairs(json: &str) -> Result<Vec<(Datum, &str)>> {
 }
 
 /// One row a match: its groups, or all of it if there are none.
-fn matches(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+fn matches(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let mut rows = Vec::new();
     with_regex(text(&arguments[1]), flags.without_global(), |regex| {
@@ -357,7 +366,7 @@ fn matches(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
     Ok(rows)
 }
 
-fn split(arguments: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+fn split(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     let pieces = split_pieces(arguments, "regexp_split_to_table()")?;
     Ok(pieces.into_iter().map(|piece| vec![text_datum(piece)]).collect())
 }

@@ -40,6 +40,9 @@ fn pretty(size: i128) -> String {
 fn pretty_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let size = numeric(&arguments[0]);
     let limit = decimal::Numeric::from_i128(10 * 1024);
+    if !size.is_finite() {
+        return Ok(text_datum(format!("{size} {}", UNITS[UNITS.len() - 1].0)));
+    }
     if size.abs() < limit {
         return Ok(text_datum(format!("{size} bytes")));
     }

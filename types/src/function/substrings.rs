@@ -3,6 +3,7 @@
 //! Positions count characters from 1.
 
 use super::argument::{bytea, bytea_datum, int4, text, text_datum};
+use super::arithmetic::int4_range;
 use super::strings::{count, invalid_parameter};
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -29,7 +30,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let wanted = int4(&a[1]);
         let skipped = match usize::try_from(wanted) {
             Ok(wanted) => string.chars().count().saturating_sub(wanted),
-            Err(_) => wanted.unsigned_abs() as usize,
+            // The smallest has no opposite: PostgreSQL then leaves nothing out.
+            Err(_) => wanted.checked_neg().map_or(0, |skipped| skipped as usize),
         };
         Ok(text_datum(&string[byte_position(string, skipped)..]))
     }),
@@ -135,6 +137,11 @@ fn split_part(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(text_datum(part.unwrap_or("")))
 }
 
+/// Checks that the end of what is replaced is a number that PostgreSQL can hold.
+pub(super) fn check_end(start: i64, length: i64) -> Result<()> {
+    i32::try_from(start + length).map(drop).map_err(|_| int4_range())
+}
+
 fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let (string, replacement) = (text(&arguments[0]), text(&arguments[1]));
     let start = int4(&arguments[2]);
@@ -145,6 +152,7 @@ fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         Some(length) => i64::from(int4(length)),
         None => replacement.chars().count() as i64,
     };
+    check_end(start.into(), replaced)?;
     let head = i64::from(start) - 1;
     let index = |at: i64| byte_position(string, usize::try_from(at.max(0)).unwrap_or(usize::MAX));
     let (head, tail) = (&string[..index(head)], &string[index(head + replaced)..]);

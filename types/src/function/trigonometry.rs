@@ -27,8 +27,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("sinh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).sinh()))),
     row("cosh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).cosh()))),
     row("tanh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).tanh()))),
-    row("asinh", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).asinh()))),
-    row("acosh", &[Float8], Float8, |a, _| bounded(float8(&a[0]), 1.0..=f64::INFINITY, f64::acosh)),
+    row("asinh", &[Float8], Float8, |a, _| Ok(Datum::Float8(area_sine(float8(&a[0]))))),
+    row("acosh", &[Float8], Float8, |a, _| {
+        bounded(float8(&a[0]), 1.0..=f64::INFINITY, area_cosine)
+    }),
     row("atanh", &[Float8], Float8, |a, _| bounded(float8(&a[0]), -1.0..=1.0, f64::atanh)),
     row("sind", &[Float8], Float8, |a, _| circular(float8(&a[0]), sine)),
     row("cosd", &[Float8], Float8, |a, _| circular(float8(&a[0]), cosine)),
@@ -43,6 +45,20 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 const RADIANS_PER_DEGREE: f64 = std::f64::consts::PI / 180.0;
+
+/// Above it the square of a number may be too large, and 1 beside it does not show.
+const LARGE: f64 = 1e150;
+
+fn area_sine(value: f64) -> f64 {
+    match value.abs() {
+        large if large > LARGE => (large.ln() + std::f64::consts::LN_2).copysign(value),
+        _ => value.asinh(),
+    }
+}
+
+fn area_cosine(value: f64) -> f64 {
+    if value > LARGE { value.ln() + std::f64::consts::LN_2 } else { value.acosh() }
+}
 
 /// Converts an angle; an infinite one stays so.
 fn scaled(angle: &Datum, convert: fn(f64) -> f64) -> Result<Datum> {
@@ -112,7 +128,10 @@ struct Folded {
 fn folded(degrees: f64) -> Folded {
     let mut degrees = degrees % 360.0;
     let was_negative = degrees < 0.0;
-    degrees = degrees.abs();
+    // Minus zero stays so.
+    if was_negative {
+        degrees = -degrees;
+    }
     let beyond_half_turn = degrees > 180.0;
     if beyond_half_turn {
         degrees = 360.0 - degrees;

@@ -19,6 +19,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("is_normalized", &[Text, Text], Bool, |a, _| {
         Ok(Datum::Bool(normalized(text(&a[0]), text(&a[1]))? == text(&a[0])))
     }),
+    row("is_normalized", &[Text], Bool, |a, _| {
+        Ok(Datum::Bool(normalized(text(&a[0]), "NFC")? == text(&a[0])))
+    }),
     row("unistr", &[Text], Text, unistr),
 ];
 

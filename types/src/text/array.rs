@@ -102,7 +102,7 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
             None => malformed(text, "Array value must start with \"{\" or dimension information."),
         });
     }
-    reader.level(0, element, style)?;
+    reader.level(0)?;
     if !reader.rest.trim_start().is_empty() {
         return Err(malformed(text, "Junk after closing right brace."));
     }
@@ -121,7 +121,13 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
             bounds
         }
     };
-    Ok(Array { dimensions, elements: reader.elements })
+    // The whole is well-formed before an element is looked at.
+    let value = |text: Option<String>| match text {
+        Some(text) => parse_value(&text, element, style),
+        None => Ok(Datum::Null),
+    };
+    let elements = reader.elements.into_iter().map(value).collect::<Result<_>>()?;
+    Ok(Array { dimensions, elements })
 }
 
 fn malformed(text: &str, detail: &str) -> Error {
@@ -132,7 +138,8 @@ fn malformed(text: &str, detail: &str) -> Error {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
-    elements: Vec<Datum>,
+    /// Texts of the elements; `None` for NULL.
+    elements: Vec<Option<String>>,
     /// Lengths of the levels, as the first of each says.
     lengths: Vec<usize>,
 }
@@ -182,7 +189,7 @@ impl Reader<'_> {
     }
 
     /// Reads `{…}` at a depth, from 0. The brace is there.
-    fn level(&mut self, depth: usize, element: DataType, style: &TextStyle) -> Result<()> {
+    fn level(&mut self, depth: usize) -> Result<()> {
         self.rest = &self.rest[1..];
         if depth == MAX_DIMENSIONS {
             return Err(too_many_dimensions(depth + 1));
@@ -206,12 +213,12 @@ impl Reader<'_> {
                 if !self.elements.is_empty() && self.lengths.len() == depth + 1 {
                     return Err(self.ragged());
                 }
-                self.level(depth + 1, element, style)?;
+                self.level(depth + 1)?;
             } else {
                 if self.lengths.len() > depth + 1 {
                     return Err(self.ragged());
                 }
-                let value = self.element(element, style)?;
+                let value = self.element()?;
                 self.elements.push(value);
                 if self.elements.len() > MAX_ELEMENTS {
                     return Err(too_large());
@@ -241,7 +248,7 @@ impl Reader<'_> {
         malformed(self.text, detail)
     }
 
-    fn element(&mut self, element: DataType, style: &TextStyle) -> Result<Datum> {
+    fn element(&mut self) -> Result<Option<String>> {
         if let Some(quoted) = self.rest.strip_prefix('"') {
             let mut value = String::new();
             let mut characters = quoted.chars();
@@ -254,7 +261,7 @@ impl Reader<'_> {
                 }
             }
             self.rest = characters.as_str();
-            return parse_value(&value, element, style);
+            return Ok(Some(value));
         }
         let mut value = String::new();
         let mut escaped = false;
@@ -293,9 +300,9 @@ impl Reader<'_> {
             return Err(malformed(self.text, &detail));
         }
         if !escaped && value.eq_ignore_ascii_case("null") {
-            return Ok(Datum::Null);
+            return Ok(None);
         }
-        parse_value(&value, element, style)
+        Ok(Some(value))
     }
 }
 

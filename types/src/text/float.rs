@@ -50,6 +50,13 @@ pub(super) fn put_f32(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
     }
 }
 
+/// Returns a float as C's `%g` writes it, in messages.
+pub(crate) fn general(value: f64) -> String {
+    let mut out = Vec::new();
+    put_rounded(value, 6, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Appends a float with at most so many digits, as C's `%g` does.
 fn put_rounded(value: f64, digits: i32, out: &mut Vec<u8>) {
     let text = format!("{value:.*e}", (digits - 1) as usize);
@@ -124,6 +131,15 @@ enum Read {
 fn read(text: &str) -> Read {
     let trimmed = super::trimmed(text);
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let Some(value) = hexadecimal(digits) else { return Read::Bad };
+        let value = if trimmed.starts_with('-') { -value } else { value };
+        return if value.is_infinite() {
+            Read::OutOfRange
+        } else {
+            Read::Value(value, value as f32)
+        };
+    }
     let special = ["inf", "infinity", "nan"].iter().any(|word| unsigned.eq_ignore_ascii_case(word));
     let shaped = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     if !special && !shaped {
@@ -141,6 +157,24 @@ fn read(text: &str) -> Read {
         return Read::OutOfRange;
     }
     Read::Value(double, single)
+}
+
+/// Reads `1a.8p3`, as C's `strtod` does behind `0x`.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, power) = match text.split_once(['p', 'P']) {
+        Some((digits, power)) => (digits, power.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let places = i32::try_from(fraction.len()).ok()?;
+    Some(value * 2.0_f64.powi(power.saturating_sub(places.saturating_mul(4))))
 }
 
 fn out_of_range(text: &str, type_name: &str) -> Error {

@@ -59,19 +59,20 @@ fn rank(kind: &WindowKind, run: &Run, partition: &Range<usize>, row: usize) -> D
     }
 }
 
-/// The number of buckets is what the first row says.
+/// The number of buckets is what the first row says for which it is no NULL; rows before it have
+/// none, but count.
 fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Result<()> {
-    let Some(buckets) = buckets.datum(partition.start).as_i64() else {
-        partition.for_each(|_| values.push_null());
-        return Ok(());
-    };
+    let rows = partition.len() as i64;
+    let known = partition.clone().find_map(|row| Some((row, buckets.datum(row).as_i64()?)));
+    let unknown = known.map_or(partition.end, |(row, _)| row) - partition.start;
+    (0..unknown).for_each(|_| values.push_null());
+    let Some((_, buckets)) = known else { return Ok(()) };
     if buckets <= 0 {
         let message = "argument of ntile must be greater than zero";
         return Err(Error::new(sqlstate::INVALID_ARGUMENT_FOR_NTILE, message));
     }
-    let rows = partition.len() as i64;
     let (size, larger) = (rows / buckets, rows % buckets);
-    for at in 0..rows {
+    for at in 0..rows - unknown as i64 {
         // The first buckets take one row more each.
         let in_larger = larger * (size + 1);
         let bucket =

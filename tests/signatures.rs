@@ -1,0 +1,276 @@
+//! Everything that PostgreSQL's catalogs list over bennu's types, called on both servers.
+//!
+//! Functions, aggregates, window functions ([`catalog`] reads pg_proc), operators (pg_operator) and
+//! casts between all types, each with a handful of values for every argument ([`samples`],
+//! [`calls`]); and a list of texts read as every type. Compared are values, names and types of the
+//! columns, SQLSTATEs, and messages.
+//!
+//! The test is ignored: it needs a PostgreSQL 15 at `BENNU_ORACLE`. `BENNU_SERVER` is a bennu to
+//! compare with in place of one in the test's process, `BENNU_ONLY` a part of the names to look at,
+//! `BENNU_CASES` a factor for the number of calls.
+
+mod calls;
+mod catalog;
+mod samples;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::harness::TestServer;
+use crate::raw::{Frames, Message, Raw, rows};
+use crate::signatures::catalog::Signature;
+
+/// Statements in flight.
+const WINDOW: usize = 50;
+/// Examples that are shown of each kind of difference.
+const EXAMPLES: usize = 2;
+
+/// Types, and settings, that the calls use.
+const SETUP: &[&str] = &[
+    "DROP TYPE IF EXISTS mood, pair CASCADE",
+    "DROP DOMAIN IF EXISTS positive",
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')",
+    "CREATE TYPE pair AS (a integer, b text)",
+    "CREATE DOMAIN positive AS integer CHECK (VALUE > 0)",
+    "SET TimeZone = 'America/New_York'",
+    "SET statement_timeout = 5000",
+];
+
+/// What a server answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Answer {
+    columns: Vec<(String, u32)>,
+    rows: Vec<Vec<Option<String>>>,
+    code: String,
+    message: String,
+}
+
+/// Types of users have other OIDs on each server.
+const FIRST_OF_USERS: u32 = 16384;
+
+impl Answer {
+    fn of(messages: &[Message]) -> Answer {
+        let error = messages.iter().find(|message| message.kind == b'E');
+        let field = |code| error.and_then(|error| error.field(code)).unwrap_or_default();
+        let columns = messages.iter().find(|message| message.kind == b'T').map(Message::columns);
+        let columns = columns.unwrap_or_default().into_iter();
+        Answer {
+            columns: columns.map(|(name, oid)| (name, oid.min(FIRST_OF_USERS))).collect(),
+            rows: rows(messages),
+            code: field(b'C'),
+            message: field(b'M'),
+        }
+    }
+
+    fn text(&self) -> String {
+        if !self.code.is_empty() {
+            return format!("{}: {}", self.code, self.message);
+        }
+        let types = self.columns.iter().map(|(name, oid)| format!("{name}:{oid}"));
+        let types = types.collect::<Vec<_>>().join(",");
+        let values = self.rows.iter().take(8).map(|row| {
+            let values = row.iter().map(|value| value.clone().unwrap_or_else(|| "NULL".to_owned()));
+            values.collect::<Vec<_>>().join("|")
+        });
+        let values = values.collect::<Vec<_>>().join(" / ");
+        let short: String = values.chars().take(300).collect();
+        format!("{short}  [{types}]")
+    }
+}
+
+/// Beginnings of signatures that differ, and why: all are in docs/sql.md.
+const DIFFERS: &[(&str, &str)] = &[
+    ("age(timestamp", "infinite times are 22008, where PostgreSQL takes infinity for a number"),
+    ("make_interval(", "fields too large are 22008, where PostgreSQL's wrap round"),
+    ("cbrt(", "the last digit is the C library's, and ours is the better one"),
+    ("||/ ", "as of cbrt()"),
+    (
+        "avg(double precision)",
+        "PostgreSQL adds the squares up, too, and fails where these overflow",
+    ),
+    ("regproc::", "functions of the catalog have numbers of bennu's own"),
+    ("regprocedure::", "as of regproc"),
+    ("bigint::regproc", "as of regproc"),
+];
+
+/// Returns the kind of a difference, if there is one.
+fn difference(ours: &Answer, theirs: &Answer) -> Option<&'static str> {
+    match (ours.code.as_str(), theirs.code.as_str()) {
+        // PostgreSQL makes all rows of a function in FROM before the first is shown.
+        (_, "57014") => None,
+        ("", "") if ours.columns != theirs.columns => Some("column"),
+        ("", "") => (ours.rows != theirs.rows).then_some("value"),
+        ("42883", other) if other != "42883" => Some("missing"),
+        ("0A000", other) if other != "0A000" => Some("refused"),
+        ("", _) => Some("only theirs fails"),
+        (_, "") => Some("only ours fails"),
+        (one, other) if one != other => Some("SQLSTATE"),
+        _ => (ours.message != theirs.message).then_some("message"),
+    }
+}
+
+/// The two servers.
+struct Pair {
+    ours: Raw,
+    theirs: Raw,
+}
+
+impl Pair {
+    fn new(ours: SocketAddr, theirs: SocketAddr) -> Pair {
+        let mut pair = Pair { ours: Raw::login(ours), theirs: Raw::login(theirs) };
+        for sql in SETUP {
+            let answers = pair.ask(&[(*sql).to_owned()]);
+            let [(one, other)] = answers.as_slice() else { unreachable!("one statement was sent") };
+            assert!(one.code.is_empty() && other.code.is_empty(), "{sql}: {one:?} {other:?}");
+        }
+        pair
+    }
+
+    /// Has both servers run statements.
+    fn ask(&mut self, statements: &[String]) -> Vec<(Answer, Answer)> {
+        let frames = statements.iter().fold(Frames::new(), |frames, sql| frames.query(sql));
+        self.ours.send(&frames.0);
+        self.theirs.send(&frames.0);
+        let answers = statements.iter().map(|sql| {
+            let [ours, theirs] = [&mut self.ours, &mut self.theirs].map(|raw| {
+                let messages = raw.until_ready();
+                let ready = messages.last().is_some_and(|last| last.kind == b'Z');
+                assert!(ready, "the server hung up: {sql}");
+                Answer::of(&messages)
+            });
+            (ours, theirs)
+        });
+        answers.collect()
+    }
+
+    fn rows(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
+        let messages = self.theirs.query(sql);
+        assert!(!messages.iter().any(|message| message.kind == b'E'), "{sql}: {messages:?}");
+        rows(&messages)
+    }
+}
+
+/// What was found, by signature.
+#[derive(Default)]
+struct Report {
+    /// Signature and kind: how many, and examples.
+    found: BTreeMap<(String, &'static str), (usize, Vec<String>)>,
+    statement_counts: BTreeMap<String, usize>,
+}
+
+impl Report {
+    fn compare(&mut self, pair: &mut Pair, title: &str, statements: &[String]) {
+        for window in statements.chunks(WINDOW) {
+            for ((ours, theirs), sql) in pair.ask(window).iter().zip(window) {
+                let Some(kind) = difference(ours, theirs) else { continue };
+                let found = self.found.entry((title.to_owned(), kind)).or_default();
+                found.0 += 1;
+                if found.1.len() < EXAMPLES {
+                    let text = format!(
+                        "    {sql}\n      ours   {}\n      theirs {}",
+                        ours.text(),
+                        theirs.text()
+                    );
+                    found.1.push(text);
+                }
+            }
+        }
+        *self.statement_counts.entry(title.to_owned()).or_default() += statements.len();
+    }
+
+    /// Prints what was found and returns how many differ in more than their message.
+    fn print(&self) -> usize {
+        let statements: usize = self.statement_counts.values().sum();
+        let total = |wanted: &str| {
+            let of = self.found.iter().filter(|((_, kind), _)| *kind == wanted);
+            of.fold((0, 0), |(signatures, calls), (_, (count, _))| (signatures + 1, calls + count))
+        };
+        let mut differing = 0;
+        for kind in [
+            "value",
+            "column",
+            "only ours fails",
+            "only theirs fails",
+            "SQLSTATE",
+            "refused",
+            "missing",
+            "message",
+        ] {
+            println!("\n==== {kind}");
+            for ((title, of), (count, examples)) in &self.found {
+                if *of != kind {
+                    continue;
+                }
+                println!("{title}: {count} of {}", self.statement_counts[title]);
+                if kind != "missing" || *count < self.statement_counts[title] {
+                    examples.iter().for_each(|example| println!("{example}"));
+                }
+            }
+        }
+        println!("\n{} signatures, {statements} statements", self.statement_counts.len());
+        for kind in [
+            "value",
+            "column",
+            "only ours fails",
+            "only theirs fails",
+            "SQLSTATE",
+            "refused",
+            "missing",
+            "message",
+        ] {
+            let (signatures, calls) = total(kind);
+            println!("{kind}: {signatures} signatures, {calls} statements");
+            differing += if kind == "message" { 0 } else { calls };
+        }
+        differing
+    }
+}
+
+/// Returns all there is to call.
+fn signatures(pair: &mut Pair) -> Vec<Signature> {
+    let mut all: Vec<Signature> = Vec::new();
+    for row in pair.rows(&catalog::functions_query()) {
+        all.extend(catalog::function(&row));
+    }
+    for row in pair.rows(catalog::OPERATORS_QUERY) {
+        all.extend(catalog::operator(&row));
+    }
+    let sources = samples::CASTABLE
+        .iter()
+        .filter(|of| !of.contains('(') && !samples::literals(of).is_empty());
+    let sources: Vec<&&str> = sources.collect();
+    for source in sources {
+        let targets = samples::CASTABLE.iter();
+        all.extend(targets.map(|target| catalog::cast(source, target)));
+    }
+    all
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+fn signatures_are_those_of_postgres() {
+    let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
+    let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
+    let server = own.is_err().then(TestServer::start);
+    let address = server.as_ref().map_or_else(|| own.unwrap(), TestServer::address);
+    let only = std::env::var("BENNU_ONLY").unwrap_or_default();
+    let scale = std::env::var("BENNU_CASES").map_or(1, |scale| scale.parse().unwrap());
+    let mut pair = Pair::new(address, oracle);
+    pair.ours.set_patience(Duration::from_secs(60));
+    let mut report = Report::default();
+    for signature in signatures(&mut pair) {
+        let title = signature.to_string();
+        let differs = DIFFERS.iter().any(|(beginning, _)| title.starts_with(beginning));
+        if title.contains(&only) && !differs {
+            report.compare(&mut pair, &title, &calls::statements(&signature, scale));
+        }
+    }
+    for target in samples::CASTABLE {
+        let title = format!("text read as {target}");
+        if title.contains(&only) {
+            report.compare(&mut pair, &title, &calls::read_as(target));
+        }
+    }
+    assert_eq!(report.print(), 0, "statements differ");
+}
