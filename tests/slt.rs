@@ -178,6 +178,7 @@ const PORTABLE: &[&str] = &[
     "escapes",
     "variadic",
     "query_forms",
+    "current_of",
     "scroll_cursors",
     "regular_expressions",
 ];

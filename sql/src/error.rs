@@ -55,6 +55,8 @@ pub mod sqlstate {
     pub const INVALID_ROW_COUNT_IN_LIMIT_CLAUSE: &str = "2201W";
     /// `invalid_row_count_in_result_offset_clause`
     pub const INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE: &str = "2201X";
+    /// `invalid_cursor_state`
+    pub const INVALID_CURSOR_STATE: &str = "24000";
     /// `invalid_cursor_name`
     pub const INVALID_CURSOR_NAME: &str = "34000";
     /// `duplicate_cursor`

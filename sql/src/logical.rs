@@ -7,6 +7,7 @@
 //! expression then refers to the column that the apply adds. Outer columns that a subquery uses are
 //! parameters of it ([`Apply::bindings`]).
 
+mod current_row;
 mod merge;
 mod steps;
 mod window;
@@ -21,6 +22,7 @@ use types::{DataType, Datum, SqlType};
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
+pub use current_row::{CurrentRow, CursorTable};
 pub use merge::{Merge, MergeAction, MergeClause};
 pub use steps::{NamedStep, Steps};
 pub use types::order::SortKey;

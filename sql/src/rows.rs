@@ -68,9 +68,16 @@ pub struct Rows {
     returned: u64,
     tag: Tag,
     stop: Arc<StopFlag>,
+    /// They are of a BINARY cursor: a client that asks for text gets them in binary form, too.
+    pub(crate) is_binary: bool,
 }
 
 impl Rows {
+    /// Returns whether a client that has no say in it gets the values in binary form.
+    pub fn is_binary(&self) -> bool {
+        self.is_binary
+    }
+
     /// Returns the rows of an operator.
     pub(crate) fn streaming(
         columns: Arc<[OutputColumn]>,
@@ -78,7 +85,7 @@ impl Rows {
         tag: Tag,
         stop: Arc<StopFlag>,
     ) -> Rows {
-        Rows { columns, source: Source::Operator(operator), pending: None, returned: 0, tag, stop }
+        Rows::new(columns, Source::Operator(operator), tag, stop)
     }
 
     /// Returns the row of a point get, if there is one.
@@ -87,8 +94,7 @@ impl Rows {
         row: Option<Vec<Datum>>,
         stop: Arc<StopFlag>,
     ) -> Rows {
-        let (source, tag) = (Source::Point(row), Tag::Returned("SELECT"));
-        Rows { columns, source, pending: None, returned: 0, tag, stop }
+        Rows::new(columns, Source::Point(row), Tag::Returned("SELECT"), stop)
     }
 
     /// Returns rows that are there already.
@@ -98,8 +104,11 @@ impl Rows {
         tag: Tag,
         stop: Arc<StopFlag>,
     ) -> Rows {
-        let source = Source::Ready(batches.into_iter().collect());
-        Rows { columns, source, pending: None, returned: 0, tag, stop }
+        Rows::new(columns, Source::Ready(batches.into_iter().collect()), tag, stop)
+    }
+
+    fn new(columns: Arc<[OutputColumn]>, source: Source, tag: Tag, stop: Arc<StopFlag>) -> Rows {
+        Rows { columns, source, pending: None, returned: 0, tag, stop, is_binary: false }
     }
 
     /// Returns rows of text columns.

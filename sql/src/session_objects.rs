@@ -56,6 +56,8 @@ pub struct ShownCursor {
     pub since: i64,
     /// It outlives its transaction.
     pub is_held: bool,
+    /// It gives values in binary form.
+    pub is_binary: bool,
     /// It can go back.
     pub is_scrollable: bool,
 }

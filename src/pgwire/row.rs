@@ -51,6 +51,11 @@ impl Formats {
         codes.iter().map(|code| Format::from_code(*code)).collect::<sql::Result<_>>().map(Formats)
     }
 
+    /// Returns the binary form for all values.
+    pub(crate) fn binary() -> Formats {
+        Formats(SmallVec::from_slice(&[Format::Binary]))
+    }
+
     /// Returns how many codes were given.
     pub(crate) fn count(&self) -> usize {
         self.0.len()

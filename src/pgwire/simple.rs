@@ -58,7 +58,10 @@ impl Connection {
         let completion = match self.start_statement(prepared, Vec::new(), duration)? {
             Execution::Done(completion) => completion,
             Execution::Rows(mut rows) => {
-                let formats = Formats::default();
+                let formats = match rows.is_binary() {
+                    true => Formats::binary(),
+                    false => Formats::default(),
+                };
                 self.channel.output.put_row_description(rows.columns(), &formats);
                 let encoder = RowEncoder::new(rows.columns(), &formats);
                 self.send_rows(&mut rows, &encoder, usize::MAX, duration).await?;

@@ -157,11 +157,20 @@ pub struct Update {
     /// `FROM`, one entry for each comma.
     pub from: Vec<TableRef>,
     /// `WHERE`
-    pub selection: Option<Expr>,
+    pub selection: Option<Selection>,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
+}
+
+/// Which rows UPDATE and DELETE change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Selection {
+    /// `WHERE condition`
+    Where(Expr),
+    /// `WHERE CURRENT OF cursor`
+    CurrentOf(Ident),
 }
 
 /// `MERGE`
@@ -224,7 +233,7 @@ pub struct Delete {
     /// `USING`, one entry for each comma.
     pub using: Vec<TableRef>,
     /// `WHERE`
-    pub selection: Option<Expr>,
+    pub selection: Option<Selection>,
     /// `RETURNING`; empty if not written.
     pub returning: Vec<SelectItem>,
     /// `/*+ … */`

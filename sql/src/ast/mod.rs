@@ -39,7 +39,7 @@ pub use ddl::{
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
-    MergeAction, MergeClause, OnConflict, OnDuplicate, TargetColumn, Update, Upsert,
+    MergeAction, MergeClause, OnConflict, OnDuplicate, Selection, TargetColumn, Update, Upsert,
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{

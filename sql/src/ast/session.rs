@@ -189,6 +189,8 @@ pub struct Cursor {
     pub name: Ident,
     /// `SCROLL` or `NO SCROLL`, if written.
     pub scroll: Option<bool>,
+    /// `BINARY`
+    pub binary: bool,
     /// `WITH HOLD`
     pub hold: bool,
     /// What it reads.

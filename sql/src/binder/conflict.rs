@@ -35,7 +35,7 @@ impl Binder<'_> {
                 self.inferred(written, alias, parts)?.ok_or_else(|| {
                     let message = "there is no unique or exclusion constraint matching \
                                    the ON CONFLICT specification";
-                    Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(clause.position)
+                    Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
                 })?
             }
         };

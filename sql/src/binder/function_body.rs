@@ -86,7 +86,7 @@ pub fn bind_body_statement(
     let values: Vec<Typed> = values.collect();
     let is_last = at + 1 == function.statements.len();
     let statement = &function.statements[at];
-    let (mut bound, mut result) = binder.in_body(function, values, |binder| {
+    let (bound, mut result) = binder.in_body(function, values, |binder| {
         let (bound, columns) = binder.bind_in_body(statement)?;
         let result = match is_last && routine.result != DataType::Void {
             true => Some(binder.results(function, routine, columns.as_deref())?),
@@ -94,17 +94,10 @@ pub fn bind_body_statement(
         };
         Ok((bound, result))
     })?;
-    prune::finish(&mut bound, &binder.parameters);
     for expr in result.iter_mut().flatten() {
         prune::finish_expression(expr, &binder.parameters);
     }
-    let bound = BoundStatement {
-        bound,
-        parameter_types: binder.parameters.final_types(),
-        parameter_count: binder.parameters.count(),
-        unpopulated: binder.unpopulated,
-    };
-    Ok(BodyStatement { bound, result })
+    Ok(BodyStatement { bound: binder.finish(bound), result })
 }
 
 /// Checks the body of a function; of one with polymorphic types nothing but the syntax can be.

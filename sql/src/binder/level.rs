@@ -31,7 +31,9 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, Logical, SetFunction, SortKey, WindowFunction};
+use crate::logical::{
+    ApplyKind, CurrentRow, CursorTable, Logical, SetFunction, SortKey, WindowFunction,
+};
 
 /// See the module's header.
 pub(super) const AGGREGATE: usize = 1 << 40;
@@ -430,6 +432,12 @@ pub(super) struct Binder<'a> {
     pub(super) frame: Option<Frame>,
     /// The first level of the FROM clause at hand.
     pub(super) from_base: usize,
+    /// The query at hand is a cursor's, and its rows are to have keys.
+    pub(super) wants_keys: bool,
+    /// The tables of which the rows of the cursor have keys.
+    pub(super) cursor_tables: Vec<CursorTable>,
+    /// The row that the statement changes, if it is a cursor's.
+    pub(super) current_row: Option<CurrentRow>,
 }
 
 impl<'a> Binder<'a> {
@@ -454,6 +462,9 @@ impl<'a> Binder<'a> {
             named_count: 0,
             frame: None,
             from_base: 0,
+            wants_keys: false,
+            cursor_tables: Vec::new(),
+            current_row: None,
         }
     }
 

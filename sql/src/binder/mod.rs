@@ -71,6 +71,7 @@ mod elements;
 mod prune;
 mod conflict;
 mod insert;
+mod current_row;
 mod modify;
 mod merge;
 
@@ -96,7 +97,7 @@ use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, OutputColumn, ParameterTypes, Query};
+use crate::logical::{Bound, CurrentRow, CursorTable, OutputColumn, ParameterTypes, Query};
 
 /// A statement that was bound.
 #[derive(Debug, Clone)]
@@ -110,6 +111,10 @@ pub struct BoundStatement {
     pub parameter_count: usize,
     /// The first materialized view without rows that it reads, if there is one.
     pub unpopulated: Option<String>,
+    /// The tables of which the rows of a cursor have keys behind their columns.
+    pub cursor_tables: Vec<CursorTable>,
+    /// The row that it changes, if it is a cursor's.
+    pub current_row: Option<CurrentRow>,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -129,14 +134,29 @@ pub fn bind(
 ) -> Result<BoundStatement> {
     let parameters = Parameters::new(parameter_types);
     let mut binder = Binder::new(catalog, system, constants, parameters);
-    let mut bound = binder.bind_statement(statement)?;
-    prune::finish(&mut bound, &binder.parameters);
-    Ok(BoundStatement {
-        bound,
-        parameter_types: binder.parameters.final_types(),
-        parameter_count: binder.parameters.count(),
-        unpopulated: binder.unpopulated,
-    })
+    let bound = binder.bind_statement(statement)?;
+    Ok(binder.finish(bound))
+}
+
+/// Binds the query of a cursor, whose rows have keys behind their columns where they can be
+/// changed.
+///
+/// # Errors
+///
+/// As of [`bind`].
+pub fn bind_cursor(
+    query: &ast::Query,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    constants: &SessionConstants,
+) -> Result<BoundStatement> {
+    let mut binder = Binder::new(catalog, system, constants, Parameters::new(&[]));
+    let with = query.with.as_ref().map(|with| binder.open_with(with, true)).transpose()?;
+    binder.wants_keys = matches!(query.body, ast::QueryBody::Select(_));
+    let query = binder.bind_query_body(query, true)?;
+    let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
+    let bound = binder.close_steps(with, bound);
+    Ok(binder.finish(bound))
 }
 
 /// Binds the query of a materialized view, in the view's own world.
@@ -153,17 +173,27 @@ pub fn bind_materialized(
     let mut binder = Binder::new(catalog, system, constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
     let query = binder.bind_query(&view.query, true)?;
-    let mut bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
-    prune::finish(&mut bound, &binder.parameters);
-    Ok(BoundStatement {
-        bound,
-        parameter_types: binder.parameters.final_types(),
-        parameter_count: binder.parameters.count(),
-        unpopulated: binder.unpopulated,
-    })
+    Ok(binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns })))
 }
 
 impl Binder<'_> {
+    /// Ends the binding of a statement.
+    fn finish(self, mut bound: Bound) -> BoundStatement {
+        prune::finish(&mut bound, &self.parameters);
+        let current_row = self.current_row.map(|row| {
+            let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
+            CurrentRow { parameters: parameters.collect(), ..row }
+        });
+        BoundStatement {
+            bound,
+            parameter_types: self.parameters.final_types(),
+            parameter_count: self.parameters.count(),
+            unpopulated: self.unpopulated,
+            cursor_tables: self.cursor_tables,
+            current_row,
+        }
+    }
+
     /// Binds a statement with its WITH.
     fn bind_statement(&mut self, statement: &Statement) -> Result<Bound> {
         let with = match statement {

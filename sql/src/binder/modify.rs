@@ -82,7 +82,7 @@ impl Binder<'_> {
         let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(&written, &update.assignments)?;
-            let predicate = binder.bind_selection(update.selection.as_ref())?;
+            let predicate = binder.bind_selection(&written, update.selection.as_ref())?;
             Ok((assignments, predicate))
         };
         let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
@@ -112,7 +112,7 @@ impl Binder<'_> {
             self.changed((&delete.table, Change::Delete), delete.alias.as_ref(), &delete.hints)?;
         self.join_changed(&mut changed, &delete.using)?;
         let Changed { written, predicate: reached, mut rows, scope } = changed;
-        let bind = |binder: &mut Self| binder.bind_selection(delete.selection.as_ref());
+        let bind = |binder: &mut Self| binder.bind_selection(&written, delete.selection.as_ref());
         let (predicate, level) =
             self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
         let mut recheck = recheck_of(reached, predicate.as_ref());
@@ -126,10 +126,6 @@ impl Binder<'_> {
         narrow(&mut rows, table.columns.len(), shown.chain(&mut recheck).collect());
         let delete = Delete { table, source: rows.plan, recheck, returning };
         Ok(returning_query(Bound::Delete(delete), query))
-    }
-
-    fn bind_selection(&mut self, selection: Option<&ast::Expr>) -> Result<Option<Expr>> {
-        selection.map(|selection| self.bind_condition(selection, Clause::Where)).transpose()
     }
 
     /// Binds RETURNING over the row in table order, whose columns are of these types. With

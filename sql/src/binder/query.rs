@@ -242,7 +242,7 @@ impl Binder<'_> {
                 _ => "UNION/INTERSECT/EXCEPT",
             };
             let message = format!("{strength} is not allowed with {what}");
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(locking.position));
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         let targets: Vec<Target> = (0..bound.columns.len())
             .map(|index| Target {

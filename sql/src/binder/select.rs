@@ -57,6 +57,10 @@ struct Parts {
     selection: Option<Expr>,
     having: Option<Expr>,
     order: Vec<Order>,
+    /// The targets that are keys of a cursor's rows.
+    keys: Vec<usize>,
+    /// Whether there is an ORDER BY.
+    is_ordered: bool,
     group_by: GroupBy,
     distinct: Distinct,
 }
@@ -77,6 +81,7 @@ impl Binder<'_> {
         query: &Query,
         resolve: bool,
     ) -> Result<BoundQuery> {
+        let wants_keys = std::mem::take(&mut self.wants_keys);
         let (mut rows, scope) = match query.locking.is_empty() {
             true => self.bind_from(&select.from)?,
             false => self.bind_from(&pushed_locks(&select.from, &query.locking))?,
@@ -88,7 +93,7 @@ impl Binder<'_> {
             binder.level().named_windows.clone_from(&select.windows);
             binder.bind_parts(select, query, resolve)
         };
-        let (parts, mut level) = self.within(scope, Clause::Select, bind)?;
+        let (mut parts, mut level) = self.within(scope, Clause::Select, bind)?;
         let limits = self.bind_limits(query)?;
         let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
         let grouped = !select.group_by.is_empty()
@@ -96,6 +101,17 @@ impl Binder<'_> {
             || !level.groupings.is_empty()
             || parts.having.is_some();
         refuse_locking(query, select, &level)?;
+        if wants_keys && !grouped {
+            for (mut table, key) in self.cursor_keys(select, query, &level) {
+                let shown = parts.visible + parts.keys.len();
+                table.columns = (shown..shown + key.len()).collect();
+                for value in key {
+                    parts.keys.push(parts.targets.len());
+                    parts.targets.push(Target { value, name: String::new(), origin: None });
+                }
+                self.cursor_tables.push(table);
+            }
+        }
         if !level.aggregates.is_empty() {
             refuse_recursion(&level, &parts.targets)?;
         }
@@ -144,7 +160,20 @@ impl Binder<'_> {
                 check_told_apart(&target.value)?;
             }
         }
-        Ok(Parts { targets, visible, selection, having, order, group_by, distinct })
+        let is_ordered = !query.order_by.is_empty();
+        let keys = Vec::new();
+        let parts = Parts {
+            targets,
+            visible,
+            selection,
+            having,
+            order,
+            keys,
+            is_ordered,
+            group_by,
+            distinct,
+        };
+        Ok(parts)
     }
 
     /// Binds a select or RETURNING list.
@@ -388,7 +417,7 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     };
     let strength = crate::binder::locks::strength_text(locking.strength);
     let message = format!("{strength} is not allowed with {what}");
-    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(locking.position))
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// Which rows of an ordered query are taken.
@@ -451,7 +480,7 @@ fn plan_select(
     let expressions: Vec<Expr> =
         targets.map(|target| rows.place(target.value.expr, &level.subqueries)).collect();
     rows.project(expressions);
-    let (visible, distinct) = (parts.visible, parts.distinct);
+    let (visible, distinct, keys_at) = (parts.visible, parts.distinct, parts.keys);
     Ok(move |rows: &mut Rows, limits: Limits| {
         if distinct == Distinct::All {
             rows.over(|input| Logical::Distinct { input, on: Vec::new() });
@@ -466,15 +495,17 @@ fn plan_select(
         }
         limit_rows(rows, limits);
         if rows.types.len() > visible {
-            let columns = identity(&rows.types[..visible]);
+            let mut columns = identity(&rows.types[..visible]);
+            columns.extend(columns_at(&keys_at, &rows.types));
             rows.project(columns);
         }
     })
 }
 
-/// Calls the functions of the select list that return sets. Rows are sorted before there are more
-/// of them, and before anything volatile is computed of them, unless what they are sorted by comes
-/// of that; returns the order that is left to do.
+/// Calls the functions of the select list that return sets. Rows are sorted, and those that
+/// DISTINCT ON leaves out of them go, before there are more of them, and before anything volatile
+/// is computed of them, unless what they are sorted by comes of that; returns the order that is
+/// left to do.
 fn place_target_sets(
     rows: &mut Rows,
     parts: &mut Parts,
@@ -494,7 +525,12 @@ fn place_target_sets(
         let expr = &parts.targets[key.target].value.expr;
         calls_in(expr).is_empty() && !is_volatile(expr)
     };
-    if parts.distinct == Distinct::No && order.iter().all(is_early) {
+    let is_fit = match &parts.distinct {
+        Distinct::No => true,
+        Distinct::All => false,
+        Distinct::On(_) => parts.is_ordered,
+    };
+    if is_fit && order.iter().all(is_early) {
         let mut keys = Vec::with_capacity(order.len());
         for Order { target, descending, nulls_first } in order.drain(..) {
             let expression = parts.targets[target].value.expr.clone();
@@ -503,6 +539,14 @@ fn place_target_sets(
         }
         if !keys.is_empty() {
             rows.over(|input| Logical::Sort { input, keys });
+        }
+        if let Distinct::On(targets) = std::mem::replace(&mut parts.distinct, Distinct::No) {
+            let on = targets.into_iter().map(|target| {
+                let expression = parts.targets[target].value.expr.clone();
+                rows.place(expression, &level.subqueries)
+            });
+            let on = on.collect();
+            rows.over(|input| Logical::Distinct { input, on });
         }
     }
     level.place_sets(rows, sets, &wanted);

@@ -152,7 +152,7 @@ impl Ddl<'_> {
 
     fn commented<'c>(&self, catalog: &'c Catalog, name: &TableName) -> Result<Relation<'c>> {
         let found = self.find(catalog, name);
-        found.ok_or_else(|| Error { position: None, ..undefined_table(name) })
+        found.ok_or_else(|| undefined_table(name))
     }
 
     fn commented_column(

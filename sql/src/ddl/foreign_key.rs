@@ -111,7 +111,7 @@ impl Ddl<'_> {
             {
                 Ok(Arc::new(record.clone()))
             }
-            None => Err(Error { position: None, ..undefined_table(&written.table) }),
+            None => Err(undefined_table(&written.table)),
             Some(_) => {
                 let message =
                     format!("referenced relation \"{}\" is not a table", written.table.name.value);

@@ -516,10 +516,10 @@ pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> 
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
-/// Returns `relation "t" does not exist` at its place.
+/// Returns `relation "t" does not exist`, which PostgreSQL says without a place.
 pub fn undefined_table(name: &ast::TableName) -> Error {
     let message = format!("relation \"{}\" does not exist", written(name));
-    Error::new(sqlstate::UNDEFINED_TABLE, message).at(name.position())
+    Error::new(sqlstate::UNDEFINED_TABLE, message)
 }
 
 /// Returns `schema "s" does not exist`.

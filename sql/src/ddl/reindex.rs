@@ -167,7 +167,7 @@ impl Ddl<'_> {
 
 fn wrong(found: Option<Relation<'_>>, name: &ast::TableName, wanted: &str) -> Error {
     match found {
-        None => Error { position: None, ..undefined_table(name) },
+        None => undefined_table(name),
         Some(_) => {
             let message = format!("\"{}\" is not {wanted}", name.name.value);
             Error::new(sqlstate::WRONG_OBJECT_TYPE, message)

@@ -7,8 +7,8 @@ use super::error::{ParseError, Result};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Expr, Hint, Ident, Insert,
-    InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Statement, Subscript, TableRef,
-    TargetColumn, Update, Upsert,
+    InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Selection, Statement, Subscript,
+    TableRef, TargetColumn, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -212,7 +212,7 @@ impl Cursor<'_> {
         self.expect_words(&["set"])?;
         let assignments = self.assignments()?;
         let from = self.table_refs("from")?;
-        let selection = self.selection()?;
+        let selection = self.changed_selection()?;
         let returning = self.returning()?;
         let with = None;
         let update = Update { with, table, alias, assignments, from, selection, returning, hints };
@@ -226,7 +226,7 @@ impl Cursor<'_> {
         let table = self.table_name()?;
         let alias = self.target_alias("where")?;
         let using = self.table_refs("using")?;
-        let selection = self.selection()?;
+        let selection = self.changed_selection()?;
         if self.is_word("order") || self.is_word("limit") {
             return Err(ParseError::unsupported("DELETE … LIMIT", self.position())
                 .with_hint("Use a subquery: WHERE key IN (SELECT key … LIMIT n)."));
@@ -264,13 +264,15 @@ impl Cursor<'_> {
     }
 
     fn selection(&mut self) -> Result<Option<Expr>> {
-        if !self.take_word("where") {
-            return Ok(None);
+        if self.take_word("where") { self.expr().map(Some) } else { Ok(None) }
+    }
+
+    /// Reads `WHERE …` or `WHERE CURRENT OF cursor`.
+    fn changed_selection(&mut self) -> Result<Option<Selection>> {
+        if self.take_words(&["where", "current", "of"]) {
+            return self.name().map(Selection::CurrentOf).map(Some);
         }
-        if self.is_words(&["current", "of"]) {
-            return Err(ParseError::unsupported("WHERE CURRENT OF", self.position()));
-        }
-        self.expr().map(Some)
+        Ok(self.selection()?.map(Selection::Where))
     }
 
     fn returning(&mut self) -> Result<Vec<SelectItem>> {

@@ -282,11 +282,10 @@ impl Cursor<'_> {
     pub(super) fn declare(&mut self) -> Result<Statement> {
         self.expect_words(&["declare"])?;
         let name = self.name()?;
-        let mut scroll = None;
+        let (mut scroll, mut binary) = (None, false);
         loop {
-            if self.is_word("binary") {
-                return Err(ParseError::unsupported("a BINARY cursor", self.position())
-                    .with_hint("Ask for binary results in the protocol."));
+            if self.take_word("binary") {
+                binary = true;
             } else if self.take_words(&["no", "scroll"]) {
                 scroll = Some(false);
             } else if self.take_word("scroll") {
@@ -302,7 +301,8 @@ impl Cursor<'_> {
         }
         self.expect_words(&["for"])?;
         let query = self.query()?;
-        Ok(Statement::DeclareCursor(Box::new(CursorDeclaration { name, scroll, hold, query })))
+        let declaration = CursorDeclaration { name, scroll, binary, hold, query };
+        Ok(Statement::DeclareCursor(Box::new(declaration)))
     }
 
     pub(super) fn fetch(&mut self) -> Result<Statement> {

@@ -44,7 +44,7 @@ impl Session {
         let done = |tag: String| Ok(Execution::Done(Completion::new(tag)));
         // What the query reads is to stay what it is until the table is there.
         self.in_ddl(tag, |ddl| ddl.lock_catalog())?;
-        let PlannedStatement { planned, parameter_types, columns } =
+        let PlannedStatement { planned, parameter_types, columns, .. } =
             self.with_planning(|planning| planning.plan(&statement.query, &[]))?;
         if !parameter_types.is_empty() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));

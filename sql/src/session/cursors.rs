@@ -16,15 +16,15 @@ use crate::ast::{self, FetchDirection, Statement};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::memory;
-use crate::logical::OutputColumn;
+use crate::logical::{CurrentRow, CursorTable, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
-use crate::session::prepared::PreparedKind;
+use crate::session::prepared::{Planned, PlannedStatement};
 use crate::session::scroll::Scroll;
-use crate::session::{Execution, Parsed, Session};
+use crate::session::{Execution, Session};
 use crate::session_objects::{SessionObjects, ShownCursor};
 use store::admission::Work;
-use types::Batch;
+use types::{Batch, Datum};
 
 /// The cursors of a session.
 pub(super) struct Cursors {
@@ -42,6 +42,25 @@ struct Cursor {
     scroll: Option<Mutex<Scroll>>,
     /// It was declared SCROLL: what it has read must fit into memory.
     is_declared_scroll: bool,
+    /// It was declared BINARY.
+    is_binary: bool,
+    /// Its query locks rows.
+    locks: bool,
+    /// The tables of which its rows have keys, behind the columns that are shown.
+    tables: Vec<CursorTable>,
+    place: Place,
+    /// The rows that were read, if it can only go forward.
+    passed: u64,
+    /// Its query has failed.
+    is_broken: bool,
+}
+
+/// Where a cursor stands.
+enum Place {
+    Before,
+    /// On a row, with its keys.
+    Row(Vec<Datum>),
+    After,
 }
 
 /// How long a cursor lives.
@@ -118,20 +137,23 @@ impl Session {
     /// Starts a query of a utility statement: its columns and its rows.
     pub(super) fn start_query(
         &mut self,
-        parsed: &ParsedStatement,
         query: &ast::Query,
         tag: Tag,
     ) -> Result<(Arc<[OutputColumn]>, Rows)> {
         let statement = Statement::Query(Box::new(query.clone()));
-        let parsed = ParsedStatement { statement, ..ParsedStatement::clone(parsed) };
-        let prepared = self.prepare(&Parsed { statement: Arc::new(parsed) }, &[])?;
-        if !prepared.parameter_types.is_empty() {
+        let planned = self.with_planning(|planning| planning.plan(&statement, &[]))?;
+        self.open_query(&planned, tag)
+    }
+
+    fn open_query(
+        &mut self,
+        statement: &PlannedStatement,
+        tag: Tag,
+    ) -> Result<(Arc<[OutputColumn]>, Rows)> {
+        if !statement.parameter_types.is_empty() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
-        let PreparedKind::Planned(state) = &prepared.kind else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a query has no plan"));
-        };
-        let planned = state.load_full();
+        let planned = &statement.planned;
         if !planned.plan.is_query() {
             let hint = "Run the statement by itself.";
             return Err(Error::not_supported("a query that changes data here", hint));
@@ -143,9 +165,28 @@ impl Session {
         planned.check_populated()?;
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
-        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let columns = statement.columns.clone().unwrap_or_else(|| Arc::from([]));
         let rows = Rows::streaming(Arc::clone(&columns), operator, tag, Arc::clone(&self.stop));
         Ok((columns, rows))
+    }
+
+    /// Gives the key of the row that a cursor stands on to a statement that changes it.
+    ///
+    /// # Errors
+    ///
+    /// 34000 if there is no such cursor, 24000 if it stands on no row of the table.
+    pub(super) fn place_current_row(
+        &self,
+        planned: &Planned,
+        parameters: &mut [Datum],
+    ) -> Result<()> {
+        let Some(row) = &planned.current_row else { return Ok(()) };
+        let cursor = self.cursors.open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
+        let key = cursor.current_key(row)?;
+        for (&parameter, value) in row.parameters.iter().zip(key) {
+            parameters[parameter] = value;
+        }
+        Ok(())
     }
 
     /// Runs DECLARE, FETCH or CLOSE.
@@ -187,7 +228,8 @@ impl Session {
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         let tag = Tag::Returned("FETCH");
-        let (columns, mut rows) = self.start_query(parsed, &declared.query, tag.clone())?;
+        let planned = self.with_planning(|planning| planning.plan_cursor(&declared.query))?;
+        let (columns, mut rows) = self.open_query(&planned, tag.clone())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut life = Life::Transaction { savepoints: open.savepoint_count() };
         if declared.hold {
@@ -198,15 +240,27 @@ impl Session {
         }
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
-        let rows = Mutex::new(rows);
         let shown = ShownCursor {
             text: parsed.text.clone(),
             since: self.engine.store().now_micros(),
             is_held: declared.hold,
+            is_binary: declared.binary,
             is_scrollable: scroll.is_some(),
         };
         self.objects.add_cursor(name, shown);
-        let cursor = Cursor { rows, columns, life, scroll, is_declared_scroll };
+        let cursor = Cursor {
+            rows: Mutex::new(rows),
+            columns,
+            life,
+            scroll,
+            is_declared_scroll,
+            is_binary: declared.binary,
+            locks,
+            tables: planned.cursor_tables,
+            place: Place::Before,
+            passed: 0,
+            is_broken: false,
+        };
         self.cursors.open.insert(name.clone(), cursor);
         Ok(())
     }
@@ -230,52 +284,129 @@ impl Session {
     ) -> Result<Execution> {
         let work_mem = self.settings.work_mem_bytes();
         let cursor = self.cursors.open.get_mut(name).ok_or_else(|| unknown(name))?;
+        if cursor.is_broken {
+            let message = format!("portal \"{name}\" cannot be run");
+            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
         let batches = cursor.fetch(direction, work_mem)?;
         if moves {
             let count: usize = batches.iter().map(|batch| batch.row_count).sum();
             return Ok(Execution::Done(Completion::new(format!("MOVE {count}"))));
         }
-        let (columns, stop) = (Arc::clone(&cursor.columns), Arc::clone(&self.stop));
-        Ok(Execution::Rows(Rows::ready(columns, batches, Tag::Returned("FETCH"), stop)))
+        let (columns, is_binary) = (Arc::clone(&cursor.columns), cursor.is_binary);
+        let stop = Arc::clone(&self.stop);
+        let mut rows = Rows::ready(columns, batches, Tag::Returned("FETCH"), stop);
+        rows.is_binary = is_binary;
+        Ok(Execution::Rows(rows))
     }
 }
 
 impl Cursor {
+    /// Moves, and returns the rows that were asked for.
     fn fetch(&mut self, direction: FetchDirection, work_mem: usize) -> Result<Vec<Batch>> {
+        let read = self.read(direction, work_mem);
+        self.is_broken |= read.is_err();
+        let mut batches = read?;
+        let shown = self.columns.len();
+        for batch in &mut batches {
+            batch.columns.truncate(shown);
+        }
+        Ok(batches)
+    }
+
+    fn read(&mut self, direction: FetchDirection, work_mem: usize) -> Result<Vec<Batch>> {
         let rows = self.rows.get_mut();
         if let Some(scroll) = &mut self.scroll {
             let scroll = scroll.get_mut();
-            if self.is_declared_scroll {
-                return scroll.fetch(rows, direction, work_mem);
-            }
-            if !scroll.is_full(work_mem) {
-                return scroll.fetch(rows, direction, usize::MAX);
+            let limit = match self.is_declared_scroll {
+                true => Some(work_mem),
+                false => (!scroll.is_full(work_mem)).then_some(usize::MAX),
+            };
+            if let Some(limit) = limit {
+                let batches = scroll.fetch(rows, direction, limit)?;
+                self.place = match scroll.current() {
+                    _ if scroll.is_before() => Place::Before,
+                    Some(row) => Place::Row(row),
+                    None => Place::After,
+                };
+                return Ok(batches);
             }
             // Nobody has asked that it can go back: from here on it only goes forward.
+            self.passed = scroll.passed();
             self.scroll = None;
         }
-        let count = match direction {
-            FetchDirection::Forward(count) | FetchDirection::Relative(count @ 0..=1) => {
-                usize::try_from(count).ok()
-            }
-            FetchDirection::ForwardAll => Some(usize::MAX),
-            FetchDirection::BackwardAll
-            | FetchDirection::Absolute(_)
-            | FetchDirection::Relative(_) => None,
-        };
-        let Some(count) = count.filter(|count| *count > 0) else {
+        let (skipped, count) = ahead(direction, self.passed).ok_or_else(|| {
             let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(Error::new(code, "cursor can only scan forward")
-                .with_hint("Declare it with SCROLL option to enable backward scan."));
-        };
-        let (mut batches, mut left) = (Vec::new(), count);
+            Error::new(code, "cursor can only scan forward")
+                .with_hint("Declare it with SCROLL option to enable backward scan.")
+        })?;
+        self.passed = self.passed.saturating_add(skipped).saturating_add(count);
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let (mut skipped, mut left) = (size(skipped), size(count));
+        while skipped > 0
+            && let Some(batch) = rows.next_batch(skipped)?
+        {
+            skipped -= batch.row_count;
+        }
+        let mut batches = Vec::new();
         while left > 0
             && let Some(batch) = rows.next_batch(left)?
         {
             left -= batch.row_count;
             batches.push(batch);
         }
+        self.place = match batches.last() {
+            Some(last) if left == 0 => Place::Row(last.row(last.row_count - 1)),
+            _ => Place::After,
+        };
         Ok(batches)
+    }
+
+    /// Returns the key of the row that it stands on.
+    fn current_key(&self, of: &CurrentRow) -> Result<Vec<Datum>> {
+        let (name, table) = (&of.cursor, &of.table_name);
+        let refused = |message| Err(Error::new(sqlstate::INVALID_CURSOR_STATE, message));
+        if self.life == (Life::Held { committed: true }) {
+            return refused(format!("cursor \"{name}\" is held from a previous transaction"));
+        }
+        let mut tables = self.tables.iter().filter(|one| one.table == of.table);
+        let found = match (tables.next(), tables.next()) {
+            (Some(found), None) => found,
+            (Some(_), Some(_)) => {
+                return refused(format!(
+                    "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table}\""
+                ));
+            }
+            (None, _) if self.locks => {
+                return refused(format!(
+                    "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{table}\""
+                ));
+            }
+            (None, _) => {
+                return refused(format!(
+                    "cursor \"{name}\" is not a simply updatable scan of table \"{table}\""
+                ));
+            }
+        };
+        match &self.place {
+            Place::Row(row) => Ok(found.columns.iter().map(|&at| row[at].clone()).collect()),
+            _ => refused(format!("cursor \"{name}\" is not positioned on a row")),
+        }
+    }
+}
+
+/// Returns how many rows a cursor that only goes forward, and has passed so many, leaves out, and
+/// how many it returns; `None` if it would have to go back.
+fn ahead(direction: FetchDirection, passed: u64) -> Option<(u64, u64)> {
+    match direction {
+        FetchDirection::Forward(count @ 1..) => Some((0, count.unsigned_abs())),
+        FetchDirection::ForwardAll => Some((0, u64::MAX)),
+        FetchDirection::Relative(count @ 1..) => Some((count.unsigned_abs() - 1, 1)),
+        FetchDirection::Absolute(count @ 1..) => {
+            let left_out = count.unsigned_abs().checked_sub(passed + 1)?;
+            Some((left_out, 1))
+        }
+        _ => None,
     }
 }
 

@@ -236,7 +236,7 @@ impl Session {
         let parsed = Arc::clone(&parsed.statement);
         if prepared::is_planned(statement) {
             let planned = self.with_planning(|planning| planning.plan(statement, types))?;
-            let PlannedStatement { planned, parameter_types, columns } = planned;
+            let PlannedStatement { planned, parameter_types, columns, .. } = planned;
             // A procedure that gives nothing back has no rows.
             let is_call = matches!(statement, Statement::Call(_));
             let columns = columns.filter(|columns| !is_call || !columns.is_empty());
@@ -604,6 +604,7 @@ impl Session {
             }
             planned = again;
         }
+        self.place_current_row(&planned, &mut parameters)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, parameters);
         planned.check_populated()?;

@@ -16,7 +16,7 @@ use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, OutputColumn};
+use crate::logical::{Bound, CurrentRow, CursorTable, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -59,6 +59,8 @@ pub(crate) struct Planned {
     pub writes: Vec<TableId>,
     /// The first materialized view without rows that it reads.
     unpopulated: Option<String>,
+    /// The row that it changes, if it is a cursor's.
+    pub current_row: Option<CurrentRow>,
 }
 
 /// A plan with what the client is told of the statement.
@@ -69,6 +71,8 @@ pub(crate) struct PlannedStatement {
     pub parameter_types: Vec<DataType>,
     /// Columns of the result, if it has one.
     pub columns: Option<Arc<[OutputColumn]>>,
+    /// The tables of which the rows of a cursor have keys behind their columns.
+    pub cursor_tables: Vec<CursorTable>,
 }
 
 /// The version of plans made with a catalog that is not committed: never up to date.
@@ -96,6 +100,12 @@ impl Planning<'_> {
         types: &[Option<DataType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
+        self.plan_bound(bound)
+    }
+
+    /// Binds and plans the query of a cursor.
+    pub(crate) fn plan_cursor(&self, query: &ast::Query) -> Result<PlannedStatement> {
+        let bound = binder::bind_cursor(query, self.catalog, &self.system, self.constants)?;
         self.plan_bound(bound)
     }
 
@@ -151,8 +161,10 @@ impl Planning<'_> {
             parameter_count: bound.parameter_count,
             writes: written_tables(&bound.bound),
             unpopulated: bound.unpopulated,
+            current_row: bound.current_row,
         };
-        PlannedStatement { planned, parameter_types: bound.parameter_types, columns }
+        let (parameter_types, cursor_tables) = (bound.parameter_types, bound.cursor_tables);
+        PlannedStatement { planned, parameter_types, columns, cursor_tables }
     }
 }
 

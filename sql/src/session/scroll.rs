@@ -5,7 +5,7 @@
 //!
 //! Source: PostgreSQL's `DoPortalRunFetch` (pquery.c).
 
-use types::Batch;
+use types::{Batch, Datum};
 
 use crate::ast::FetchDirection;
 use crate::error::Result;
@@ -42,6 +42,24 @@ impl Scroll {
     /// better not; while it stands on a row that it went back to, it goes on.
     pub(super) fn is_full(&self, work_mem: usize) -> bool {
         self.bytes > work_mem / 4 && self.position >= self.row_count()
+    }
+
+    /// Returns whether it stands before the first row.
+    pub(super) fn is_before(&self) -> bool {
+        self.position == 0
+    }
+
+    /// Returns the number of the row that it stands on.
+    pub(super) fn passed(&self) -> u64 {
+        self.position as u64
+    }
+
+    /// Returns the row that it stands on.
+    pub(super) fn current(&self) -> Option<Vec<Datum>> {
+        let row = self.position.checked_sub(1)?;
+        let batch = self.ends.partition_point(|end| *end <= row);
+        let start = batch.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.batches.get(batch).map(|batch| batch.row(row - start))
     }
 
     /// Reads until there are so many rows, or no more.

@@ -69,6 +69,7 @@ struct NamedSavepoint {
     savepoint: Savepoint,
     settings: Settings,
     deferred: Deferred,
+    read_only: bool,
 }
 
 /// The modes of a transaction.
@@ -200,13 +201,26 @@ impl Open {
                 "SET TRANSACTION ISOLATION LEVEL must be called before any query",
             ));
         }
-        if self.used && self.modes.read_only && !modes.read_only {
+        if !self.savepoints.is_empty() && modes.isolation != self.modes.isolation {
+            return Err(Error::new(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+            ));
+        }
+        let opens = self.modes.read_only && !modes.read_only;
+        if opens && !self.savepoints.is_empty() {
+            return Err(Error::new(
+                sqlstate::ACTIVE_SQL_TRANSACTION,
+                "cannot set transaction read-write mode inside a read-only transaction",
+            ));
+        }
+        if self.used && opens {
             return Err(Error::new(
                 sqlstate::ACTIVE_SQL_TRANSACTION,
                 "transaction read-write mode must be set before any query",
             ));
         }
-        if !self.used {
+        if !self.used && self.savepoints.is_empty() {
             self.transaction =
                 Arc::new(engine.store().begin(options(engine, settings, modes, stop)));
         }
@@ -276,7 +290,8 @@ impl Open {
         self.changes.savepoint(savepoint);
         let settings = settings.clone();
         let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
-        self.savepoints.push(NamedSavepoint { name, savepoint, settings, deferred });
+        let read_only = self.modes.read_only;
+        self.savepoints.push(NamedSavepoint { name, savepoint, settings, deferred, read_only });
     }
 
     /// Goes back to a savepoint, which stays. Returns the settings as they were.
@@ -287,6 +302,7 @@ impl Open {
         self.transaction.rollback_to(target.savepoint);
         self.changes.rollback_to(engine, target.savepoint);
         self.failed = false;
+        self.modes.read_only = target.read_only;
         self.held.lock().deferred = target.deferred.clone();
         Ok(target.settings.clone())
     }
@@ -294,6 +310,8 @@ impl Open {
     /// Forgets a savepoint and those after it.
     pub(crate) fn release(&mut self, name: &str) -> Result<()> {
         let position = self.find_savepoint(name)?;
+        // What was read only behind a savepoint is so no longer, as in PostgreSQL.
+        self.modes.read_only = self.savepoints[position].read_only;
         self.savepoints.truncate(position);
         Ok(())
     }

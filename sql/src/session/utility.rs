@@ -67,7 +67,7 @@ impl Session {
             Statement::DiscardPlans => self.plans.clear(),
             Statement::DiscardSequences => self.sequences.discard(),
             Statement::Explain(explain) => return self.run_explain(explain),
-            Statement::Copy(copy) => return self.run_copy(parsed, copy),
+            Statement::Copy(copy) => return self.run_copy(copy),
             Statement::Prepare(prepare) => self.run_prepare(parsed, prepare)?,
             Statement::Execute { name, arguments } => {
                 return self.run_execute(&name.value, arguments);
@@ -391,7 +391,8 @@ impl Session {
             }
             let planning = began.elapsed();
             let began = Instant::now();
-            let parameters = vec![Datum::Null; planned.parameter_count];
+            let mut parameters = vec![Datum::Null; planned.parameter_count];
+            self.place_current_row(&planned, &mut parameters)?;
             let buffers = explain.buffers == Some(true);
             let tag = explain.statement.tag();
             let run = || self.run_for_count(&planned, parameters, tag, &profile);
@@ -477,11 +478,11 @@ impl Session {
         Ok((row_count, spill.written_bytes()))
     }
 
-    fn run_copy(&mut self, parsed: &ParsedStatement, statement: &ast::Copy) -> Result<Execution> {
+    fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
         let (name, columns) = match &statement.target {
             ast::CopyTarget::Table { name, columns } => (name, columns),
             ast::CopyTarget::Query(query) => {
-                let (columns, rows) = self.start_query(parsed, query, Tag::Returned("COPY"))?;
+                let (columns, rows) = self.start_query(query, Tag::Returned("COPY"))?;
                 let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
                 let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
                 return Ok(Execution::CopyOut(rows, format));

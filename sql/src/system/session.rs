@@ -166,7 +166,7 @@ pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             ("name", text(name)),
             ("statement", text(&cursor.text)),
             ("is_holdable", Datum::Bool(cursor.is_held)),
-            ("is_binary", Datum::Bool(false)),
+            ("is_binary", Datum::Bool(cursor.is_binary)),
             ("is_scrollable", Datum::Bool(cursor.is_scrollable)),
             ("creation_time", instant(cursor.since)),
         ])

@@ -147,11 +147,32 @@ pub(super) fn write(
             _ => {}
         }
     }
-    // An upper bound decides, so that one pass is enough.
+    // An upper bound decides, so that one pass is enough; what is made of values has none, and is
+    // as a rule small.
     let wide = variable_bytes > usize::from(u16::MAX);
-    if u32::try_from(variable_bytes).is_err() {
+    let mut written = write_values(layout, plan, values, (has_nulls, wide), out);
+    if !wide && written > usize::from(u16::MAX) {
+        out.truncate(start);
+        written = write_values(layout, plan, values, (has_nulls, true), out);
+    }
+    if u32::try_from(written).is_err() {
         return Err(too_large("more than 4 GiB in one column family"));
     }
+    if family == 0 {
+        write_residues(layout, values, out)?;
+    }
+    debug_assert!(out.len() > start, "a packed row is never empty");
+    Ok(())
+}
+
+/// Appends the packed row without residues; returns the bytes of the variable values.
+fn write_values(
+    layout: &RowLayout,
+    plan: &FamilyPlan,
+    values: &[Datum],
+    (has_nulls, wide): (bool, bool),
+    out: &mut Vec<u8>,
+) -> usize {
     write_header(layout, plan, has_nulls, wide, out);
     if has_nulls {
         let bitmap = out.len();
@@ -168,12 +189,7 @@ pub(super) fn write(
             }
         }
     }
-    write_variable(plan, values, wide, out);
-    if family == 0 {
-        write_residues(layout, values, out)?;
-    }
-    debug_assert!(out.len() > start, "a packed row is never empty");
-    Ok(())
+    write_variable(plan, values, wide, out)
 }
 
 /// Appends what a packed row begins with.
@@ -192,7 +208,8 @@ pub(super) fn write_header(
     put_varint(plan.variable_count as u64, out);
 }
 
-fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec<u8>) {
+/// Appends the variable values behind their ends; returns their bytes.
+fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec<u8>) -> usize {
     let end_bytes = if wide { 4 } else { 2 };
     let mut end_at = out.len();
     out.resize(end_at + plan.variable_count * end_bytes, 0);
@@ -203,6 +220,7 @@ fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec
         out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
         end_at += end_bytes;
     }
+    out.len() - section
 }
 
 fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {

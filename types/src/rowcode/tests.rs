@@ -1,9 +1,12 @@
 //! Round trips of whole rows, rows of older schemas, what keys forget, and no panic on any bytes.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::datetime::Interval;
+use crate::datum::{Array, Nested};
 use crate::keycode::any_value;
 use crate::numeric::Numeric;
 
@@ -183,6 +186,29 @@ fn wide_rows_use_four_byte_ends() {
     let key = layout.encode_key(&row).unwrap();
     let packed = layout.pack(0, &row).unwrap();
     assert_eq!(layout.unpack(&key, &[Some(&packed)]).unwrap(), row);
+}
+
+#[test]
+fn wide_values_of_values_use_four_byte_ends() {
+    let layout = RowLayout {
+        columns: vec![
+            column(DataType::Int4, Place::Key(0)),
+            column(DataType::Array(&DataType::Text), Place::Packed { family: 0, slot: 0 }),
+            column(DataType::Text, Place::Packed { family: 0, slot: 1 }),
+        ],
+        key: vec![key_column(0)],
+        family_count: 1,
+        salt_buckets: 0,
+        schema_version: 1,
+    };
+    for length in [10, 32_000, 32_766, 40_000, 200_000] {
+        let array = Array::from_elements(vec![Datum::text("x".repeat(length)); 2]);
+        let array = Datum::Nested(Nested::Array(Arc::new(array)));
+        let row = [Datum::Int4(1), array, Datum::text("tail")];
+        let key = layout.encode_key(&row).unwrap();
+        let packed = layout.pack(0, &row).unwrap();
+        assert_eq!(layout.unpack(&key, &[Some(&packed)]).unwrap(), row, "{length}");
+    }
 }
 
 #[test]
