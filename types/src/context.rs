@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::interrupt::Interrupt;
 use crate::system::System;
 use crate::text::{Formats, TextStyle};
 
@@ -28,6 +29,8 @@ pub struct EvalContext {
     pub system: System,
     /// The sequences that `nextval()` and its kin know.
     pub sequences: Sequences,
+    /// Ends what takes long.
+    pub interrupt: Interrupt,
 }
 
 impl EvalContext {

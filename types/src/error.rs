@@ -72,6 +72,8 @@ pub mod sqlstate {
     pub const CANNOT_COERCE: &str = "42846";
     /// `datatype_mismatch`
     pub const DATATYPE_MISMATCH: &str = "42804";
+    /// `query_canceled`
+    pub const QUERY_CANCELED: &str = "57014";
     /// `feature_not_supported`
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     /// `data_corrupted`: bytes in the store do not decode.

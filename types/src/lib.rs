@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod interrupt;
 pub mod datatype;
 pub mod numeric;
 pub mod datetime;

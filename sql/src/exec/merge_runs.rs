@@ -12,7 +12,7 @@ use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
 use crate::exec::Context;
-use crate::exec::sort::RowOrder;
+use crate::exec::row_order::RowOrder;
 use crate::spill::{SpillFile, SpillReader, SpillWriter};
 
 /// Bytes of a batch of a run, about.

@@ -38,8 +38,9 @@ mod apply;
 mod lateral;
 mod aggregate;
 mod grouping_sets;
-mod sort;
+mod row_order;
 mod merge_runs;
+mod sort;
 mod region_top_n;
 mod limit;
 mod cte;
@@ -62,7 +63,6 @@ mod merge;
 mod modify;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ahash::AHashSet;
@@ -93,8 +93,6 @@ pub struct Context {
     pub transaction: Arc<Transaction>,
     /// Parameters, clocks, time zone.
     pub eval: EvalContext,
-    /// Set by another thread to stop the statement.
-    pub cancelled: Arc<AtomicBool>,
     /// System views, row numbers.
     pub system: Arc<dyn SystemSource>,
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
@@ -231,13 +229,7 @@ impl Context {
 
     /// Fails once the statement was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(Error::new(
-                sqlstate::QUERY_CANCELED,
-                "canceling statement due to user request",
-            ));
-        }
-        Ok(())
+        Ok(self.eval.interrupt.check()?)
     }
 
     /// Returns the context as a plan needs it: with room for all its parameters.

@@ -36,21 +36,26 @@ pub(super) trait Candidates: Send + Sync {
 pub(super) struct Collected {
     pub(super) columns: Vec<Vector>,
     pub(super) row_count: usize,
+    /// What values hold beside the columns.
+    heap_bytes: usize,
 }
 
 impl Collected {
     pub(super) fn new(types: &[DataType]) -> Collected {
         let columns = types.iter().map(|&data_type| Vector::new(data_type, 0)).collect();
-        Collected { columns, row_count: 0 }
+        Collected { columns, row_count: 0, heap_bytes: 0 }
     }
 
     pub(super) fn add(&mut self, batch: &Batch) {
-        self.columns.iter_mut().zip(&batch.columns).for_each(|(all, one)| all.append(one));
+        for (all, one) in self.columns.iter_mut().zip(&batch.columns) {
+            all.append(one);
+            self.heap_bytes += heap_bytes(one);
+        }
         self.row_count += batch.row_count;
     }
 
     pub(super) fn byte_count(&self) -> usize {
-        self.columns.iter().map(Vector::byte_count).sum()
+        self.columns.iter().map(Vector::flat_byte_count).sum::<usize>() + self.heap_bytes
     }
 
     /// Returns some of the rows, in this order.
@@ -67,12 +72,17 @@ impl Collected {
     /// Keeps some of the rows, in this order.
     pub(super) fn keep(&mut self, rows: &[u32]) {
         self.columns.iter_mut().for_each(|column| *column = column.take(rows));
+        self.heap_bytes = self.columns.iter().map(heap_bytes).sum();
         self.row_count = rows.len();
     }
 
     fn take(&self, rows: &[u32]) -> impl Iterator<Item = Arc<Vector>> {
         self.columns.iter().map(|column| Arc::new(column.take(rows)))
     }
+}
+
+fn heap_bytes(column: &Vector) -> usize {
+    column.byte_count() - column.flat_byte_count()
 }
 
 /// What a join is made of.

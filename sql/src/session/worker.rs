@@ -7,6 +7,7 @@ use std::sync::Arc;
 use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
+use types::interrupt::Interrupt;
 use types::system::System;
 
 use crate::advisory::SessionLocks;
@@ -146,7 +147,6 @@ impl Worker {
         exec::Context {
             transaction: Arc::clone(&open.transaction),
             eval: self.eval_with(open, parameters, &system),
-            cancelled: Arc::clone(&self.stop.stop),
             system,
             ordered: false,
             side_by_side: true,
@@ -193,6 +193,7 @@ impl Worker {
             time_zone: self.settings.style().time_zone.clone(),
             formats: self.settings.style().formats,
             sequences: self.sequences_of(open),
+            interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))),
         }
     }
 

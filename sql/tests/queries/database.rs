@@ -25,6 +25,7 @@ use store::observer::RegionObserver;
 use store::transaction::TransactionOptions;
 use store::{Options, Store, TableId, Transaction};
 use types::expr::EvalContext;
+use types::interrupt::Interrupt;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum};
 
@@ -274,13 +275,21 @@ static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
     (directory, area)
 });
 
+/// Returns the flag that cancels what runs in a context.
+pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
+    context.eval.interrupt.0.clone().expect("it has one")
+}
+
 /// Returns what a plan runs with.
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
         watch: None,
         transaction: Arc::clone(transaction),
-        eval: EvalContext { parameters, ..EvalContext::default() },
-        cancelled: Arc::new(AtomicBool::new(false)),
+        eval: EvalContext {
+            parameters,
+            interrupt: Interrupt(Some(Arc::default())),
+            ..EvalContext::default()
+        },
         system: Arc::new(System),
         ordered: false,
         side_by_side: true,

@@ -14,7 +14,7 @@ use store::store::SplitPoint;
 use store::{Options, Store, Transaction};
 use types::Datum;
 
-use crate::queries::database::{Database, context};
+use crate::queries::database::{Database, context, stop_flag};
 
 const SCRIPT: &str = "
     create table plain (a int, b int, c text, primary key (a, b)) with (regions = 5);
@@ -296,7 +296,7 @@ fn a_cancelled_statement_ends_with_its_threads() {
     let parsed = parse_statements("select * from plain").unwrap();
     let plan = Arc::new(database.plan(&parsed[0].statement, &[]).unwrap());
     let context = context(&transaction, Vec::new());
-    let cancelled = Arc::clone(&context.cancelled);
+    let cancelled = stop_flag(&context);
     let mut operator = exec::open(&plan, context).unwrap();
     operator.next().unwrap();
     cancelled.store(true, Ordering::SeqCst);

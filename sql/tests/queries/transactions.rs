@@ -9,7 +9,7 @@ use sql::parser::parse_statements;
 use store::Transaction;
 use types::Datum;
 
-use crate::queries::database::{Database, commit, context};
+use crate::queries::database::{Database, commit, context, stop_flag};
 
 fn database(script: &str) -> Database {
     let mut database = Database::default();
@@ -140,7 +140,7 @@ fn a_cancelled_statement_stops() {
     let plan = Arc::new(database.plan(&parsed[0].statement, &[]).unwrap());
     transaction.begin_statement();
     let context = context(&transaction, Vec::new());
-    context.cancelled.store(true, Ordering::Relaxed);
+    stop_flag(&context).store(true, Ordering::Relaxed);
     let mut rows = sql::exec::open(&plan, context).unwrap();
     assert_eq!(rows.next().unwrap_err().sqlstate, "57014");
 }

@@ -9,6 +9,7 @@ use super::{Accumulator, Aggregate};
 use crate::datatype::DataType;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::interrupt::{self, Interrupt};
 use crate::order::{KeyOrder, compare_rows};
 use crate::vector::{Vector, VectorData};
 
@@ -22,6 +23,7 @@ pub(super) struct Kept {
     /// Where each argument stands behind the group.
     places: Vec<usize>,
     rows: Rows,
+    interrupt: Interrupt,
 }
 
 enum Rows {
@@ -33,7 +35,7 @@ enum Rows {
 
 impl Kept {
     /// Returns no rows; `None` if the aggregate takes rows as they come.
-    pub(super) fn new(aggregate: &Aggregate) -> Option<Kept> {
+    pub(super) fn new(aggregate: &Aggregate, interrupt: &Interrupt) -> Option<Kept> {
         if !aggregate.keeps_rows() {
             return None;
         }
@@ -55,6 +57,7 @@ impl Kept {
             expressions,
             places,
             rows,
+            interrupt: interrupt.clone(),
         })
     }
 
@@ -90,19 +93,22 @@ impl Kept {
         const ROWS: usize = 4096;
         let (orders, is_sorted, places) =
             (self.orders.clone(), self.is_sorted, self.places.clone());
+        let interrupt = self.interrupt.clone();
         let columns = self.into_columns();
         let (groups, values) = columns.split_first().expect("the first column is the group");
         let groups: Vec<u32> = group_numbers(groups).map(|group| group as u32).collect();
         let mut order: Vec<u32> = (0..groups.len() as u32).collect();
         if is_sorted {
-            // Stable: rows that sort alike stay in the order in which they came.
-            order.sort_by(|&a, &b| {
+            // Rows that sort alike stay in the order in which they came.
+            order = interrupt::sort(order, &interrupt, |&a, &b| {
                 let keys = |row: u32| (&values[..orders.len()], row as usize);
                 (groups[a as usize].cmp(&groups[b as usize]))
                     .then_with(|| compare_rows(&orders, keys(a), keys(b)))
-            });
+                    .then(a.cmp(&b))
+            })?;
         }
         for some in order.chunks(ROWS) {
+            interrupt.check()?;
             let groups: Vec<u32> = some.iter().map(|row| groups[*row as usize]).collect();
             let arguments: Vec<Vector> =
                 places.iter().map(|place| values[*place].take(some)).collect();

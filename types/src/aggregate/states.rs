@@ -44,7 +44,7 @@ impl AggregateStates {
         AggregateStates {
             aggregate: aggregate.clone(),
             accumulator: aggregate.accumulator(context),
-            kept: Kept::new(aggregate),
+            kept: Kept::new(aggregate, &context.interrupt),
         }
     }
 

@@ -96,6 +96,7 @@ impl Expr {
     fn eval_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
         let mut values = Vector::new(self.data_type(), batch.row_count);
         for index in 0..batch.row_count {
+            context.interrupt.check()?;
             values.push(&self.eval_row(&batch.row(index), context)?);
         }
         Ok(values)
@@ -105,6 +106,7 @@ impl Expr {
     fn filter_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
         let mut selection = Vec::new();
         for index in 0..batch.row_count {
+            context.interrupt.check()?;
             if self.passes_row(&batch.row(index), context)? {
                 selection.push(position(index));
             }
@@ -180,6 +182,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
         Expr::Routine { routine, .. } => {
             let mut vector = Vector::new(routine.result, rows.count());
             for index in 0..position(rows.count()) {
+                context.interrupt.check()?;
                 let row = rows.batch.row(rows.row(index) as usize);
                 vector.push(&expr.eval_row(&row, context)?);
             }
@@ -320,7 +323,9 @@ fn call<'a>(
                 None => None,
             },
             Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, called.result),
-            Shape::Like { negated, ignore_case } => like(left, right, negated, ignore_case),
+            Shape::Like { negated, ignore_case } => {
+                like((left, right), negated, ignore_case, context)
+            }
             _ => None,
         };
         if let Some(result) = fast {
@@ -367,6 +372,7 @@ fn call_each<'a>(
             results.push_null();
             continue;
         }
+        context.interrupt.check()?;
         for (value, operand) in values.iter_mut().zip(operands) {
             if let Operand::Vector(vector) = operand {
                 *value = vector.datum(index);
@@ -378,10 +384,10 @@ fn call_each<'a>(
 }
 
 fn like<'a>(
-    strings: &Operand<'_>,
-    pattern: &Operand<'_>,
+    (strings, pattern): (&Operand<'_>, &Operand<'_>),
     negated: bool,
     ignore_case: bool,
+    context: &EvalContext,
 ) -> Option<Result<Operand<'a>>> {
     let (Typed::Bytes(values), Operand::Constant(Datum::Text(pattern))) =
         (strings.typed(), pattern)
@@ -400,6 +406,7 @@ fn like<'a>(
         if strings.is_null(index) {
             return Ok(false);
         }
+        context.interrupt.check()?;
         pattern.matches(values.get(index)).map(|found| found != negated)
     };
     let results: Result<Vec<bool>> = (0..values.len()).map(test).collect();

@@ -1,5 +1,8 @@
 //! Tests of expressions: the batch path against the row path, folding, printing, taking apart.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proptest::prelude::*;
 
 use super::batch;
@@ -9,6 +12,7 @@ use crate::datatype::DataType::{self, Bool, Char, Date, Float8, Int2, Int4, Int8
 use crate::datatype::SqlType;
 use crate::datum::Datum;
 use crate::function;
+use crate::interrupt::Interrupt;
 use crate::numeric;
 use crate::vector::Batch;
 
@@ -418,4 +422,22 @@ fn where_stops_at_a_null_conjunct() {
     let context = EvalContext::default();
     assert_eq!(both.filter_batch(&batch, &context), Ok(vec![]));
     assert!(both.eval_batch(&batch, &context).is_err());
+}
+
+#[test]
+fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let interrupt = Interrupt(Some(Arc::clone(&flag)));
+    let context = EvalContext { interrupt, ..EvalContext::default() };
+    let rows: Vec<Vec<Datum>> = (0..10).map(|_| vec![Datum::text("heron")]).collect();
+    let batch = Batch::from_rows(&[Text], &rows);
+    let column = || Expr::Column { index: 0, data_type: Text };
+    let text = |value: &str| Expr::constant(Datum::text(value), Text);
+    let reversed = call("reverse", vec![column()]);
+    let alike = call("~~", vec![column(), text("h%r%n")]);
+    assert!(reversed.eval_batch(&batch, &context).is_ok());
+    assert_eq!(alike.filter_batch(&batch, &context).unwrap().len(), 10);
+    flag.store(true, Ordering::Relaxed);
+    assert_eq!(reversed.eval_batch(&batch, &context).unwrap_err().sqlstate, "57014");
+    assert_eq!(alike.filter_batch(&batch, &context).unwrap_err().sqlstate, "57014");
 }

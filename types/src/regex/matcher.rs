@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::bits::Bits;
 use super::set::{Class, Set};
@@ -15,6 +16,13 @@ use super::tree::{Count, Kind, Part, Place, Preference};
 
 /// What a search may take. A step is some nanoseconds.
 const STEPS_MAX: usize = 50_000_000;
+
+/// What words are made of: to make it ready takes longer than many a search.
+static WORD: LazyLock<Set> = LazyLock::new(|| {
+    let mut word = Set::default();
+    word.add_class(Class::Word, false, false);
+    word.finish()
+});
 
 /// The search has taken too many steps.
 #[derive(Debug)]
@@ -29,7 +37,6 @@ pub(super) type Places = Vec<Option<(usize, usize)>>;
 pub(super) struct Matcher<'a> {
     text: &'a [char],
     ignore_case: bool,
-    word: Set,
     steps: usize,
     /// Where parts can end, by their address and where they begin.
     known: HashMap<(usize, usize), Rc<Bits>>,
@@ -38,10 +45,8 @@ pub(super) struct Matcher<'a> {
 
 impl<'a> Matcher<'a> {
     pub(super) fn new(text: &'a [char], groups: usize, ignore_case: bool) -> Matcher<'a> {
-        let mut word = Set::default();
-        word.add_class(Class::Word, false, false);
-        let (word, groups) = (word.finish(), vec![None; groups + 1]);
-        Matcher { text, ignore_case, word, steps: 0, known: HashMap::new(), groups }
+        let groups = vec![None; groups + 1];
+        Matcher { text, ignore_case, steps: 0, known: HashMap::new(), groups }
     }
 
     /// Returns the match that begins at a place.
@@ -179,7 +184,7 @@ impl<'a> Matcher<'a> {
     fn is_at(&self, place: Place, at: usize) -> bool {
         let before = at.checked_sub(1).map(|at| self.text[at]);
         let after = self.text.get(at).copied();
-        let is_word = |c: Option<char>| c.is_some_and(|c| self.word.contains(c));
+        let is_word = |c: Option<char>| c.is_some_and(|c| WORD.contains(c));
         let begins = || !is_word(before) && is_word(after);
         let ends = || is_word(before) && !is_word(after);
         match place {

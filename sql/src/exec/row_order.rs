@@ -1,0 +1,299 @@
+//! The order of rows: how two of them compare, and how many are sorted.
+//!
+//! Rows are sorted by a number for each that sorts as the first key does ([`OrderKey::numbers`]):
+//! most comparisons look at two numbers side by side, not at columns; the other keys, or the rest
+//! of a text, decide between equal ones.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use types::expr::Expr;
+use types::interrupt::{self, Interrupt};
+use types::vector::VectorData;
+use types::{Batch, DataType, Vector};
+
+use crate::error::Result;
+use crate::exec::Context;
+use crate::exec::pairs::Collected;
+use crate::exec::project::columns_of;
+use crate::logical::SortKey;
+
+/// How rows are ordered: by some of their columns.
+pub(super) struct RowOrder {
+    keys: Vec<OrderKey>,
+    /// Types of the columns: those that are yielded, then what is computed to sort by.
+    pub(super) types: Arc<[DataType]>,
+    /// What is computed.
+    computed: Vec<Expr>,
+}
+
+/// A column to order by.
+struct OrderKey {
+    column: usize,
+    descending: bool,
+    nulls_first: bool,
+    data_type: DataType,
+}
+
+impl RowOrder {
+    /// Returns the order of rows with columns of `types` by `keys`, most significant first.
+    pub(super) fn new(keys: &[SortKey], types: &[DataType]) -> RowOrder {
+        let (mut types, mut computed) = (types.to_vec(), Vec::new());
+        let key = |key: &SortKey| {
+            let column = match &key.expression {
+                Expr::Column { index, .. } => *index,
+                expression => {
+                    types.push(expression.data_type());
+                    computed.push(expression.clone());
+                    types.len() - 1
+                }
+            };
+            OrderKey {
+                column,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+                data_type: key.expression.data_type(),
+            }
+        };
+        let keys = keys.iter().map(key).collect();
+        RowOrder { keys, types: types.into(), computed }
+    }
+
+    /// Adds what is computed to a batch.
+    pub(super) fn complete(&self, mut batch: Batch, context: &Context) -> Result<Batch> {
+        if !self.computed.is_empty() {
+            let columns = columns_of(&self.computed, &batch, &context.eval)?;
+            batch.columns.extend(columns);
+        }
+        Ok(batch)
+    }
+
+    /// Compares row `i` of some columns with row `j` of others.
+    pub(super) fn compare<V: Borrow<Vector>, W: Borrow<Vector>>(
+        &self,
+        (a, i): (&[V], usize),
+        (b, j): (&[W], usize),
+    ) -> Ordering {
+        compare_by(&self.keys, (a, i), (b, j))
+    }
+
+    /// Returns the rows in order, the first `goal` of them. Rows that sort alike keep the order in
+    /// which they came.
+    ///
+    /// # Errors
+    ///
+    /// 57014 once the statement was cancelled.
+    pub(super) fn sort(
+        &self,
+        rows: &Collected,
+        goal: Option<usize>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<u32>> {
+        let columns = &rows.columns[..];
+        let Some(first) = self.keys.first() else {
+            return Ok((0..rows.row_count.min(goal.unwrap_or(usize::MAX)) as u32).collect());
+        };
+        let (nulls, values): (Vec<u32>, Vec<u32>) = (0..rows.row_count as u32)
+            .partition(|row| columns[first.column].is_null(*row as usize));
+        let (numbers, are_exact) = first.numbers(&columns[first.column], &values);
+        // Where the numbers of two rows are equal, the keys from here on decide.
+        let rest = &self.keys[usize::from(are_exact)..];
+        let compare_values = |a: &(u64, u32), b: &(u64, u32)| {
+            (a.0.cmp(&b.0))
+                .then_with(|| compare_by(rest, (columns, a.1 as usize), (columns, b.1 as usize)))
+                .then(a.1.cmp(&b.1))
+        };
+        let compare_nulls = |a: &u32, b: &u32| {
+            compare_by(&self.keys[1..], (columns, *a as usize), (columns, *b as usize))
+                .then(a.cmp(b))
+        };
+        let goal = goal.unwrap_or(usize::MAX);
+        let values: Vec<(u64, u32)> = numbers.into_iter().zip(values).collect();
+        let (of_nulls, of_values) = match first.nulls_first {
+            true => (goal, goal.saturating_sub(nulls.len())),
+            false => (goal.saturating_sub(values.len()), goal),
+        };
+        let nulls = interrupt::sort(cut(nulls, of_nulls, compare_nulls), interrupt, compare_nulls)?;
+        let values = cut(values, of_values, compare_values);
+        let values = interrupt::sort(values, interrupt, compare_values)?;
+        let values = values.into_iter().map(|(_, row)| row);
+        Ok(match first.nulls_first {
+            true => nulls.into_iter().chain(values).collect(),
+            false => values.chain(nulls).collect(),
+        })
+    }
+
+    /// Returns the bytes that sorting takes for each row, beside the rows.
+    pub(super) const ROW_BYTES: usize = 2 * size_of::<(u64, u32)>();
+}
+
+/// Returns the first items in an order, in any; all if they are no more than wanted.
+fn cut<T>(mut items: Vec<T>, goal: usize, compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    if goal < items.len() {
+        if goal > 0 {
+            items.select_nth_unstable_by(goal - 1, compare);
+        }
+        items.truncate(goal);
+    }
+    items
+}
+
+/// Compares row `i` of some columns with row `j` of others by some keys.
+fn compare_by<V: Borrow<Vector>, W: Borrow<Vector>>(
+    keys: &[OrderKey],
+    (a, i): (&[V], usize),
+    (b, j): (&[W], usize),
+) -> Ordering {
+    for key in keys {
+        let (a, b): (&Vector, &Vector) = (a[key.column].borrow(), b[key.column].borrow());
+        let order = match (a.is_null(i), b.is_null(j)) {
+            (true, true) => Ordering::Equal,
+            (true, false) if key.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if key.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => {
+                let order = a.compare_typed(i, b, j, key.data_type);
+                if key.descending { order.reverse() } else { order }
+            }
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+impl OrderKey {
+    /// Returns for some rows, none of them NULL, numbers that ascend where the values come one
+    /// after the other, and whether equal numbers are equal values.
+    fn numbers(&self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
+        let signed = |number: i64| number as u64 ^ 1 << 63;
+        let float = |number: f64| {
+            // As SQL has it: -0 is 0, NaN is greatest.
+            let bits = if number.is_nan() { f64::NAN.to_bits() } else { (number + 0.0).to_bits() };
+            if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+        };
+        let rows = || rows.iter().map(|row| *row as usize);
+        let (mut numbers, are_exact): (Vec<u64>, bool) = match &column.data {
+            VectorData::Bool(values) => (rows().map(|row| u64::from(values[row])).collect(), true),
+            VectorData::Int2(values) => {
+                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
+            }
+            VectorData::Int4(values) | VectorData::Date(values) => {
+                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
+            }
+            VectorData::Int8(values)
+            | VectorData::Time(values)
+            | VectorData::Timestamp(values)
+            | VectorData::Timestamptz(values) => {
+                (rows().map(|row| signed(values[row])).collect(), true)
+            }
+            VectorData::Float4(values) => {
+                (rows().map(|row| float(f64::from(values[row]))).collect(), true)
+            }
+            VectorData::Float8(values) => (rows().map(|row| float(values[row])).collect(), true),
+            VectorData::Text(values) => {
+                let is_char = self.data_type == DataType::Char;
+                let head = |row| first_bytes(values.get(row), is_char);
+                (rows().map(head).collect(), false)
+            }
+            VectorData::Bytea(values) => {
+                (rows().map(|row| first_bytes(values.get(row), false)).collect(), false)
+            }
+            _ => (vec![0; rows().len()], false),
+        };
+        if self.descending {
+            numbers.iter_mut().for_each(|number| *number = !*number);
+        }
+        (numbers, are_exact)
+    }
+}
+
+/// Returns the first eight bytes, without trailing blanks if these do not count, as a number that
+/// sorts as they do.
+fn first_bytes(bytes: &[u8], without_blanks: bool) -> u64 {
+    let mut head = [0; 8];
+    let length = match without_blanks {
+        true => bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1),
+        false => bytes.len(),
+    };
+    let length = length.min(8);
+    head[..length].copy_from_slice(&bytes[..length]);
+    u64::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use types::Datum;
+    use types::numeric::Numeric;
+
+    use super::*;
+
+    /// Values of a type that lie close in its order, NULL among them.
+    fn values(data_type: DataType) -> Vec<Datum> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| Datum::text(*text)).collect();
+        let floats =
+            [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 1.5, -1e300];
+        let mut values: Vec<Datum> = match data_type {
+            DataType::Int4 => [0, -1, i32::MIN, i32::MAX, 7].map(Datum::Int4).into(),
+            DataType::Int8 => [0, -1, i64::MIN, i64::MAX, 7].map(Datum::Int8).into(),
+            DataType::Bool => [true, false].map(Datum::Bool).into(),
+            DataType::Float8 => floats.map(Datum::Float8).into(),
+            DataType::Float4 => floats.map(|float| Datum::Float4(float as f32)).into(),
+            DataType::Numeric => ["0", "-1.5", "NaN", "1e40"]
+                .map(|text| Datum::Numeric(Numeric::parse(text).unwrap()))
+                .into(),
+            DataType::Char => texts(&["a", "a   ", "a b", "", "  ", "phoenix  ", "phoenix x", "é"]),
+            _ => texts(&["", "a", "a ", "abcdefgh", "abcdefghi", "abcdefghz", "abcdefg", "é", "z"]),
+        };
+        values.push(Datum::Null);
+        values
+    }
+
+    #[test]
+    fn sorted_rows_follow_each_other() {
+        let types = [
+            DataType::Int4,
+            DataType::Int8,
+            DataType::Bool,
+            DataType::Float4,
+            DataType::Float8,
+            DataType::Numeric,
+            DataType::Text,
+            DataType::Char,
+        ];
+        for data_type in types {
+            let values = values(data_type);
+            // Each value three times, with another number behind it.
+            let rows: Vec<Vec<Datum>> = (0..values.len() * 3)
+                .map(|i| vec![values[i * 5 % values.len()].clone(), Datum::Int4((i % 4) as i32)])
+                .collect();
+            let types = [data_type, DataType::Int4];
+            let mut collected = Collected::new(&types);
+            collected.add(&Batch::from_rows(&types, &rows));
+            for flags in 0..4 {
+                let (descending, nulls_first) = (flags & 1 == 1, flags & 2 == 2);
+                let key = |index: usize, descending: bool| SortKey {
+                    expression: Expr::Column { index, data_type: types[index] },
+                    descending,
+                    nulls_first,
+                };
+                let order = RowOrder::new(&[key(0, descending), key(1, true)], &types);
+                let sort = |goal| order.sort(&collected, goal, &Interrupt::default()).unwrap();
+                let sorted = sort(None);
+                let columns = &collected.columns[..];
+                for pair in sorted.windows(2) {
+                    let [a, b] = [pair[0] as usize, pair[1] as usize];
+                    let follows = order.compare((columns, a), (columns, b)).then(a.cmp(&b));
+                    assert_eq!(follows, Ordering::Less, "{:?} {:?}", rows[a], rows[b]);
+                }
+                assert_eq!(sorted.len(), rows.len());
+                for goal in [0, 1, 4, rows.len() - 1, rows.len() + 1] {
+                    assert_eq!(sort(Some(goal)), sorted[..goal.min(sorted.len())], "{goal}");
+                }
+            }
+        }
+    }
+}

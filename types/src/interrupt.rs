@@ -1,0 +1,144 @@
+//! How long computations end early: a flag that they look at, and a sort that does.
+//!
+//! Whoever runs a statement sets the flag when it is cancelled or its time is up; an evaluation
+//! that may take long looks at it every few milliseconds. A part of
+//! [`EvalContext`](crate::expr::EvalContext), so that it is known wherever expressions are
+//! computed, in regions too.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{self, AtomicBool};
+
+use crate::error::{Error, Result, sqlstate};
+
+/// A flag that ends what looks at it, or none.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(pub Option<Arc<AtomicBool>>);
+
+impl Interrupt {
+    /// Returns whether the flag is set.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.as_ref().is_some_and(|flag| flag.load(atomic::Ordering::Relaxed))
+    }
+
+    /// Fails if the flag is set.
+    ///
+    /// # Errors
+    ///
+    /// `57014`.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() { Err(cancelled()) } else { Ok(()) }
+    }
+}
+
+#[cold]
+fn cancelled() -> Error {
+    Error::new(sqlstate::QUERY_CANCELED, "canceling statement due to user request")
+}
+
+/// Items that are sorted at once: some milliseconds.
+const PIECE: usize = 1 << 15;
+/// Items merged between two looks.
+const LOOK: usize = 1 << 14;
+
+/// Sorts items by an order in which no two are equal: pieces first, which are then merged two by
+/// two, so that there are looks at the flag between.
+///
+/// # Errors
+///
+/// Those of [`Interrupt::check`].
+pub fn sort<T: Copy>(
+    mut items: Vec<T>,
+    interrupt: &Interrupt,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Result<Vec<T>> {
+    for piece in items.chunks_mut(PIECE) {
+        interrupt.check()?;
+        piece.sort_unstable_by(&compare);
+    }
+    let mut width = PIECE;
+    let mut merged = Vec::new();
+    while width < items.len() {
+        merged.clear();
+        merged.reserve(items.len());
+        for pair in items.chunks(2 * width) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            merge(left, right, &mut merged, interrupt, &compare)?;
+        }
+        std::mem::swap(&mut items, &mut merged);
+        width *= 2;
+    }
+    Ok(items)
+}
+
+fn merge<T: Copy>(
+    mut left: &[T],
+    mut right: &[T],
+    merged: &mut Vec<T>,
+    interrupt: &Interrupt,
+    compare: &impl Fn(&T, &T) -> Ordering,
+) -> Result<()> {
+    let mut until_look = LOOK;
+    while let (Some((first, left_rest)), Some((second, right_rest))) =
+        (left.split_first(), right.split_first())
+    {
+        if compare(second, first).is_lt() {
+            merged.push(*second);
+            right = right_rest;
+        } else {
+            merged.push(*first);
+            left = left_rest;
+        }
+        until_look -= 1;
+        if until_look == 0 {
+            interrupt.check()?;
+            until_look = LOOK;
+        }
+    }
+    merged.extend_from_slice(left);
+    merged.extend_from_slice(right);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_merged() {
+        for count in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 5 * PIECE + 7] {
+            // A permutation, as the factor is odd.
+            let items: Vec<u64> = (0..count as u64)
+                .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                .collect();
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            assert_eq!(sort(items, &Interrupt::default(), u64::cmp).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_flag_ends_a_sort_between_pieces_and_within_merges() {
+        let flag = Arc::new(AtomicBool::new(true));
+        let interrupt = Interrupt(Some(Arc::clone(&flag)));
+        let error = sort(vec![2, 1], &interrupt, i32::cmp).unwrap_err();
+        assert_eq!(error.sqlstate, "57014");
+        flag.store(false, atomic::Ordering::Relaxed);
+        let (left, right): (Vec<usize>, Vec<usize>) = (0..4 * LOOK).partition(|i| i % 2 == 0);
+        let mut merged = Vec::new();
+        let stopping = |a: &usize, b: &usize| {
+            flag.store(*a == LOOK, atomic::Ordering::Relaxed);
+            a.cmp(b)
+        };
+        assert!(merge(&left, &right, &mut merged, &interrupt, &stopping).is_ok());
+        let stopping = |a: &usize, b: &usize| {
+            flag.store(*a >= LOOK / 2, atomic::Ordering::Relaxed);
+            a.cmp(b)
+        };
+        merged.clear();
+        assert!(merge(&left, &right, &mut merged, &interrupt, &stopping).is_err());
+        assert_eq!(merged.len(), LOOK, "at the next look");
+    }
+}
