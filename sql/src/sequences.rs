@@ -102,10 +102,20 @@ impl SequenceStates {
     ///
     /// What the store reports.
     pub fn last(&self, sequence: &Sequence) -> Result<Option<i64>> {
+        let (value, is_called) = self.shown(sequence)?;
+        Ok(is_called.then_some(value))
+    }
+
+    /// Returns where a sequence stands: a value, and whether it was given out.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    pub fn shown(&self, sequence: &Sequence) -> Result<(i64, bool)> {
         let state = self.state(sequence.id);
         let state = *state.lock();
         let state = self.loaded(sequence, state)?;
-        Ok(state.is_called.then_some(state.value))
+        Ok((state.value, state.is_called))
     }
 
     /// Forgets a sequence that is no more.

@@ -41,7 +41,7 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
 use crate::attach::Coprocessors;
-use crate::binder::{self, EndpointShape, SessionConstants, SystemCatalog};
+use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
 use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
@@ -317,6 +317,9 @@ impl SystemSource for SystemRowSource {
         if name == "cells" {
             return cells(self, arguments);
         }
+        if name == SEQUENCE_ROWS {
+            return sequence_row(self, arguments);
+        }
         if let Some(name) = name.strip_prefix("bennu.") {
             let view = VIEWS.iter().find(|view| view.name == name).ok_or_else(|| no_rows(name))?;
             return (view.rows)(self);
@@ -361,6 +364,17 @@ fn shape_named(name: &str) -> Option<&'static shape::Shape> {
         Some((schema, name)) => shape::find(Some(schema), name),
         None => shape::find(None, name),
     }
+}
+
+/// Returns the row of a sequence that is read as a table.
+fn sequence_row(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
+    let number = arguments.first().and_then(Datum::as_i64);
+    let number = number.and_then(|number| u32::try_from(number).ok());
+    let Some(sequence) = number.and_then(|number| source.catalog.sequence(number)) else {
+        return Ok(Vec::new());
+    };
+    let (value, is_called) = source.engine.sequences.shown(sequence)?;
+    Ok(vec![vec![Datum::Int8(value), Datum::Int8(0), Datum::Bool(is_called)]])
 }
 
 fn sequences(source: &SystemRowSource) -> Result<Vec<Row>> {

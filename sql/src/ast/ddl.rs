@@ -320,6 +320,8 @@ pub enum NewName {
     Name(Ident),
     /// The schema.
     Schema(Ident),
+    /// `OWNER TO`: the role that it belongs to.
+    Owner(Ident),
 }
 
 /// `CREATE SCHEMA`
@@ -329,6 +331,8 @@ pub struct CreateSchema {
     pub if_not_exists: bool,
     /// Its name.
     pub name: Ident,
+    /// `AUTHORIZATION`: the role that it is to belong to.
+    pub owner: Option<Ident>,
 }
 
 /// `ALTER SCHEMA … RENAME TO`
@@ -510,6 +514,15 @@ pub enum TableChange {
         constraint: TableConstraint,
         /// `NOT VALID`: rows that are there are not checked.
         not_valid: bool,
+    },
+    /// `ADD [CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`
+    AddIndexConstraint {
+        /// Its name, if not the index's.
+        name: Option<Ident>,
+        /// The index.
+        index: Ident,
+        /// PRIMARY KEY.
+        is_primary: bool,
     },
     /// `ALTER CONSTRAINT`
     AlterConstraint {

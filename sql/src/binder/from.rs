@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use types::cast::CastContext;
 use types::expr::Expr;
-use types::{DataType, SqlType};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, JoinCondition, TableAlias, TableName, TableRef};
 use crate::binder::level::{Barred, Binder, Clause, Reach};
@@ -21,6 +21,9 @@ use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLU
 
 /// The name of the pseudo-column that tells when a row version was committed.
 pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
+
+/// What computes the row of a sequence, by its number.
+pub const SEQUENCE_ROWS: &str = "row of a sequence";
 
 /// Parameters, and the values over the entries before that they take.
 type Values = Vec<(usize, Expr)>;
@@ -208,6 +211,16 @@ impl Binder<'_> {
                 }
                 scope.relations.iter_mut().for_each(|one| one.row_type = Some(view.oid));
                 (rows, scope, view.oid)
+            }
+            Some(CatalogRelation::Sequence(sequence)) => {
+                refuse_as_of(as_of, "a sequence", "Sequences show the present only.")?;
+                if self.trace.is_some() {
+                    let hint = "A query can read it, or the view bennu.sequences.";
+                    return Err(
+                        Error::not_supported("a view of a sequence", hint).at(name.position())
+                    );
+                }
+                return sequence_rows(sequence.oid, (alias_name, renamed));
             }
             _ => return self.bind_system_view(name, alias_name, renamed, as_of),
         };
@@ -436,6 +449,23 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
         known: None,
     });
     (Rows::new(plan, types), Scope::of(relation))
+}
+
+/// Returns the row of a sequence.
+fn sequence_rows(number: u32, names: (&str, &[Ident])) -> Result<(Rows, Scope)> {
+    let columns = [
+        ("last_value", DataType::Int8),
+        ("log_cnt", DataType::Int8),
+        ("is_called", DataType::Bool),
+    ];
+    let column = |(name, data_type): (&str, DataType)| OutputColumn {
+        name: name.to_owned(),
+        sql_type: data_type.into(),
+        origin: None,
+    };
+    let number = Expr::constant(Datum::Int8(i64::from(number)), DataType::Int8);
+    let columns = columns.into_iter().map(column).collect();
+    system_rows(SEQUENCE_ROWS.to_owned(), vec![number], columns, names)
 }
 
 fn system_rows(

@@ -88,6 +88,7 @@ pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
 
 use crate::ast::{self, Statement};
+pub use crate::binder::from::SEQUENCE_ROWS;
 pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;

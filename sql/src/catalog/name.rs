@@ -6,6 +6,9 @@ pub use crate::ast::TEMP;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
+/// The role that everything belongs to.
+pub const OWNER: &str = "bennu";
+
 /// The name of the database.
 pub const DATABASE: &str = "bennu";
 

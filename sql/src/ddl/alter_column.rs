@@ -10,8 +10,6 @@ use types::{Datum, SqlType};
 
 use crate::assemble;
 use crate::ast;
-use crate::binder;
-use crate::binder::TableClause;
 use crate::catalog::Catalog;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
@@ -20,7 +18,7 @@ use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::ddl::identity::Filling;
-use crate::ddl::sequence::kept_default;
+use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -53,22 +51,17 @@ impl Ddl<'_> {
         }
         let family = family_of(record, column)?;
         let catalog = self.changes.catalog(self.engine);
-        let default = column.default.as_ref();
         let names = self.names(&catalog);
-        let default = default.map(|default| kept_default(names, default)).transpose()?;
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
+        let bound = column.default.as_ref();
+        let bound = bound
+            .map(|default| bound_default(names, default, (&name.value, sql_type)))
+            .transpose()?;
+        let default = bound.as_ref().map(|(text, _)| text.clone());
         let mut filling = None;
-        let value = match &column.default {
+        let value = match bound {
             None => self.value_of_domain(table, sql_type)?,
-            Some(default) => {
-                let target = Some(sql_type);
-                let bound = binder::bind_table_expression(
-                    TableClause::Default,
-                    &default.expr,
-                    &[],
-                    target,
-                    names,
-                )?;
+            Some((_, bound)) => {
                 if bound.is_volatile() {
                     filling = Some(Filling::Default(bound));
                     Datum::Null
@@ -155,17 +148,9 @@ impl Ddl<'_> {
         record.columns[position].default = match default {
             None => None,
             Some(default) => {
-                let target = Some(table.columns[position].sql_type);
                 let catalog = self.changes.catalog(self.engine);
-                let names = self.names(&catalog);
-                binder::bind_table_expression(
-                    TableClause::Default,
-                    &default.expr,
-                    &[],
-                    target,
-                    names,
-                )?;
-                Some(kept_default(names, default)?)
+                let of = (column.value.as_str(), table.columns[position].sql_type);
+                Some(bound_default(self.names(&catalog), default, of)?.0)
             }
         };
         Ok(())

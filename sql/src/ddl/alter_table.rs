@@ -106,6 +106,9 @@ impl Ddl<'_> {
             TableChange::AddConstraint { constraint, not_valid } => {
                 return self.add_constraint(oid, constraint, *not_valid);
             }
+            TableChange::AddIndexConstraint { name, index, is_primary } => {
+                return self.add_index_constraint(&table, name.as_ref(), (index, *is_primary));
+            }
             TableChange::ValidateConstraint(name) => {
                 if !self.validate(&table, &mut record, &name.value)? {
                     return Ok(());
@@ -227,7 +230,7 @@ impl Ddl<'_> {
         self.store_record(&catalog, changed, record)
     }
 
-    fn add_constraint(
+    pub(super) fn add_constraint(
         &mut self,
         oid: u32,
         constraint: &TableConstraint,
@@ -349,6 +352,7 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
         TableChange::AddConstraint { .. } => "ADD CONSTRAINT",
+        TableChange::AddIndexConstraint { .. } => "ADD CONSTRAINT",
         TableChange::AlterConstraint { .. } => "ALTER CONSTRAINT",
         TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
         TableChange::RenameConstraint { .. } => "RENAME CONSTRAINT",
@@ -386,7 +390,7 @@ fn pass(change: &TableChange) -> u8 {
             }
         }
         TableChange::AddIdentity { .. } => 4,
-        TableChange::AddConstraint { .. } => 5,
+        TableChange::AddConstraint { .. } | TableChange::AddIndexConstraint { .. } => 5,
         TableChange::RenameColumn { .. }
         | TableChange::RenameConstraint { .. }
         | TableChange::AlterConstraint { .. }

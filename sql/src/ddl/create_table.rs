@@ -22,7 +22,7 @@ use crate::ddl::generated;
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
-use crate::ddl::sequence::kept_default;
+use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -133,7 +133,9 @@ fn columns(
             modifier: sql_type.stored().1,
             not_null: column.not_null,
             default: match &column.default {
-                Some(default) => Some(kept_default(names, default)?),
+                Some(default) => {
+                    Some(bound_default(names, default, (&column_name.value, sql_type))?.0)
+                }
                 None => None,
             },
             generated: match &column.generated {

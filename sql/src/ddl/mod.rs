@@ -27,6 +27,7 @@ mod enumeration;
 mod foreign_key;
 mod generated;
 mod identity;
+mod index_constraint;
 mod domain;
 mod function;
 mod like;

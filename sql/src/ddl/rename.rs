@@ -11,6 +11,7 @@ use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::takes_from;
+use crate::ddl::schema::check_owner;
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -19,6 +20,11 @@ impl Ddl<'_> {
     /// Renames a table, view, sequence or index, or moves it to another schema.
     pub fn rename(&mut self, statement: &ast::Rename) -> Result<()> {
         let catalog = self.lock_catalog()?;
+        if statement.kind == ObjectKind::Schema {
+            let schema = &statement.name.name.value;
+            catalog.schema(schema).ok_or_else(|| no_schema(schema))?;
+            return self.change_owner(&statement.to);
+        }
         let Some(relation) = self.find(&catalog, &statement.name) else {
             let missing = undefined_table(&statement.name);
             if statement.if_exists {
@@ -36,6 +42,7 @@ impl Ddl<'_> {
                 return Err(no_schema(&schema.value));
             }
             NewName::Schema(schema) => ObjectName::new(&schema.value, &old.name),
+            NewName::Owner(_) => return self.change_owner(&statement.to),
         };
         if new.schema != old.schema && [&new, &old].iter().any(|name| is_temporary(&name.schema)) {
             let message = "cannot move objects into or out of temporary schemas";
@@ -46,7 +53,9 @@ impl Ddl<'_> {
         }
         if catalog.relation(&new.schema, &new.name).is_some() {
             let message = match &statement.to {
-                NewName::Name(_) => format!("relation \"{}\" already exists", new.name),
+                NewName::Name(_) | NewName::Owner(_) => {
+                    format!("relation \"{}\" already exists", new.name)
+                }
                 NewName::Schema(schema) => {
                     format!(
                         "relation \"{}\" already exists in schema \"{}\"",
@@ -69,6 +78,14 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         self.put_name(&catalog, relation, &new)
+    }
+
+    /// There is one owner of everything.
+    fn change_owner(&self, to: &NewName) -> Result<()> {
+        match to {
+            NewName::Owner(role) => check_owner(role),
+            NewName::Name(_) | NewName::Schema(_) => Ok(()),
+        }
     }
 
     /// Moves all relations of a schema to another one, in which nothing is yet.

@@ -5,6 +5,7 @@ use store::Mutation;
 
 use crate::ast;
 use crate::catalog::Catalog;
+use crate::catalog::name::OWNER;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::schema::{SYSTEM_SCHEMAS, Schema, schema_key};
 use crate::ddl::{Ddl, no_schema};
@@ -16,6 +17,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let name = &statement.name.value;
         check_name(name)?;
+        statement.owner.as_ref().map_or(Ok(()), check_owner)?;
         if exists(&catalog, name) {
             let message = format!("schema \"{name}\" already exists");
             if statement.if_not_exists {
@@ -53,6 +55,15 @@ impl Ddl<'_> {
         self.changes.set_catalog(catalog.with_schema(schema));
         Ok(())
     }
+}
+
+/// Refuses another owner than the one that there is.
+pub(super) fn check_owner(role: &ast::Ident) -> Result<()> {
+    if role.value == OWNER {
+        return Ok(());
+    }
+    let what = format!("giving something to role \"{}\"", role.value);
+    Err(Error::not_supported(what, format!("Everything belongs to role {OWNER}.")))
 }
 
 fn exists(catalog: &Catalog, name: &str) -> bool {

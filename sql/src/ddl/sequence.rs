@@ -2,7 +2,7 @@
 
 use store::Mutation;
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
@@ -151,6 +151,29 @@ impl Ddl<'_> {
         self.changes.set_catalog(catalog.with_sequence(sequence));
         Ok(())
     }
+}
+
+/// Returns the text of a column's default as the catalog keeps it, and its value.
+///
+/// # Errors
+///
+/// What is wrong with it as a value of the type; those of [`kept_default`].
+pub(super) fn bound_default(
+    names: Names<'_>,
+    default: &ast::SourceExpr,
+    (column, sql_type): (&str, SqlType),
+) -> Result<(String, Expr)> {
+    let target = Some(sql_type);
+    let bound =
+        binder::bind_table_expression(TableClause::Default, &default.expr, &[], target, names);
+    let bound = bound.map_err(|error| match error.message.strip_prefix("column is of type") {
+        Some(types) => {
+            let message = format!("column \"{column}\" is of type{types}");
+            Error { message, position: None, ..error }
+        }
+        None => error,
+    })?;
+    Ok((kept_default(names, default)?, bound))
 }
 
 /// Returns the text of a default as the catalog keeps it: sequences under their full names.

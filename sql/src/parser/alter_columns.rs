@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateTable, TableChange, TableName};
+use crate::ast::{CreateTable, Deferral, Ident, TableChange, TableName};
 
 impl Cursor<'_> {
     /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
@@ -33,6 +33,9 @@ impl Cursor<'_> {
     fn table_change(&mut self, table: &TableName) -> Result<TableChange> {
         let position = self.position();
         if self.take_word("add") {
+            if let Some(change) = self.constraint_of_index()? {
+                return Ok(change);
+            }
             if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
                 let constraint = self.table_constraint()?;
                 let not_valid = self.take_words(&["not", "valid"]);
@@ -67,6 +70,32 @@ impl Cursor<'_> {
                     .with_hint("Use a statement of its own."))
             }
         }
+    }
+
+    /// Reads `[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`, if it is that.
+    fn constraint_of_index(&mut self) -> Result<Option<TableChange>> {
+        let at = if self.is_word("constraint") { 2 } else { 0 };
+        let is_primary = self.nth_word_is(at, "primary") && self.nth_word_is(at + 1, "key");
+        let behind = at + if is_primary { 2 } else { 1 };
+        let is_key = is_primary || self.nth_word_is(at, "unique");
+        if !is_key || !self.nth_word_is(behind, "using") {
+            return Ok(None);
+        }
+        // Errors of the index point at the constraint, as PostgreSQL's do.
+        let start = self.position();
+        let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
+        for _ in at..behind {
+            self.advance();
+        }
+        self.expect_words(&["using", "index"])?;
+        let index = Ident { position: start, ..self.name()? };
+        let position = self.position();
+        if self.deferral()? != Deferral::Never {
+            let what = "a deferrable constraint over an index that is there";
+            return Err(ParseError::unsupported(what, position)
+                .with_hint("Add the constraint over its columns."));
+        }
+        Ok(Some(TableChange::AddIndexConstraint { name, index, is_primary }))
     }
 
     /// Reads `[COLUMN] [IF NOT EXISTS] column`.

@@ -47,6 +47,9 @@ impl Cursor<'_> {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Merge(_)
+            | Statement::CreateTableAs(_)
+            | Statement::DeclareCursor(_)
+            | Statement::Refresh(_)
             | Statement::Execute { .. } => Ok(Statement::Explain(Box::new(explain))),
             _ => Err(self.syntax_error_near(position)),
         }
@@ -71,12 +74,18 @@ impl Cursor<'_> {
                     match word.to_ascii_lowercase().as_str() {
                         "text" => ExplainFormat::Text,
                         "json" => ExplainFormat::Json,
-                        _ => {
+                        "xml" | "yaml" => {
                             return Err(ParseError::unsupported(
                                 "this format of EXPLAIN",
                                 position,
                             )
                             .with_hint("Use FORMAT TEXT or FORMAT JSON."));
+                        }
+                        other => {
+                            let message = format!(
+                                "unrecognized value for EXPLAIN option \"format\": \"{other}\""
+                            );
+                            return Err(ParseError::new("22023", message, name.position));
                         }
                     }
                 }
@@ -92,6 +101,11 @@ impl Cursor<'_> {
             "buffers" => explain.buffers = Some(on),
             "timing" => explain.timing = Some(on),
             "summary" => explain.summary = Some(on),
+            option @ ("settings" | "wal") => {
+                let what = format!("EXPLAIN option {}", option.to_uppercase());
+                return Err(ParseError::unsupported(what, name.position)
+                    .with_hint("Use ANALYZE, BUFFERS, COSTS, FORMAT, SUMMARY or TIMING."));
+            }
             other => {
                 let message = format!("unrecognized EXPLAIN option \"{other}\"");
                 return Err(ParseError::syntax(message, name.position));

@@ -47,11 +47,10 @@ impl Cursor<'_> {
         };
         let on_commit = self.on_commit()?;
         self.expect_words(&["as"])?;
-        if self.is_word("execute") {
-            return Err(ParseError::unsupported("CREATE TABLE … AS EXECUTE", self.position())
-                .with_hint("Write the query of the prepared statement."));
-        }
-        let query = Box::new(Statement::Query(Box::new(self.source_query()?.query)));
+        let query = match self.is_word("execute") {
+            true => Box::new(self.statement()?),
+            false => Box::new(Statement::Query(Box::new(self.source_query()?.query))),
+        };
         let with_data = self.with_data()?;
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
             if_not_exists,

@@ -2,39 +2,49 @@
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateSchema, NewName, ObjectKind, Rename, RenameSchema, Statement, TableName};
+use crate::ast::{
+    CreateSchema, Ident, NewName, ObjectKind, Rename, RenameSchema, Statement, TableName,
+};
 
 impl Cursor<'_> {
     /// Reads a statement from the word SCHEMA on.
     pub(super) fn create_schema(&mut self) -> Result<Statement> {
         self.expect_words(&["schema"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
-        if self.is_word("authorization") {
-            return Err(self.no_authorization());
+        let mut name = None;
+        if !self.is_word("authorization") {
+            name = Some(self.name()?);
         }
-        let name = self.name()?;
-        match self.peek_word().as_str() {
-            "authorization" => return Err(self.no_authorization()),
-            "create" | "grant" => {
-                return Err(ParseError::unsupported(
-                    "CREATE SCHEMA with elements",
-                    self.position(),
-                )
+        let owner = if self.take_word("authorization") { Some(self.role()?) } else { None };
+        let Some(name) = name.or_else(|| owner.clone()) else { return Err(self.unexpected()) };
+        if self.is_word("create") || self.is_word("grant") {
+            let what = "CREATE SCHEMA with elements";
+            return Err(ParseError::unsupported(what, self.position())
                 .with_hint("Create them after it, by schema.name."));
-            }
-            _ => {}
         }
-        Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name }))
+        Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name, owner }))
     }
 
-    fn no_authorization(&self) -> ParseError {
-        ParseError::unsupported("CREATE SCHEMA … AUTHORIZATION", self.position())
-            .with_hint("Schemas have no owner: leave it out.")
+    /// Reads the name of a role that things are to belong to.
+    fn role(&mut self) -> Result<Ident> {
+        let words = ["current_user", "current_role", "session_user"];
+        if words.iter().any(|word| self.is_word(word)) {
+            let what = format!("{} as an owner", self.peek_word().to_uppercase());
+            return Err(ParseError::unsupported(what, self.position())
+                .with_hint("Write the name of the role."));
+        }
+        self.name()
     }
 
     /// Reads a statement behind the words ALTER SCHEMA.
     pub(super) fn alter_schema(&mut self) -> Result<Statement> {
         let name = self.name()?;
+        if self.take_words(&["owner", "to"]) {
+            let to = NewName::Owner(self.role()?);
+            let name = TableName { schema: None, name };
+            let kind = ObjectKind::Schema;
+            return Ok(Statement::Rename(Rename { kind, if_exists: false, name, to }));
+        }
         let position = self.position();
         if !self.take_words(&["rename", "to"]) {
             if self.at_end() {
@@ -58,6 +68,8 @@ impl Cursor<'_> {
             NewName::Name(self.name()?)
         } else if self.take_words(&["set", "schema"]) {
             NewName::Schema(self.name()?)
+        } else if self.take_words(&["owner", "to"]) {
+            NewName::Owner(self.role()?)
         } else {
             return Ok(None);
         };

@@ -28,7 +28,7 @@ impl Cursor<'_> {
             return Ok(rename);
         }
         let position = self.position();
-        if ["set", "owner"].contains(&self.peek_word().as_str()) {
+        if self.is_word("set") {
             let construct = format!("ALTER SEQUENCE … {}", self.peek_word().to_uppercase());
             return Err(ParseError::unsupported(construct, position));
         }

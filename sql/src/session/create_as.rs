@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use store::admission::Work;
-use types::{Batch, DataType};
+use types::{Batch, DataType, Datum};
 
-use crate::ast::{ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Made, TypeName};
+use crate::ast::{
+    ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Made, Statement, TypeName,
+};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -14,7 +16,7 @@ use crate::exec::Operator;
 use crate::exec::insert::RowSink;
 use crate::logical::OutputColumn;
 use crate::rows::Completion;
-use crate::session::prepared::PlannedStatement;
+use crate::session::prepared::{PlannedQuery, PlannedStatement};
 use crate::session::{Execution, Planned, Session};
 
 /// The rows of a query, batch by batch.
@@ -44,9 +46,11 @@ impl Session {
         let done = |tag: String| Ok(Execution::Done(Completion::new(tag)));
         // What the query reads is to stay what it is until the table is there.
         self.in_ddl(tag, |ddl| ddl.lock_catalog())?;
+        let PlannedQuery { statement: query, types, values } =
+            self.planned_query(&statement.query)?;
         let PlannedStatement { planned, parameter_types, columns, .. } =
-            self.with_planning(|planning| planning.plan(&statement.query, &[]))?;
-        if !parameter_types.is_empty() {
+            self.with_planning(|planning| planning.plan(&query, &types))?;
+        if parameter_types.len() > values.len() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
         let columns = columns.unwrap_or_else(|| Arc::from([]));
@@ -62,12 +66,26 @@ impl Session {
         let Some(table) = created.filter(|_| statement.with_data) else {
             return done(tag.to_owned());
         };
-        let row_count = self.fill(&table, &planned)?;
+        let row_count = self.fill(&table, &planned, values)?;
         done(format!("SELECT {row_count}"))
     }
 
+    /// Returns the query that a table is made of.
+    fn planned_query(&self, query: &Statement) -> Result<PlannedQuery> {
+        let planned = self.query_of(query)?;
+        match planned.statement {
+            Statement::Query(_) => Ok(planned),
+            _ => Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")),
+        }
+    }
+
     /// Inserts the rows of a query into a table that nobody else sees; returns their number.
-    pub(super) fn fill(&mut self, table: &Arc<Table>, planned: &Planned) -> Result<u64> {
+    pub(super) fn fill(
+        &mut self,
+        table: &Arc<Table>,
+        planned: &Planned,
+        mut parameters: Vec<Datum>,
+    ) -> Result<u64> {
         planned.check_populated()?;
         let open = self.begin_request();
         let _turn = open.transaction.turn(Work::Write)?;
@@ -75,14 +93,14 @@ impl Session {
             self.lock_for_write(written)?;
         }
         let open = self.open.as_ref().expect("a statement was begun");
-        let parameters = vec![types::Datum::Null; planned.parameter_count];
+        parameters.resize(planned.parameter_count, Datum::Null);
         let context = self.context(open, parameters);
         let mut source = match planned.writes.is_empty() {
             true => Source::Running(exec::open(&planned.plan, context)?),
             false => Source::Done(self.modify(planned, context)?.returning.into_iter()),
         };
         let visible: Vec<usize> = table.visible_columns().collect();
-        let mut row = vec![types::Datum::Null; table.columns.len()];
+        let mut row = vec![Datum::Null; table.columns.len()];
         let open = self.open.as_ref().expect("a statement was begun");
         let mut sink = RowSink::new(Arc::clone(table), self.context(open, Vec::new()));
         while let Some(batch) = source.next()? {

@@ -14,6 +14,7 @@ mod create_as;
 mod cursors;
 mod scroll;
 mod deferred;
+mod explain;
 mod lock_tables;
 mod materialized;
 mod plan_cache;

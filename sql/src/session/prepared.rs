@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use store::TableId;
-use types::DataType;
 use types::expr::Routine;
+use types::{DataType, Datum};
 
 use crate::ast;
 use crate::ast::{NamedQueryBody, Statement};
@@ -75,6 +75,16 @@ pub(crate) struct PlannedStatement {
     pub cursor_tables: Vec<CursorTable>,
 }
 
+/// A statement to be planned.
+pub(crate) struct PlannedQuery {
+    /// The statement.
+    pub statement: Statement,
+    /// The types of its parameters.
+    pub types: Vec<Option<DataType>>,
+    /// Their values.
+    pub values: Vec<Datum>,
+}
+
 /// The version of plans made with a catalog that is not committed: never up to date.
 const PRIVATE_VERSION: u64 = u64::MAX;
 
@@ -128,8 +138,12 @@ impl Planning<'_> {
     }
 
     /// As [`Planning::plan`], and what the plan's steps are thought to yield and to cost.
-    pub(crate) fn estimated(&self, statement: &Statement) -> Result<(PlannedStatement, Estimates)> {
-        let bound = binder::bind(statement, self.catalog, &self.system, self.constants, &[])?;
+    pub(crate) fn estimated(
+        &self,
+        statement: &Statement,
+        types: &[Option<DataType>],
+    ) -> Result<(PlannedStatement, Estimates)> {
+        let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         let statistics = Noted::new(self.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
@@ -321,12 +335,6 @@ pub(crate) fn check_explain(explain: &ast::Explain) -> Result<()> {
     if explain.verbose {
         let hint = "Use EXPLAIN or EXPLAIN ANALYZE.";
         return Err(Error::not_supported("EXPLAIN option VERBOSE", hint));
-    }
-    if !is_planned(&explain.statement) {
-        return Err(Error::not_supported(
-            format!("EXPLAIN of {}", explain.statement.tag()),
-            "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE and MERGE.",
-        ));
     }
     Ok(())
 }

@@ -1,11 +1,9 @@
-//! Statements that are run as they are: transactions, settings, DDL, COPY, EXPLAIN, maintenance.
+//! Statements that are run as they are: transactions, settings, DDL, COPY, maintenance.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use store::admission::Work;
 use store::transaction::Isolation;
-use store::{RegionReads, read_by_region};
 use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
@@ -23,10 +21,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
 use crate::parser::ParsedStatement;
-use crate::plan::Shown;
-use crate::plan::profile::Profile;
 use crate::rows::{Completion, Rows, Running, Tag};
-use crate::session::prepared::{PlannedStatement, PreparedKind, check_explain};
+use crate::session::prepared::{PlannedQuery, Prepared, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::session::worker::Worker;
 use crate::session::{Execution, Parsed, Session, read_only};
@@ -376,108 +372,6 @@ impl Session {
         Ok(())
     }
 
-    fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
-        check_explain(explain)?;
-        let began = Instant::now();
-        let (PlannedStatement { planned, parameter_types, .. }, estimates) =
-            self.with_planning(|planning| planning.estimated(&explain.statement))?;
-        let estimates = explain.costs.then_some(&estimates);
-        let mut shown = Shown { estimates, ..Shown::default() };
-        let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
-        let mut region_reads = RegionReads::default();
-        if explain.analyze {
-            if !parameter_types.is_empty() {
-                return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
-            }
-            let planning = began.elapsed();
-            let began = Instant::now();
-            let mut parameters = vec![Datum::Null; planned.parameter_count];
-            self.place_current_row(&planned, &mut parameters)?;
-            let buffers = explain.buffers == Some(true);
-            let tag = explain.statement.tag();
-            let run = || self.run_for_count(&planned, parameters, tag, &profile);
-            let outcome = match buffers {
-                true => {
-                    let (outcome, reads) = read_by_region(run);
-                    region_reads = reads;
-                    outcome
-                }
-                false => run(),
-            };
-            let (row_count, spilled) = outcome?;
-            shown = Shown {
-                profile: Some(&profile),
-                timing: explain.timing != Some(false),
-                buffers,
-                regions: Some(&region_reads),
-                ..shown
-            };
-            lines.push(format!("Rows: {row_count}"));
-            if spilled > 0 {
-                lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
-                summary.push(("Temp Written", spilled.div_ceil(1024) as f64));
-            }
-            if explain.timing != Some(false) && explain.summary != Some(false) {
-                let execution = began.elapsed();
-                for (name, time) in [("Planning Time", planning), ("Execution Time", execution)] {
-                    lines.push(format!("{name}: {:.3} ms", time.as_secs_f64() * 1e3));
-                    summary.push((name, time.as_secs_f64() * 1e3));
-                }
-            }
-        }
-        let store = self.engine.store();
-        let regions = |table| store.regions(table).ok().map(|regions| regions.len());
-        let lines = match explain.format {
-            ast::ExplainFormat::Text => {
-                let mut plan = planned.plan.explain_run(&regions, shown);
-                plan.append(&mut lines);
-                plan
-            }
-            ast::ExplainFormat::Json => vec![planned.plan.explain_json(&regions, shown, &summary)],
-        };
-        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-        let tag = Tag::Fixed("EXPLAIN".to_owned());
-        Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
-    }
-
-    /// Runs a plan to its end; returns the rows it returned or changed, and the bytes it set aside.
-    fn run_for_count(
-        &mut self,
-        planned: &super::Planned,
-        parameters: Vec<Datum>,
-        tag: &str,
-        profile: &Arc<Profile>,
-    ) -> Result<(u64, u64)> {
-        let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
-        let open = self.begin_request();
-        if !planned.writes.is_empty() {
-            if open.modes.read_only {
-                return Err(read_only(tag));
-            }
-            let _turn = open.transaction.turn(Work::Write)?;
-            for &table in &planned.writes {
-                self.lock_for_write(table)?;
-            }
-            let open = self.open.as_ref().expect("a statement was begun");
-            let context = profiled(self.context(open, parameters));
-            let spill = Arc::clone(&context.spill);
-            planned.check_populated()?;
-            let outcome = self.modify(planned, context)?;
-            return Ok((outcome.row_count, spill.written_bytes()));
-        }
-        let open = self.open.as_ref().expect("a statement was begun");
-        let _turn = open.transaction.turn(Work::Read)?;
-        let context = profiled(self.context(open, parameters));
-        let spill = Arc::clone(&context.spill);
-        planned.check_populated()?;
-        let mut operator = exec::open(&planned.plan, context)?;
-        let mut row_count = 0;
-        while let Some(batch) = operator.next()? {
-            row_count += batch.row_count as u64;
-        }
-        Ok((row_count, spill.written_bytes()))
-    }
-
     fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
         let (name, columns) = match &statement.target {
             ast::CopyTarget::Table { name, columns } => (name, columns),
@@ -600,6 +494,30 @@ impl Session {
     }
 
     fn run_execute(&mut self, name: &str, arguments: &[ast::Expr]) -> Result<Execution> {
+        let (prepared, parameters) = self.prepared_call(name, arguments)?;
+        match &prepared.kind {
+            PreparedKind::Planned(_) => self.run_planned(&prepared, parameters),
+            PreparedKind::Utility => self.run_utility(&prepared.parsed),
+        }
+    }
+
+    /// Returns what is to be planned of a statement: of EXECUTE the prepared statement.
+    pub(super) fn query_of(&self, statement: &Statement) -> Result<PlannedQuery> {
+        let Statement::Execute { name, arguments } = statement else {
+            let statement = statement.clone();
+            return Ok(PlannedQuery { statement, types: Vec::new(), values: Vec::new() });
+        };
+        let (prepared, values) = self.prepared_call(&name.value, arguments)?;
+        let types = prepared.parameter_types.iter().copied().map(Some).collect();
+        Ok(PlannedQuery { statement: prepared.parsed.statement.clone(), types, values })
+    }
+
+    /// Returns the prepared statement that EXECUTE names, and the values that it gives.
+    fn prepared_call(
+        &self,
+        name: &str,
+        arguments: &[ast::Expr],
+    ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
         let prepared = Arc::clone(self.statement(name)?);
         if arguments.len() != prepared.parameter_types.len() {
             return Err(Error::new(
@@ -629,10 +547,7 @@ impl Session {
             )?;
             parameters.push(bound.eval_row(&[], &context)?);
         }
-        match &prepared.kind {
-            PreparedKind::Planned(_) => self.run_planned(&prepared, parameters),
-            PreparedKind::Utility => self.run_utility(&prepared.parsed),
-        }
+        Ok((prepared, parameters))
     }
 
     fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {

@@ -39,7 +39,7 @@ const MADE: u32 = 0x8000_0000;
 /// OID of the role that owns everything.
 pub(super) const OWNER: u32 = 10;
 /// Its name.
-pub(super) const OWNER_NAME: &str = "bennu";
+pub(super) const OWNER_NAME: &str = name::OWNER;
 /// OID of the database.
 pub(super) const DATABASE: u32 = 5;
 /// Its name.

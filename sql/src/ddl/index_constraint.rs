@@ -1,0 +1,112 @@
+//! `ALTER TABLE … ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX`.
+//!
+//! A UNIQUE constraint takes the index over. A primary key is where the rows lie: they are written
+//! anew in its order, and the index goes.
+
+use types::expr::Expr;
+
+use crate::ast::{self, ConstraintKind, KeyColumn, SortOrder, TableConstraint};
+use crate::catalog::Relation;
+use crate::catalog::record::TableRecord;
+use crate::catalog::table::{Index, IndexState, Table};
+use crate::ddl::Ddl;
+use crate::ddl::dependency::Object;
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Makes a constraint of an index.
+    pub(super) fn add_index_constraint(
+        &mut self,
+        table: &Table,
+        name: Option<&ast::Ident>,
+        (written, is_primary): (&ast::Ident, bool),
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let found = table.indexes.iter().find(|index| index.name == written.value);
+        let Some(index) = found else {
+            let error = match catalog.relation(&table.schema, &written.value) {
+                Some(Relation::Index(..) | Relation::PrimaryKey(_)) => {
+                    let message = format!(
+                        "index \"{}\" does not belong to table \"{}\"",
+                        written.value, table.name
+                    );
+                    Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                }
+                _ => {
+                    let message = format!("index \"{}\" does not exist", written.value);
+                    Error::new(sqlstate::UNDEFINED_OBJECT, message)
+                }
+            };
+            return Err(error.at(written.position));
+        };
+        let columns = columns_of(table, index).map_err(|error| error.at(written.position))?;
+        let name = name.map_or(&index.name, |name| &name.value);
+        if *name != index.name {
+            let message = format!(
+                "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{}\" to \"{name}\"",
+                index.name
+            );
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+            if catalog.relation(&table.schema, name).is_some() {
+                let message = format!("relation \"{name}\" already exists");
+                return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+            }
+        }
+        if is_primary {
+            let position = written.position;
+            let name = ast::Ident { value: name.clone(), position };
+            let kind = ConstraintKind::PrimaryKey(columns);
+            let deferral = ast::Deferral::Never;
+            let constraint = TableConstraint { name: Some(name), kind, deferral, position };
+            self.drop_objects(&[Object::Index(table.oid, index.name.clone())], false)?;
+            return self.add_constraint(table.oid, &constraint, false);
+        }
+        let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        if let Some(kept) = record.indexes.iter_mut().find(|one| one.name == index.name) {
+            kept.constraint = true;
+            kept.name.clone_from(name);
+            kept.descriptor.name.clone_from(name);
+        }
+        self.store_changed(table, record)
+    }
+}
+
+/// Returns the columns of an index that can keep a constraint.
+fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
+    let name = &index.name;
+    let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    if index.constraint {
+        let message = format!("index \"{name}\" is already associated with a constraint");
+        return Err(Error::new(state, message));
+    }
+    if index.state != IndexState::Active {
+        return Err(Error::new(state, format!("index \"{name}\" is not valid")));
+    }
+    let unfit = |message: String| {
+        Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            .with_detail("Cannot create a primary key or unique constraint using such an index.")
+    };
+    if !index.is_unique() {
+        return Err(unfit(format!("\"{name}\" is not a unique index")));
+    }
+    let mut columns = Vec::new();
+    for key in &index.spec.keys {
+        let Expr::Column { index: position, .. } = key else {
+            return Err(unfit(format!("index \"{name}\" contains expressions")));
+        };
+        let column = ast::Ident { value: table.columns[*position].name.clone(), position: 1 };
+        let column = ast::ColumnName { family: None, name: column };
+        columns.push(KeyColumn { name: column, order: SortOrder::Ascending, nulls: None });
+    }
+    if index.spec.predicate.is_some() {
+        return Err(unfit(format!("\"{name}\" is a partial index")));
+    }
+    let mut keys = index.spec.layout.key.iter().take(columns.len());
+    if let Some(at) = keys.position(|key| key.descending || key.nulls_first) {
+        let number = at + 1;
+        return Err(unfit(format!(
+            "index \"{name}\" column number {number} does not have default sorting behavior"
+        )));
+    }
+    Ok(columns)
+}
