@@ -29,6 +29,12 @@ impl Message {
 
     /// Returns the values of a DataRow as text; `None` is NULL.
     pub(crate) fn values(&self) -> Vec<Option<String>> {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        self.bytes().into_iter().map(|value| value.map(text)).collect()
+    }
+
+    /// Returns the values of a DataRow as they are; `None` is NULL.
+    pub(crate) fn bytes(&self) -> Vec<Option<Vec<u8>>> {
         let mut rest = &self.body[2..];
         let count = i16::from_be_bytes([self.body[0], self.body[1]]);
         let mut values = Vec::new();
@@ -36,7 +42,7 @@ impl Message {
             let length = i32::from_be_bytes(rest[..4].try_into().unwrap());
             rest = &rest[4..];
             values.push(usize::try_from(length).ok().map(|length| {
-                let value = String::from_utf8(rest[..length].to_vec()).unwrap();
+                let value = rest[..length].to_vec();
                 rest = &rest[length..];
                 value
             }));
@@ -108,6 +114,21 @@ impl Frames {
             body.extend_from_slice(parameter.unwrap_or_default().as_bytes());
         }
         body.extend_from_slice(&[0, 0]);
+        self.frame(b'B', &body)
+    }
+
+    /// Adds a Bind to the nameless statement and portal with binary parameters, and results in
+    /// binary or as text.
+    #[must_use]
+    pub(crate) fn bind_binary(self, parameters: &[Option<Vec<u8>>], results: bool) -> Frames {
+        let mut body = [text(""), text(""), vec![0, 1, 0, 1]].concat();
+        body.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
+        for parameter in parameters {
+            let length = parameter.as_ref().map_or(-1, |value| value.len() as i32);
+            body.extend_from_slice(&length.to_be_bytes());
+            body.extend_from_slice(parameter.as_deref().unwrap_or_default());
+        }
+        body.extend_from_slice(&[0, 1, 0, u8::from(results)]);
         self.frame(b'B', &body)
     }
 

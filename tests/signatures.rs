@@ -9,6 +9,7 @@
 //! compare with in place of one in the test's process, `BENNU_ONLY` a part of the names to look at,
 //! `BENNU_CASES` a factor for the number of calls.
 
+mod binary;
 mod calls;
 mod catalog;
 mod samples;
@@ -247,16 +248,31 @@ fn signatures(pair: &mut Pair) -> Vec<Signature> {
     all
 }
 
-#[test]
-#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
-fn signatures_are_those_of_postgres() {
+/// Returns the servers, and the one of this process that must be kept.
+fn servers() -> (Pair, Option<TestServer>) {
     let oracle = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
     let own = std::env::var("BENNU_SERVER").map(|address| address.parse().unwrap());
     let server = own.is_err().then(TestServer::start);
     let address = server.as_ref().map_or_else(|| own.unwrap(), TestServer::address);
+    (Pair::new(address, oracle), server)
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+fn binary_forms_are_those_of_postgres() {
+    let (mut pair, _server) = servers();
+    let (found, count) = binary::differences(&mut pair);
+    found.iter().for_each(|text| println!("{text}"));
+    println!("{} of {count} values differ", found.len());
+    assert!(found.is_empty());
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+fn signatures_are_those_of_postgres() {
     let only = std::env::var("BENNU_ONLY").unwrap_or_default();
     let scale = std::env::var("BENNU_CASES").map_or(1, |scale| scale.parse().unwrap());
-    let mut pair = Pair::new(address, oracle);
+    let (mut pair, _server) = servers();
     pair.ours.set_patience(Duration::from_secs(60));
     let mut report = Report::default();
     for signature in signatures(&mut pair) {

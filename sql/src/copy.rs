@@ -7,10 +7,11 @@ use std::sync::Arc;
 use types::cast;
 use types::expr::{EvalContext, Expr};
 use types::text;
-use types::{DataType, Datum, SqlType};
+use types::{Datum, SqlType};
 
 use crate::ast;
-use crate::catalog::table::{Column, Table};
+use crate::catalog::Catalog;
+use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::insert::RowSink;
@@ -162,18 +163,6 @@ impl CopyFormat {
     }
 }
 
-/// Rows are taken as they are read: fields of domains would go by their checks.
-fn refuse_unchecked(column: &Column) -> Result<()> {
-    let base = column.sql_type.base;
-    match base.element().unwrap_or(base) {
-        DataType::Composite(of) if of.has_domains() => {
-            let what = "COPY into a column of a type with attributes of domains";
-            Err(Error::not_supported(what, "Use INSERT."))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Returns the positions of the columns that a COPY names, all of them if it names none.
 ///
 /// # Errors
@@ -217,6 +206,8 @@ pub struct CopyIn {
     row: Vec<Datum>,
     style: text::TextStyle,
     context: EvalContext,
+    /// The domains of fields.
+    catalog: Arc<Catalog>,
     sink: RowSink,
     /// Columns that no field goes to and whose default may differ from row to row.
     volatile: Vec<usize>,
@@ -234,9 +225,8 @@ impl CopyIn {
         columns: &[usize],
         format: CopyFormat,
         context: exec::Context,
-        (style, filter): (text::TextStyle, Option<Expr>),
+        (style, filter, catalog): (text::TextStyle, Option<Expr>, Arc<Catalog>),
     ) -> Result<CopyIn> {
-        columns.iter().try_for_each(|at| refuse_unchecked(&table.columns[*at]))?;
         let eval = context.eval.clone();
         let style = text::TextStyle { now: Some(eval.transaction_timestamp), ..style };
         let mut row = vec![Datum::Null; table.columns.len()];
@@ -255,6 +245,7 @@ impl CopyIn {
         Ok(CopyIn {
             format,
             targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type)).collect(),
+            catalog,
             sink: RowSink::new(Arc::clone(&table), context),
             table,
             row,
@@ -282,6 +273,7 @@ impl CopyIn {
                 Some(value) => parse(value, *sql_type, &self.style, &self.context),
             };
             let checked = datum.and_then(|datum| {
+                self.catalog.check_fields(&datum, &self.context)?;
                 if let Some(domain) = &self.table.columns[*column].domain {
                     domain.checks.check(&datum, &self.context)?;
                 }

@@ -78,6 +78,24 @@ async fn rows_go_in_and_out_as_text_and_csv() {
 }
 
 #[tokio::test]
+async fn fields_of_domains_are_checked() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    let types = "CREATE DOMAIN positive AS int CHECK (VALUE > 0); \
+                 CREATE TYPE pair AS (a positive, b text); \
+                 CREATE TABLE p (id int PRIMARY KEY, one pair, several pair[])";
+    client.batch_execute(types).await.unwrap();
+    let rows = "1\t(1,a)\t{\"(2,b)\",NULL}\n2\t\\N\t{}\n";
+    assert_eq!(copy_in(&client, "COPY p FROM STDIN", &[rows]).await.unwrap(), 2);
+    for row in ["3\t(0,a)\t{}\n", "3\t\\N\t{\"(-1,b)\"}\n"] {
+        let error = copy_in(&client, "COPY p FROM STDIN", &[row]).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "23514");
+    }
+    let all = copy_out(&client, "COPY p TO STDOUT").await;
+    assert_eq!(all, "1\t(1,a)\t{\"(2,b)\",NULL}\n2\t\\N\t{}\n");
+}
+
+#[tokio::test]
 async fn a_wrong_line_is_named_and_nothing_is_loaded() {
     let server = TestServer::start();
     let client = connect(server.address()).await;

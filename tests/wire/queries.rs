@@ -1,6 +1,6 @@
 //! Statements through tokio-postgres: preparation, errors, transactions, cancellation, versions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::error::ErrorPosition;
 use tokio_postgres::types::Type;
@@ -206,6 +206,12 @@ async fn running_statements_can_be_cancelled_and_run_out_of_time() {
     let error = error.as_db_error().unwrap();
     assert_eq!(error.code().code(), "57014");
     assert_eq!(error.message(), "canceling statement due to statement timeout");
+    // One value that takes long is given up, too.
+    let search = "SELECT regexp_split_to_array(repeat('ab', 3000), '(.*)(.*)\\1\\2x')";
+    let began = Instant::now();
+    let error = client.query(search, &[]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "57014");
+    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
     client.batch_execute("SET statement_timeout = 0").await.unwrap();
     assert_eq!(count(&client, "SELECT count(*) FROM t").await, 100);
 }

@@ -4,11 +4,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
+use crate::random::Random;
 use crate::system::System;
 use crate::text::{Formats, TextStyle};
 
@@ -31,9 +33,18 @@ pub struct EvalContext {
     pub sequences: Sequences,
     /// Ends what takes long.
     pub interrupt: Interrupt,
+    /// What `random()` draws from.
+    pub random: Random,
 }
 
 impl EvalContext {
+    /// Returns what is known before a statement runs: nothing; and nobody could cancel what takes
+    /// long, so that fails with 57014.
+    pub fn hasty() -> EvalContext {
+        let interrupt = Interrupt(Some(Arc::new(AtomicBool::new(true))));
+        EvalContext { interrupt, ..EvalContext::default() }
+    }
+
     /// Returns how values are written and read as text.
     pub fn text_style(&self) -> TextStyle {
         TextStyle {

@@ -33,8 +33,9 @@ impl Interrupt {
     }
 }
 
+/// Returns the error of what the flag has ended.
 #[cold]
-fn cancelled() -> Error {
+pub(crate) fn cancelled() -> Error {
     Error::new(sqlstate::QUERY_CANCELED, "canceling statement due to user request")
 }
 

@@ -17,8 +17,10 @@ mod tree;
 
 use std::ops::Range;
 
+use crate::context::EvalContext;
 use crate::error::{Error, Result};
-use matcher::{Matcher, TooComplex};
+use crate::interrupt::cancelled;
+use matcher::{Matcher, Stopped};
 use tree::Part;
 
 /// The language of a pattern.
@@ -129,23 +131,24 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// 54001 if the search takes too long.
-    pub fn is_match(&self, text: &str) -> Result<bool> {
+    /// 54001 if the search takes too long, 57014 if it is cancelled.
+    pub fn is_match(&self, text: &str, context: &EvalContext) -> Result<bool> {
         match &self.plain {
             Some(plain) => Ok(plain.is_match(text)),
-            None => Ok(self.search(text).find_at(0)?.is_some()),
+            None => Ok(self.search(text, context).find_at(0)?.is_some()),
         }
     }
 
-    /// Begins a search.
-    pub fn search<'p>(&'p self, text: &'p str) -> Search<'p> {
-        Search { pattern: self, text, characters: Vec::new(), bytes: Vec::new() }
+    /// Begins a search, which ends early when the statement is cancelled.
+    pub fn search<'p>(&'p self, text: &'p str, context: &'p EvalContext) -> Search<'p> {
+        Search { pattern: self, context, text, characters: Vec::new(), bytes: Vec::new() }
     }
 }
 
 /// A search in a text.
 pub struct Search<'p> {
     pattern: &'p Pattern,
+    context: &'p EvalContext,
     text: &'p str,
     /// The characters, and the byte that each begins at; empty until they are asked for.
     characters: Vec<char>,
@@ -157,7 +160,7 @@ impl Search<'_> {
     ///
     /// # Errors
     ///
-    /// 54001 if it takes too long.
+    /// 54001 if it takes too long, 57014 if it is cancelled.
     pub fn find_at(&mut self, from: usize) -> Result<Option<Match>> {
         let pattern = self.pattern;
         let mut begin = from;
@@ -180,11 +183,15 @@ impl Search<'_> {
             self.bytes.push(self.text.len());
         }
         let first = self.bytes.partition_point(|byte| *byte < begin);
-        let mut matcher = Matcher::new(&self.characters, pattern.groups, pattern.ignore_case);
+        let (groups, interrupt) = (pattern.groups, &self.context.interrupt);
+        let mut matcher = Matcher::new(&self.characters, groups, pattern.ignore_case, interrupt);
         for at in first..=self.characters.len() {
-            let found = matcher.match_at(&pattern.part, at).map_err(|TooComplex| {
-                let message = "regular expression failed: regular expression is too complex";
-                Error::new("54001", message)
+            let found = matcher.match_at(&pattern.part, at).map_err(|why| match why {
+                Stopped::TooComplex => Error::new(
+                    "54001",
+                    "regular expression failed: regular expression is too complex",
+                ),
+                Stopped::Cancelled => cancelled(),
             })?;
             if let Some(places) = found {
                 let range = |(from, to): (usize, usize)| self.bytes[from]..self.bytes[to];

@@ -64,7 +64,8 @@ impl System {
     /// Appends what an OID is written as: a name, the number if nothing has it, `-` for 0.
     pub fn write_reg(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
         if oid == 0 {
-            return out.push(b'-');
+            // `-` is an operator.
+            return out.push(if kind == RegKind::Oper { b'0' } else { b'-' });
         }
         let source = self.0.as_deref();
         let name = source.and_then(|source| source.reg_name(kind, u32::try_from(oid).ok()?));
@@ -80,7 +81,7 @@ impl System {
     ///
     /// Those of [`SystemSource::reg_oid`].
     pub fn read_reg(&self, kind: RegKind, text: &str) -> Result<i64> {
-        if text == "-" {
+        if text == "-" && kind != RegKind::Oper {
             return Ok(0);
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -53,7 +53,7 @@ pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
     });
     let whole = std::mem::replace(expr, Expr::And(Vec::new()));
     // Only what is immutable is computed here, so no clock and no time zone is needed.
-    *expr = whole.fold(&EvalContext::default());
+    *expr = whole.fold(&EvalContext::hasty());
 }
 
 fn mark(expr: &Expr, needed: &mut [bool]) {

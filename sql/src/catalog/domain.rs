@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use types::expr::{DomainChecks, Expr};
+use types::datum::Nested;
+use types::expr::{DomainChecks, EvalContext, Expr};
 use types::function::quote_ident;
 use types::{Datum, SqlType};
 
+use crate::catalog::Catalog;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::CheckRecord;
 
@@ -87,6 +89,31 @@ impl Domain {
     pub fn absent(&self) -> Expr {
         let null = || Expr::constant(Datum::Null, self.sql_type.base);
         self.checked(self.default.clone().unwrap_or_else(null), false)
+    }
+}
+
+impl Catalog {
+    /// Checks the fields of a row, and of rows in it or in an array, that are of domains.
+    ///
+    /// # Errors
+    ///
+    /// 23502 and 23514, and what the checks raise.
+    pub fn check_fields(&self, value: &Datum, context: &EvalContext) -> Result<(), types::Error> {
+        match value {
+            Datum::Nested(Nested::Array(array)) => {
+                array.elements.iter().try_for_each(|one| self.check_fields(one, context))
+            }
+            Datum::Nested(Nested::Record(record)) => {
+                let Some(of) = record.of.filter(|of| of.has_domains()) else { return Ok(()) };
+                for (value, attribute) in record.values.iter().zip(of.attributes()) {
+                    self.check_fields(value, context)?;
+                    let domain = attribute.sql_type.domain.and_then(|oid| self.domain(oid));
+                    domain.map_or(Ok(()), |domain| domain.checks.check(value, context))?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

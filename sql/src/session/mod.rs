@@ -37,6 +37,7 @@ use ahash::AHashMap;
 use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
+use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
 use types::{DataType, Datum};
@@ -194,6 +195,7 @@ impl Session {
             constants: session_constants(&options.user, &settings, process_id),
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
+            random: Random::default(),
             locks: Arc::new(locks),
             changed: Arc::default(),
             objects: Arc::default(),

@@ -414,7 +414,7 @@ impl Session {
             Some(filter) => Some(self.copy_filter(filter, &table)?),
             None => None,
         };
-        let copy = CopyIn::new(table, &columns, format, context, (style, filter))?;
+        let copy = CopyIn::new(table, &columns, format, context, (style, filter, self.catalog()))?;
         Ok(Execution::CopyIn(Box::new(copy)))
     }
 

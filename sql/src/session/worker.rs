@@ -8,6 +8,7 @@ use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
 use types::interrupt::Interrupt;
+use types::random::Random;
 use types::system::System;
 
 use crate::advisory::SessionLocks;
@@ -43,6 +44,8 @@ pub struct Around {
     pub(super) sequences: SessionSequences,
     /// The same, for transactions that have not changed the catalog and may write.
     pub(super) shared_sequences: Sequences,
+    /// What `random()` draws from.
+    pub(super) random: Random,
     /// The advisory locks of the session.
     pub(super) locks: Arc<SessionLocks>,
     /// What functions of the running statement set.
@@ -194,6 +197,7 @@ impl Worker {
             formats: self.settings.style().formats,
             sequences: self.sequences_of(open),
             interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))),
+            random: self.random.clone(),
         }
     }
 

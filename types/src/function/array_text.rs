@@ -75,34 +75,38 @@ fn to_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(parts.map_or(Datum::Null, |parts| array_datum(Array::from_elements(parts))))
 }
 
-fn regexp_match(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_match(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     if flags.global {
         return no_global(flags, "regexp_match()")
             .map(|_| Datum::Null)
             .map_err(|error| error.with_hint("Use the regexp_matches function instead."));
     }
-    with_regex(text(&arguments[1]), flags, |regex| {
+    with_regex(text(&arguments[1]), flags, context, |regex| {
         let string = text(&arguments[0]);
         let found = regex.search(string).find_at(0)?;
         Ok(found.map_or(Datum::Null, |found| groups_of(&found, string)))
     })
 }
 
-fn split(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let pieces = split_pieces(arguments, "regexp_split_to_array()")?;
+fn split(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let pieces = split_pieces(arguments, "regexp_split_to_array()", context)?;
     let pieces = pieces.into_iter().map(text_datum).collect();
     Ok(array_datum(Array::from_elements(pieces)))
 }
 
 /// Returns what is between the matches of a pattern, flags being an optional third argument.
-pub(super) fn split_pieces<'a>(arguments: &'a [Datum], function: &str) -> Result<Vec<&'a str>> {
+pub(super) fn split_pieces<'a>(
+    arguments: &'a [Datum],
+    function: &str,
+    context: &EvalContext,
+) -> Result<Vec<&'a str>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let flags = no_global(flags, function)?;
     let string = text(&arguments[0]);
     let mut pieces = Vec::new();
     let mut start = 0;
-    with_regex(text(&arguments[1]), flags, |regex| {
+    with_regex(text(&arguments[1]), flags, context, |regex| {
         for_each_match(regex, string, 0, |found| {
             let found = found.all();
             // Empty matches at the ends and right behind a match do not split.

@@ -709,10 +709,10 @@ impl<'a> Executor<'a> {
                 })
             }
             Kind::LikeRegex { operand, pattern, flags } => {
-                let flags = Flags::of_path(flags);
+                let (flags, context) = (Flags::of_path(flags), self.context);
                 self.predicate(operand, None, value, |operand, _| match operand.string() {
                     Some(text) => {
-                        with_regex(pattern, flags, |regex| regex.is_match(text)).map(Some)
+                        with_regex(pattern, flags, context, |regex| regex.is_match(text)).map(Some)
                     }
                     None => Ok(None),
                 })

@@ -1,15 +1,16 @@
 //! Mathematical functions on double precision and numeric.
 
-use std::cell::Cell;
-
-use super::argument::{array, float8, int4, int8, numeric};
+use super::argument::{array, float8, int4, int8, numeric, text_datum};
 use super::arithmetic::{int4_range, int8_range, overflow, underflow};
 use super::{Row, row, typed_row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{self, Compatible, CompatibleArray, Float8, Int4, Int8, Numeric};
+use crate::datatype::DataType::{
+    self, Compatible, CompatibleArray, Float8, Int4, Int8, Numeric, Void,
+};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
+use crate::text;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -54,7 +55,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("^", &[Float8, Float8], Float8, power),
     row("^", &[Numeric, Numeric], Numeric, power_numeric),
     row("pi", &[], Float8, |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
-    row("random", &[], Float8, |_, _| Ok(Datum::Float8(random()))).volatile(),
+    row("random", &[], Float8, |_, c| Ok(Datum::Float8(c.random.next()))).volatile(),
+    row("setseed", &[Float8], Void, set_seed).volatile(),
     row("div", &[Numeric, Numeric], Numeric, |a, _| {
         numeric(&a[0]).checked_div_trunc(numeric(&a[1])).map(Datum::Numeric)
     }),
@@ -300,19 +302,13 @@ fn width_bucket(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(Datum::Int4(bucket as i32))
 }
 
-thread_local! {
-    static RANDOM_STATE: Cell<u64> =
-        Cell::new(uuid::Uuid::new_v4().as_u64_pair().0 | 1);
-}
-
-/// Returns a number in `0.0..1.0`, by xorshift64* seeded from the operating system.
-fn random() -> f64 {
-    RANDOM_STATE.with(|state| {
-        let mut x = state.get();
-        x ^= x >> 12;
-        x ^= x << 25;
-        x ^= x >> 27;
-        state.set(x);
-        (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64
-    })
+fn set_seed(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let seed = float8(&arguments[0]);
+    if !(-1.0..=1.0).contains(&seed) {
+        let seed = text::general(seed);
+        let message = format!("setseed parameter {seed} is out of allowed range [-1,1]");
+        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+    }
+    context.random.seed(seed);
+    Ok(text_datum(""))
 }

@@ -11,25 +11,26 @@ use super::argument::{text, text_datum};
 use super::like::invalid_escape;
 use super::strings::invalid_parameter;
 use super::{Row, row};
+use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::regex::{Options, Pattern, Syntax};
+use crate::regex::{Options, Pattern, Search, Syntax};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("~", &[Text, Text], Bool, |a, _| found(a, false)),
-    row("~", &[Name, Text], Bool, |a, _| found(a, false)),
-    row("~", &[Char, Text], Bool, |a, _| found(a, false)),
-    row("!~", &[Text, Text], Bool, |a, _| found(a, false).map(not)),
-    row("!~", &[Name, Text], Bool, |a, _| found(a, false).map(not)),
-    row("!~", &[Char, Text], Bool, |a, _| found(a, false).map(not)),
-    row("~*", &[Text, Text], Bool, |a, _| found(a, true)),
-    row("~*", &[Name, Text], Bool, |a, _| found(a, true)),
-    row("~*", &[Char, Text], Bool, |a, _| found(a, true)),
-    row("!~*", &[Text, Text], Bool, |a, _| found(a, true).map(not)),
-    row("!~*", &[Name, Text], Bool, |a, _| found(a, true).map(not)),
-    row("!~*", &[Char, Text], Bool, |a, _| found(a, true).map(not)),
+    row("~", &[Text, Text], Bool, |a, c| found(a, false, c)),
+    row("~", &[Name, Text], Bool, |a, c| found(a, false, c)),
+    row("~", &[Char, Text], Bool, |a, c| found(a, false, c)),
+    row("!~", &[Text, Text], Bool, |a, c| found(a, false, c).map(not)),
+    row("!~", &[Name, Text], Bool, |a, c| found(a, false, c).map(not)),
+    row("!~", &[Char, Text], Bool, |a, c| found(a, false, c).map(not)),
+    row("~*", &[Text, Text], Bool, |a, c| found(a, true, c)),
+    row("~*", &[Name, Text], Bool, |a, c| found(a, true, c)),
+    row("~*", &[Char, Text], Bool, |a, c| found(a, true, c)),
+    row("!~*", &[Text, Text], Bool, |a, c| found(a, true, c).map(not)),
+    row("!~*", &[Name, Text], Bool, |a, c| found(a, true, c).map(not)),
+    row("!~*", &[Char, Text], Bool, |a, c| found(a, true, c).map(not)),
     row("similar_to_escape", &[Text], Text, |a, _| similar(text(&a[0]), Some('\\'))),
     row("similar_to_escape", &[Text, Text], Text, |a, _| {
         let mut escape = text(&a[1]).chars();
@@ -98,11 +99,35 @@ thread_local! {
     static CACHE: RefCell<Cache> = const { RefCell::new(Cache(Vec::new())) };
 }
 
+/// A compiled pattern, and the statement that uses it.
+pub(super) struct Regex<'p> {
+    pattern: &'p Pattern,
+    context: &'p EvalContext,
+}
+
+impl<'p> Regex<'p> {
+    /// Returns whether there is a match.
+    pub(super) fn is_match(&self, text: &str) -> Result<bool> {
+        self.pattern.is_match(text, self.context)
+    }
+
+    /// Begins a search.
+    pub(super) fn search(&self, text: &'p str) -> Search<'p> {
+        self.pattern.search(text, self.context)
+    }
+
+    /// Returns how many groups there are.
+    pub(super) fn group_count(&self) -> usize {
+        self.pattern.group_count()
+    }
+}
+
 /// Calls `work` with the compiled pattern.
 pub(super) fn with_regex<T>(
     pattern: &str,
     flags: Flags,
-    work: impl FnOnce(&Pattern) -> Result<T>,
+    context: &EvalContext,
+    work: impl FnOnce(&Regex<'_>) -> Result<T>,
 ) -> Result<T> {
     CACHE.with_borrow_mut(|Cache(entries)| {
         match entries.iter().position(|entry| entry.1 == flags && entry.0 == pattern) {
@@ -114,15 +139,15 @@ pub(super) fn with_regex<T>(
                 entries.insert(0, (pattern.to_owned(), flags, compiled));
             }
         }
-        work(&entries[0].2)
+        work(&Regex { pattern: &entries[0].2, context })
     })
 }
 
-fn found(arguments: &[Datum], ignore_case: bool) -> Result<Datum> {
+fn found(arguments: &[Datum], ignore_case: bool, context: &EvalContext) -> Result<Datum> {
     let options = Options { ignore_case, ..Options::default() };
     let flags = Flags { options, global: false };
     let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), flags, |regex| regex.is_match(string).map(Datum::Bool))
+    with_regex(text(&arguments[1]), flags, context, |regex| regex.is_match(string).map(Datum::Bool))
 }
 
 fn not(found: Datum) -> Datum {

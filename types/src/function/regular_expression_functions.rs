@@ -5,14 +5,14 @@
 
 use super::argument::{array_datum, int4, text, text_datum};
 use super::like::invalid_escape;
-use super::regular_expression::{Flags, similar, with_regex};
+use super::regular_expression::{Flags, Regex, similar, with_regex};
 use super::strings::{count, invalid_parameter};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Int4, Text};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
-use crate::regex::{Match, Pattern};
+use crate::regex::Match;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -32,25 +32,25 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("regexp_substr", &[Text, Text, Int4, Int4], Text, regexp_substr),
     row("regexp_substr", &[Text, Text, Int4, Int4, Text], Text, regexp_substr),
     row("regexp_substr", &[Text, Text, Int4, Int4, Text, Int4], Text, regexp_substr),
-    row("regexp_replace", &[Text, Text, Text], Text, |a, _| replace(a, 0, Some(1), "")),
+    row("regexp_replace", &[Text, Text, Text], Text, |a, c| replace(a, (0, Some(1)), "", c)),
     row("regexp_replace", &[Text, Text, Text, Text], Text, regexp_replace),
     row("regexp_replace", &[Text, Text, Text, Int4], Text, regexp_replace_from),
     row("regexp_replace", &[Text, Text, Text, Int4, Int4], Text, regexp_replace_from),
     row("regexp_replace", &[Text, Text, Text, Int4, Int4, Text], Text, regexp_replace_from),
-    row("substring", &[Text, Text], Text, |a, _| substring(text(&a[0]), text(&a[1]))),
-    row("substring", &[Text, Text, Text], Text, |a, _| {
+    row("substring", &[Text, Text], Text, |a, c| substring(text(&a[0]), text(&a[1]), c)),
+    row("substring", &[Text, Text, Text], Text, |a, c| {
         let mut escape = text(&a[2]).chars();
         let pattern = match (escape.next(), escape.next()) {
             (first, None) => similar(text(&a[1]), first)?,
             _ => return Err(invalid_escape()),
         };
-        substring(text(&a[0]), text(&pattern))
+        substring(text(&a[0]), text(&pattern), c)
     }),
 ];
 
 /// Calls `visit` for each match from a byte on, until it returns false.
 pub(super) fn for_each_match(
-    regex: &Pattern,
+    regex: &Regex<'_>,
     string: &str,
     mut from: usize,
     mut visit: impl FnMut(&Match) -> bool,
@@ -109,19 +109,19 @@ fn start(arguments: &[Datum], index: usize) -> Result<Option<usize>> {
     Ok(string.char_indices().map(|(at, _)| at).chain(ends).nth(skipped))
 }
 
-fn regexp_like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_like(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let flags = no_global(flags, "regexp_like()")?;
     let string = text(&arguments[0]);
-    with_regex(text(&arguments[1]), flags, |regex| regex.is_match(string).map(Datum::Bool))
+    with_regex(text(&arguments[1]), flags, context, |regex| regex.is_match(string).map(Datum::Bool))
 }
 
-fn regexp_count(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_count(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let from = start(arguments, 2)?;
     let flags = Flags::parse(arguments.get(3).map_or("", text))?;
     let flags = no_global(flags, "regexp_count()")?;
     let mut found = 0;
-    with_regex(text(&arguments[1]), flags, |regex| {
+    with_regex(text(&arguments[1]), flags, context, |regex| {
         if let Some(from) = from {
             for_each_match(regex, text(&arguments[0]), from, |_| {
                 found += 1;
@@ -138,12 +138,12 @@ fn nth_group(
     arguments: &[Datum],
     from: Option<usize>,
     n: usize,
-    flags: Flags,
-    group: usize,
+    (flags, group): (Flags, usize),
+    context: &EvalContext,
 ) -> Result<Option<std::ops::Range<usize>>> {
     let mut left = n;
     let mut range = None;
-    with_regex(text(&arguments[1]), flags, |regex| {
+    with_regex(text(&arguments[1]), flags, context, |regex| {
         let Some(from) = from else { return Ok(()) };
         for_each_match(regex, text(&arguments[0]), from, |found| {
             left -= 1;
@@ -156,7 +156,7 @@ fn nth_group(
     Ok(range)
 }
 
-fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_instr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let from = start(arguments, 2)?;
     let n = number(arguments, 3, "n", 1)?.unwrap_or(1);
     let end = number(arguments, 4, "endoption", 0)?.unwrap_or(0);
@@ -167,7 +167,7 @@ fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let group = number(arguments, 6, "subexpr", 0)?.unwrap_or(0);
     let flags = Flags::parse(arguments.get(5).map_or("", text))?;
     let flags = no_global(flags, "regexp_instr()")?;
-    match nth_group(arguments, from, n, flags, group)? {
+    match nth_group(arguments, from, n, (flags, group), context)? {
         None => Ok(Datum::Int4(0)),
         Some(range) => {
             let at = if end == 1 { range.end } else { range.start };
@@ -176,17 +176,17 @@ fn regexp_instr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
 }
 
-fn regexp_substr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_substr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let from = start(arguments, 2)?;
     let n = number(arguments, 3, "n", 1)?.unwrap_or(1);
     let group = number(arguments, 5, "subexpr", 0)?.unwrap_or(0);
     let flags = Flags::parse(arguments.get(4).map_or("", text))?;
     let flags = no_global(flags, "regexp_substr()")?;
-    let range = nth_group(arguments, from, n, flags, group)?;
+    let range = nth_group(arguments, from, n, (flags, group), context)?;
     Ok(range.map_or(Datum::Null, |range| text_datum(&text(&arguments[0])[range])))
 }
 
-fn regexp_replace(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_replace(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let letters = text(&arguments[3]);
     if let Some(digit) = letters.chars().next().filter(char::is_ascii_digit) {
         let message = format!("invalid regular expression option: \"{digit}\"");
@@ -195,15 +195,15 @@ fn regexp_replace(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
              argument to integer explicitly.",
         ));
     }
-    replace(arguments, 0, None, letters)
+    replace(arguments, (0, None), letters, context)
 }
 
-fn regexp_replace_from(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn regexp_replace_from(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let from = start(arguments, 3)?;
     let n = number(arguments, 4, "n", 0)?.unwrap_or(1);
     let letters = arguments.get(5).map_or("", text);
     match from {
-        Some(from) => replace(arguments, from, Some(n), letters),
+        Some(from) => replace(arguments, (from, Some(n)), letters, context),
         None => {
             Flags::parse(letters)?;
             Ok(arguments[0].clone())
@@ -212,13 +212,18 @@ fn regexp_replace_from(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 /// Replaces the nth match from a byte on; 0: all of them. `None`: as the flag `g` says.
-fn replace(arguments: &[Datum], from: usize, n: Option<usize>, letters: &str) -> Result<Datum> {
+fn replace(
+    arguments: &[Datum],
+    (from, n): (usize, Option<usize>),
+    letters: &str,
+    context: &EvalContext,
+) -> Result<Datum> {
     let flags = Flags::parse(letters)?;
     let n = n.unwrap_or(usize::from(!flags.global));
     let (string, replacement) = (text(&arguments[0]), text(&arguments[2]));
     let mut replaced = String::with_capacity(string.len());
     let (mut copied, mut seen) = (0, 0);
-    with_regex(text(&arguments[1]), flags.without_global(), |regex| {
+    with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
         for_each_match(regex, string, from, |found| {
             seen += 1;
             let all = found.all();
@@ -258,8 +263,8 @@ fn expand(replacement: &str, (found, string): (&Match, &str), expanded: &mut Str
 }
 
 /// Returns the first group of the match, or all of it if the pattern has none.
-fn substring(string: &str, pattern: &str) -> Result<Datum> {
-    with_regex(pattern, Flags::default(), |regex| {
+fn substring(string: &str, pattern: &str, context: &EvalContext) -> Result<Datum> {
+    with_regex(pattern, Flags::default(), context, |regex| {
         let group = regex.group_count().min(1);
         let found = regex.search(string).find_at(0)?.and_then(|found| found.group(group));
         Ok(found.map_or(Datum::Null, |group| text_datum(&string[group])))

@@ -354,10 +354,10 @@ fn json_pairs(json: &str) -> Result<Vec<(Datum, &str)>> {
 }
 
 /// One row a match: its groups, or all of it if there are none.
-fn matches(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn matches(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let mut rows = Vec::new();
-    with_regex(text(&arguments[1]), flags.without_global(), |regex| {
+    with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
         for_each_match(regex, text(&arguments[0]), 0, |found| {
             rows.push(vec![groups_of(found, text(&arguments[0]))]);
             flags.global
@@ -366,8 +366,8 @@ fn matches(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     Ok(rows)
 }
 
-fn split(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
-    let pieces = split_pieces(arguments, "regexp_split_to_table()")?;
+fn split(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    let pieces = split_pieces(arguments, "regexp_split_to_table()", context)?;
     Ok(pieces.into_iter().map(|piece| vec![text_datum(piece)]).collect())
 }
 

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use super::bits::Bits;
 use super::set::{Class, Set};
 use super::tree::{Count, Kind, Part, Place, Preference};
+use crate::interrupt::Interrupt;
 
 /// What a search may take. A step is some nanoseconds.
 const STEPS_MAX: usize = 50_000_000;
@@ -24,11 +25,16 @@ static WORD: LazyLock<Set> = LazyLock::new(|| {
     word.finish()
 });
 
-/// The search has taken too many steps.
+/// Why a search has ended early.
 #[derive(Debug)]
-pub(super) struct TooComplex;
+pub(super) enum Stopped {
+    /// It has taken too many steps.
+    TooComplex,
+    /// Nobody waits for it.
+    Cancelled,
+}
 
-type Result<T> = std::result::Result<T, TooComplex>;
+type Result<T> = std::result::Result<T, Stopped>;
 
 /// The places of groups, the match itself first.
 pub(super) type Places = Vec<Option<(usize, usize)>>;
@@ -38,15 +44,21 @@ pub(super) struct Matcher<'a> {
     text: &'a [char],
     ignore_case: bool,
     steps: usize,
+    interrupt: &'a Interrupt,
     /// Where parts can end, by their address and where they begin.
     known: HashMap<(usize, usize), Rc<Bits>>,
     groups: Places,
 }
 
 impl<'a> Matcher<'a> {
-    pub(super) fn new(text: &'a [char], groups: usize, ignore_case: bool) -> Matcher<'a> {
+    pub(super) fn new(
+        text: &'a [char],
+        groups: usize,
+        ignore_case: bool,
+        interrupt: &'a Interrupt,
+    ) -> Matcher<'a> {
         let groups = vec![None; groups + 1];
-        Matcher { text, ignore_case, steps: 0, known: HashMap::new(), groups }
+        Matcher { text, ignore_case, steps: 0, interrupt, known: HashMap::new(), groups }
     }
 
     /// Returns the match that begins at a place.
@@ -74,7 +86,10 @@ impl<'a> Matcher<'a> {
 
     fn step(&mut self, steps: usize) -> Result<()> {
         self.steps += steps;
-        if self.steps > STEPS_MAX { Err(TooComplex) } else { Ok(()) }
+        if self.interrupt.is_set() {
+            return Err(Stopped::Cancelled);
+        }
+        if self.steps > STEPS_MAX { Err(Stopped::TooComplex) } else { Ok(()) }
     }
 
     fn ends_from(&mut self, part: &Part, begin: usize) -> Result<Rc<Bits>> {
