@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use types::binary;
 use types::cast;
 use types::expr::{EvalContext, Expr};
 use types::text;
@@ -23,6 +24,8 @@ use crate::rows::Completion;
 pub struct CopyFormat {
     /// CSV; otherwise PostgreSQL's text format.
     pub csv: bool,
+    /// PostgreSQL's binary format: the fields behind their lengths, as `typsend` gives them.
+    pub binary: bool,
     /// Between fields.
     pub delimiter: u8,
     /// The text that stands for NULL.
@@ -135,9 +138,26 @@ impl CopyFormat {
                 format!("COPY {what} must be a single one-byte character"),
             )),
         };
+        let binary = options.format == ast::CopyFormat::Binary;
+        if binary {
+            let refused = [
+                (options.delimiter.is_some(), "DELIMITER", sqlstate::SYNTAX_ERROR),
+                (options.null.is_some(), "NULL", sqlstate::SYNTAX_ERROR),
+                (
+                    options.header != ast::CopyHeader::Absent,
+                    "HEADER",
+                    sqlstate::FEATURE_NOT_SUPPORTED,
+                ),
+            ];
+            if let Some((_, what, code)) = refused.into_iter().find(|(given, ..)| *given) {
+                let message = format!("cannot specify {what} in BINARY mode");
+                return Err(Error::new(code, message));
+            }
+        }
         let quote = byte("quote", &options.quote, b'"')?;
         let format = CopyFormat {
             csv,
+            binary,
             delimiter: byte("delimiter", &options.delimiter, if csv { b',' } else { b'\t' })?,
             null: options.null.clone().unwrap_or(if csv { "" } else { "\\N" }.to_owned()),
             header: options.header != ast::CopyHeader::Absent,
@@ -265,27 +285,75 @@ impl CopyIn {
     /// With CONTEXT `COPY t, line 3, column dep_time: "abc"`.
     pub fn push_row(&mut self, line: u64, fields: &[Option<&str>]) -> Result<()> {
         if fields.len() > self.targets.len() {
-            return Err(self.miscounted(line, fields));
+            return Err(self.miscounted(line, fields.len()));
         }
-        for (field, (column, sql_type)) in fields.iter().zip(&self.targets) {
+        for (at, field) in fields.iter().enumerate() {
+            let sql_type = self.targets[at].1;
             let datum = match field {
                 None => Ok(Datum::Null),
-                Some(value) => parse(value, *sql_type, &self.style, &self.context),
+                Some(value) => parse(value, sql_type, &self.style, &self.context),
             };
-            let checked = datum.and_then(|datum| {
-                self.catalog.check_fields(&datum, &self.context)?;
-                if let Some(domain) = &self.table.columns[*column].domain {
-                    domain.checks.check(&datum, &self.context)?;
-                }
-                Ok(datum)
-            });
-            let datum =
-                checked.map_err(|error| in_column(error, &self.table, line, *column, *field))?;
-            self.row[*column] = datum;
+            let shown = || match field {
+                Some(value) => format!(": \"{value}\""),
+                None => ": null input".to_owned(),
+            };
+            self.set_field(at, datum, (line, &shown))?;
         }
         if fields.len() < self.targets.len() {
-            return Err(self.miscounted(line, fields));
+            return Err(self.miscounted(line, fields.len()));
         }
+        self.end_row(line)
+    }
+
+    /// Adds a row in binary form; `None` is NULL. `line` is its number, from 1, for messages.
+    ///
+    /// # Errors
+    ///
+    /// With CONTEXT `COPY t, line 3, column dep_time`.
+    pub fn push_binary(&mut self, line: u64, fields: &[Option<&[u8]>]) -> Result<()> {
+        let (found, expected) = (fields.len(), self.targets.len());
+        if found != expected {
+            let message = format!("row field count is {found}, expected {expected}");
+            let error = Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message);
+            return Err(in_line(error, &self.table, line));
+        }
+        for (at, field) in fields.iter().enumerate() {
+            let sql_type = self.targets[at].1;
+            let datum = match field {
+                None => Ok(Datum::Null),
+                Some(bytes) => binary::parse(bytes, sql_type.base)
+                    .and_then(|datum| fitted(datum, sql_type, &self.context)),
+            };
+            self.set_field(at, datum, (line, &String::new))?;
+        }
+        self.end_row(line)
+    }
+
+    /// Puts a value into the row, if it can be one of its column's.
+    fn set_field(
+        &mut self,
+        at: usize,
+        datum: types::Result<Datum>,
+        (line, shown): (u64, &dyn Fn() -> String),
+    ) -> Result<()> {
+        let column = self.targets[at].0;
+        let checked = datum.and_then(|datum| {
+            self.catalog.check_fields(&datum, &self.context)?;
+            if let Some(domain) = &self.table.columns[column].domain {
+                domain.checks.check(&datum, &self.context)?;
+            }
+            Ok(datum)
+        });
+        self.row[column] = checked.map_err(|error| {
+            let (table, column) = (&self.table.name, &self.table.columns[column].name);
+            let context = format!("COPY {table}, line {line}, column {column}{}", shown());
+            Error { context: Some(context), ..Error::from(error) }
+        })?;
+        Ok(())
+    }
+
+    /// Fills in what no field has given, and stages the row.
+    fn end_row(&mut self, line: u64) -> Result<()> {
         for column in &self.volatile {
             if let Some(default) = self.table.columns[*column].absent() {
                 self.row[*column] = default.eval_row(&[], &self.context)?;
@@ -313,8 +381,8 @@ impl CopyIn {
     }
 
     /// Returns PostgreSQL's error for a line with too few or too many fields.
-    fn miscounted(&self, line: u64, fields: &[Option<&str>]) -> Error {
-        let message = match self.targets.get(fields.len()) {
+    fn miscounted(&self, line: u64, count: usize) -> Error {
+        let message = match self.targets.get(count) {
             Some((column, _)) => {
                 format!("missing data for column \"{}\"", self.table.columns[*column].name)
             }
@@ -345,27 +413,15 @@ fn parse(
     style: &text::TextStyle,
     context: &EvalContext,
 ) -> types::Result<Datum> {
-    let datum = text::parse(value, sql_type.base, style)?;
+    fitted(text::parse(value, sql_type.base, style)?, sql_type, context)
+}
+
+/// Returns a value as its type's modifier wants it.
+fn fitted(datum: Datum, sql_type: SqlType, context: &EvalContext) -> types::Result<Datum> {
     if sql_type.modifier < 0 {
         return Ok(datum);
     }
     cast::cast(&datum, sql_type.base, sql_type, false, context)
-}
-
-fn in_column(
-    error: types::Error,
-    table: &Table,
-    line: u64,
-    column: usize,
-    field: Option<&str>,
-) -> Error {
-    let column = &table.columns[column].name;
-    let value = match field {
-        Some(value) => format!("\"{value}\""),
-        None => "null input".to_owned(),
-    };
-    let context = format!("COPY {}, line {line}, column {column}: {value}", table.name);
-    Error { context: Some(context), ..Error::from(error) }
 }
 
 fn in_line(error: Error, table: &Table, line: u64) -> Error {

@@ -12,6 +12,9 @@ use sql::session::CopyFormat;
 /// The longest record: as much as PostgreSQL's largest line buffer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
 
+/// So much of a record is shown in messages about it, as by PostgreSQL.
+const SHOWN_CHARS: usize = 100;
+
 /// What receives the records: their line (from 1) and their fields.
 pub type RowSink<'a> = dyn FnMut(u64, &[Option<&str>]) -> sql::Result<()> + 'a;
 
@@ -31,6 +34,8 @@ pub struct Decoder {
     /// The end marker `\.` was read; what follows is ignored.
     ended: bool,
     header_pending: bool,
+    /// The beginning of the record that there was an error about.
+    failed: Option<String>,
 }
 
 /// Where a field of a record stands, in the record or in the text with escapes resolved.
@@ -53,12 +58,18 @@ impl Decoder {
             line: 1,
             extra_lines: 0,
             ended: false,
+            failed: None,
         }
     }
 
     /// Returns the line of the record that is read next, for messages.
     pub fn line(&self) -> u64 {
         self.line
+    }
+
+    /// Returns the beginning of the record that there was an error about.
+    pub fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     /// Takes the next bytes and hands out the records that they complete.
@@ -97,7 +108,7 @@ impl Decoder {
     /// # Errors
     ///
     /// As for [`Decoder::push`]; also a CSV quote that never ends.
-    pub fn finish(mut self, sink: &mut RowSink<'_>) -> sql::Result<()> {
+    pub fn finish(&mut self, sink: &mut RowSink<'_>) -> sql::Result<()> {
         if self.ended || self.buffer.is_empty() {
             return Ok(());
         }
@@ -153,6 +164,17 @@ impl Decoder {
     }
 
     fn record(&mut self, record: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
+        let result = self.read_record(record, sink);
+        if result.is_err() {
+            let text = String::from_utf8_lossy(record);
+            let shown: String = text.chars().take(SHOWN_CHARS).collect();
+            let dots = if shown.len() < text.len() { "..." } else { "" };
+            self.failed = Some(format!("{shown}{dots}"));
+        }
+        result
+    }
+
+    fn read_record(&mut self, record: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
         let is_header = std::mem::take(&mut self.header_pending);
         if is_header && self.format.forced.header.is_none() {
             return Ok(());
@@ -379,6 +401,7 @@ mod tests {
     fn text() -> CopyFormat {
         CopyFormat {
             csv: false,
+            binary: false,
             delimiter: b'\t',
             null: "\\N".to_owned(),
             header: false,

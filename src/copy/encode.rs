@@ -1,6 +1,7 @@
 //! From rows to the bytes of COPY … TO STDOUT.
 
 use sql::session::CopyFormat;
+use types::binary;
 use types::text::TextStyle;
 use types::{Batch, DataType};
 
@@ -29,6 +30,21 @@ pub fn write_row(
         write_field(format, quote, value, out);
     }
     out.push(b'\n');
+}
+
+/// Appends one row of a batch in binary form: the number of fields, and each behind its length.
+pub fn write_binary(types: &[DataType], (batch, row): (&Batch, usize), out: &mut Vec<u8>) {
+    out.extend_from_slice(&(types.len() as u16).to_be_bytes());
+    for (column, data_type) in batch.columns.iter().zip(types) {
+        let at = out.len();
+        out.extend_from_slice(&(-1_i32).to_be_bytes());
+        if column.is_null(row) {
+            continue;
+        }
+        binary::write(&column.datum(row), *data_type, out);
+        let length = (out.len() - at - 4) as i32;
+        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
 }
 
 /// Appends the header line.
@@ -92,6 +108,7 @@ mod tests {
     fn format(csv: bool) -> CopyFormat {
         CopyFormat {
             csv,
+            binary: false,
             delimiter: if csv { b',' } else { b'\t' },
             null: if csv { "" } else { "\\N" }.to_owned(),
             header: false,

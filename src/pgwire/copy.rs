@@ -8,8 +8,9 @@ use sql::session::rows::{Completion, Rows};
 use sql::session::{CopyFormat, CopyIn};
 use types::DataType;
 
-use crate::copy::decode::Decoder;
+use crate::copy::binary::{END, HEADER};
 use crate::copy::encode;
+use crate::copy::input::Input;
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 
@@ -17,25 +18,21 @@ impl Connection {
     /// Takes in the rows of COPY … FROM STDIN.
     pub(super) async fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
         let columns = i16::try_from(copy.format.column_count).unwrap_or(i16::MAX);
-        let formats = vec![0; copy.format.column_count];
-        self.channel.output.put(&CopyInResponse::new(0, columns, formats));
+        let code = i8::from(copy.format.binary);
+        let formats = vec![i16::from(code); copy.format.column_count];
+        self.channel.output.put(&CopyInResponse::new(code, columns, formats));
         self.channel.flush_soon();
-        let mut decoder = Decoder::new(copy.format.clone());
+        let mut input = Input::of(&copy);
         loop {
             match self.next_message().await? {
                 Some(Message::CopyData(data)) => {
-                    run(Duration::of_bytes(data.data.len()), || {
-                        let mut push =
-                            |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
-                        let result = decoder.push(&data.data, &mut push);
-                        result.map_err(|error| copy.located(error, decoder.line()))
-                    })?;
+                    run(Duration::of_bytes(data.data.len()), || input.push(&data.data, &mut copy))?;
                 }
                 Some(Message::CopyDone(_)) => break,
                 Some(Message::CopyFail(fail)) => {
                     let message = format!("COPY from stdin failed: {}", fail.message);
                     let error = Error::new(sqlstate::QUERY_CANCELED, message);
-                    return Err(copy.located(error, decoder.line()).into());
+                    return Err(input.located(error, &copy).into());
                 }
                 // Clients may send these at any time.
                 Some(Message::Flush(_) | Message::Sync(_)) => {}
@@ -47,10 +44,7 @@ impl Connection {
             }
         }
         run(Duration::Long, || {
-            let line = decoder.line();
-            let mut push = |line: u64, fields: &[Option<&str>]| copy.push_row(line, fields);
-            let result = decoder.finish(&mut push);
-            result.map_err(|error| copy.located(error, line))?;
+            input.finish(&mut copy)?;
             self.session.finish_copy(*copy)
         })
     }
@@ -63,7 +57,9 @@ impl Connection {
     ) -> Result<Completion> {
         let count = rows.columns().len();
         let columns = i16::try_from(count).unwrap_or(i16::MAX);
-        self.channel.output.put(&CopyOutResponse::new(0, columns, vec![0; count]));
+        let code = i8::from(format.binary);
+        let formats = vec![i16::from(code); count];
+        self.channel.output.put(&CopyOutResponse::new(code, columns, formats));
         let types: Vec<DataType> =
             rows.columns().iter().map(|column| column.sql_type.base).collect();
         if format.header {
@@ -73,17 +69,26 @@ impl Connection {
                 encode::write_header(format, &names, out);
             });
         }
+        if format.binary {
+            put_copy_data(&mut self.channel.output.bytes, |out| out.extend_from_slice(&HEADER));
+        }
         let style = self.session.text_style();
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
         while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
             for row in 0..batch.row_count {
-                put_copy_data(&mut self.channel.output.bytes, |out| {
-                    encode::write_row(format, &types, (&batch, row), &style, &mut value, out);
+                put_copy_data(&mut self.channel.output.bytes, |out| match format.binary {
+                    true => encode::write_binary(&types, (&batch, row), out),
+                    false => {
+                        encode::write_row(format, &types, (&batch, row), &style, &mut value, out);
+                    }
                 });
                 self.channel.relieve().await?;
             }
             row_count += batch.row_count as u64;
+        }
+        if format.binary {
+            put_copy_data(&mut self.channel.output.bytes, |out| out.extend_from_slice(&END));
         }
         self.channel.output.put(&CopyDone::new());
         Ok(Completion::new(format!("COPY {row_count}")))

@@ -171,7 +171,6 @@ async fn copies_that_cannot_be_are_refused() {
         ("COPY t (a, a) FROM STDIN", "42701"),
         ("COPY t FROM STDIN WITH (FORMAT parquet)", "22023"),
         ("COPY t FROM STDIN WITH (DELIMITER 'ab')", "0A000"),
-        ("COPY t FROM STDIN WITH (FORMAT binary)", "0A000"),
         ("COPY t FROM '/etc/passwd'", "0A000"),
     ] {
         let client = connect(server.address()).await;
@@ -243,4 +242,92 @@ async fn wrong_options_and_headers_are_told_as_by_postgres() {
         assert!(error.message().contains(message), "{options}: {error}");
     }
     assert_eq!(row_count(&client).await, 0);
+}
+
+/// What PostgreSQL sends for the row (7, 'ab', NULL, 1.5).
+const BINARY: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\
+    \0\x04\0\0\0\x04\0\0\0\x07\0\0\0\x02ab\xff\xff\xff\xff\
+    \0\0\0\x0c\0\x02\0\0\0\0\0\x01\0\x01\x13\x88\xff\xff";
+
+async fn binary_out(client: &Client, sql: &str) -> Vec<u8> {
+    let mut stream = pin!(client.copy_out(sql).await.unwrap());
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece.unwrap());
+    }
+    bytes
+}
+
+async fn binary_in(client: &Client, sql: &str, pieces: &[&'static [u8]]) -> Result<u64, Error> {
+    let mut sink = pin!(client.copy_in::<_, bytes::Bytes>(sql).await?);
+    for piece in pieces {
+        sink.send(bytes::Bytes::from_static(piece)).await?;
+    }
+    sink.finish().await
+}
+
+#[tokio::test]
+async fn the_binary_format_is_that_of_postgres() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int, b text, d int, c numeric(4,1))").await.unwrap();
+    let from = "COPY t FROM STDIN (FORMAT binary)";
+    let (first, rest) = BINARY.split_at(25);
+    assert_eq!(binary_in(&client, from, &[first, rest]).await.unwrap(), 1);
+    assert_eq!(binary_out(&client, "COPY t TO STDOUT BINARY").await, BINARY);
+    let some = "COPY t (c, a) FROM STDIN (FORMAT binary)";
+    let error = binary_in(&client, some, &[BINARY]).await.unwrap_err();
+    let error = database_error(&error);
+    assert_eq!(error.code().code(), "22P04");
+    assert_eq!(error.message(), "row field count is 4, expected 2");
+    assert_eq!(error.where_(), Some("COPY t, line 1"));
+    let other = "COPY t (b, a, d, c) FROM STDIN (FORMAT binary)";
+    let error = binary_in(&client, other, &[BINARY]).await.unwrap_err();
+    let error = database_error(&error);
+    assert_eq!(error.message(), "invalid byte sequence for encoding \"UTF8\": 0x00");
+    assert_eq!(error.where_(), Some("COPY t, line 1, column b"));
+    let error = binary_in(&client, from, &[b"1\tone\n"]).await.unwrap_err();
+    assert_eq!(database_error(&error).message(), "COPY file signature not recognized");
+    assert_eq!(row_count(&client).await, 1);
+}
+
+#[tokio::test]
+async fn changes_are_copied_out() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    let insert =
+        "COPY (INSERT INTO t VALUES (1, 'x', 2), (2, 'y', 3) RETURNING a, c * 2) TO STDOUT";
+    assert_eq!(copy_out(&client, insert).await, "1\t4.0\n2\t6.0\n");
+    let update = "COPY (UPDATE t SET b = b || 1 WHERE a = 2 RETURNING b) TO STDOUT (FORMAT csv)";
+    assert_eq!(copy_out(&client, update).await, "y1\n");
+    let with = "COPY (WITH gone AS (DELETE FROM t RETURNING a) SELECT sum(a) FROM gone) TO STDOUT";
+    assert_eq!(copy_out(&client, with).await, "3\n");
+    assert_eq!(row_count(&client).await, 0);
+    for (sql, message) in [
+        ("COPY (DELETE FROM t) TO STDOUT", "COPY query must have a RETURNING clause"),
+        ("COPY (SELECT 1 INTO u) TO STDOUT", "COPY (SELECT INTO) is not supported"),
+    ] {
+        let Err(error) = client.copy_out(sql).await else { panic!("{sql} was accepted") };
+        assert_eq!(database_error(&error).message(), message);
+    }
+}
+
+#[tokio::test]
+async fn errors_show_the_line() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute(TABLE).await.unwrap();
+    let long = "x".repeat(120);
+    let long: &'static str = Box::leak(format!("1\t{long}\t1\t2\n").into_boxed_str());
+    let shown = format!("COPY t, line 1: \"1\t{}...\"", "x".repeat(98));
+    for (data, context) in [
+        ("1\n", "COPY t, line 1: \"1\""),
+        ("1\tx\t2\n2\ty\n", "COPY t, line 2: \"2\ty\""),
+        (long, shown.as_str()),
+        ("x\ty\t1\n", "COPY t, line 1, column a: \"x\""),
+    ] {
+        let error = copy_in(&client, "COPY t FROM STDIN", &[data]).await.unwrap_err();
+        assert_eq!(database_error(&error).where_(), Some(context));
+    }
 }

@@ -125,8 +125,23 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes)
-        .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))
+    let (valid, end) = match std::str::from_utf8(bytes) {
+        Ok(text) if !bytes.contains(&0) => return Ok(text),
+        Ok(_) => (bytes.len(), bytes.len()),
+        Err(error) => (error.valid_up_to(), bytes.len()),
+    };
+    // Text has no zeros either.
+    let at = bytes[..valid].iter().position(|&byte| byte == 0).unwrap_or(valid);
+    let length = match bytes.get(at) {
+        Some(0xC0..=0xDF) => 2,
+        Some(0xE0..=0xEF) => 3,
+        Some(0xF0..=0xF7) => 4,
+        _ => 1,
+    };
+    let shown = bytes[at..end.min(at + length)].iter().map(|byte| format!(" 0x{byte:02x}"));
+    let message =
+        format!("invalid byte sequence for encoding \"UTF8\":{}", shown.collect::<String>());
+    Err(Error::new("22021", message))
 }
 
 /// Returns the value of a binary form.

@@ -26,6 +26,22 @@ pub struct Query {
     pub position: usize,
 }
 
+impl Query {
+    /// Returns a query that is nothing but its body.
+    pub fn bare(body: QueryBody, position: usize) -> Query {
+        Query {
+            with: None,
+            body,
+            order_by: Vec::new(),
+            limit: None,
+            with_ties: false,
+            offset: None,
+            locking: Vec::new(),
+            position,
+        }
+    }
+}
+
 /// A query together with its SQL text, for what is stored in the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceQuery {

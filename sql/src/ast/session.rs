@@ -57,8 +57,8 @@ pub enum CopyTarget {
         /// Its columns; empty for all.
         columns: Vec<Ident>,
     },
-    /// The rows of a query, only TO.
-    Query(Box<Query>),
+    /// The rows of a query, or of a change with RETURNING, only TO.
+    Statement(Box<Statement>),
 }
 
 /// Which way.
@@ -112,6 +112,8 @@ pub enum CopyFormat {
     Text,
     /// `csv`
     Csv,
+    /// `binary`
+    Binary,
 }
 
 /// Whether there is a header line.

@@ -93,6 +93,9 @@ pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
+use crate::binder::tree::{
+    for_each_expression, for_each_source, for_each_statement_expression, for_each_step, walk_plan,
+};
 pub use crate::binder::written::{check_writable, updatable_columns};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -116,6 +119,8 @@ pub struct BoundStatement {
     pub cursor_tables: Vec<CursorTable>,
     /// The row that it changes, if it is a cursor's.
     pub current_row: Option<CurrentRow>,
+    /// It calls functions of users, which take as long as they want.
+    pub calls_routines: bool,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -181,6 +186,12 @@ impl Binder<'_> {
     /// Ends the binding of a statement.
     fn finish(self, mut bound: Bound) -> BoundStatement {
         prune::finish(&mut bound, &self.parameters);
+        let mut calls_routines = false;
+        let mut look = |expr: &mut Expr| calls_routines |= expr.calls_routines();
+        for_each_source(&mut bound, &mut |plan| {
+            walk_plan(plan, &mut |step| for_each_expression(step, &mut look));
+        });
+        for_each_step(&mut bound, &mut |step| for_each_statement_expression(step, &mut look));
         let current_row = self.current_row.map(|row| {
             let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
             CurrentRow { parameters: parameters.collect(), ..row }
@@ -192,6 +203,7 @@ impl Binder<'_> {
             unpopulated: self.unpopulated,
             cursor_tables: self.cursor_tables,
             current_row,
+            calls_routines,
         }
     }
 
@@ -293,13 +305,15 @@ pub fn bind_table_expression(
 
 fn wrong_type(clause: TableClause, from: DataType, to: DataType) -> Error {
     let (from, to_name) = (from.sql_name(), to.sql_name());
-    let message = if to == DataType::Bool {
+    let message = if clause == TableClause::ExecuteParameter {
+        format!("parameter of type {from} cannot be coerced to the expected type {to_name}")
+    } else if to == DataType::Bool {
         format!("argument of {} must be type boolean, not type {from}", clause.condition())
     } else {
         format!("column is of type {to_name} but default expression is of type {from}")
     };
     let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-    if to == DataType::Bool {
+    if to == DataType::Bool && clause != TableClause::ExecuteParameter {
         return error;
     }
     error.with_hint("You will need to rewrite or cast the expression.")

@@ -136,10 +136,17 @@ impl Cursor<'_> {
 
     pub(super) fn copy(&mut self) -> Result<Statement> {
         self.expect_words(&["copy"])?;
+        // COPY BINARY t, the syntax from before PostgreSQL 7.3
+        let binary = self.is_word("binary")
+            && matches!(&self.parser.peek_nth_token_ref(1).token, Token::Word(word)
+                if !["to", "from"].iter().any(|next| word.value.eq_ignore_ascii_case(next)));
+        if binary {
+            self.advance();
+        }
         let target = if self.take(&Token::LParen) {
-            let query = Box::new(self.query()?);
+            let statement = Box::new(self.copied_statement()?);
             self.expect(&Token::RParen)?;
-            CopyTarget::Query(query)
+            CopyTarget::Statement(statement)
         } else {
             let name = self.table_name()?;
             let columns = if self.peek() == &Token::LParen {
@@ -151,6 +158,9 @@ impl Cursor<'_> {
         };
         let direction = self.copy_direction(&target)?;
         let mut options = CopyOptions::default();
+        if binary {
+            options.format = CopyFormat::Binary;
+        }
         self.take_word("with");
         if self.take(&Token::LParen) {
             let mut names: Vec<String> = Vec::new();
@@ -183,12 +193,38 @@ impl Cursor<'_> {
         Ok(Statement::Copy(Box::new(Copy { target, direction, options, filter })))
     }
 
+    /// Reads what stands in the parentheses of `COPY (…) TO`.
+    fn copied_statement(&mut self) -> Result<Statement> {
+        let position = self.position();
+        let statement = match self.peek_word().as_str() {
+            "insert" | "update" | "delete" | "merge" => self.statement()?,
+            "with" => self.with_statement()?,
+            _ => self.query_statement()?,
+        };
+        let refused = |message: &str| ParseError::new("0A000", message, None);
+        let returning = match &statement {
+            Statement::Query(_) => return Ok(statement),
+            Statement::Insert(insert) => &insert.returning,
+            Statement::Update(update) => &update.returning,
+            Statement::Delete(delete) => &delete.returning,
+            Statement::Merge(_) => return Err(refused("MERGE not supported in COPY")),
+            Statement::CreateTableAs(_) => {
+                return Err(refused("COPY (SELECT INTO) is not supported"));
+            }
+            _ => return Err(self.syntax_error_near(position)),
+        };
+        match returning.is_empty() {
+            true => Err(refused("COPY query must have a RETURNING clause")),
+            false => Ok(statement),
+        }
+    }
+
     fn copy_direction(&mut self, target: &CopyTarget) -> Result<CopyDirection> {
         let to = !self.take_word("from");
         if to {
             self.expect_words(&["to"])?;
-        } else if matches!(target, CopyTarget::Query(_)) {
-            return Err(ParseError::syntax("COPY FROM needs a table", self.position()));
+        } else if matches!(target, CopyTarget::Statement(_)) {
+            return Err(self.syntax_error_near(self.word_before(self.position(), "from")));
         }
         if self.take_word("stdin") || self.take_word("stdout") {
             return Ok(if to { CopyDirection::ToStdout } else { CopyDirection::FromStdin });
@@ -219,12 +255,15 @@ impl Cursor<'_> {
                     OptionValue::Word(word) | OptionValue::String(word) if word == "text" => {
                         CopyFormat::Text
                     }
-                    OptionValue::Word(word) | OptionValue::String(word) if word != "binary" => {
+                    OptionValue::Word(word) | OptionValue::String(word) if word == "binary" => {
+                        CopyFormat::Binary
+                    }
+                    OptionValue::Word(word) | OptionValue::String(word) => {
                         let message = format!("COPY format \"{word}\" not recognized");
                         let code = sqlstate::INVALID_PARAMETER_VALUE;
-                        return Err(ParseError::new(code, message, position));
+                        return Err(ParseError::new(code, message, name.position));
                     }
-                    _ => return Err(copy_format(position)),
+                    _ => return Err(self.syntax_error_near(position)),
                 };
             }
             "delimiter" => options.delimiter = Some(self.string()?),
@@ -290,7 +329,7 @@ impl Cursor<'_> {
                 }
                 return Ok(());
             }
-            "binary" => return Err(copy_format(position)),
+            "binary" => options.format = CopyFormat::Binary,
             "force" => {
                 self.advance();
                 return self.legacy_force(options);
@@ -326,8 +365,4 @@ impl Cursor<'_> {
         } = Some(columns);
         Ok(())
     }
-}
-
-fn copy_format(position: usize) -> ParseError {
-    ParseError::unsupported("this format of COPY", position).with_hint("Use text or csv.")
 }

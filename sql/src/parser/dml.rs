@@ -7,8 +7,8 @@ use super::error::{ParseError, Result};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Expr, Hint, Ident, Insert,
-    InsertSource, OnConflict, OnDuplicate, Overriding, SelectItem, Selection, Statement, Subscript,
-    TableRef, TargetColumn, Update, Upsert,
+    InsertSource, OnConflict, OnDuplicate, Overriding, Query, QueryBody, SelectItem, Selection,
+    Statement, Subscript, TableRef, TargetColumn, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -294,9 +294,29 @@ impl Cursor<'_> {
         Ok(vec![Assignment::Column { column, value }])
     }
 
+    /// `(a, b) = ROW (t.*)` is `= (VALUES (t.*))`.
+    fn expanded_row(
+        &self,
+        columns: Vec<TargetColumn>,
+        values: Vec<AssignedValue>,
+        position: usize,
+    ) -> Result<Vec<Assignment>> {
+        let mut row = Vec::with_capacity(values.len());
+        for value in values {
+            match value {
+                AssignedValue::Expr(value) => row.push(value),
+                AssignedValue::Default { position } => {
+                    let message = "DEFAULT is not allowed in this context";
+                    return Err(ParseError::syntax(message, position));
+                }
+            }
+        }
+        let query = Box::new(Query::bare(QueryBody::Values(vec![row]), position));
+        Ok(vec![Assignment::Subquery { columns, query }])
+    }
+
     /// `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`
     fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
-        let position = self.position();
         let columns = self.parenthesized(Self::target_column)?;
         self.expect(&Token::Eq)?;
         let is_query = match &self.parser.peek_nth_token_ref(1).token {
@@ -314,8 +334,15 @@ impl Cursor<'_> {
             self.expect(&Token::RParen)?;
             return Ok(vec![Assignment::Subquery { columns, query }]);
         }
-        self.take_word("row");
+        let position = self.position();
+        let is_row = self.take_word("row");
         let values = self.parenthesized(Self::assigned_value)?;
+        let is_whole =
+            |value: &AssignedValue| matches!(value, AssignedValue::Expr(Expr::WholeRow(_)));
+        if is_row && values.iter().any(is_whole) {
+            // How many values there are is not known yet.
+            return self.expanded_row(columns, values, position);
+        }
         if values.len() != columns.len() {
             let message = "number of columns does not match number of values";
             return Err(ParseError::syntax(message, position));

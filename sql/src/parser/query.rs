@@ -212,7 +212,7 @@ impl Cursor<'_> {
                 left: Box::new(left),
                 right: Box::new(right),
             };
-            left = bare_query(body, position);
+            left = Query::bare(body, position);
         }
         Ok((left.body, position))
     }
@@ -222,7 +222,7 @@ impl Cursor<'_> {
             return self.lower_query(*query);
         }
         let (body, position) = self.body(body)?;
-        Ok(bare_query(body, position))
+        Ok(Query::bare(body, position))
     }
 
     fn values(&mut self, values: parsed::Values) -> Result<(QueryBody, usize)> {
@@ -529,19 +529,6 @@ impl Cursor<'_> {
 fn is_nothing(item: &parsed::SelectItem) -> bool {
     matches!(item, parsed::SelectItem::UnnamedExpr(parsed::Expr::Identifier(ident))
         if ident.value == NOTHING)
-}
-
-fn bare_query(body: QueryBody, position: usize) -> Query {
-    Query {
-        with: None,
-        body,
-        order_by: Vec::new(),
-        limit: None,
-        with_ties: false,
-        offset: None,
-        locking: Vec::new(),
-        position,
-    }
 }
 
 /// A query in parentheses may have had a WITH of its own.

@@ -11,20 +11,29 @@ pub(crate) struct Source<'a> {
     text: &'a str,
     /// Byte and character offset, from 0, of the first character of each line.
     lines: Vec<(usize, usize)>,
-    ascii: bool,
+    /// Byte offset of every [`STRIDE`]th character; empty if all are of one byte.
+    marks: Vec<usize>,
 }
+
+/// Characters between two marks.
+const STRIDE: usize = 64;
 
 impl<'a> Source<'a> {
     pub(crate) fn new(text: &'a str) -> Source<'a> {
         let mut lines = vec![(0, 0)];
+        let mut marks = Vec::new();
+        let is_ascii = text.is_ascii();
         let mut character = 0;
         for (byte, c) in text.char_indices() {
+            if !is_ascii && character % STRIDE == 0 {
+                marks.push(byte);
+            }
             character += 1;
             if c == '\n' {
                 lines.push((byte + 1, character));
             }
         }
-        Source { text, lines, ascii: text.is_ascii() }
+        Source { text, lines, marks }
     }
 
     pub(crate) fn text(&self) -> &'a str {
@@ -45,12 +54,14 @@ impl<'a> Source<'a> {
     pub(crate) fn byte(&self, location: Location) -> usize {
         let line = usize::try_from(location.line).unwrap_or(usize::MAX).saturating_sub(1);
         let column = usize::try_from(location.column).unwrap_or(0).saturating_sub(1);
-        let Some((byte, _)) = self.lines.get(line) else { return self.text.len() };
-        if self.ascii {
+        let Some((byte, character)) = self.lines.get(line) else { return self.text.len() };
+        if self.marks.is_empty() {
             return (byte + column).min(self.text.len());
         }
-        let rest = &self.text[*byte..];
-        byte + rest.char_indices().nth(column).map_or(rest.len(), |(offset, _)| offset)
+        let character = character + column;
+        let Some(&mark) = self.marks.get(character / STRIDE) else { return self.text.len() };
+        let mut behind = self.text[mark..].char_indices();
+        behind.nth(character % STRIDE).map_or(self.text.len(), |(offset, _)| mark + offset)
     }
 
     /// Returns the position just behind the last character.
@@ -75,5 +86,20 @@ mod tests {
         assert_eq!(source.byte(location(9, 9)), source.text().len());
         assert_eq!(source.end(), 8);
         assert_eq!(source.position(location(0, 0)), 0);
+    }
+
+    #[test]
+    fn marks_lead_to_every_character() {
+        let text = "aé\n漢x".repeat(100);
+        let source = Source::new(&text);
+        let mut at = Location { line: 1, column: 1 };
+        for (byte, c) in text.char_indices() {
+            assert_eq!(source.byte(at), byte);
+            at = match c {
+                '\n' => Location { line: at.line + 1, column: 1 },
+                _ => Location { line: at.line, column: at.column + 1 },
+            };
+        }
+        assert_eq!(source.byte(at), text.len());
     }
 }

@@ -134,17 +134,7 @@ impl Session {
         self.cursors.columns(name).ok()
     }
 
-    /// Starts a query of a utility statement: its columns and its rows.
-    pub(super) fn start_query(
-        &mut self,
-        query: &ast::Query,
-        tag: Tag,
-    ) -> Result<(Arc<[OutputColumn]>, Rows)> {
-        let statement = Statement::Query(Box::new(query.clone()));
-        let planned = self.with_planning(|planning| planning.plan(&statement, &[]))?;
-        self.open_query(&planned, tag)
-    }
-
+    /// Starts the query of a cursor: its columns and its rows.
     fn open_query(
         &mut self,
         statement: &PlannedStatement,

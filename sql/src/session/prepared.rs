@@ -61,6 +61,8 @@ pub(crate) struct Planned {
     unpopulated: Option<String>,
     /// The row that it changes, if it is a cursor's.
     pub current_row: Option<CurrentRow>,
+    /// It calls functions of users, which take as long as they want.
+    calls_routines: bool,
 }
 
 /// A plan with what the client is told of the statement.
@@ -176,6 +178,7 @@ impl Planning<'_> {
             writes: written_tables(&bound.bound),
             unpopulated: bound.unpopulated,
             current_row: bound.current_row,
+            calls_routines: bound.calls_routines,
         };
         let (parameter_types, cursor_tables) = (bound.parameter_types, bound.cursor_tables);
         PlannedStatement { planned, parameter_types, columns, cursor_tables }
@@ -226,7 +229,10 @@ impl Prepared {
     /// a few rows by key, or begins or ends a transaction that has not changed much.
     pub fn is_brief(&self) -> bool {
         match &self.kind {
-            PreparedKind::Planned(state) => state.load().plan.is_brief(),
+            PreparedKind::Planned(state) => {
+                let planned = state.load();
+                planned.plan.is_brief() && !planned.calls_routines
+            }
             PreparedKind::Utility => matches!(
                 self.parsed.statement,
                 Statement::Begin { .. }

@@ -63,7 +63,7 @@ impl Session {
             Statement::DiscardPlans => self.plans.clear(),
             Statement::DiscardSequences => self.sequences.discard(),
             Statement::Explain(explain) => return self.run_explain(explain),
-            Statement::Copy(copy) => return self.run_copy(copy),
+            Statement::Copy(copy) => return self.run_copy(parsed, copy),
             Statement::Prepare(prepare) => self.run_prepare(parsed, prepare)?,
             Statement::Execute { name, arguments } => {
                 return self.run_execute(&name.value, arguments);
@@ -372,13 +372,20 @@ impl Session {
         Ok(())
     }
 
-    fn run_copy(&mut self, statement: &ast::Copy) -> Result<Execution> {
+    fn run_copy(&mut self, parsed: &ParsedStatement, statement: &ast::Copy) -> Result<Execution> {
         let (name, columns) = match &statement.target {
             ast::CopyTarget::Table { name, columns } => (name, columns),
-            ast::CopyTarget::Query(query) => {
-                let (columns, rows) = self.start_query(query, Tag::Returned("COPY"))?;
+            ast::CopyTarget::Statement(copied) => {
+                let copied = Statement::clone(copied);
+                let copied =
+                    ParsedStatement { statement: copied, ..ParsedStatement::clone(parsed) };
+                let prepared = self.prepare(&Parsed { statement: Arc::new(copied) }, &[])?;
+                let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
                 let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
                 let format = CopyFormat::read(&statement.options, &names, statement.direction)?;
+                let Execution::Rows(rows) = self.run_planned(&prepared, Vec::new())? else {
+                    return Err(Error::new(sqlstate::INTERNAL_ERROR, "COPY has no rows"));
+                };
                 return Ok(Execution::CopyOut(rows, format));
             }
         };
@@ -536,15 +543,18 @@ impl Session {
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
         let names = Names { catalog: &catalog, path: self.constants.search_path() };
-        for (argument, data_type) in arguments.iter().zip(&prepared.parameter_types) {
+        let types = prepared.parameter_types.iter();
+        for (number, (argument, data_type)) in (1..).zip(arguments.iter().zip(types)) {
             let target = Some(SqlType::from(*data_type));
-            let bound = binder::bind_table_expression(
-                TableClause::ExecuteParameter,
-                argument,
-                &[],
-                target,
-                names,
-            )?;
+            let clause = TableClause::ExecuteParameter;
+            let bound = binder::bind_table_expression(clause, argument, &[], target, names);
+            let bound =
+                bound.map_err(|error| match error.message.strip_prefix("parameter of") {
+                    Some(rest) => {
+                        Error { message: format!("parameter ${number} of{rest}"), ..error }
+                    }
+                    None => error,
+                })?;
             parameters.push(bound.eval_row(&[], &context)?);
         }
         Ok((prepared, parameters))

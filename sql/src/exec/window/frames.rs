@@ -164,11 +164,30 @@ impl<'a> Frames<'a> {
         let nulls_first = |at: usize| values.keys.is_null(at) && key.nulls_first;
         let from = first_after(partition.clone(), nulls_first);
         let to = first_after(from..partition.end, |at| !values.keys.is_null(at));
+        // From an infinity an infinite offset reaches every number.
+        if is_nan(&values.limits, row) && !is_nan(&values.keys, row) {
+            let is_odd = |at: usize| is_nan(&values.keys, at);
+            return match (side, key.descending) {
+                (Side::Start, false) => from,
+                (Side::Start, true) => first_after(from..to, is_odd),
+                (Side::End, false) => first_after(from..to, |at| !is_odd(at)),
+                (Side::End, true) => to,
+            };
+        }
         first_after(from..to, |at| {
             let order = values.keys.compare_typed(at, &values.limits, row, values.data_type);
             let order = if key.descending { order.reverse() } else { order };
             order == Ordering::Less || (side == Side::End && order == Ordering::Equal)
         })
+    }
+}
+
+fn is_nan(values: &Vector, row: usize) -> bool {
+    match values.datum(row) {
+        Datum::Float4(value) => value.is_nan(),
+        Datum::Float8(value) => value.is_nan(),
+        Datum::Numeric(value) => value.is_nan(),
+        _ => false,
     }
 }
 
@@ -229,6 +248,7 @@ fn check_offset(offset: &Datum, side: Side) -> Result<()> {
         Datum::Null => return Err(null_offset(side)),
         Datum::Float4(value) => *value >= 0.0,
         Datum::Float8(value) => *value >= 0.0,
+        Datum::Numeric(value) if value.is_nan() => false,
         Datum::Numeric(_) => offset.compare(&Datum::Numeric(Numeric::from(0_i64))).is_ge(),
         Datum::Interval(_) => offset.compare(&Datum::Interval(Interval::default())).is_ge(),
         other => other.as_i64().is_none_or(|value| value >= 0),

@@ -1,0 +1,79 @@
+//! The data of COPY … FROM STDIN on its way to the table, in any format.
+
+use sql::Error;
+use sql::session::CopyIn;
+
+use crate::copy::binary::BinaryDecoder;
+use crate::copy::decode::Decoder;
+
+/// Takes data apart and gives its rows to a COPY.
+pub enum Input {
+    /// Text or CSV.
+    Fields(Box<Decoder>),
+    /// The binary format.
+    Binary(BinaryDecoder),
+}
+
+impl Input {
+    /// Returns the input of a COPY at the start of its data.
+    pub fn of(copy: &CopyIn) -> Input {
+        match copy.format.binary {
+            true => Input::Binary(BinaryDecoder::default()),
+            false => Input::Fields(Box::new(Decoder::new(copy.format.clone()))),
+        }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them, or with a row that they complete, with its line.
+    pub fn push(&mut self, bytes: &[u8], copy: &mut CopyIn) -> sql::Result<()> {
+        let result = match self {
+            Input::Fields(decoder) => {
+                decoder.push(bytes, &mut |line, fields| copy.push_row(line, fields))
+            }
+            Input::Binary(decoder) => {
+                decoder.push(bytes, &mut |row, fields| copy.push_binary(row, fields))
+            }
+        };
+        result.map_err(|error| self.located(error, copy))
+    }
+
+    /// Ends the data.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Input::push`].
+    pub fn finish(self, copy: &mut CopyIn) -> sql::Result<()> {
+        match self {
+            Input::Fields(mut decoder) => {
+                let result = decoder.finish(&mut |line, fields| copy.push_row(line, fields));
+                result.map_err(|error| Input::Fields(decoder).located(error, copy))
+            }
+            Input::Binary(decoder) => match decoder.row() {
+                Some(row) => decoder.finish().map_err(|error| copy.located(error, row)),
+                None => decoder.finish(),
+            },
+        }
+    }
+
+    /// Returns an error with CONTEXT that names the line at hand, and shows it.
+    pub fn located(&self, error: Error, copy: &CopyIn) -> Error {
+        match self {
+            Input::Binary(decoder) => match decoder.row() {
+                Some(row) => copy.located(error, row),
+                None => error,
+            },
+            Input::Fields(decoder) => {
+                let mut error = copy.located(error, decoder.line());
+                if let (Some(context), Some(text)) = (&mut error.context, decoder.failed())
+                    && context.ends_with(&format!(", line {}", decoder.line()))
+                {
+                    context.push_str(&format!(": \"{text}\""));
+                }
+                error
+            }
+        }
+    }
+}
