@@ -29,6 +29,8 @@ const WAITING_MAX: usize = 8_192;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long statements have to notice that they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// How often the server looks which clients are gone.
+const GONE_PERIOD: Duration = Duration::from_millis(500);
 /// How long to wait when the system has no resources for another client.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -150,6 +152,7 @@ impl Server {
         if let Some(period) = analyze_period {
             clients.spawn(keep_analyzed(Arc::clone(&service), period));
         }
+        clients.spawn(keep_looking_for_clients(Arc::clone(&service)));
         tokio::pin!(shutdown);
         loop {
             tokio::select! {
@@ -181,6 +184,17 @@ impl Server {
 async fn until_stopping(stopping: &mut watch::Receiver<bool>) {
     // An error is the end of the server, too.
     let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Stops the statements of clients that are gone, until the server stops.
+async fn keep_looking_for_clients(service: Arc<Service>) {
+    let mut stopping = service.stopping.clone();
+    loop {
+        tokio::select! {
+            () = until_stopping(&mut stopping) => return,
+            () = tokio::time::sleep(GONE_PERIOD) => service.cancels.cancel_gone(),
+        }
+    }
 }
 
 /// Has tables analysed that have changed much, until the server stops.

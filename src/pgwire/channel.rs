@@ -9,6 +9,7 @@
 //! 3. Reading can be given up at any wait and taken up again: bytes that came stay in the buffer.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -63,6 +64,15 @@ impl Channel {
     /// Returns whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// Returns another handle of the socket, which ends with neither.
+    pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
+        match &self.stream {
+            Stream::Plain(stream) => stream.as_fd().try_clone_to_owned(),
+            Stream::Tls(stream) => stream.get_ref().0.as_fd().try_clone_to_owned(),
+            Stream::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Returns what has been read and not taken yet.

@@ -57,7 +57,8 @@ pub(crate) async fn start(channel: &mut Channel, service: &Service) -> Result<Op
     let mut session = service.database.session(&user);
     apply(&mut session, &user, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
     let process_id = session.process_id();
-    let registration = service.cancels.register(process_id, session.cancel_handle());
+    let registration =
+        service.cancels.register(process_id, session.cancel_handle(), channel.socket()?);
     for (name, value) in session.take_reported() {
         channel.output.put_parameter_status(name, &value);
     }

@@ -217,6 +217,30 @@ async fn running_statements_can_be_cancelled_and_run_out_of_time() {
 }
 
 #[tokio::test]
+async fn the_statement_of_a_client_that_is_gone_ends() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    client.batch_execute("CREATE TABLE t (a int PRIMARY KEY)").await.unwrap();
+    client.batch_execute("INSERT INTO t SELECT generate_series(1, 100)").await.unwrap();
+    let running = format!("SELECT count(*) FROM pg_stat_activity WHERE query = '{ENDLESS}'");
+    let mut gone = Raw::login(server.address());
+    gone.send(&Frames::new().query(ENDLESS).0);
+    until_count(&client, &running, 1).await;
+    drop(gone);
+    until_count(&client, &running, 0).await;
+}
+
+/// Asks for a count until it is as expected.
+async fn until_count(client: &Client, sql: &str, expected: i64) {
+    let reached = async {
+        while count(client, sql).await != expected {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reached).await.expect(sql);
+}
+
+#[tokio::test]
 async fn old_versions_are_read_at_their_time() {
     let server = TestServer::start();
     let client = connect(server.address()).await;
