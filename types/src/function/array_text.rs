@@ -55,23 +55,27 @@ pub(super) fn element_text(element: &Datum, context: &EvalContext) -> String {
 }
 
 /// Returns the parts of a text, as `string_to_array` and `string_to_table` have them.
-pub(super) fn pieces(arguments: &[Datum]) -> Option<Vec<Datum>> {
+pub(super) fn pieces(arguments: &[Datum], context: &EvalContext) -> Result<Option<Vec<Datum>>> {
     if arguments[0].is_null() {
-        return None;
+        return Ok(None);
     }
     let string = text(&arguments[0]);
     let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
-    let part = |part: &str| if Some(part) == null { Datum::Null } else { text_datum(part) };
-    Some(match &arguments[1] {
-        _ if string.is_empty() => Vec::new(),
+    let part = |part: &str| {
+        context.interrupt.check()?;
+        Ok(if Some(part) == null { Datum::Null } else { text_datum(part) })
+    };
+    let parts: Result<Vec<Datum>> = match &arguments[1] {
+        _ if string.is_empty() => Ok(Vec::new()),
         Datum::Null => string.chars().map(|c| part(c.encode_utf8(&mut [0; 4]))).collect(),
-        separator if text(separator).is_empty() => vec![part(string)],
+        separator if text(separator).is_empty() => part(string).map(|part| vec![part]),
         separator => string.split(text(separator)).map(part).collect(),
-    })
+    };
+    parts.map(Some)
 }
 
-fn to_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let parts = pieces(arguments);
+fn to_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let parts = pieces(arguments, context)?;
     Ok(parts.map_or(Datum::Null, |parts| array_datum(Array::from_elements(parts))))
 }
 

@@ -174,12 +174,12 @@ const FUNCTIONS: &[Row] = &[
     row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_split_to_table", &[Text, Text], &[("regexp_split_to_table", Text)], split),
     row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
-    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a, _| {
-        Ok(single(pieces(a)))
+    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a, c| {
+        Ok(single(pieces(a, c)?))
     })
     .takes_null(),
-    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a, _| {
-        Ok(single(pieces(a)))
+    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a, c| {
+        Ok(single(pieces(a, c)?))
     })
     .takes_null(),
     row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, _| {
