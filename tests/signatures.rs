@@ -93,6 +93,7 @@ const DIFFERS: &[(&str, &str)] = &[
     ("regproc::", "functions of the catalog have numbers of bennu's own"),
     ("regprocedure::", "as of regproc"),
     ("bigint::regproc", "as of regproc"),
+    ("regoper::", "as of regproc"),
 ];
 
 /// Returns the kind of a difference, if there is one.

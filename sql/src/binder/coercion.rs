@@ -299,7 +299,7 @@ fn is_row_of_session(to: DataType) -> bool {
 /// Returns whether a literal is the name of something in the catalog.
 fn names_object(text: &str, to: DataType) -> bool {
     matches!(to.element().unwrap_or(to), DataType::Reg(_))
-        && !text.bytes().all(|byte| byte.is_ascii_digit())
+        && (text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns whether a date or time is one of the words that mean the present.

@@ -34,6 +34,14 @@ fn parse(text: &str) -> Result<TableName> {
     parser::parse_relation_name(text).map_err(|_| invalid())
 }
 
+/// Returns the name of what is in no schema.
+fn parse_alone(text: &str) -> Result<String> {
+    match parse(text)? {
+        TableName { schema: None, name } => Ok(name.value),
+        _ => Err(Error::new(sqlstate::INVALID_NAME, "invalid name syntax")),
+    }
+}
+
 fn shown(name: &TableName) -> String {
     match &name.schema {
         Some(schema) => format!("{}.{}", schema.value, name.name.value),
@@ -100,7 +108,7 @@ pub(super) fn oid_of(
             Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.oid())
         }
         RegKind::Namespace => {
-            let name = parse(text)?.name.value;
+            let name = parse_alone(text)?;
             match objects.namespace_named(&name) {
                 Some(namespace) => Ok(namespace.oid),
                 None => undefined(
@@ -110,7 +118,7 @@ pub(super) fn oid_of(
             }
         }
         RegKind::Role => {
-            let name = parse(text)?.name.value;
+            let name = parse_alone(text)?;
             match roles(viewer).into_iter().find(|(_, known)| *known == name) {
                 Some((number, _)) => Ok(number),
                 None => {
@@ -122,6 +130,13 @@ pub(super) fn oid_of(
             let name = parse(text)?;
             let schema = name.schema.as_ref().map(|one| one.value.as_str());
             let path = viewer.search_path();
+            let is_there = |schema: &str| {
+                objects.namespace_named(path.schema(schema).unwrap_or(schema)).is_some()
+            };
+            if let Some(schema) = schema.filter(|schema| !is_there(schema)) {
+                let message = format!("schema \"{schema}\" does not exist");
+                return undefined(sqlstate::INVALID_SCHEMA_NAME, message);
+            }
             let of_users = viewer.catalog.functions_named(schema, &name.name.value, &path);
             let mut oids: Vec<u32> = functions(&name).iter().map(|one| one.oid).collect();
             oids.extend(of_users.iter().map(|one| one.oid()));
@@ -138,6 +153,9 @@ pub(super) fn oid_of(
             }
         }
         RegKind::Procedure => procedure(viewer, text),
+        RegKind::Oper if text.trim().is_empty() => {
+            undefined(sqlstate::INVALID_NAME, "invalid name syntax".to_owned())
+        }
         RegKind::Oper => match pg_proc::operators_named(unqualified(text)).as_slice() {
             [one] => Ok(*one),
             [] => {
