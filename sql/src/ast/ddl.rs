@@ -335,6 +335,19 @@ pub struct CreateSchema {
     pub owner: Option<Ident>,
 }
 
+/// `DROP` of things of which there are never any: extensions, triggers and so on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropNothing {
+    /// `EXTENSION`, in lower case.
+    pub kind: String,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// What is named.
+    pub names: Vec<Ident>,
+    /// The table that they would be on, where the statement names one.
+    pub table: Option<TableName>,
+}
+
 /// `ALTER SCHEMA … RENAME TO`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenameSchema {

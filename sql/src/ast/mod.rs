@@ -33,9 +33,9 @@ pub use constraint::{
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema,
-    CreateTable, CreateTableAs, CreateView, Drop, IndexKey, LikeParts, LikeTable, Made, NewName,
-    ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh, RegionAction, Reindex,
-    ReindexTarget, Rename, RenameSchema, TableChange, TableOption, Truncate,
+    CreateTable, CreateTableAs, CreateView, Drop, DropNothing, IndexKey, LikeParts, LikeTable,
+    Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh,
+    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -134,6 +134,8 @@ pub enum Statement {
     CreateSchema(CreateSchema),
     /// `ALTER SCHEMA … RENAME TO`
     RenameSchema(RenameSchema),
+    /// `DROP` of what there is never any of.
+    DropNothing(Box<DropNothing>),
     /// `DROP`
     Drop(Drop),
     /// `COMMENT ON`
@@ -289,6 +291,14 @@ impl Statement {
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::RenameSchema(_) => "ALTER SCHEMA",
+            Statement::DropNothing(drop) => match drop.kind.as_str() {
+                "trigger" => "DROP TRIGGER",
+                "rule" => "DROP RULE",
+                "policy" => "DROP POLICY",
+                "publication" => "DROP PUBLICATION",
+                "server" => "DROP SERVER",
+                _ => "DROP EXTENSION",
+            },
             Statement::Drop(drop) => match drop.kind {
                 ObjectKind::Table => "DROP TABLE",
                 ObjectKind::View => "DROP VIEW",

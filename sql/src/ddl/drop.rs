@@ -15,7 +15,7 @@ use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
 use crate::catalog::sequence::sequence_key;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::{self, Object};
-use crate::ddl::{Ddl, lock_table, no_schema};
+use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -36,6 +36,38 @@ impl Ddl<'_> {
             }
         }
         self.drop_objects(&named, statement.cascade)
+    }
+
+    /// Says that there is no extension, trigger and so on of a name.
+    pub fn drop_nothing(&mut self, statement: &ast::DropNothing) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let (kind, table) = (&statement.kind, &statement.table);
+        if let Some(name) = table
+            && self.find(&catalog, name).is_none()
+        {
+            let missing = undefined_table(name);
+            if !statement.if_exists {
+                return Err(Error { position: None, ..missing });
+            }
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
+            return Ok(());
+        }
+        for name in &statement.names {
+            // PostgreSQL calls it a relation where nothing is wrong with that.
+            let word = if statement.if_exists || kind == "rule" { "relation" } else { "table" };
+            let shown = |table: &TableName| match statement.if_exists {
+                true => super::written(table),
+                false => table.name.value.clone(),
+            };
+            let on = table.as_ref().map(|table| format!(" for {word} \"{}\"", shown(table)));
+            let message =
+                format!("{kind} \"{}\"{} does not exist", name.value, on.unwrap_or_default());
+            if !statement.if_exists {
+                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+            }
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
+        }
+        Ok(())
     }
 
     /// Drops objects, with what goes with them.

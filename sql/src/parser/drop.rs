@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Drop, ObjectKind, Statement, TableName, Truncate};
+use crate::ast::{Drop, DropNothing, ObjectKind, Statement, TableName, Truncate};
 
 impl Cursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
@@ -18,6 +18,9 @@ impl Cursor<'_> {
         }
         if self.take_word("domain") {
             return self.drop_type(true);
+        }
+        if let Some(drop) = self.drop_nothing()? {
+            return Ok(drop);
         }
         let Some(kind) = self.take_kind() else {
             return match self.peek_word().to_uppercase() {
@@ -40,6 +43,28 @@ impl Cursor<'_> {
         };
         let cascade = self.cascade();
         Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade, concurrently }))
+    }
+
+    /// Reads DROP of what there is never any of, behind the word DROP.
+    fn drop_nothing(&mut self) -> Result<Option<Statement>> {
+        let of_table = ["trigger", "rule", "policy"];
+        let others = ["extension", "publication", "server"];
+        let kind = self.peek_word();
+        if !of_table.iter().chain(&others).any(|known| **known == kind) {
+            return Ok(None);
+        }
+        self.advance();
+        let if_exists = self.take_words(&["if", "exists"]);
+        let (names, table) = match of_table.contains(&kind.as_str()) {
+            true => {
+                let name = self.name()?;
+                self.expect_words(&["on"])?;
+                (vec![name], Some(self.table_name()?))
+            }
+            false => (self.list(Self::name)?, None),
+        };
+        self.cascade();
+        Ok(Some(Statement::DropNothing(Box::new(DropNothing { kind, if_exists, names, table }))))
     }
 
     pub(super) fn truncate(&mut self) -> Result<Statement> {

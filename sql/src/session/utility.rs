@@ -233,6 +233,7 @@ impl Session {
             Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
             Statement::CreateSchema(create) => ddl.create_schema(create),
             Statement::RenameSchema(rename) => ddl.rename_schema(rename),
+            Statement::DropNothing(drop) => ddl.drop_nothing(drop),
             Statement::Drop(drop) => ddl.drop(drop),
             Statement::Rename(rename) => ddl.rename(rename),
             Statement::Truncate(truncate) => ddl.truncate(truncate),
@@ -611,6 +612,7 @@ fn is_ddl(statement: &Statement) -> bool {
         Statement::CreateTable(_)
             | Statement::CreateSchema(_)
             | Statement::RenameSchema(_)
+            | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Rename(_)
             | Statement::Truncate(_)
