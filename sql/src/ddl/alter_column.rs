@@ -194,14 +194,7 @@ impl Ddl<'_> {
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let position = match column_of(&table, column) {
             Ok(position) => position,
-            Err(missing) if if_exists => {
-                self.note(
-                    sqlstate::SUCCESSFUL_COMPLETION,
-                    format!("{}, skipping", missing.message),
-                );
-                return Ok(());
-            }
-            Err(missing) => return Err(missing),
+            Err(missing) => return self.miss(missing, if_exists),
         };
         let named = [Object::Column(oid, position)];
         let going = dependency::going(&catalog, &named);

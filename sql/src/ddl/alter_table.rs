@@ -40,12 +40,8 @@ impl Ddl<'_> {
             return self.alter_view(view, statement, changes);
         }
         let table = match self.table(&catalog, &statement.name) {
-            Err(error)
-                if statement.if_exists && error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE =>
-            {
-                let message = format!("{}, skipping", error.message);
-                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                return Ok(());
+            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
+                return self.miss(error, statement.if_exists);
             }
             found => found?,
         };
@@ -208,13 +204,7 @@ impl Ddl<'_> {
         if is_primary || is_check || is_key || is_index {
             return self.drop_objects(&[Object::Constraint(table.oid, name.clone())], cascade);
         }
-        let missing = no_constraint(table, name, "of relation");
-        if if_exists {
-            let message = format!("{}, skipping", missing.message);
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-            return Ok(());
-        }
-        Err(missing)
+        self.miss(no_constraint(table, name, "of relation"), if_exists)
     }
 
     /// Stores the changed record of a table.

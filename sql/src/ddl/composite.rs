@@ -118,12 +118,9 @@ impl Ddl<'_> {
                 let found = record.attribute_index(&name.value);
                 match found {
                     Some(at) => record.attributes[at].dropped = true,
-                    None if *if_exists => {
-                        let message = format!("{}, skipping", missing(&name.value));
-                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                    }
                     None => {
-                        return Err(Error::new(sqlstate::UNDEFINED_COLUMN, missing(&name.value)));
+                        let missing = Error::new(sqlstate::UNDEFINED_COLUMN, missing(&name.value));
+                        self.miss(missing, *if_exists)?;
                     }
                 }
             }

@@ -137,13 +137,7 @@ impl Ddl<'_> {
             self.set_comment(subject, None)?;
             return Ok(true);
         }
-        let missing = no_constraint(&record.name, constraint);
-        if !if_exists {
-            return Err(missing);
-        }
-        let message = format!("{}, skipping", missing.message);
-        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-        Ok(false)
+        self.miss(no_constraint(&record.name, constraint), if_exists).map(|()| false)
     }
 
     pub(super) fn known_domain(

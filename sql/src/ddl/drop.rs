@@ -28,11 +28,8 @@ impl Ddl<'_> {
             match self.named_object(&catalog, statement, name) {
                 Ok(object) if named.contains(&object) => {}
                 Ok(object) => named.push(object),
-                Err(Missing::Gone(error)) if statement.if_exists => {
-                    let message = format!("{}, skipping", error.message);
-                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                }
-                Err(Missing::Gone(error) | Missing::Wrong(error)) => return Err(error),
+                Err(Missing::Gone(error)) => self.miss(error, statement.if_exists)?,
+                Err(Missing::Wrong(error)) => return Err(error),
             }
         }
         self.drop_objects(&named, statement.cascade)
@@ -45,12 +42,8 @@ impl Ddl<'_> {
         if let Some(name) = table
             && self.find(&catalog, name).is_none()
         {
-            let missing = undefined_table(name);
-            if !statement.if_exists {
-                return Err(Error { position: None, ..missing });
-            }
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
-            return Ok(());
+            let missing = Error { position: None, ..undefined_table(name) };
+            return self.miss(missing, statement.if_exists);
         }
         for name in &statement.names {
             // PostgreSQL calls it a relation where nothing is wrong with that.
@@ -62,10 +55,7 @@ impl Ddl<'_> {
             let on = table.as_ref().map(|table| format!(" for {word} \"{}\"", shown(table)));
             let message =
                 format!("{kind} \"{}\"{} does not exist", name.value, on.unwrap_or_default());
-            if !statement.if_exists {
-                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
-            }
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
+            self.miss(Error::new(sqlstate::UNDEFINED_OBJECT, message), statement.if_exists)?;
         }
         Ok(())
     }

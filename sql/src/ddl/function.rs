@@ -308,12 +308,10 @@ impl Ddl<'_> {
             match self.known_function(&catalog, reference, statement.word) {
                 Ok(function) => named.push(Object::Function(function.record.number)),
                 Err(error)
-                    if statement.if_exists
-                        && [sqlstate::UNDEFINED_FUNCTION, sqlstate::INVALID_SCHEMA_NAME]
-                            .contains(&error.sqlstate.as_ref()) =>
+                    if [sqlstate::UNDEFINED_FUNCTION, sqlstate::INVALID_SCHEMA_NAME]
+                        .contains(&error.sqlstate.as_ref()) =>
                 {
-                    let message = format!("{}, skipping", error.message);
-                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    self.miss(error, statement.if_exists)?;
                 }
                 Err(error) => return Err(error),
             }

@@ -29,11 +29,8 @@ impl Ddl<'_> {
             "column \"{}\" of relation \"{}\" is not a stored generated column",
             column.value, table.name
         );
-        if !if_exists {
-            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-        }
-        self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{message}, skipping"));
-        Ok(false)
+        let missing = Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+        self.miss(missing, if_exists).map(|()| false)
     }
 
     /// Writes the rows of a table anew, with the value of a generated column behind them.

@@ -147,12 +147,7 @@ impl Ddl<'_> {
     ) -> Result<bool> {
         let position = column_of(table, column)?;
         if table.columns[position].identity.is_none() {
-            let missing = no_identity(table, column);
-            if !if_exists {
-                return Err(missing);
-            }
-            self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
-            return Ok(false);
+            return self.miss(no_identity(table, column), if_exists).map(|()| false);
         }
         record.columns[position].identity = None;
         record.columns[position].default = None;

@@ -437,6 +437,19 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::DUPLICATE_TABLE, message))
     }
 
+    /// Only says that something is missing, if the statement allows that (`IF EXISTS`).
+    ///
+    /// # Errors
+    ///
+    /// `missing`, if it does not.
+    fn miss(&mut self, missing: Error, if_exists: bool) -> Result<()> {
+        if !if_exists {
+            return Err(missing);
+        }
+        self.note(sqlstate::SUCCESSFUL_COMPLETION, format!("{}, skipping", missing.message));
+        Ok(())
+    }
+
     /// Has the client told something.
     fn note(&mut self, code: &'static str, message: String) {
         self.notices.push(Error::new(code, message));

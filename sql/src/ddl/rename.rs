@@ -26,13 +26,8 @@ impl Ddl<'_> {
             return self.change_owner(&statement.to);
         }
         let Some(relation) = self.find(&catalog, &statement.name) else {
-            let missing = undefined_table(&statement.name);
-            if statement.if_exists {
-                let message = format!("{}, skipping", missing.message);
-                self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                return Ok(());
-            }
-            return Err(Error { position: None, ..missing });
+            let missing = Error { position: None, ..undefined_table(&statement.name) };
+            return self.miss(missing, statement.if_exists);
         };
         check_kind(relation, statement)?;
         let old = relation.name();

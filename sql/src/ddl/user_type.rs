@@ -131,12 +131,10 @@ impl Ddl<'_> {
             match self.droppable(&catalog, name, statement.domain) {
                 Ok(number) => named.push(Object::Type(number)),
                 Err(error)
-                    if statement.if_exists
-                        && [sqlstate::UNDEFINED_OBJECT, sqlstate::INVALID_SCHEMA_NAME]
-                            .contains(&error.sqlstate.as_ref()) =>
+                    if [sqlstate::UNDEFINED_OBJECT, sqlstate::INVALID_SCHEMA_NAME]
+                        .contains(&error.sqlstate.as_ref()) =>
                 {
-                    let message = format!("{}, skipping", error.message);
-                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                    self.miss(error, statement.if_exists)?;
                 }
                 Err(error) => return Err(error),
             }

@@ -83,13 +83,8 @@ impl Ddl<'_> {
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
             }
             None => {
-                let missing = undefined_table(&statement.name);
-                if statement.if_exists {
-                    let message = format!("{}, skipping", missing.message);
-                    self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
-                    return Ok(());
-                }
-                return Err(Error { position: None, ..missing });
+                let missing = Error { position: None, ..undefined_table(&statement.name) };
+                return self.miss(missing, statement.if_exists);
             }
         };
         if check_option.is_some() {
