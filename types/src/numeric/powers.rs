@@ -1,0 +1,150 @@
+//! Roots, powers and logarithms: special values here, digits in `transcendental.rs`.
+
+use super::{Numeric, transcendental};
+use crate::error::{Error, Result};
+
+impl Numeric {
+    /// Returns the square root.
+    ///
+    /// # Errors
+    ///
+    /// `2201F` for a negative number.
+    pub fn sqrt(&self) -> Result<Numeric> {
+        if self.sign() < 0 {
+            return Err(Error::new("2201F", "cannot take square root of a negative number"));
+        }
+        match self.to_digits() {
+            Some(digits) => Numeric::from_digits(transcendental::sqrt(&digits)),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the square root of a number that is not negative, to so many decimals.
+    ///
+    /// # Errors
+    ///
+    /// `22003` if it is out of range.
+    pub(crate) fn sqrt_to(&self, scale: i32) -> Result<Numeric> {
+        match self.to_digits() {
+            Some(digits) => Numeric::from_digits(digits.sqrt(scale)),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns e to this power.
+    ///
+    /// # Errors
+    ///
+    /// `22003` if the result is too large.
+    pub fn exp(&self) -> Result<Numeric> {
+        match self.to_digits() {
+            Some(digits) => Numeric::from_digits(transcendental::exp(&digits)?),
+            None if self.sign() < 0 => Ok(Numeric::ZERO),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the natural logarithm.
+    ///
+    /// # Errors
+    ///
+    /// `2201E` for numbers that are not above zero.
+    pub fn ln(&self) -> Result<Numeric> {
+        match self.to_digits() {
+            Some(digits) => Numeric::from_digits(transcendental::ln(&digits)?),
+            None if self.sign() < 0 => {
+                Err(Error::new("2201E", "cannot take logarithm of a negative number"))
+            }
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the logarithm to the base 10.
+    ///
+    /// # Errors
+    ///
+    /// `2201E` for numbers that are not above zero.
+    pub fn log10(&self) -> Result<Numeric> {
+        self.log(&Numeric::from(10))
+    }
+
+    /// Returns the logarithm to a base.
+    ///
+    /// # Errors
+    ///
+    /// `2201E` for numbers that are not above zero, `22012` for the base 1.
+    pub fn log(&self, base: &Numeric) -> Result<Numeric> {
+        if self.is_nan() || base.is_nan() {
+            return Ok(Numeric::NAN);
+        }
+        match (base.to_digits(), self.to_digits()) {
+            (Some(base), Some(value)) => Numeric::from_digits(transcendental::log(&base, &value)?),
+            (base_digits, value) => {
+                for (number, digits) in [(base, &base_digits), (self, &value)] {
+                    match number.sign() {
+                        -1 => {
+                            let message = "cannot take logarithm of a negative number";
+                            return Err(Error::new("2201E", message));
+                        }
+                        0 => return Err(Error::new("2201E", "cannot take logarithm of zero")),
+                        _ => debug_assert!(digits.is_some() || number.is_infinite()),
+                    }
+                }
+                Ok(match (base_digits, value) {
+                    (None, None) => Numeric::NAN,
+                    (None, Some(_)) => Numeric::ZERO,
+                    _ => Numeric::INFINITY,
+                })
+            }
+        }
+    }
+
+    /// Returns this to the power `exponent`.
+    ///
+    /// # Errors
+    ///
+    /// `2201F` for zero to a negative power and for a negative number to a power that is not whole;
+    /// `22003` if the result is too large.
+    pub fn pow(&self, exponent: &Numeric) -> Result<Numeric> {
+        if self.is_nan() || exponent.is_nan() {
+            let one = exponent.is_zero() || *self == Numeric::ONE;
+            return Ok(if one { Numeric::ONE } else { Numeric::NAN });
+        }
+        if self.is_zero() && exponent.sign() < 0 {
+            return Err(Error::new("2201F", "zero raised to a negative power is undefined"));
+        }
+        if self.sign() < 0 && !exponent.is_integral() {
+            let message = "a negative number raised to a non-integer power yields a complex result";
+            return Err(Error::new("2201F", message));
+        }
+        match (self.to_digits(), exponent.to_digits()) {
+            (Some(base), Some(power)) => {
+                Numeric::from_digits(transcendental::power(&base, &power)?)
+            }
+            _ => Ok(self.pow_infinite(exponent)),
+        }
+    }
+
+    /// Returns the power where base or exponent is infinite, by the rules of POSIX `pow`.
+    fn pow_infinite(&self, exponent: &Numeric) -> Numeric {
+        if *self == Numeric::ONE || exponent.is_zero() {
+            return Numeric::ONE;
+        }
+        if self.is_zero() {
+            return Numeric::ZERO;
+        }
+        let grows = exponent.sign() > 0;
+        if exponent.is_infinite() {
+            if *self == Numeric::from(-1) {
+                return Numeric::ONE;
+            }
+            let large = self.abs() > Numeric::ONE;
+            return if large == grows { Numeric::INFINITY } else { Numeric::ZERO };
+        }
+        if !grows {
+            return Numeric::ZERO;
+        }
+        let odd = exponent.checked_rem(&Numeric::from(2)).is_ok_and(|rest| !rest.is_zero());
+        if self.sign() < 0 && odd { Numeric::NEGATIVE_INFINITY } else { Numeric::INFINITY }
+    }
+}
