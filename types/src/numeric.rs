@@ -4,8 +4,8 @@
 //! A [`Numeric`] is small or big. Small values, nearly all that tables hold, are an `i64` mantissa
 //! and a scale, held inline; their arithmetic (`numeric/arithmetic.rs`) is integer arithmetic in
 //! `i128` and allocates nothing. What does not fit is an array of base-10,000 digits
-//! (`numeric/digits.rs`), shared behind an `Arc`. Result scales, rounding and limits follow PostgreSQL's `numeric.c`: up to 131,072 digits
-//! before the point and 16,383 after it.
+//! (`numeric/digits.rs`), shared behind an `Arc`. Result scales, rounding and limits follow
+//! PostgreSQL's `numeric.c`: up to 131,072 digits before the point and 16,383 after it.
 //!
 //! Equality, order and hash are those of SQL: `1.0` equals `1.00`, NaN equals NaN and is greater
 //! than everything else.
