@@ -221,11 +221,21 @@ fn write_case(branches: &[(Expr, Expr)], otherwise: &Expr, names: Names<'_>, out
     out.push_str(" END");
 }
 
+/// Returns the name of the type of a constant. `character` without a length would be one of one
+/// character.
+fn constant_type(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Char => "bpchar",
+        DataType::Array(DataType::Char) => "bpchar[]",
+        other => other.sql_name(),
+    }
+}
+
 /// Writes a constant: numbers and truth values bare, all else quoted and with its type.
 fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
     let mut bytes = Vec::new();
     match value {
-        Datum::Null => return push(out, format_args!("NULL::{}", data_type.sql_name())),
+        Datum::Null => return push(out, format_args!("NULL::{}", constant_type(data_type))),
         Datum::Bool(value) => return push(out, format_args!("{value}")),
         Datum::Int4(value) if *value >= 0 => return push(out, format_args!("{value}")),
         other => text::write(other, data_type, &TextStyle::default(), &mut bytes),
@@ -237,6 +247,6 @@ fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
     if decimal {
         out.push_str(&written);
     } else {
-        push(out, format_args!("'{}'::{}", written.replace('\'', "''"), data_type.sql_name()));
+        push(out, format_args!("'{}'::{}", written.replace('\'', "''"), constant_type(data_type)));
     }
 }
