@@ -161,6 +161,18 @@ struct Report {
     statement_counts: BTreeMap<String, usize>,
 }
 
+/// What can differ, in the order in which it is shown.
+const KINDS: [&str; 8] = [
+    "value",
+    "column",
+    "only ours fails",
+    "only theirs fails",
+    "SQLSTATE",
+    "refused",
+    "missing",
+    "message",
+];
+
 impl Report {
     fn compare(&mut self, pair: &mut Pair, title: &str, statements: &[String]) {
         for window in statements.chunks(WINDOW) {
@@ -189,16 +201,7 @@ impl Report {
             of.fold((0, 0), |(signatures, calls), (_, (count, _))| (signatures + 1, calls + count))
         };
         let mut differing = 0;
-        for kind in [
-            "value",
-            "column",
-            "only ours fails",
-            "only theirs fails",
-            "SQLSTATE",
-            "refused",
-            "missing",
-            "message",
-        ] {
+        for kind in KINDS {
             println!("\n==== {kind}");
             for ((title, of), (count, examples)) in &self.found {
                 if *of != kind {
@@ -211,16 +214,7 @@ impl Report {
             }
         }
         println!("\n{} signatures, {statements} statements", self.statement_counts.len());
-        for kind in [
-            "value",
-            "column",
-            "only ours fails",
-            "only theirs fails",
-            "SQLSTATE",
-            "refused",
-            "missing",
-            "message",
-        ] {
+        for kind in KINDS {
             let (signatures, calls) = total(kind);
             println!("{kind}: {signatures} signatures, {calls} statements");
             differing += if kind == "message" { 0 } else { calls };

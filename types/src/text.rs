@@ -392,5 +392,24 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
     })
 }
 
+/// Returns what a quoted name is whose first quote has been taken, and what is behind its last one;
+/// `None` if there is no last one.
+pub fn unquoted_name(text: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find('"')?;
+        part.push_str(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(behind) => {
+                part.push('"');
+                rest = behind;
+            }
+            None => return Some((part, rest)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Identifiers: folding, truncation, and the words that cannot be one.
 
+use types::text::unquoted_name;
+
 /// Bytes of an identifier, as in PostgreSQL (NAMEDATALEN - 1).
 pub(crate) const IDENTIFIER_BYTES: usize = 63;
 
@@ -148,7 +150,7 @@ pub(super) fn split(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     loop {
         if let Some(quoted) = rest.strip_prefix('"') {
-            let (part, behind) = unquoted(quoted)?;
+            let (part, behind) = unquoted_name(quoted).filter(|(part, _)| !part.is_empty())?;
             parts.push(fold(&part, true));
             rest = behind;
         } else {
@@ -164,24 +166,6 @@ pub(super) fn split(text: &str) -> Option<Vec<String>> {
         match rest.strip_prefix('.') {
             Some(next) => rest = next.trim_start(),
             None => return rest.is_empty().then_some(parts),
-        }
-    }
-}
-
-/// Returns what stands before the closing quote, and what is behind it.
-fn unquoted(text: &str) -> Option<(String, &str)> {
-    let mut part = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"')?;
-        part.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(behind) => {
-                part.push('"');
-                rest = behind;
-            }
-            None => return (!part.is_empty()).then_some((part, rest)),
         }
     }
 }

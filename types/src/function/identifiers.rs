@@ -6,6 +6,7 @@ use super::{Row, row};
 use crate::datatype::DataType::{self, Bool, Text};
 use crate::datum::{Array, Datum};
 use crate::error::{Error, Result};
+use crate::text::unquoted_name;
 
 const TEXTS: DataType = DataType::Array(&Text);
 const NAMES: &[&str] = &["str", "strict"];
@@ -32,8 +33,8 @@ fn parts(name: &str, strict: bool) -> Result<Datum> {
     let mut rest = name.trim_start_matches(blank);
     loop {
         if let Some(quoted) = rest.strip_prefix('"') {
-            let (part, behind) =
-                unquoted(quoted).ok_or_else(|| bad(name, "String has unclosed double quotes."))?;
+            let (part, behind) = unquoted_name(quoted)
+                .ok_or_else(|| bad(name, "String has unclosed double quotes."))?;
             if part.is_empty() {
                 return Err(bad(name, "Quoted identifier must not be empty."));
             }
@@ -64,24 +65,6 @@ fn parts(name: &str, strict: bool) -> Result<Datum> {
                 return Ok(array_datum(Array::from_elements(parts)));
             }
             None => return Err(bad(name, "")),
-        }
-    }
-}
-
-/// Returns what stands before the closing quote, and what is behind it.
-fn unquoted(text: &str) -> Option<(String, &str)> {
-    let mut part = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"')?;
-        part.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(behind) => {
-                part.push('"');
-                rest = behind;
-            }
-            None => return Some((part, rest)),
         }
     }
 }
