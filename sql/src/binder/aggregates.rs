@@ -13,7 +13,7 @@ use crate::binder::level::{
     AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
 };
 use crate::binder::select::direction;
-use crate::binder::tree::{for_each_expression, walk, walk_plan};
+use crate::binder::tree::{for_each_expression, walk_plan};
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
@@ -44,9 +44,10 @@ impl Binder<'_> {
         let bound = self.resolve_aggregate(name, call, position);
         self.level().in_aggregate = false;
         let found = bound?;
-        if let Some(depth) = self.depth_of(&found) {
+        if let Some(depth) = self.depth_of(found.expressions()) {
             self.back_to(&before);
-            return self.bind_outer_aggregate(depth, (name, call), position);
+            return self
+                .in_level_around(depth, |binder| binder.bind_aggregate(name, call, position));
         }
         if !clause.allows_aggregates() {
             return Err(aggregate_not_allowed(clause).at(position));
@@ -61,18 +62,21 @@ impl Binder<'_> {
         Ok(Typed::new(expr, data_type, position))
     }
 
-    /// Returns the level around whose aggregate this is: the innermost one whose columns it takes,
-    /// if it takes none of the level at hand.
-    fn depth_of(&self, aggregate: &Aggregate) -> Option<usize> {
+    /// Returns the level around whose aggregate, or call of GROUPING, one of these expressions is:
+    /// the innermost one whose columns they take, if they take none of the level at hand.
+    pub(super) fn depth_of<'e>(
+        &self,
+        expressions: impl Iterator<Item = &'e Expr>,
+    ) -> Option<usize> {
         let (mut local, mut outer) = (false, None);
         let taken_from = |parameter: usize| {
             let takes = |level: &Level| level.open_bindings.iter().any(|(of, _)| *of == parameter);
             self.levels.iter().rposition(takes)
         };
-        let mut waiting: Vec<Expr> = aggregate.expressions().cloned().collect();
+        let mut waiting: Vec<Expr> = expressions.cloned().collect();
         let subqueries = self.levels.last().map_or(&[][..], |level| &level.subqueries);
         while let Some(expr) = waiting.pop() {
-            walk(&expr, &mut |node| match node {
+            expr.walk(&mut |node| match node {
                 Expr::Column { index: SUBQUERY_COLUMN.., .. } => {}
                 Expr::Column { index: index @ SUBQUERY.., .. } => {
                     let subquery = &subqueries[*index - SUBQUERY];
@@ -81,7 +85,7 @@ impl Binder<'_> {
                     let mut plan = subquery.plan.clone();
                     walk_plan(&mut plan, &mut |node| {
                         for_each_expression(node, &mut |expr| {
-                            walk(expr, &mut |node| {
+                            expr.walk(&mut |node| {
                                 if let Expr::Parameter { index, .. } = node {
                                     outer = outer.max(taken_from(*index));
                                 }
@@ -97,15 +101,14 @@ impl Binder<'_> {
         outer.filter(|_| !local)
     }
 
-    /// Binds an aggregate of a level around; here it is a value like a column of that level.
-    fn bind_outer_aggregate(
+    /// Binds what belongs to a level around; here it is a value like a column of that level.
+    pub(super) fn in_level_around(
         &mut self,
         depth: usize,
-        (name, call): (&str, &FunctionCall),
-        position: usize,
+        bind: impl FnOnce(&mut Self) -> Result<Typed>,
     ) -> Result<Typed> {
         let inner = self.levels.split_off(depth + 1);
-        let bound = self.bind_aggregate(name, call, position);
+        let bound = bind(self);
         self.levels.extend(inner);
         let bound = bound?;
         let expr = self.taken_from(depth, bound.expr, bound.sql_type.base);

@@ -23,7 +23,6 @@ use crate::binder::records::{row_expr, row_of};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
-use crate::binder::tree::is_volatile;
 use crate::binder::typed::{Typed, null};
 use crate::binder::{BoundStatement, prune};
 use crate::catalog::Catalog;
@@ -263,7 +262,7 @@ impl Binder<'_> {
         let Some(body) = function.query().and_then(single_expression) else { return Ok(None) };
         let to = resolved.value_type();
         let is_row = to.base.is_row() || to.base == DataType::Void;
-        let volatile = |value: &Typed| is_volatile(&value.expr);
+        let volatile = |value: &Typed| value.expr.is_volatile();
         if is_row || !self.may_inline(function) || values.iter().any(volatile) {
             return Ok(None);
         }
@@ -295,7 +294,7 @@ impl Binder<'_> {
             && to.base != DataType::Void
             && self.levels.last().is_some_and(|level| level.clause == Clause::Where)
             && self.may_inline(function)
-            && !values.iter().any(|value| takes_rows(value) || is_volatile(&value.expr));
+            && !values.iter().any(|value| takes_rows(value) || value.expr.is_volatile());
         if !is_fit {
             return Ok(None);
         }
@@ -338,7 +337,7 @@ impl Binder<'_> {
             && !record.strict
             && !super::function::is_undefined_record(function)
             && self.may_inline(function)
-            && !values.iter().any(|value| is_volatile(&value.expr));
+            && !values.iter().any(|value| value.expr.is_volatile());
         if !is_fit {
             return Ok(None);
         }

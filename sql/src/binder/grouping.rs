@@ -1,5 +1,6 @@
 //! Groups and aggregates: from expressions over the base row to expressions over groups.
 
+use types::aggregate::Aggregate;
 use types::expr::Expr;
 use types::{DataType, Datum};
 
@@ -8,7 +9,6 @@ use crate::binder::level::{AGGREGATE, GROUPING, Level, SUBQUERY, SUBQUERY_COLUMN
 use crate::binder::rows::Rows;
 use crate::binder::scope::ScopeColumn;
 use crate::binder::sets::{SetPlaces, calls_in};
-use crate::binder::tree::for_each_child;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{GroupingSets, Logical};
 
@@ -90,16 +90,12 @@ impl Groups {
     /// 42803 if they are not.
     pub(super) fn check_direct_arguments(&mut self, level: &mut Level) -> Result<()> {
         let aggregates = level.aggregates.clone();
-        let ordered = aggregates.iter().filter(|aggregate| aggregate.kind.is_ordered_set());
-        for aggregate in ordered {
-            for direct in &aggregate.arguments[..aggregate.direct_count()] {
-                self.map(&mut direct.clone(), level).map_err(|error| {
-                    error.with_detail(
-                        "Direct arguments of an ordered-set aggregate must use only grouped \
-                         columns.",
-                    )
-                })?;
-            }
+        for direct in aggregates.iter().flat_map(Aggregate::direct_arguments) {
+            self.map(&mut direct.clone(), level).map_err(|error| {
+                error.with_detail(
+                    "Direct arguments of an ordered-set aggregate must use only grouped columns.",
+                )
+            })?;
         }
         Ok(())
     }
@@ -171,7 +167,7 @@ impl Groups {
             return Ok(());
         }
         let mut result = Ok(());
-        for_each_child(expr, &mut |child| {
+        expr.for_each_child_mut(&mut |child| {
             if result.is_ok() {
                 result = self.map_within(child, level, from_subquery);
             }

@@ -162,6 +162,20 @@ impl Binder<'_> {
         arguments: &[ast::FunctionArgument],
         position: usize,
     ) -> Result<Typed> {
+        if arguments.len() > GROUPING_MAX {
+            let message = "GROUPING must have fewer than 32 arguments";
+            return Err(Error::new(sqlstate::TOO_MANY_ARGUMENTS, message).at(position));
+        }
+        let before = self.marks();
+        let mut bound = Vec::new();
+        for argument in arguments {
+            let value = self.bind_expr(&argument.value)?;
+            bound.push((self.known(value)?.expr, argument.value.position()));
+        }
+        if let Some(depth) = self.depth_of(bound.iter().map(|(argument, _)| argument)) {
+            self.back_to(&before);
+            return self.in_level_around(depth, |binder| binder.bind_grouping(arguments, position));
+        }
         let level = self.level();
         if level.in_aggregate {
             let message = "aggregate function calls cannot be nested";
@@ -172,17 +186,8 @@ impl Binder<'_> {
             let message = format!("grouping operations are not allowed in {clause}");
             return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
         }
-        if arguments.len() > GROUPING_MAX {
-            let message = "GROUPING must have fewer than 32 arguments";
-            return Err(Error::new(sqlstate::TOO_MANY_ARGUMENTS, message).at(position));
-        }
-        let mut bound = Vec::new();
-        for argument in arguments {
-            let value = self.bind_expr(&argument.value)?;
-            bound.push((self.known(value)?.expr, argument.value.position()));
-        }
         let call = GroupingCall { arguments: bound };
-        Ok(Typed::new(self.level().add_grouping(call), types::DataType::Int4, position))
+        Ok(Typed::new(level.add_grouping(call), types::DataType::Int4, position))
     }
 }
 

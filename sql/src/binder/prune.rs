@@ -10,7 +10,7 @@ use types::{DataType, Datum};
 use crate::binder::parameters::Parameters;
 use crate::binder::tree::{
     for_each_column, for_each_expression, for_each_source, for_each_statement_expression,
-    for_each_step, map_columns, walk_mut, walk_plan, width,
+    for_each_step, map_columns, walk_plan, width,
 };
 use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
 
@@ -37,7 +37,7 @@ pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
 }
 
 pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
-    walk_mut(expr, &mut |node| match node {
+    expr.walk_mut(&mut |node| match node {
         Expr::Parameter { index, data_type } => {
             if *data_type == DataType::Unknown {
                 *data_type = parameters.final_type(*index);

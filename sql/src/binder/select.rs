@@ -17,7 +17,7 @@ use crate::binder::locks::{apply_hints, apply_locks, pushed_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
-use crate::binder::tree::{for_each_column, identity, is_volatile};
+use crate::binder::tree::{for_each_column, identity};
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::binder::window::{check_names, map_windows, place_windows};
 use crate::error::{Error, Result, sqlstate};
@@ -516,14 +516,14 @@ fn place_target_sets(
     let calls = parts.targets.iter().flat_map(|target| calls_in(&target.value.expr));
     let wanted: Vec<usize> = calls.collect();
     let is_late = |(at, target): (usize, &Target)| {
-        is_volatile(&target.value.expr) && order.iter().all(|key| key.target != at)
+        target.value.expr.is_volatile() && order.iter().all(|key| key.target != at)
     };
     if wanted.is_empty() && !parts.targets.iter().enumerate().any(is_late) {
         return order;
     }
     let is_early = |key: &Order| {
         let expr = &parts.targets[key.target].value.expr;
-        calls_in(expr).is_empty() && !is_volatile(expr)
+        calls_in(expr).is_empty() && !expr.is_volatile()
     };
     let is_fit = match &parts.distinct {
         Distinct::No => true,

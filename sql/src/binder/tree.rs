@@ -5,85 +5,9 @@ use types::expr::Expr;
 
 use crate::logical::{ApplyKind, Bound, JoinKind, Logical, OnConflict, Returning};
 
-/// Calls `visit` on each direct operand of an expression.
-pub(super) fn for_each_child(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
-    match expr {
-        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
-        Expr::Call { arguments: list, .. }
-        | Expr::Routine { arguments: list, .. }
-        | Expr::And(list)
-        | Expr::Or(list)
-        | Expr::Coalesce { operands: list, .. } => list.iter_mut().for_each(visit),
-        Expr::Cast { operand, .. }
-        | Expr::Domain { operand, .. }
-        | Expr::Not(operand)
-        | Expr::IsNull(operand) => visit(operand),
-        Expr::IsDistinct { left, right, .. } => {
-            visit(left);
-            visit(right);
-        }
-        Expr::InList { operand, list } => {
-            visit(operand);
-            list.iter_mut().for_each(visit);
-        }
-        Expr::Case { branches, otherwise, .. } => {
-            for (condition, result) in branches {
-                visit(condition);
-                visit(result);
-            }
-            visit(otherwise);
-        }
-    }
-}
-
-/// Calls `visit` on an expression and everything below it, parents first.
-pub(super) fn walk_mut(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
-    visit(expr);
-    for_each_child(expr, &mut |child| walk_mut(child, visit));
-}
-
-/// Calls `visit` on an expression and everything below it, parents first.
-pub(super) fn walk(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    visit(expr);
-    match expr {
-        Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
-        Expr::Call { arguments: list, .. }
-        | Expr::Routine { arguments: list, .. }
-        | Expr::And(list)
-        | Expr::Or(list)
-        | Expr::Coalesce { operands: list, .. } => {
-            list.iter().for_each(|child| walk(child, visit));
-        }
-        Expr::Cast { operand, .. }
-        | Expr::Domain { operand, .. }
-        | Expr::Not(operand)
-        | Expr::IsNull(operand) => walk(operand, visit),
-        Expr::IsDistinct { left, right, .. } => {
-            walk(left, visit);
-            walk(right, visit);
-        }
-        Expr::InList { operand, list } => {
-            walk(operand, visit);
-            list.iter().for_each(|child| walk(child, visit));
-        }
-        Expr::Case { branches, otherwise, .. } => {
-            for (condition, result) in branches {
-                walk(condition, visit);
-                walk(result, visit);
-            }
-            walk(otherwise, visit);
-        }
-    }
-}
-
-/// Returns whether each evaluation may give another value.
-pub(super) fn is_volatile(expr: &Expr) -> bool {
-    expr.is_volatile()
-}
-
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
-    walk(expr, &mut |node| {
+    expr.walk(&mut |node| {
         if let Expr::Column { index, .. } = node {
             visit(*index);
         }
@@ -92,7 +16,7 @@ pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
 
 /// Replaces the index of each column in an expression.
 pub(super) fn map_columns(expr: &mut Expr, map: &dyn Fn(usize) -> usize) {
-    walk_mut(expr, &mut |node| {
+    expr.walk_mut(&mut |node| {
         if let Expr::Column { index, .. } = node {
             *index = map(*index);
         }

@@ -23,7 +23,7 @@ use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::binder::tree::{for_each_expression, for_each_source, is_volatile, walk_plan};
+use crate::binder::tree::{for_each_expression, for_each_source, walk_plan};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
@@ -490,7 +490,7 @@ fn has_effects(plan: &mut Logical) -> bool {
         if let Logical::Scan(scan) = node {
             found |= scan.lock.is_some();
         }
-        for_each_expression(node, &mut |expr| found |= is_volatile(expr));
+        for_each_expression(node, &mut |expr| found |= expr.is_volatile());
     });
     found
 }

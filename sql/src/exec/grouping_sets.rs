@@ -20,7 +20,7 @@ use crate::exec::region_aggregate;
 use crate::exec::spilling_groups::SpillingGroups;
 use crate::exec::{Context, Operator, build};
 use crate::logical::GroupingSets as Sets;
-use crate::plan::{GroupingSetsNode, Node};
+use crate::plan::{GroupingSet, GroupingSetsNode, Node};
 
 /// A set has at least this much memory, however many there are.
 const SET_BYTES_MIN: usize = 64 * 1024;
@@ -51,9 +51,9 @@ impl GroupingSets {
         let mut share = context.as_ref().clone();
         share.work_mem = (context.work_mem / node.sets.len().max(1)).max(SET_BYTES_MIN);
         let share = Arc::new(share);
-        let of_set = |set: &Vec<usize>| {
-            let keys: Vec<_> = set.iter().map(|&key| node.group_by[key].clone()).collect();
-            SpillingGroups::new(&keys, &node.aggregates, &share)
+        let of_set = |set: &GroupingSet| {
+            let keys: Vec<_> = set.keys.iter().map(|&key| node.group_by[key].clone()).collect();
+            SpillingGroups::new(&keys, &set.aggregates, &share)
         };
         let input = match node.in_regions {
             true => Input::Regions,
@@ -87,7 +87,7 @@ impl GroupingSets {
             let mut part = part.into_groups();
             let keys = std::mem::take(&mut part.keys);
             for (set, groups) in node.sets.iter().zip(&mut self.groups) {
-                part.keys = set.iter().map(|&key| keys[key].clone()).collect();
+                part.keys = set.keys.iter().map(|&key| keys[key].clone()).collect();
                 groups.merge(GroupPart::Whole(part.clone()))?;
             }
             Ok(())
@@ -124,7 +124,7 @@ impl Operator for GroupingSets {
         }
         while let Some(groups) = self.groups.get_mut(self.next) {
             if let Some(batch) = groups.next()? {
-                return Ok(Some(self.widened(&self.node.sets[self.next], batch)));
+                return Ok(Some(self.widened(&self.node.sets[self.next].keys, batch)));
             }
             self.next += 1;
         }

@@ -16,12 +16,20 @@ pub struct GroupingSetsNode {
     pub in_regions: bool,
     /// The keys of all sets, over the input; over what the regions read if they group.
     pub group_by: Vec<Expr>,
-    /// The aggregates, likewise.
-    pub aggregates: Vec<Aggregate>,
-    /// The keys of each set, by position.
-    pub sets: Vec<Vec<usize>>,
+    /// The sets, of which there is at least one.
+    pub sets: Vec<GroupingSet>,
     /// The keys that each call of GROUPING asks of, by position.
     pub groupings: Vec<Vec<usize>>,
+}
+
+/// One of the sets.
+#[derive(Debug)]
+pub struct GroupingSet {
+    /// Its keys, by position.
+    pub keys: Vec<usize>,
+    /// The aggregates, over what the keys are over. In direct arguments, which are of the group and
+    /// not of its rows, keys that the set does not have are NULL.
+    pub aggregates: Vec<Aggregate>,
 }
 
 impl GroupingSetsNode {
@@ -33,13 +41,15 @@ impl GroupingSetsNode {
         } else {
             let call = |call: &Aggregate| call.describe_with(&|part| text(part, names));
             let keys = self.group_by.iter().map(|key| text(key, names)).collect();
-            (keys, self.aggregates.iter().map(call).collect())
+            let calls = self.sets.first().map_or(&[][..], |set| &set.aggregates);
+            (keys, calls.iter().map(call).collect())
         };
         let list = |positions: &Vec<usize>| {
             let names: Vec<&str> = positions.iter().map(|&key| keys[key].as_str()).collect();
             names.join(", ")
         };
-        let sets: Vec<String> = self.sets.iter().map(|set| format!("({})", list(set))).collect();
+        let sets: Vec<String> =
+            self.sets.iter().map(|set| format!("({})", list(&set.keys))).collect();
         let separator = if calls.is_empty() { "" } else { " " };
         let line = format!(
             "Grouping Sets: {}{separator}by {}, in the session",

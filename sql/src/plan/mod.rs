@@ -35,7 +35,7 @@ use crate::logical::{
 use crate::plan::scan::{AccessPath, ScanNode};
 
 pub use crate::plan::estimates::{Estimate, Estimates};
-pub use crate::plan::grouping_sets::GroupingSetsNode;
+pub use crate::plan::grouping_sets::{GroupingSet, GroupingSetsNode};
 pub use crate::plan::render::Shown;
 
 pub(crate) use crate::plan::expression::constant as literal;

@@ -22,6 +22,7 @@ use crate::planner::conjunct::{
     all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::distinct_values::{Levels, levels};
+use crate::planner::grouping_sets;
 use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
 use crate::planner::locked::{LockedRows, locked_rows};
@@ -481,38 +482,22 @@ fn build_groups(
 }
 
 /// Where one of the sets has all keys the regions group by these; else each row is added to all
-/// sets, what is computed of it computed once.
+/// sets.
 fn build_grouping_sets(grouping: GroupingSets, notes: Notes<'_>) -> Node {
     let GroupingSets { input, group_by, aggregates, sets, groupings } = grouping;
     let has_all = sets.iter().any(|set| set.len() == group_by.len());
-    let (input, group_by, aggregates) = without_projections(*input, group_by, aggregates);
-    let regions = match has_all {
+    let (input, mut group_by, aggregates) = without_projections(*input, group_by, aggregates);
+    let regions = match has_all && !grouping_sets::differ(&aggregates) {
         true => in_region::aggregate(&input, &group_by, &aggregates, notes),
         false => None,
     };
-    let node = match regions {
-        Some(input) => {
-            GroupingSetsNode { input, in_regions: true, group_by, aggregates, sets, groupings }
-        }
-        None => {
-            let mut parts: Vec<Expr> = Vec::new();
-            let used = group_by.iter().chain(aggregates.iter().flat_map(Aggregate::expressions));
-            for part in used {
-                if !parts.contains(part) {
-                    parts.push(part.clone());
-                }
-            }
-            let place = |part: Expr| {
-                let at = parts.iter().position(|one| *one == part);
-                column(at.expect("it was gathered above"), part.data_type())
-            };
-            let group_by = group_by.into_iter().map(place).collect();
-            let aggregates =
-                aggregates.into_iter().map(|one| one.map_expressions(&place)).collect();
-            let input = build_project(input, parts, Wanted::default(), notes).node;
-            GroupingSetsNode { input, in_regions: false, group_by, aggregates, sets, groupings }
-        }
-    };
+    let mut sets = grouping_sets::with_aggregates(sets, &group_by, &aggregates);
+    let in_regions = regions.is_some();
+    let input = regions.unwrap_or_else(|| {
+        let parts = grouping_sets::take_parts(&mut group_by, &mut sets);
+        build_project(input, parts, Wanted::default(), notes).node
+    });
+    let node = GroupingSetsNode { input, in_regions, group_by, sets, groupings };
     Node::GroupingSets(Arc::new(node))
 }
 

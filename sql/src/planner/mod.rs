@@ -38,6 +38,7 @@ mod in_region;
 mod join_method;
 mod locked;
 mod distinct_values;
+mod grouping_sets;
 mod build;
 
 use std::cell::Cell;

@@ -458,9 +458,22 @@ impl Aggregate {
         self
     }
 
-    /// Returns how many of the arguments of an ordered-set aggregate are direct.
-    pub fn direct_count(&self) -> usize {
-        self.arguments.len().saturating_sub(self.order_by.len())
+    /// Returns the direct arguments of an ordered-set aggregate: the others are what it sorts.
+    pub fn direct_arguments(&self) -> &[Expr] {
+        &self.arguments[..self.direct_count()]
+    }
+
+    /// Returns the direct arguments, to be changed.
+    pub fn direct_arguments_mut(&mut self) -> &mut [Expr] {
+        let count = self.direct_count();
+        &mut self.arguments[..count]
+    }
+
+    fn direct_count(&self) -> usize {
+        match self.kind.is_ordered_set() {
+            true => self.arguments.len().saturating_sub(self.order_by.len()),
+            false => 0,
+        }
     }
 
     /// Returns the types of the datums in a partial state. Any of them may be NULL.

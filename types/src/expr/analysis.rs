@@ -81,10 +81,47 @@ impl Expr {
         }
     }
 
+    /// Calls `visit` on each direct operand, which it may change.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+            Expr::Call { arguments: list, .. }
+            | Expr::Routine { arguments: list, .. }
+            | Expr::And(list)
+            | Expr::Or(list)
+            | Expr::Coalesce { operands: list, .. } => list.iter_mut().for_each(visit),
+            Expr::Cast { operand, .. }
+            | Expr::Domain { operand, .. }
+            | Expr::Not(operand)
+            | Expr::IsNull(operand) => visit(operand),
+            Expr::IsDistinct { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            Expr::InList { operand, list } => {
+                visit(operand);
+                list.iter_mut().for_each(visit);
+            }
+            Expr::Case { branches, otherwise, .. } => {
+                for (condition, result) in branches {
+                    visit(condition);
+                    visit(result);
+                }
+                visit(otherwise);
+            }
+        }
+    }
+
     /// Calls `visit` on this expression and everything below it, parents first.
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         self.for_each_child(&mut |child| child.walk(visit));
+    }
+
+    /// Calls `visit` on this expression and all below it, which it may change, parents first.
+    pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        visit(self);
+        self.for_each_child_mut(&mut |child| child.walk_mut(visit));
     }
 
     /// Returns the same expression with every node replaced by `change` of it, children first.
@@ -95,7 +132,8 @@ impl Expr {
     }
 
     /// Returns the same node over changed operands.
-    pub(super) fn map_children(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
+    #[must_use]
+    pub fn map_children(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         let mut boxed = |operand: Box<Expr>| Box::new(change(*operand));
         match self {
             leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
