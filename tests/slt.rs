@@ -107,6 +107,7 @@ const PORTABLE: &[&str] = &[
     "create_table_as",
     "date_parsing",
     "create_table_like",
+    "deferrable_primary_key",
     "deferrable_unique",
     "definitions",
     "delete",

@@ -281,6 +281,7 @@ fn index(
         oid: record.oid,
         name: record.name.clone(),
         constraint: record.constraint,
+        primary: *record.primary,
         deferral: *record.deferral,
         spec: Arc::new(spec),
         state: if *record.building { IndexState::Building } else { IndexState::Active },

@@ -406,8 +406,11 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.catalog.tables() {
         let family = &table.descriptor.families[0];
-        let key: Vec<&str> =
-            table.key_columns().map(|column| table.columns[column].name.as_str()).collect();
+        let key: Vec<&str> = table
+            .primary_key()
+            .into_iter()
+            .map(|column| table.columns[column].name.as_str())
+            .collect();
         rows.push(vec![
             text(table.full_name().short()),
             text(key.join(", ")),

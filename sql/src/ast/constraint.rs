@@ -13,6 +13,8 @@ pub struct TableConstraint {
     pub kind: ConstraintKind,
     /// When it is checked.
     pub deferral: Deferral,
+    /// `NOT VALID`: rows that are there are let be.
+    pub not_valid: bool,
     /// Where it stands.
     pub position: usize,
 }
@@ -28,6 +30,18 @@ pub enum ConstraintKind {
     Check(SourceExpr),
     /// `FOREIGN KEY (…) REFERENCES …`
     ForeignKey(ForeignKey),
+}
+
+impl ConstraintKind {
+    /// Returns its words.
+    pub fn words(&self) -> &'static str {
+        match self {
+            ConstraintKind::PrimaryKey(_) => "PRIMARY KEY",
+            ConstraintKind::Unique(_) => "UNIQUE",
+            ConstraintKind::Check(_) => "CHECK",
+            ConstraintKind::ForeignKey(_) => "FOREIGN KEY",
+        }
+    }
 }
 
 /// `UNIQUE [NULLS [NOT] DISTINCT] (…)`
@@ -54,6 +68,25 @@ pub struct ForeignKey {
     pub on_delete: ReferentialAction,
     /// `ON UPDATE …`
     pub on_update: ReferentialAction,
+}
+
+impl TableConstraint {
+    /// Returns the key of one that an index keeps: UNIQUE, or a primary key that is deferrable. One
+    /// that is not is where rows lie.
+    pub fn index_key(&self) -> Option<UniqueKey> {
+        match &self.kind {
+            ConstraintKind::Unique(key) => Some(key.clone()),
+            ConstraintKind::PrimaryKey(columns) if self.deferral != Deferral::Never => {
+                Some(UniqueKey { columns: columns.clone(), nulls_not_distinct: false })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is `PRIMARY KEY`.
+    pub fn is_primary(&self) -> bool {
+        matches!(self.kind, ConstraintKind::PrimaryKey(_))
+    }
 }
 
 /// When a constraint is checked.

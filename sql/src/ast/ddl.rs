@@ -153,7 +153,7 @@ pub struct ColumnDefinition {
     pub type_name: TypeName,
     /// `NOT NULL`; false also if nothing was written.
     pub not_null: bool,
-    /// `NULL` was written, which contradicts a primary key.
+    /// `NULL` was written, which contradicts NOT NULL.
     pub explicit_null: bool,
     /// `DEFAULT …`
     pub default: Option<SourceExpr>,
@@ -522,12 +522,7 @@ pub enum TableChange {
     /// `ALTER COLUMN c DROP NOT NULL`
     DropNotNull(Ident),
     /// `ADD CONSTRAINT`
-    AddConstraint {
-        /// The constraint.
-        constraint: TableConstraint,
-        /// `NOT VALID`: rows that are there are not checked.
-        not_valid: bool,
-    },
+    AddConstraint(TableConstraint),
     /// `ADD [CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`
     AddIndexConstraint {
         /// Its name, if not the index's.
@@ -536,6 +531,8 @@ pub enum TableChange {
         index: Ident,
         /// PRIMARY KEY.
         is_primary: bool,
+        /// When it is checked.
+        deferral: Deferral,
     },
     /// `ALTER CONSTRAINT`
     AlterConstraint {

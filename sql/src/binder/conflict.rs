@@ -169,7 +169,7 @@ fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
 }
 
 /// A deferrable constraint decides nothing while a statement runs.
-fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
+pub(super) fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
     if index.deferral == Deferral::Never {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use types::expr::Expr;
 use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, TargetColumn};
 use crate::binder::assignment::{Field, default_of};
 use crate::binder::bound_query::BoundQuery;
-use crate::binder::conflict::column_types;
+use crate::binder::conflict::{column_types, refuse_deferrable};
 use crate::binder::elements::{no_value, part_type};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
@@ -53,6 +53,7 @@ impl Binder<'_> {
         }
         let (source, named_columns) =
             self.bind_insert_source(&written, &upsert.columns, &upsert.source, None)?;
+        table.primary_index().map_or(Ok(()), |index| refuse_deferrable(&table, index))?;
         let arbiters = Arbiters { primary_key: true, indexes: Vec::new() };
         let target = ConflictTarget::These(Box::new(arbiters));
         let (on_conflict, conflict_row) = match &upsert.on_duplicate {

@@ -86,6 +86,8 @@ enum Addition {
     Building { position: u32 },
     /// When the UNIQUE constraint of an index is checked, by its position.
     Unique { position: u32, deferral: Deferral },
+    /// The index that keeps a deferrable primary key, by its position.
+    Primary { position: u32 },
 }
 
 /// An addition to a view.
@@ -195,6 +197,9 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if *index.deferral != Deferral::Never {
             additions.push(Addition::Unique { position, deferral: *index.deferral });
         }
+        if *index.primary {
+            additions.push(Addition::Primary { position });
+        }
     }
     additions
 }
@@ -216,6 +221,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::Unique { position, deferral } => {
             record.indexes.get_mut(position as usize)?.deferral.0 = deferral;
+        }
+        Addition::Primary { position } => {
+            record.indexes.get_mut(position as usize)?.primary.0 = true;
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::ForeignKey { position, deferral } => {

@@ -245,7 +245,7 @@ pub struct IndexRecord {
     pub name: String,
     /// UNIQUE.
     pub unique: bool,
-    /// It stands for a UNIQUE constraint of the same name.
+    /// It stands for a UNIQUE or PRIMARY KEY constraint of the same name.
     pub constraint: bool,
     /// The keys.
     pub keys: Vec<IndexKeyRecord>,
@@ -263,6 +263,8 @@ pub struct IndexRecord {
     pub building: Later<bool>,
     /// When its constraint is checked.
     pub deferral: Later<Deferral>,
+    /// It stands for the primary key, which is deferrable then: the row key is a hidden column.
+    pub primary: Later<bool>,
 }
 
 impl IndexRecord {

@@ -47,7 +47,7 @@ pub struct Table {
     pub generated: Vec<usize>,
     /// How rows are stored. `layout.columns` and `columns` go by the same index.
     pub layout: Arc<RowLayout>,
-    /// Name of the primary key constraint; empty without one.
+    /// Name of the primary key constraint; empty without one, and if an index keeps it.
     pub primary_key_name: String,
     /// CHECK and NOT NULL, bound; CHECKs over the row in table order.
     pub constraints: Arc<ConstraintSpec>,
@@ -89,8 +89,10 @@ pub struct Index {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// It stands for a UNIQUE constraint of the same name.
+    /// It stands for a UNIQUE or PRIMARY KEY constraint of the same name.
     pub constraint: bool,
+    /// It stands for the primary key, which is deferrable then.
+    pub primary: bool,
     /// What the observer needs to keep it, with its id in the store and its layout. See
     /// [`IndexSpec`] for the order of the index's columns.
     pub spec: Arc<IndexSpec>,
@@ -201,6 +203,24 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether it has a primary key, be it one that an index keeps.
+    pub fn has_primary_key(&self) -> bool {
+        !self.primary_key_name.is_empty() || self.primary_index().is_some()
+    }
+
+    /// Returns the index that keeps its primary key, if that is deferrable.
+    pub fn primary_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.primary)
+    }
+
+    /// Returns the positions of the columns of its primary key, or of the hidden one.
+    pub fn primary_key(&self) -> Vec<usize> {
+        match self.primary_index() {
+            Some(index) => index.spec.keys.iter().flat_map(Expr::columns).collect(),
+            None => self.key_columns().collect(),
+        }
     }
 
     /// Returns the positions of the key columns, in key order.

@@ -14,10 +14,11 @@ use crate::catalog::Catalog;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
-use crate::ddl::create_table::{COLUMNS_MAX, DEFAULT_FAMILY};
+use crate::ddl::create_table::COLUMNS_MAX;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::ddl::identity::Filling;
+use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
@@ -388,7 +389,7 @@ pub(super) fn drop_not_null(
     column: &ast::Ident,
 ) -> Result<()> {
     let position = column_of(table, column)?;
-    if table.key_columns().any(|key| key == position) {
+    if table.primary_key().contains(&position) {
         let message = format!("column \"{}\" is in a primary key", column.value);
         return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
     }

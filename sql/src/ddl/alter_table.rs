@@ -16,16 +16,15 @@ use crate::ast::{ConstraintKind, TableChange, TableConstraint};
 use crate::binder;
 use crate::binder::TableClause;
 use crate::catalog::Relation;
-use crate::catalog::later::Later;
-use crate::catalog::record::{CheckRecord, IndexKeyRecord, IndexRecord, TableRecord};
+use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
-use crate::ddl::create_table::{index_descriptor, nulls_first, set_value_layouts};
+use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::dependency::Object;
+use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, foreign_key, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
-use crate::parser;
 
 impl Ddl<'_> {
     /// Changes columns and constraints of a table; only says so if there is none and the statement
@@ -99,11 +98,12 @@ impl Ddl<'_> {
             }
             TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
             TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
-            TableChange::AddConstraint { constraint, not_valid } => {
-                return self.add_constraint(oid, constraint, *not_valid);
+            TableChange::AddConstraint(constraint) => {
+                return self.add_constraint(oid, constraint);
             }
-            TableChange::AddIndexConstraint { name, index, is_primary } => {
-                return self.add_index_constraint(&table, name.as_ref(), (index, *is_primary));
+            TableChange::AddIndexConstraint { name, index, is_primary, deferral } => {
+                let kind = (*is_primary, *deferral);
+                return self.add_index_constraint(&table, (name.as_ref(), index), kind);
             }
             TableChange::ValidateConstraint(name) => {
                 if !self.validate(&table, &mut record, &name.value)? {
@@ -186,7 +186,7 @@ impl Ddl<'_> {
             None => self.store_changed(table, record)?,
             Some(filling) => self.fill_column(table, record, &filling)?,
         }
-        constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one, false))
+        constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one))
     }
 
     /// Drops a constraint, with foreign keys that need it.
@@ -220,12 +220,7 @@ impl Ddl<'_> {
         self.store_record(&catalog, changed, record)
     }
 
-    pub(super) fn add_constraint(
-        &mut self,
-        oid: u32,
-        constraint: &TableConstraint,
-        not_valid: bool,
-    ) -> Result<()> {
+    pub(super) fn add_constraint(&mut self, oid: u32, constraint: &TableConstraint) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
@@ -233,6 +228,7 @@ impl Ddl<'_> {
             ConstraintKind::PrimaryKey(key) => {
                 self.add_primary_key(&table, record, (constraint, key))
             }
+            ConstraintKind::Unique(key) => self.add_unique(&table, record, (constraint, key)),
             ConstraintKind::Check(predicate) => {
                 let names = catalog.columns_of(&record.columns)?;
                 let target = Some(DataType::Bool.into());
@@ -261,25 +257,35 @@ impl Ddl<'_> {
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
                 }
                 let predicate = kept_text(&catalog, &self.path, &predicate.text)?;
-                let check = CheckRecord { name, predicate, valid: !not_valid };
-                if !not_valid {
+                let check = CheckRecord { name, predicate, valid: !constraint.not_valid };
+                if check.valid {
                     self.check_rows(&table, &check)?;
                 }
                 record.checks.push(check);
                 self.store_changed(&table, record)
             }
             ConstraintKind::ForeignKey(key) => {
-                self.add_foreign_key(&table, record, (key, constraint), not_valid)
-            }
-            ConstraintKind::Unique(key) => {
-                self.engine.coprocessors.check_expiry(&table, None, true)?;
-                let id = TableId(self.next_id()?);
-                self.write_next_id(id.0 + 1)?;
-                record.indexes.push(unique_index(&catalog, &record, constraint, key, id)?);
-                let at = record.indexes.len() - 1;
-                self.build_index(&catalog, &table, record, at)
+                self.add_foreign_key(&table, record, (key, constraint))
             }
         }
+    }
+
+    /// Adds the index that keeps a constraint, and builds it. The table's lock is held.
+    pub(super) fn add_unique(
+        &mut self,
+        table: &Arc<Table>,
+        mut record: TableRecord,
+        key: (&TableConstraint, &ast::UniqueKey),
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        self.engine.coprocessors.check_expiry(table, None, true)?;
+        let id = TableId(self.next_id()?);
+        self.write_next_id(id.0 + 1)?;
+        let taken = name::Taken::of(&catalog, &record.schema);
+        let index = index_of_constraint((&record, &taken), key, &mut || id)?;
+        record.indexes.push(index);
+        let at = record.indexes.len() - 1;
+        self.build_index(&catalog, table, record, at)
     }
 
     /// Checks that the rows of a table pass a check.
@@ -341,7 +347,7 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
-        TableChange::AddConstraint { .. } => "ADD CONSTRAINT",
+        TableChange::AddConstraint(_) => "ADD CONSTRAINT",
         TableChange::AddIndexConstraint { .. } => "ADD CONSTRAINT",
         TableChange::AlterConstraint { .. } => "ALTER CONSTRAINT",
         TableChange::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
@@ -380,69 +386,13 @@ fn pass(change: &TableChange) -> u8 {
             }
         }
         TableChange::AddIdentity { .. } => 4,
-        TableChange::AddConstraint { .. } | TableChange::AddIndexConstraint { .. } => 5,
+        TableChange::AddConstraint(_) | TableChange::AddIndexConstraint { .. } => 5,
         TableChange::RenameColumn { .. }
         | TableChange::RenameConstraint { .. }
         | TableChange::AlterConstraint { .. }
         | TableChange::AlterIdentity { .. }
         | TableChange::ValidateConstraint(_) => 6,
     }
-}
-
-/// Returns the index of a UNIQUE constraint.
-fn unique_index(
-    catalog: &crate::catalog::Catalog,
-    record: &TableRecord,
-    constraint: &TableConstraint,
-    key: &ast::UniqueKey,
-    id: TableId,
-) -> Result<IndexRecord> {
-    let mut keys = Vec::with_capacity(key.columns.len());
-    let mut columns: Vec<&str> = Vec::with_capacity(key.columns.len());
-    for written in &key.columns {
-        let ident = &written.name.name;
-        let column = record.column_index(&ident.value).ok_or_else(|| {
-            let message = format!("column \"{}\" named in key does not exist", ident.value);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
-        })?;
-        if columns.contains(&ident.value.as_str()) {
-            let message = format!("column \"{}\" appears twice in unique constraint", ident.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
-        }
-        types::keycode::check_type(catalog.column_type(&record.columns[column])?.base)
-            .map_err(|error| Error::from(error).at(ident.position))?;
-        columns.push(&ident.value);
-        let descending = written.order == ast::SortOrder::Descending;
-        keys.push(IndexKeyRecord {
-            expression: parser::quoted(&ident.value),
-            descending,
-            nulls_first: nulls_first(descending, written.nulls),
-        });
-    }
-    let taken = name::Taken::of(catalog, &record.schema);
-    let name = match &constraint.name {
-        Some(name) => name.value.clone(),
-        None => name::numbered(&name::unique(&record.name, &columns), |one| taken.contains(one)),
-    };
-    if taken.contains(&name) {
-        let message = format!("relation \"{name}\" already exists");
-        return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
-    }
-    let descriptor = index_descriptor(&record.descriptor, id, &name);
-    Ok(IndexRecord {
-        oid: id.0,
-        name,
-        unique: true,
-        constraint: true,
-        keys,
-        include: Vec::new(),
-        salt_buckets: 0,
-        descriptor,
-        nulls_not_distinct: Later(key.nulls_not_distinct),
-        predicate: Later::default(),
-        building: Later::default(),
-        deferral: Later(constraint.deferral),
-    })
 }
 
 fn rename_constraint(

@@ -278,6 +278,7 @@ impl Ddl<'_> {
             columns: columns.collect(),
             constraints: vec![ast::TableConstraint {
                 deferral: ast::Deferral::Never,
+                not_valid: false,
                 name: None,
                 kind: ast::ConstraintKind::PrimaryKey(key_columns.collect()),
                 position: 1,

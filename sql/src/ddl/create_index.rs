@@ -10,7 +10,8 @@ use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
-use crate::ddl::create_table::{self, index_descriptor, nulls_first};
+use crate::ddl::create_table;
+use crate::ddl::key_constraint::{index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
@@ -94,6 +95,7 @@ pub fn record(
         predicate: Later(predicate(statement, &columns, names)?),
         building: Later(statement.concurrently),
         deferral: Later::default(),
+        primary: Later::default(),
     })
 }
 

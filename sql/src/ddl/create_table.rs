@@ -9,26 +9,20 @@ use types::rowcode::RowLayout;
 
 use crate::assemble;
 use crate::ast;
-use crate::ast::{ConstraintKind, NullsOrder, SortOrder};
+use crate::ast::ConstraintKind;
 use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
-use crate::catalog::record::{
-    CheckRecord, ColumnRecord, IdentityRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord,
-};
-use crate::catalog::table::ROW_ID_NAME;
+use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::generated;
+use crate::ddl::key_constraint::{DEFAULT_FAMILY, key_constraints, key_indexes, primary_key};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
-use crate::parser;
-
-/// The name of the family of columns that name none.
-pub(super) const DEFAULT_FAMILY: &str = "0";
 
 /// Most columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
@@ -53,7 +47,11 @@ pub fn record(
     let catalog = names.catalog;
     let mut columns = columns(statement, names, &mut families)?;
     generated::check(names, &columns)?;
-    let (primary_key, primary_key_name) = primary_key(statement, catalog, &mut columns)?;
+    let mut taken = name::Taken::of(catalog, schema);
+    taken.add(&table_name);
+    let constraints = key_constraints(statement)?;
+    let (primary_key, primary_key_name) =
+        primary_key((&table_name, constraints.first()), &mut taken, &mut columns)?;
     drop_unused_default_family(&mut families, &mut columns, &primary_key);
     for override_ in &options.overrides {
         let family = override_.family.as_ref().map_or("", |family| family.value.as_str());
@@ -65,8 +63,6 @@ pub fn record(
             .at(override_.name.position));
         }
     }
-    let mut taken = name::Taken::of(catalog, schema);
-    taken.add(&table_name);
     let id = ids();
     let mut record = TableRecord {
         oid: id.0,
@@ -98,7 +94,7 @@ pub fn record(
     record.checks = checks(statement, names, &record)?;
     let key = split_key(catalog, &record)?;
     record.descriptor.split_points = split_points(&statement.splits, &options, &key, eval, names)?;
-    unique_constraints(statement, catalog, &mut record, &mut taken, ids)?;
+    key_indexes(&constraints, &mut record, &mut taken, ids)?;
     Ok(record)
 }
 
@@ -165,105 +161,6 @@ pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) ->
         }
     }
     Ok(())
-}
-
-/// Returns the hidden column that is the key of a table without a primary key.
-pub(super) fn row_id_column() -> ColumnRecord {
-    ColumnRecord {
-        name: ROW_ID_NAME.to_owned(),
-        type_oid: DataType::Int8.oid(),
-        modifier: -1,
-        not_null: true,
-        default: None,
-        generated: None,
-        family: 0,
-        identity: None,
-        missing: None,
-        dropped: false,
-    }
-}
-
-/// Reads the primary key, whose columns become NOT NULL. Without one, a hidden column is added.
-fn primary_key(
-    statement: &ast::CreateTable,
-    catalog: &Catalog,
-    columns: &mut Vec<ColumnRecord>,
-) -> Result<(Vec<KeyRecord>, String)> {
-    let mut found = statement.constraints.iter().filter_map(|constraint| match &constraint.kind {
-        ConstraintKind::PrimaryKey(key) => Some((constraint, key)),
-        _ => None,
-    });
-    let table = &statement.name.name;
-    let Some((constraint, key)) = found.next() else {
-        let column = columns.len() as u32;
-        columns.push(row_id_column());
-        return Ok((
-            vec![KeyRecord { column, descending: false, nulls_first: false }],
-            String::new(),
-        ));
-    };
-    if let Some((second, _)) = found.next() {
-        return Err(Error::new(
-            sqlstate::INVALID_TABLE_DEFINITION,
-            format!("multiple primary keys for table \"{}\" are not allowed", table.value),
-        )
-        .at(second.position));
-    }
-    let keys = key_records(catalog, key, columns)?;
-    for (record, written) in keys.iter().zip(key) {
-        let definition = &statement.columns[record.column as usize];
-        if definition.explicit_null {
-            let message = format!(
-                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
-                written.name.name.value, table.value
-            );
-            return Err(
-                Error::new(sqlstate::SYNTAX_ERROR, message).at(definition.name.name.position)
-            );
-        }
-        columns[record.column as usize].not_null = true;
-    }
-    let key_name = constraint
-        .name
-        .as_ref()
-        .map_or_else(|| name::primary_key(&table.value), |name| name.value.clone());
-    Ok((keys, key_name))
-}
-
-/// Returns the records of the columns of a key.
-pub(super) fn key_records(
-    catalog: &Catalog,
-    key: &[ast::KeyColumn],
-    columns: &[ColumnRecord],
-) -> Result<Vec<KeyRecord>> {
-    let mut records: Vec<KeyRecord> = Vec::with_capacity(key.len());
-    for written in key {
-        let ident = &written.name.name;
-        let column =
-            columns.iter().position(|column| column.name == ident.value).ok_or_else(|| {
-                let message = format!("column \"{}\" named in key does not exist", ident.value);
-                Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
-            })? as u32;
-        if records.iter().any(|record| record.column == column) {
-            let message =
-                format!("column \"{}\" appears twice in primary key constraint", ident.value);
-            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(ident.position));
-        }
-        types::keycode::check_type(catalog.column_type(&columns[column as usize])?.base)
-            .map_err(|error| Error::from(error).at(ident.position))?;
-        let descending = written.order == SortOrder::Descending;
-        records.push(KeyRecord {
-            column,
-            descending,
-            nulls_first: nulls_first(descending, written.nulls),
-        });
-    }
-    Ok(records)
-}
-
-/// Returns where NULLs go: first in descending order unless written otherwise, as in PostgreSQL.
-pub fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool {
-    written.map_or(descending, |nulls| nulls == NullsOrder::First)
 }
 
 /// Removes the default family if no column is in it but others are used.
@@ -343,76 +240,4 @@ fn checks(
         });
     }
     Ok(checks)
-}
-
-/// Adds an index for each UNIQUE constraint.
-fn unique_constraints(
-    statement: &ast::CreateTable,
-    catalog: &Catalog,
-    record: &mut TableRecord,
-    taken: &mut name::Taken<'_>,
-    ids: &mut dyn FnMut() -> TableId,
-) -> Result<()> {
-    for constraint in &statement.constraints {
-        let ConstraintKind::Unique(key) = &constraint.kind else { continue };
-        let keys = key_records(catalog, &key.columns, &record.columns)?;
-        let column_names: Vec<&str> =
-            keys.iter().map(|key| record.columns[key.column as usize].name.as_str()).collect();
-        let index_name = match &constraint.name {
-            Some(name) => name.value.clone(),
-            None => name::numbered(&name::unique(&record.name, &column_names), |candidate| {
-                taken.contains(candidate)
-            }),
-        };
-        if taken.contains(&index_name) {
-            return Err(Error::new(
-                sqlstate::DUPLICATE_TABLE,
-                format!("relation \"{index_name}\" already exists"),
-            )
-            .at(constraint.position));
-        }
-        taken.add(&index_name);
-        let keys = keys
-            .iter()
-            .map(|key| IndexKeyRecord {
-                expression: parser::quoted(&record.columns[key.column as usize].name),
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-            })
-            .collect();
-        let descriptor = index_descriptor(&record.descriptor, ids(), &index_name);
-        record.indexes.push(IndexRecord {
-            oid: descriptor.id.0,
-            name: index_name,
-            unique: true,
-            keys,
-            constraint: true,
-            include: Vec::new(),
-            salt_buckets: 0,
-            descriptor,
-            nulls_not_distinct: Later(key.nulls_not_distinct),
-            predicate: Later::default(),
-            building: Later::default(),
-            deferral: Later(constraint.deferral),
-        });
-    }
-    Ok(())
-}
-
-/// Returns the descriptor of the table that holds an index: one family that keeps one version for
-/// as long as the rows it points to.
-pub fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
-    let first = &base.families[0];
-    let mut family = store::FamilyDescriptor::new(DEFAULT_FAMILY);
-    family.ttl = first.ttl.filter(|_| first.min_versions == 0);
-    TableDescriptor {
-        id,
-        name: name.to_owned(),
-        families: vec![family],
-        region_replication: base.region_replication,
-        durability: base.durability,
-        split_points: Vec::new(),
-        memstore_flush_bytes: base.memstore_flush_bytes,
-        split: base.split.clone(),
-    }
 }

@@ -168,11 +168,10 @@ impl Ddl<'_> {
         table: &Table,
         mut record: TableRecord,
         (written, constraint): (&ast::ForeignKey, &TableConstraint),
-        not_valid: bool,
     ) -> Result<()> {
         let mut key = self.foreign_key(&record, written, constraint.name.as_ref())?;
         key.deferral.0 = constraint.deferral;
-        key.valid = !not_valid;
+        key.valid = !constraint.not_valid;
         if key.valid {
             self.check_references(table, &key)?;
         }
@@ -262,6 +261,13 @@ pub(super) fn taken(record: &TableRecord, name: &str) -> bool {
 }
 
 fn primary_key(referenced: &TableRecord) -> Result<Vec<u32>> {
+    if referenced.indexes.iter().any(|index| *index.primary) {
+        let message = format!(
+            "cannot use a deferrable primary key for referenced table \"{}\"",
+            referenced.name
+        );
+        return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+    }
     if referenced.primary_key_name.is_empty() {
         let message =
             format!("there is no primary key for referenced table \"{}\"", referenced.name);

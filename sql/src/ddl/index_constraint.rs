@@ -1,11 +1,13 @@
 //! `ALTER TABLE … ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX`.
 //!
 //! A UNIQUE constraint takes the index over. A primary key is where the rows lie: they are written
-//! anew in its order, and the index goes.
+//! anew in its order, and the index goes. So it does if the constraint is deferrable: the index of
+//! such a one has another form.
 
 use types::expr::Expr;
 
-use crate::ast::{self, ConstraintKind, KeyColumn, SortOrder, TableConstraint};
+use crate::ast::{self, ConstraintKind, Deferral, KeyColumn, SortOrder};
+use crate::ast::{TableConstraint, UniqueKey};
 use crate::catalog::Relation;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::{Index, IndexState, Table};
@@ -18,8 +20,8 @@ impl Ddl<'_> {
     pub(super) fn add_index_constraint(
         &mut self,
         table: &Table,
-        name: Option<&ast::Ident>,
-        (written, is_primary): (&ast::Ident, bool),
+        (name, written): (Option<&ast::Ident>, &ast::Ident),
+        (is_primary, deferral): (bool, Deferral),
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let found = table.indexes.iter().find(|index| index.name == written.value);
@@ -52,14 +54,18 @@ impl Ddl<'_> {
                 return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
             }
         }
-        if is_primary {
+        if is_primary || deferral != Deferral::Never {
             let position = written.position;
             let name = ast::Ident { value: name.clone(), position };
-            let kind = ConstraintKind::PrimaryKey(columns);
-            let deferral = ast::Deferral::Never;
-            let constraint = TableConstraint { name: Some(name), kind, deferral, position };
+            let nulls_not_distinct = index.spec.nulls_not_distinct;
+            let kind = match is_primary {
+                true => ConstraintKind::PrimaryKey(columns),
+                false => ConstraintKind::Unique(UniqueKey { columns, nulls_not_distinct }),
+            };
+            let (name, not_valid) = (Some(name), false);
+            let constraint = TableConstraint { name, kind, deferral, not_valid, position };
             self.drop_objects(&[Object::Index(table.oid, index.name.clone())], false)?;
-            return self.add_constraint(table.oid, &constraint, false);
+            return self.add_constraint(table.oid, &constraint);
         }
         let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
         if let Some(kept) = record.indexes.iter_mut().find(|one| one.name == index.name) {

@@ -12,7 +12,7 @@ use crate::catalog::comment::Subject;
 use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::create_table::DEFAULT_FAMILY;
+use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -210,8 +210,11 @@ impl Source<'_> {
                 key.push(KeyColumn { name, order, nulls });
             }
             let nulls_not_distinct = *index.nulls_not_distinct;
-            let key = UniqueKey { columns: key, nulls_not_distinct };
-            let constraint = self.constraint(None, ConstraintKind::Unique(key));
+            let kind = match *index.primary {
+                true => ConstraintKind::PrimaryKey(key),
+                false => ConstraintKind::Unique(UniqueKey { columns: key, nulls_not_distinct }),
+            };
+            let constraint = self.constraint(None, kind);
             into.push(TableConstraint { deferral: *index.deferral, ..constraint });
         }
         Ok(())
@@ -271,6 +274,7 @@ impl Source<'_> {
             name,
             kind,
             deferral: Deferral::Never,
+            not_valid: false,
             position: self.like.table.position(),
         }
     }

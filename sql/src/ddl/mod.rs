@@ -13,6 +13,7 @@
 pub mod name;
 pub mod options;
 pub mod pre_split;
+mod key_constraint;
 pub mod create_table;
 pub mod create_index;
 mod alter_column;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::ast::TableConstraint;
 use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 /// The names of all tables, views, sequences and indexes of a schema, which share one name space.
@@ -19,6 +21,11 @@ impl<'a> Taken<'a> {
         Taken { catalog, schema, added: BTreeSet::new() }
     }
 
+    /// Returns the catalog that has the schema.
+    pub fn catalog(&self) -> &'a Catalog {
+        self.catalog
+    }
+
     /// Adds a name.
     pub fn add(&mut self, name: &str) {
         self.added.insert(name.to_owned());
@@ -28,6 +35,26 @@ impl<'a> Taken<'a> {
     pub fn contains(&self, name: &str) -> bool {
         self.added.contains(name) || self.catalog.relation(self.schema, name).is_some()
     }
+}
+
+/// Returns the name of the index of a constraint: its own, or the chosen one with a number.
+///
+/// # Errors
+///
+/// 42P07 if its own is in use.
+pub fn of_index(
+    constraint: &TableConstraint,
+    taken: &Taken<'_>,
+    chosen: impl FnOnce() -> String,
+) -> Result<String> {
+    let Some(name) = &constraint.name else {
+        return Ok(numbered(&chosen(), |candidate| taken.contains(candidate)));
+    };
+    if taken.contains(&name.value) {
+        let message = format!("relation \"{}\" already exists", name.value);
+        return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+    }
+    Ok(name.value.clone())
 }
 
 /// Returns `t_pkey`.

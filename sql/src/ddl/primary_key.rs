@@ -1,8 +1,11 @@
 //! A table's primary key, given and taken by ALTER TABLE.
 //!
 //! The key is where rows lie, so they are written anew under the other one. A table without a
-//! primary key has a hidden one ([`ROW_ID_NAME`](crate::catalog::table::ROW_ID_NAME)): it goes when
-//! a primary key comes, as a column that is dropped does, so that all others keep their places.
+//! primary key, or with one that is deferrable, has a hidden one
+//! ([`ROW_ID_NAME`](crate::catalog::table::ROW_ID_NAME)): it goes when a primary key comes, as a
+//! column that is dropped does, so that all others keep their places.
+
+use std::sync::Arc;
 
 use types::Datum;
 
@@ -11,7 +14,8 @@ use crate::ast::TableConstraint;
 use crate::catalog::record::{KeyRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
-use crate::ddl::create_table::{key_records, row_id_column};
+
+use crate::ddl::key_constraint::{key_records, row_id_column};
 use crate::ddl::name;
 use crate::error::{Error, Result, sqlstate};
 
@@ -19,32 +23,26 @@ impl Ddl<'_> {
     /// Gives a table that has none a primary key. The table's lock is held.
     pub(super) fn add_primary_key(
         &mut self,
-        table: &Table,
+        table: &Arc<Table>,
         mut record: TableRecord,
         (constraint, key): (&TableConstraint, &[ast::KeyColumn]),
     ) -> Result<()> {
-        if !table.primary_key_name.is_empty() {
+        if table.has_primary_key() {
             let message =
                 format!("multiple primary keys for table \"{}\" are not allowed", table.name);
-            return Err(
-                Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(constraint.position)
-            );
+            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
         }
-        self.refuse_coprocessors(table, "ADD PRIMARY KEY")?;
         for one in key {
             self.set_not_null(table, &mut record, &one.name.name)?;
         }
-        let catalog = self.changes.catalog(self.engine);
-        let keys = key_records(&catalog, key, &record.columns)?;
-        let taken = name::Taken::of(&catalog, &record.schema);
-        let key_name = match &constraint.name {
-            Some(name) => name.value.clone(),
-            None => name::numbered(&name::primary_key(&table.name), |one| taken.contains(one)),
-        };
-        if taken.contains(&key_name) {
-            let message = format!("relation \"{key_name}\" already exists");
-            return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
+        if let Some(key) = constraint.index_key() {
+            return self.add_unique(table, record, (constraint, &key));
         }
+        self.refuse_coprocessors(table, "ADD PRIMARY KEY")?;
+        let catalog = self.changes.catalog(self.engine);
+        let keys = key_records(&catalog, key, (&record.columns, constraint))?;
+        let taken = name::Taken::of(&catalog, &record.schema);
+        let key_name = name::of_index(constraint, &taken, || name::primary_key(&table.name))?;
         if let Some(hidden) = table.row_id_column() {
             let column = &mut record.columns[hidden];
             column.name = format!("........pg.dropped.{}........", hidden + 1);

@@ -111,6 +111,7 @@ impl Ddl<'_> {
         let name = format!("{}{NEW_FORM}", new.name);
         new.name = crate::ddl::name::numbered(&name, |one| taken.contains(one));
         new.constraint = false;
+        new.primary = Later(false);
         new.building = Later(true);
         new.descriptor.id = TableId(new.oid);
         let added = (oid, new.oid);

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateTable, Deferral, Ident, TableChange, TableName};
+use crate::ast::{CreateTable, Ident, TableChange, TableName};
 
 impl Cursor<'_> {
     /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
@@ -37,9 +37,7 @@ impl Cursor<'_> {
                 return Ok(change);
             }
             if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
-                let constraint = self.table_constraint()?;
-                let not_valid = self.take_words(&["not", "valid"]);
-                return Ok(TableChange::AddConstraint { constraint, not_valid });
+                return Ok(TableChange::AddConstraint(self.table_constraint()?));
             }
             return self.add_column(table);
         }
@@ -89,13 +87,9 @@ impl Cursor<'_> {
         }
         self.expect_words(&["using", "index"])?;
         let index = Ident { position: start, ..self.name()? };
-        let position = self.position();
-        if self.deferral()? != Deferral::Never {
-            let what = "a deferrable constraint over an index that is there";
-            return Err(ParseError::unsupported(what, position)
-                .with_hint("Add the constraint over its columns."));
-        }
-        Ok(Some(TableChange::AddIndexConstraint { name, index, is_primary }))
+        let of = if is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+        let (deferral, _) = self.table_attributes(of, None)?;
+        Ok(Some(TableChange::AddIndexConstraint { name, index, is_primary, deferral }))
     }
 
     /// Reads `[COLUMN] [IF NOT EXISTS] column`.
@@ -117,7 +111,7 @@ impl Cursor<'_> {
         };
         if self.take_word("constraint") {
             let constraint = self.name()?;
-            let deferral = self.deferral()?;
+            let (deferral, _) = self.table_attributes("ALTER CONSTRAINT", None)?;
             return Ok(TableChange::AlterConstraint { constraint, deferral });
         }
         self.take_word("column");

@@ -46,15 +46,20 @@ impl Cursor<'_> {
             serial: serial.is_some(),
             ..ColumnDefinition::new(name, type_name)
         };
-        while self.column_constraint(&mut column, table)? {}
-        self.check_generated(&column, &table.name.name.value)?;
-        if column.not_null && column.explicit_null {
-            let message = format!(
-                "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
-                column.name.name.value, table.name.name.value
-            );
-            return Err(ParseError::syntax(message, column.name.name.position));
+        loop {
+            let position = self.position();
+            if !self.column_constraint(&mut column, table)? {
+                break;
+            }
+            if column.not_null && column.explicit_null {
+                let message = format!(
+                    "conflicting NULL/NOT NULL declarations for column \"{}\" of table \"{}\"",
+                    column.name.name.value, table.name.name.value
+                );
+                return Err(ParseError::syntax(message, position));
+            }
         }
+        self.check_generated(&column, &table.name.name.value)?;
         table.columns.push(column);
         Ok(())
     }
@@ -117,9 +122,11 @@ impl Cursor<'_> {
         } else {
             return self.refuse_column_constraint();
         };
-        let deferral = self.attributes(kind.as_ref())?;
+        let takes = kind.as_ref().is_some_and(|kind| !matches!(kind, ConstraintKind::Check(_)));
+        let deferral = self.column_attributes(takes)?;
         if let Some(kind) = kind {
-            table.constraints.push(TableConstraint { name, kind, deferral, position });
+            let not_valid = false;
+            table.constraints.push(TableConstraint { name, kind, deferral, not_valid, position });
         }
         Ok(true)
     }
@@ -185,6 +192,7 @@ impl Cursor<'_> {
 
     /// Refuses what may follow a column's type and bennu does not have; false if there is nothing.
     fn refuse_column_constraint(&mut self) -> Result<bool> {
+        self.column_attributes(false)?;
         let position = self.position();
         let (construct, hint) = match self.peek_word().as_str() {
             "collate" => ("COLLATE", "Text sorts by its bytes."),

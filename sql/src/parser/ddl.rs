@@ -6,9 +6,9 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnName, ConstraintKind, CreateIndex, CreateTable, Deferral, Expr, Ident, IndexKey,
-    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement,
-    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
+    ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexKey, KeyColumn,
+    NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement, TEMP,
+    TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 /// The words that start a constraint of a table.
@@ -209,70 +209,8 @@ impl Cursor<'_> {
                 self.position(),
             ));
         }
-        let deferral = self.attributes(Some(&kind))?;
-        Ok(TableConstraint { name, kind, deferral, position })
-    }
-
-    /// Reads when a constraint is checked; `None` for one that is no more than a word, as NOT NULL.
-    pub(super) fn attributes(&mut self, kind: Option<&ConstraintKind>) -> Result<Deferral> {
-        let position = self.position();
-        let deferral = self.deferral()?;
-        let construct = match (deferral, kind) {
-            (Deferral::Never, _)
-            | (_, Some(ConstraintKind::ForeignKey(_) | ConstraintKind::Unique(_))) => {
-                self.refuse_attributes()?;
-                return Ok(deferral);
-            }
-            (_, None) => return Err(ParseError::syntax("misplaced DEFERRABLE clause", position)),
-            (_, Some(ConstraintKind::Check(_))) => {
-                let message = "CHECK constraints cannot be marked DEFERRABLE";
-                return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position));
-            }
-            (_, Some(ConstraintKind::PrimaryKey(_))) => "a deferrable primary key",
-        };
-        Err(ParseError::unsupported(construct, position)
-            .with_hint("Foreign keys and UNIQUE constraints can be deferrable."))
-    }
-
-    /// Reads `[NOT] DEFERRABLE` and `INITIALLY DEFERRED` or `IMMEDIATE`, in any order.
-    pub(super) fn deferral(&mut self) -> Result<Deferral> {
-        let position = self.position();
-        let (mut deferrable, mut deferred) = (None, None);
-        loop {
-            let (given, what, value) = if self.take_word("deferrable") {
-                (&mut deferrable, "DEFERRABLE/NOT DEFERRABLE", true)
-            } else if self.take_words(&["not", "deferrable"]) {
-                (&mut deferrable, "DEFERRABLE/NOT DEFERRABLE", false)
-            } else if self.take_words(&["initially", "deferred"]) {
-                (&mut deferred, "INITIALLY IMMEDIATE/DEFERRED", true)
-            } else if self.take_words(&["initially", "immediate"]) {
-                (&mut deferred, "INITIALLY IMMEDIATE/DEFERRED", false)
-            } else {
-                break;
-            };
-            if given.replace(value).is_some() {
-                let message = format!("multiple {what} clauses not allowed");
-                return Err(ParseError::syntax(message, position));
-            }
-        }
-        match (deferrable, deferred) {
-            (Some(false), Some(true)) => {
-                let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
-                Err(ParseError::syntax(message, position))
-            }
-            (_, Some(true)) => Ok(Deferral::Deferred),
-            (Some(true), _) => Ok(Deferral::Immediate),
-            _ => Ok(Deferral::Never),
-        }
-    }
-
-    fn refuse_attributes(&mut self) -> Result<()> {
-        let construct = match self.peek_word().as_str() {
-            "no" if self.nth_word_is(1, "inherit") => "NO INHERIT",
-            "row_timestamp" => "ROW_TIMESTAMP",
-            _ => return Ok(()),
-        };
-        Err(ParseError::unsupported(construct, self.position()))
+        let (deferral, not_valid) = self.table_attributes(kind.words(), Some(&kind))?;
+        Ok(TableConstraint { name, kind, deferral, not_valid, position })
     }
 
     /// Reads `[NULLS [NOT] DISTINCT]`.

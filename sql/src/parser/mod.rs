@@ -38,6 +38,7 @@ mod merge;
 mod create_as;
 mod like;
 mod foreign_key;
+mod constraint_attributes;
 mod column;
 mod ddl;
 mod comment;

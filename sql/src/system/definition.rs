@@ -301,7 +301,7 @@ pub(super) fn index(
         let key = keys.get(at).map(|key| shown(&key.text));
         return Some(key.or_else(|| include.get(at - keys.len()).cloned()).unwrap_or_default());
     }
-    let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
+    let is_primary = is_primary(relation);
     let listed: Vec<String> = keys.iter().map(|key| ordered(key, is_primary)).collect();
     let mut text = format!(
         "CREATE {}INDEX {} ON {} USING btree ({})",
@@ -411,15 +411,14 @@ pub(super) fn constraint(
         };
         constraint.columns.iter().filter_map(name).collect::<Vec<_>>().join(", ")
     };
-    match &constraint.kind {
+    let mut text = match &constraint.kind {
         ConstraintKind::Check { pretty: text, .. } if pretty => format!("CHECK ({text})"),
         ConstraintKind::Check { text, .. } => format!("CHECK (({text}))"),
         ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
         ConstraintKind::Unique(index) => {
             let of = objects.relation(*index).is_some_and(nulls_not_distinct);
             let nulls = if of { "NULLS NOT DISTINCT " } else { "" };
-            let deferral = deferral_words(constraint_deferral(objects, constraint));
-            format!("UNIQUE {nulls}({}){deferral}", names())
+            format!("UNIQUE {nulls}({})", names())
         }
         ConstraintKind::ForeignKey(key) => {
             let Some(table) = objects.relation(key.table) else { return String::new() };
@@ -430,7 +429,12 @@ pub(super) fn constraint(
             let referenced = references(table, key);
             format!("FOREIGN KEY ({}) REFERENCES {shown}{referenced}", names())
         }
+    };
+    text.push_str(deferral_words(constraint_deferral(objects, constraint)));
+    if !constraint.valid {
+        text.push_str(" NOT VALID");
     }
+    text
 }
 
 fn deferral_words(deferral: Deferral) -> &'static str {
@@ -438,6 +442,15 @@ fn deferral_words(deferral: Deferral) -> &'static str {
         Deferral::Never => "",
         Deferral::Immediate => " DEFERRABLE",
         Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    }
+}
+
+/// Returns whether an index is that of a primary key.
+pub(super) fn is_primary(index: &Relation) -> bool {
+    match &index.kind {
+        Kind::PrimaryKey(_) => true,
+        Kind::Index(_, index) => index.primary,
+        _ => false,
     }
 }
 
@@ -453,7 +466,9 @@ pub(super) fn deferral(relation: &Relation) -> Deferral {
 pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) -> Deferral {
     match &constraint.kind {
         ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
-        ConstraintKind::Unique(index) => objects.relation(*index).map_or(Deferral::Never, deferral),
+        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+            objects.relation(*index).map_or(Deferral::Never, deferral)
+        }
         _ => Deferral::Never,
     }
 }
@@ -478,10 +493,6 @@ fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) ->
         if action != ReferentialAction::NoAction {
             out.push_str(&format!(" ON {event} {}", action_words(action)));
         }
-    }
-    out.push_str(deferral_words(*key.deferral));
-    if !key.valid {
-        out.push_str(" NOT VALID");
     }
     out
 }

@@ -112,6 +112,8 @@ pub(super) struct Constraint {
     pub(super) kind: ConstraintKind,
     /// Numbers of the columns, in the order of the constraint.
     pub(super) columns: Vec<i16>,
+    /// All rows and values pass it; else only those that were written since.
+    pub(super) valid: bool,
 }
 
 /// What a constraint demands.
@@ -361,7 +363,7 @@ impl Objects {
         // Those of the domain below come first.
         let checks = &domain.checks.checks;
         let own = checks.len().saturating_sub(domain.record.checks.len());
-        for (name, check) in &checks[own..] {
+        for ((name, check), record) in checks[own..].iter().zip(&domain.record.checks) {
             let kind = ConstraintKind::Check {
                 text: definition::of_value(check),
                 pretty: definition::pretty_of_value(check),
@@ -377,6 +379,7 @@ impl Objects {
                 schema,
                 kind,
                 columns,
+                valid: record.valid,
             });
         }
         self.domains.push(Arc::clone(domain));
@@ -393,6 +396,10 @@ impl Objects {
         let schema = self.schema_oid(&table.schema);
         let attributes = attributes(table, catalog.record(table.oid));
         let type_of = |column: usize| table.columns[column].sql_type;
+        let unchecked: Vec<&str> = catalog.record(table.oid).map_or(Vec::new(), |record| {
+            let unchecked = record.checks.iter().filter(|check| !check.valid);
+            unchecked.map(|check| check.name.as_str()).collect()
+        });
         let constraint = |name: &str, kind, columns| Constraint {
             oid: made(oid, name),
             name: name.to_owned(),
@@ -401,6 +408,7 @@ impl Objects {
             schema,
             kind,
             columns,
+            valid: !unchecked.contains(&name),
         };
         if !table.primary_key_name.is_empty() {
             let index = oid | PRIMARY_KEY;
@@ -429,7 +437,10 @@ impl Objects {
             let index_oid = shown(index.oid);
             let keys = definition::index_keys(table, index);
             if index.constraint {
-                let kind = ConstraintKind::Unique(index_oid);
+                let kind = match index.primary {
+                    true => ConstraintKind::PrimaryKey(index_oid),
+                    false => ConstraintKind::Unique(index_oid),
+                };
                 let numbers = keys.iter().map(|key| key.number).collect();
                 self.constraints.push(constraint(&index.name, kind, numbers));
             }
@@ -467,6 +478,7 @@ impl Objects {
                     key: key.clone(),
                 }),
                 columns: numbers(table, &key.columns),
+                valid: key.valid,
             });
         }
     }

@@ -349,7 +349,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         }
         _ => return None,
     };
-    let is_primary = matches!(relation.kind, Kind::PrimaryKey(_));
+    let is_primary = definition::is_primary(relation);
     let is_valid = match &relation.kind {
         Kind::Index(_, index) => index.state == IndexState::Active,
         _ => true,
@@ -398,7 +398,7 @@ fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
         ("conname", text(&constraint.name)),
         ("connamespace", oid(constraint.schema)),
         ("contype", char(kind)),
-        ("convalidated", Datum::Bool(true)),
+        ("convalidated", Datum::Bool(constraint.valid)),
         ("conrelid", oid(constraint.table)),
         ("contypid", oid(constraint.domain)),
         ("conindid", oid(constraint.index())),
@@ -415,7 +415,6 @@ fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
     if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key }) = &constraint.kind
     {
         let values = [
-            ("convalidated", Datum::Bool(key.valid)),
             ("conindid", oid(*index)),
             ("confrelid", oid(*table)),
             ("confkey", array(columns.iter().map(|number| int2(*number)).collect())),

@@ -200,6 +200,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         oid: spec.store_table.0,
         name,
         constraint: false,
+        primary: false,
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,

@@ -222,6 +222,7 @@ fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
         oid: id.0,
         name: name.to_owned(),
         constraint: false,
+        primary: false,
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,

@@ -1,0 +1,226 @@
+//! UNIQUE and PRIMARY KEY: from the constraint to the row key, or to the index that keeps it.
+//!
+//! A primary key is where rows lie, so it needs no index; one that is deferrable, of which two rows
+//! may have one key for a while, is kept by an index as UNIQUE is, and the table has a hidden key.
+
+use store::{TableDescriptor, TableId};
+use types::DataType;
+
+use crate::ast;
+use crate::ast::UniqueKey;
+use crate::ast::{ConstraintKind, Deferral, KeyColumn, NullsOrder, SortOrder, TableConstraint};
+use crate::catalog::Catalog;
+use crate::catalog::later::Later;
+use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::table::ROW_ID_NAME;
+use crate::ddl::name;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser;
+
+/// The name of the family of columns that name none.
+pub(super) const DEFAULT_FAMILY: &str = "0";
+
+/// Returns the PRIMARY KEY, if there is one, and then the UNIQUE constraints of a new table. Of
+/// those that demand the same one is left, under the first name that was given.
+///
+/// # Errors
+///
+/// 42P16 if there are two primary keys.
+pub(super) fn key_constraints(statement: &ast::CreateTable) -> Result<Vec<TableConstraint>> {
+    let is_key = |one: &&TableConstraint| {
+        matches!(one.kind, ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_))
+    };
+    let mut written: Vec<&TableConstraint> = statement.constraints.iter().filter(is_key).collect();
+    written.sort_by_key(|one| !one.is_primary());
+    if let Some(second) = written.get(1).filter(|one| one.is_primary()) {
+        let table = &statement.name.name.value;
+        let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+        return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(second.position));
+    }
+    let mut kept: Vec<TableConstraint> = Vec::with_capacity(written.len());
+    for one in written {
+        match kept.iter_mut().find(|other| demands(other) == demands(one)) {
+            Some(other) if other.name.is_none() => other.name.clone_from(&one.name),
+            Some(_) => {}
+            None => kept.push(one.clone()),
+        }
+    }
+    Ok(kept)
+}
+
+/// What a key demands: its columns, whether NULLs are equal, and when.
+type Demand<'a> = (Vec<(&'a str, SortOrder, Option<NullsOrder>)>, bool, Deferral);
+
+fn demands(constraint: &TableConstraint) -> Demand<'_> {
+    let (columns, nulls): (&[KeyColumn], bool) = match &constraint.kind {
+        ConstraintKind::PrimaryKey(columns) => (columns, false),
+        ConstraintKind::Unique(key) => (&key.columns, key.nulls_not_distinct),
+        _ => (&[], false),
+    };
+    let columns = columns.iter().map(|key| (key.name.name.value.as_str(), key.order, key.nulls));
+    (columns.collect(), nulls, constraint.deferral)
+}
+
+/// Returns the row key and the name of its constraint, which is the first of a new table's keys or
+/// none. Its columns become NOT NULL. Without one, and if an index keeps it, a hidden column is
+/// added.
+///
+/// # Errors
+///
+/// What PostgreSQL reports for the same mistake.
+pub(super) fn primary_key(
+    (table, first): (&str, Option<&TableConstraint>),
+    taken: &mut name::Taken<'_>,
+    columns: &mut Vec<ColumnRecord>,
+) -> Result<(Vec<KeyRecord>, String)> {
+    if let Some(constraint) = first
+        && let ConstraintKind::PrimaryKey(key) = &constraint.kind
+    {
+        let keys = key_records(taken.catalog(), key, (columns, constraint))?;
+        for key in &keys {
+            columns[key.column as usize].not_null = true;
+        }
+        if constraint.deferral == Deferral::Never {
+            let name = name::of_index(constraint, taken, || name::primary_key(table))?;
+            taken.add(&name);
+            return Ok((keys, name));
+        }
+    }
+    let column = columns.len() as u32;
+    columns.push(row_id_column());
+    Ok((vec![KeyRecord { column, descending: false, nulls_first: false }], String::new()))
+}
+
+/// Returns the records of the columns of a key.
+pub(super) fn key_records(
+    catalog: &Catalog,
+    key: &[KeyColumn],
+    (columns, constraint): (&[ColumnRecord], &TableConstraint),
+) -> Result<Vec<KeyRecord>> {
+    let mut records: Vec<KeyRecord> = Vec::with_capacity(key.len());
+    for written in key {
+        let ident = &written.name.name;
+        let column = columns
+            .iter()
+            .position(|one| !one.dropped && one.name == ident.value)
+            .ok_or_else(|| {
+                let message = format!("column \"{}\" named in key does not exist", ident.value);
+                Error::new(sqlstate::UNDEFINED_COLUMN, message).at(constraint.position)
+            })? as u32;
+        if records.iter().any(|record| record.column == column) {
+            let what = if constraint.is_primary() { "primary key" } else { "unique" };
+            let message = format!("column \"{}\" appears twice in {what} constraint", ident.value);
+            return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message).at(constraint.position));
+        }
+        types::keycode::check_type(catalog.column_type(&columns[column as usize])?.base)
+            .map_err(|error| Error::from(error).at(ident.position))?;
+        let descending = written.order == SortOrder::Descending;
+        records.push(KeyRecord {
+            column,
+            descending,
+            nulls_first: nulls_first(descending, written.nulls),
+        });
+    }
+    Ok(records)
+}
+
+/// Adds the indexes that keep the UNIQUE constraints of a new table, and a primary key that is
+/// deferrable.
+///
+/// # Errors
+///
+/// What PostgreSQL reports for the same mistake.
+pub(super) fn key_indexes(
+    constraints: &[TableConstraint],
+    record: &mut TableRecord,
+    taken: &mut name::Taken<'_>,
+    ids: &mut dyn FnMut() -> TableId,
+) -> Result<()> {
+    for constraint in constraints {
+        if let Some(key) = constraint.index_key() {
+            let index = index_of_constraint((record, taken), (constraint, &key), ids)?;
+            taken.add(&index.name);
+            record.indexes.push(index);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the index that keeps a constraint. `id` gives the index's.
+///
+/// # Errors
+///
+/// What PostgreSQL reports for the same mistake.
+pub(super) fn index_of_constraint(
+    (table, taken): (&TableRecord, &name::Taken<'_>),
+    (constraint, key): (&TableConstraint, &UniqueKey),
+    id: &mut dyn FnMut() -> TableId,
+) -> Result<IndexRecord> {
+    let is_primary = constraint.is_primary();
+    let keys = key_records(taken.catalog(), &key.columns, (&table.columns, constraint))?;
+    let name_of = |key: &KeyRecord| table.columns[key.column as usize].name.as_str();
+    let name = name::of_index(constraint, taken, || match is_primary {
+        true => name::primary_key(&table.name),
+        false => name::unique(&table.name, &keys.iter().map(name_of).collect::<Vec<_>>()),
+    })?;
+    let key_of = |key: &KeyRecord| IndexKeyRecord {
+        expression: parser::quoted(name_of(key)),
+        descending: key.descending,
+        nulls_first: key.nulls_first,
+    };
+    let descriptor = index_descriptor(&table.descriptor, id(), &name);
+    Ok(IndexRecord {
+        oid: descriptor.id.0,
+        name,
+        unique: true,
+        keys: keys.iter().map(key_of).collect(),
+        constraint: true,
+        include: Vec::new(),
+        salt_buckets: 0,
+        descriptor,
+        nulls_not_distinct: Later(key.nulls_not_distinct),
+        predicate: Later::default(),
+        building: Later::default(),
+        deferral: Later(constraint.deferral),
+        primary: Later(is_primary),
+    })
+}
+
+/// Returns the hidden column that is the key of a table without a primary key.
+pub(super) fn row_id_column() -> ColumnRecord {
+    ColumnRecord {
+        name: ROW_ID_NAME.to_owned(),
+        type_oid: DataType::Int8.oid(),
+        modifier: -1,
+        not_null: true,
+        default: None,
+        generated: None,
+        family: 0,
+        identity: None,
+        missing: None,
+        dropped: false,
+    }
+}
+
+/// Returns where NULLs go: first in descending order unless written otherwise, as in PostgreSQL.
+pub(super) fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool {
+    written.map_or(descending, |nulls| nulls == NullsOrder::First)
+}
+
+/// Returns the descriptor of the table that holds an index: one family that keeps one version for
+/// as long as the rows it points to.
+pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
+    let first = &base.families[0];
+    let mut family = store::FamilyDescriptor::new(DEFAULT_FAMILY);
+    family.ttl = first.ttl.filter(|_| first.min_versions == 0);
+    TableDescriptor {
+        id,
+        name: name.to_owned(),
+        families: vec![family],
+        region_replication: base.region_replication,
+        durability: base.durability,
+        split_points: Vec::new(),
+        memstore_flush_bytes: base.memstore_flush_bytes,
+        split: base.split.clone(),
+    }
+}

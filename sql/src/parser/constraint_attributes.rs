@@ -1,0 +1,149 @@
+//! What stands behind a constraint: when it is checked, and for which rows.
+//!
+//! Behind a constraint of a column each word is a clause of its own, so their errors name clauses;
+//! behind one of a table they are properties, in any order, and may be said twice.
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use crate::ast::{ConstraintKind, Deferral};
+
+/// What has been read.
+#[derive(Debug, Default)]
+struct Attributes {
+    /// `[NOT] DEFERRABLE`
+    deferrable: Option<bool>,
+    /// `INITIALLY DEFERRED` or `IMMEDIATE`
+    deferred: Option<bool>,
+    not_valid: bool,
+    no_inherit: bool,
+}
+
+impl Attributes {
+    fn is_contradictory(&self) -> bool {
+        (self.deferrable, self.deferred) == (Some(false), Some(true))
+    }
+
+    fn deferral(&self) -> Deferral {
+        match (self.deferrable, self.deferred) {
+            (_, Some(true)) => Deferral::Deferred,
+            (Some(true), _) => Deferral::Immediate,
+            _ => Deferral::Never,
+        }
+    }
+}
+
+/// A clause that says when a constraint is checked.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    Deferrable(bool),
+    Deferred(bool),
+}
+
+const CONTRADICTION: &str = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+
+impl Cursor<'_> {
+    /// Reads what stands behind a constraint of a column; `takes` if it is one that can be
+    /// deferrable.
+    pub(super) fn column_attributes(&mut self, takes: bool) -> Result<Deferral> {
+        let mut read = Attributes::default();
+        loop {
+            let position = self.position();
+            let Some((when, words)) = self.when() else { break };
+            if !takes {
+                let message = format!("misplaced {words} clause");
+                return Err(ParseError::syntax(message, position));
+            }
+            let (given, what, value) = match when {
+                When::Deferrable(value) => {
+                    (&mut read.deferrable, "DEFERRABLE/NOT DEFERRABLE", value)
+                }
+                When::Deferred(value) => {
+                    (&mut read.deferred, "INITIALLY IMMEDIATE/DEFERRED", value)
+                }
+            };
+            if given.replace(value).is_some() {
+                let message = format!("multiple {what} clauses not allowed");
+                return Err(ParseError::syntax(message, position));
+            }
+            if read.is_contradictory() {
+                return Err(ParseError::syntax(CONTRADICTION, position));
+            }
+        }
+        self.refuse_other_attributes()?;
+        Ok(read.deferral())
+    }
+
+    /// Reads what stands behind a constraint of a table: when it is checked, and whether rows that
+    /// are there are let be. `of` is what it is called in errors.
+    pub(super) fn table_attributes(
+        &mut self,
+        of: &str,
+        kind: Option<&ConstraintKind>,
+    ) -> Result<(Deferral, bool)> {
+        let start = self.position();
+        let mut read = Attributes::default();
+        loop {
+            let position = self.position();
+            let conflict = if self.take_words(&["not", "valid"]) {
+                read.not_valid = true;
+                false
+            } else if self.take_words(&["no", "inherit"]) {
+                read.no_inherit = true;
+                false
+            } else {
+                let Some((when, _)) = self.when() else { break };
+                let (given, value) = match when {
+                    When::Deferrable(value) => (&mut read.deferrable, value),
+                    When::Deferred(value) => (&mut read.deferred, value),
+                };
+                given.replace(value).is_some_and(|before| before != value)
+            };
+            if read.is_contradictory() {
+                return Err(ParseError::syntax(CONTRADICTION, position));
+            }
+            if conflict {
+                return Err(ParseError::syntax("conflicting constraint properties", position));
+            }
+        }
+        let is_check = matches!(kind, Some(ConstraintKind::Check(_)));
+        let is_reference = matches!(kind, Some(ConstraintKind::ForeignKey(_)));
+        let refused = [
+            (read.deferral() != Deferral::Never && is_check, "DEFERRABLE"),
+            (read.not_valid && !is_check && !is_reference, "NOT VALID"),
+            (read.no_inherit && !is_check, "NO INHERIT"),
+        ];
+        if let Some((_, words)) = refused.iter().find(|(is_refused, _)| *is_refused) {
+            let message = format!("{of} constraints cannot be marked {words}");
+            return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, start));
+        }
+        if read.no_inherit {
+            return Err(ParseError::unsupported("NO INHERIT", start));
+        }
+        self.refuse_other_attributes()?;
+        Ok((read.deferral(), read.not_valid))
+    }
+
+    /// Takes a clause that says when a constraint is checked; returns its words, too.
+    fn when(&mut self) -> Option<(When, &'static str)> {
+        Some(if self.take_word("deferrable") {
+            (When::Deferrable(true), "DEFERRABLE")
+        } else if self.take_words(&["not", "deferrable"]) {
+            (When::Deferrable(false), "NOT DEFERRABLE")
+        } else if self.take_words(&["initially", "deferred"]) {
+            (When::Deferred(true), "INITIALLY DEFERRED")
+        } else if self.take_words(&["initially", "immediate"]) {
+            (When::Deferred(false), "INITIALLY IMMEDIATE")
+        } else {
+            return None;
+        })
+    }
+
+    fn refuse_other_attributes(&mut self) -> Result<()> {
+        let construct = match self.peek_word().as_str() {
+            "no" if self.nth_word_is(1, "inherit") => "NO INHERIT",
+            "row_timestamp" => "ROW_TIMESTAMP",
+            _ => return Ok(()),
+        };
+        Err(ParseError::unsupported(construct, self.position()))
+    }
+}
