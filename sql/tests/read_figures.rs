@@ -39,6 +39,10 @@ fn blocks_and_files_are_counted() {
     let of_regions: Vec<&String> = all.iter().filter(|line| line.starts_with("Region ")).collect();
     let rows = of_regions.iter().map(|line| figure(&[line.to_string()], "rows="));
     assert_eq!(rows.collect::<Vec<_>>(), [9_999, 10_000, 10_001], "{all:?}");
+    let in_regions =
+        |name: &str| of_regions.iter().map(|line| figure(&[line.to_string()], name)).sum::<u64>();
+    assert_eq!(in_regions("hit=") + in_regions("read="), blocks, "{all:?}");
+    assert_eq!(in_regions("Cells: "), 30_000, "{all:?}");
     let again = explained(&server, "select count(b) from t");
     assert_eq!(figure(&again, "read="), 0, "{again:?}");
     assert!(figure(&again, "hit=") > 30, "{again:?}");
@@ -48,6 +52,8 @@ fn blocks_and_files_are_counted() {
     let point = explained(&server, "select b from t where a = 15001");
     assert!((1..=4).contains(&figure(&point, "hit=")), "{point:?}");
     assert_eq!(figure(&point, "filter="), 1, "{point:?}");
+    let region = point.iter().find(|line| line.starts_with("Region ")).unwrap();
+    assert!(region.ends_with("Cells: 1, Files skipped: filter=1"), "{point:?}");
     assert_eq!(figure(&point, "Cells: "), 1, "{point:?}");
     let plain = explained(&server, "select 1");
     assert!(!plain.iter().any(|line| line.contains("Buffers")), "{plain:?}");

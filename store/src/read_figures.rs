@@ -12,6 +12,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
+use std::time::{Duration, Instant};
 
 use crate::descriptor::RegionId;
 
@@ -95,10 +96,12 @@ pub struct RegionFigures {
     pub requests: u64,
     /// Rows that they returned.
     pub rows: u64,
-    /// Their cells.
-    pub cells: u64,
     /// Their bytes: of keys and values, or of the blocks whose columns were read.
     pub bytes: u64,
+    /// What reading them cost.
+    pub reads: ReadFigures,
+    /// How long threads read, together; what is done with the rows is not part of it.
+    pub time: Duration,
 }
 
 /// What regions have given, by their number.
@@ -110,8 +113,9 @@ impl RegionReads {
         let figures = self.0.entry(region).or_default();
         figures.requests += more.requests;
         figures.rows += more.rows;
-        figures.cells += more.cells;
         figures.bytes += more.bytes;
+        figures.reads = figures.reads + more.reads;
+        figures.time += more.time;
     }
 
     pub(crate) fn merge(&mut self, more: &RegionReads) {
@@ -148,11 +152,27 @@ pub(crate) fn add_region_reads(more: &RegionReads) {
     });
 }
 
-/// Counts what a region gave, if anybody asks.
-pub(crate) fn note_region(region: RegionId, more: RegionFigures) {
-    BY_REGION.with_borrow_mut(|regions| {
-        if let Some(regions) = regions {
-            regions.add(region, more);
-        }
-    });
+/// The beginning of a piece of work in one region, if anybody asks what regions give.
+#[derive(Clone, Copy)]
+pub(crate) struct RegionMark(Option<(Instant, ReadFigures)>);
+
+impl RegionMark {
+    /// Marks this moment.
+    #[inline]
+    pub(crate) fn now() -> RegionMark {
+        RegionMark(is_read_by_region().then(|| (Instant::now(), read_figures())))
+    }
+
+    /// Counts the requests, rows and bytes that the region gave since, and what they cost.
+    #[inline]
+    pub(crate) fn note(self, region: RegionId, given: RegionFigures) {
+        let Some((began, before)) = self.0 else { return };
+        let reads = read_figures() - before;
+        let more = RegionFigures { reads, time: began.elapsed(), ..given };
+        BY_REGION.with_borrow_mut(|regions| {
+            if let Some(regions) = regions {
+                regions.add(region, more);
+            }
+        });
+    }
 }

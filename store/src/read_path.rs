@@ -14,7 +14,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
-use crate::read_figures::{RegionFigures, note_read, note_region};
+use crate::read_figures::{RegionFigures, RegionMark, note_read};
 use crate::read_view::{Newest, Views};
 use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
@@ -97,7 +97,7 @@ impl ReadPath {
         if let Source::Replica(snapshot) = source {
             spec.snapshot = snapshot.sequence();
         }
-        let before = BatchMark::of(out);
+        let (before, since) = (BatchMark::of(out), RegionMark::now());
         let found = match &get.filter {
             None => {
                 out.start_row(&get.row);
@@ -119,10 +119,10 @@ impl ReadPath {
             }
         };
         match found {
-            Ok(true) => count_read(region, source, 1, before.until(out)),
+            Ok(true) => count_read((region, source), since, 1, before.until(out)),
             _ => {
                 out.cancel_row();
-                count_read(region, source, 1, Volume::default());
+                count_read((region, source), since, 1, Volume::default());
             }
         }
         found
@@ -249,12 +249,17 @@ impl BatchMark {
     }
 }
 
-/// Counts what so many requests returned.
+/// Counts what so many requests returned since the mark.
 #[inline]
-pub(crate) fn count_read(region: &Region, source: &Source, requests: u64, volume: Volume) {
+pub(crate) fn count_read(
+    (region, source): (&Region, &Source),
+    since: RegionMark,
+    requests: u64,
+    volume: Volume,
+) {
     note_read(|figures| figures.cells += volume.cells);
-    let Volume { rows, cells, bytes } = volume;
-    note_region(region.id(), RegionFigures { requests, rows, cells, bytes });
+    let Volume { rows, bytes, .. } = volume;
+    since.note(region.id(), RegionFigures { requests, rows, bytes, ..RegionFigures::default() });
     match source {
         Source::Primary => region.load().read(requests, volume),
         Source::Replica(_) => {

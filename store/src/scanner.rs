@@ -23,6 +23,7 @@ use crate::file::ColumnSlice;
 use crate::mutation::Consistency;
 use crate::observer::{Flow, Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
+use crate::read_figures::RegionMark;
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
 use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
 use crate::region::{Region, RegionMap, Volume};
@@ -321,6 +322,7 @@ impl Scanner {
             return Ok(None);
         }
         let Some(mut current) = self.current.take() else { return Ok(None) };
+        let since = RegionMark::now();
         let held = matches!(current.source, Source::Primary)
             && matches!(self.enter(&current.region)?, Source::Replica(_));
         let slice = match current.families.as_mut_slice() {
@@ -331,7 +333,7 @@ impl Scanner {
         if let Some(slice) = &slice {
             let volume = Volume { rows, cells: rows, bytes: slice.stored_bytes() };
             self.rules.charge(volume);
-            count_read(&current.region, &current.source, 0, volume);
+            count_read((&current.region, &current.source), since, 0, volume);
         }
         self.current = Some(current);
         worked(rows)?;
@@ -491,6 +493,7 @@ impl Scanner {
         let Some(index) = next else { return Ok(false) };
         let region = Arc::clone(&self.map.all()[index]);
         let source = self.enter(&region)?;
+        let since = RegionMark::now();
         let mut spec = self.rules.spec;
         if let Source::Replica(snapshot) = &source {
             spec.snapshot = snapshot.sequence();
@@ -520,7 +523,7 @@ impl Scanner {
             None => (0..region.family_count()).try_for_each(&mut open)?,
             Some(list) => list.iter().try_for_each(|family| open(usize::from(*family)))?,
         }
-        count_read(&region, &source, 1, Volume::default());
+        count_read((&region, &source), since, 1, Volume::default());
         self.current = Some(RegionScanner { index, region, source, families });
         Ok(true)
     }
@@ -535,7 +538,7 @@ impl Scanner {
 
     /// Adds rows of the current region to `out`, until it is full or the region has no more.
     fn fill(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<Turn> {
-        let before = BatchMark::of(out);
+        let (before, since) = (BatchMark::of(out), RegionMark::now());
         if let Some(current) = &self.current
             && matches!(current.source, Source::Primary)
             && let Source::Replica(_) = self.enter(&current.region)?
@@ -559,7 +562,7 @@ impl Scanner {
         if let Some(current) = &self.current {
             let volume = before.until(out);
             self.rules.charge(volume);
-            count_read(&current.region, &current.source, 0, volume);
+            count_read((&current.region, &current.source), since, 0, volume);
             worked(ROWS_BETWEEN_CHECKS as u64 - looks)?;
         }
         Ok(turn)

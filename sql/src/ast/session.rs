@@ -13,6 +13,8 @@ pub struct Explain {
     pub verbose: bool,
     /// `COSTS`, on by default.
     pub costs: bool,
+    /// `SETTINGS`
+    pub settings: bool,
     /// `BUFFERS`, if written.
     pub buffers: Option<bool>,
     /// `TIMING`, if written.

@@ -1,138 +1,31 @@
-//! EXPLAIN and COPY.
+//! COPY.
 
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Explain,
-    ExplainFormat, OptionValue, Statement,
+    Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, OptionValue,
+    Statement,
 };
 
 impl Cursor<'_> {
-    pub(super) fn explain(&mut self) -> Result<Statement> {
-        self.expect_words(&["explain"])?;
-        let mut explain = Explain {
-            analyze: false,
-            verbose: false,
-            costs: true,
-            buffers: None,
-            timing: None,
-            summary: None,
-            format: ExplainFormat::Text,
-            statement: Statement::Commit { chain: false },
-        };
-        if self.peek() == &Token::LParen && !self.starts_query() {
-            self.advance();
-            loop {
-                self.explain_option(&mut explain)?;
-                if !self.take(&Token::Comma) {
-                    break;
-                }
-            }
-            self.expect(&Token::RParen)?;
-        } else {
-            explain.analyze = self.take_word("analyze") || self.take_word("analyse");
-            explain.verbose = self.take_word("verbose");
-        }
-        let position = self.position();
-        if self.is_word("explain") || self.is_word("prepare") {
-            return Err(self.unexpected());
-        }
-        explain.statement = self.statement()?;
-        match explain.statement {
-            Statement::Query(_)
-            | Statement::Insert(_)
-            | Statement::Upsert(_)
-            | Statement::Update(_)
-            | Statement::Delete(_)
-            | Statement::Merge(_)
-            | Statement::CreateTableAs(_)
-            | Statement::DeclareCursor(_)
-            | Statement::Refresh(_)
-            | Statement::Execute { .. } => Ok(Statement::Explain(Box::new(explain))),
-            _ => Err(self.syntax_error_near(position)),
-        }
-    }
-
-    fn starts_query(&self) -> bool {
-        match &self.parser.peek_nth_token_ref(1).token {
-            Token::LParen => true,
-            Token::Word(word) => ["select", "values", "with"]
-                .iter()
-                .any(|query| word.value.eq_ignore_ascii_case(query)),
-            _ => false,
-        }
-    }
-
-    fn explain_option(&mut self, explain: &mut Explain) -> Result<()> {
-        let name = self.label()?;
-        if name.value == "format" {
-            let position = self.position();
-            explain.format = match self.option_value()? {
-                OptionValue::Word(word) | OptionValue::String(word) => {
-                    match word.to_ascii_lowercase().as_str() {
-                        "text" => ExplainFormat::Text,
-                        "json" => ExplainFormat::Json,
-                        "xml" | "yaml" => {
-                            return Err(ParseError::unsupported(
-                                "this format of EXPLAIN",
-                                position,
-                            )
-                            .with_hint("Use FORMAT TEXT or FORMAT JSON."));
-                        }
-                        other => {
-                            let message = format!(
-                                "unrecognized value for EXPLAIN option \"format\": \"{other}\""
-                            );
-                            return Err(ParseError::new("22023", message, name.position));
-                        }
-                    }
-                }
-                _ => return Err(self.syntax_error_near(position)),
-            };
-            return Ok(());
-        }
-        let on = self.boolean_option()?;
-        match name.value.as_str() {
-            "analyze" | "analyse" => explain.analyze = on,
-            "verbose" => explain.verbose = on,
-            "costs" => explain.costs = on,
-            "buffers" => explain.buffers = Some(on),
-            "timing" => explain.timing = Some(on),
-            "summary" => explain.summary = Some(on),
-            option @ ("settings" | "wal") => {
-                let what = format!("EXPLAIN option {}", option.to_uppercase());
-                return Err(ParseError::unsupported(what, name.position)
-                    .with_hint("Use ANALYZE, BUFFERS, COSTS, FORMAT, SUMMARY or TIMING."));
-            }
-            other => {
-                let message = format!("unrecognized EXPLAIN option \"{other}\"");
-                return Err(ParseError::syntax(message, name.position));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a boolean; true if none is written.
-    fn boolean_option(&mut self) -> Result<bool> {
+    /// Reads the boolean of an option; true if none is written.
+    pub(super) fn boolean_option(&mut self, name: &str) -> Result<bool> {
         if matches!(self.peek(), Token::Comma | Token::RParen) || self.at_end() {
             return Ok(true);
         }
-        let position = self.position();
         match self.option_value()? {
             OptionValue::Boolean(value) => Ok(value),
             OptionValue::Word(word) | OptionValue::String(word) | OptionValue::Number(word) => {
                 match word.to_ascii_lowercase().as_str() {
                     "on" | "true" | "1" => Ok(true),
                     "off" | "false" | "0" => Ok(false),
-                    _ => Err(ParseError::syntax("a Boolean value is required", position)),
+                    _ => Err(ParseError::syntax(format!("{name} requires a Boolean value"), None)),
                 }
             }
         }
     }
-
-    // ---- COPY ----
 
     pub(super) fn copy(&mut self) -> Result<Statement> {
         self.expect_words(&["copy"])?;
@@ -272,7 +165,7 @@ impl Cursor<'_> {
                 let position = self.position();
                 options.header = if self.take_word("match") {
                     CopyHeader::Match
-                } else if self.boolean_option().map_err(|_| {
+                } else if self.boolean_option("header").map_err(|_| {
                     let message = "header requires a Boolean value or \"match\"";
                     ParseError::syntax(message, position)
                 })? {

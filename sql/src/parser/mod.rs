@@ -55,6 +55,7 @@ mod alter_columns;
 mod session;
 mod maintenance;
 mod copy;
+mod explain;
 
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;

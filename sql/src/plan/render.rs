@@ -1,9 +1,10 @@
 //! EXPLAIN's steps as lines of text and as JSON.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use store::descriptor::RegionId;
-use store::{RegionFigures, RegionReads};
+use store::{ReadFigures, RegionFigures, RegionReads};
 
 use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
@@ -22,21 +23,33 @@ pub struct Shown<'a> {
     pub buffers: bool,
     /// What each region gave to them.
     pub regions: Option<&'a RegionReads>,
+    /// The columns of each step.
+    pub verbose: bool,
+    /// Settings that the statement runs with.
+    pub settings: &'a [(&'static str, String)],
 }
 
-/// Returns a line for each step, the last step first, then one for each region that was read.
+/// Returns a line for each step, the last step first, then one for each region that was read, then
+/// one of settings.
 pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     draw(step, "", "", shown, &mut lines);
     lines.extend(regions(shown));
+    if !shown.settings.is_empty() {
+        let setting = |(name, value): &(&str, String)| format!("{name} = '{value}'");
+        let settings: Vec<String> = shown.settings.iter().map(setting).collect();
+        lines.push(format!("Settings: {}", settings.join(", ")));
+    }
     lines
 }
 
 fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<String>) {
     lines.push(format!("{first}{}{}{}", step.line, estimated(step, shown), actual(step, shown)));
-    if let Some(buffers) = buffers(step, shown) {
+    let output = (shown.verbose && !step.names.is_empty())
+        .then(|| format!("Output: {}", step.names.join(", ")));
+    for detail in output.into_iter().chain(buffers(step, shown)) {
         let stem = if step.inputs.is_empty() { "   " } else { "│  " };
-        lines.push(format!("{rest}{stem}{buffers}"));
+        lines.push(format!("{rest}{stem}{detail}"));
     }
     for (position, input) in step.inputs.iter().enumerate() {
         let last = position + 1 == step.inputs.len();
@@ -65,7 +78,7 @@ fn actual(step: &Step, shown: Shown<'_>) -> String {
     }
     let loops = figures.loops;
     let time = match shown.timing {
-        true => format!("time={:.3} ", figures.time.as_secs_f64() * 1e3 / loops as f64),
+        true => format!("time={:.3} ", milliseconds(figures.time) / loops as f64),
         false => String::new(),
     };
     format!(" (actual {time}rows={:.0} loops={loops})", figures.rows as f64 / loops as f64)
@@ -77,7 +90,11 @@ fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     let (Some(profile), Some(address), true) = (shown.profile, step.address, shown.buffers) else {
         return None;
     };
-    let reads = profile.of(address).reads;
+    let parts = reads_text(profile.of(address).reads);
+    (!parts.is_empty()).then_some(parts)
+}
+
+fn reads_text(reads: ReadFigures) -> String {
     let listed = |title: &str, counts: [(&str, u64); 2]| {
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
@@ -88,32 +105,63 @@ fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     let cells = (reads.cells > 0).then(|| format!("Cells: {}", reads.cells));
     let parts = [listed("Buffers: shared ", blocks), cells, listed("Files skipped: ", files)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    parts.join(", ")
 }
 
-/// Returns a line for each region: `Region 5: requests=1 rows=20 cells=20 bytes=4096`.
+/// Returns a line for each region:
+/// `Region 5: requests=1 rows=20 bytes=4096 time=0.120, Buffers: shared hit=1, Cells: 20`.
 fn regions(shown: Shown<'_>) -> Vec<String> {
     let regions = shown.regions.iter().flat_map(|regions| &regions.0);
     let line = |(region, figures): (&RegionId, &RegionFigures)| {
-        let RegionFigures { requests, rows, cells, bytes } = figures;
+        let RegionFigures { requests, rows, bytes, reads, time } = *figures;
+        let time = match shown.timing {
+            true => format!(" time={:.3}", milliseconds(time)),
+            false => String::new(),
+        };
+        let reads = reads_text(reads);
+        let separator = if reads.is_empty() { "" } else { ", " };
         let number = region.0;
-        format!("Region {number}: requests={requests} rows={rows} cells={cells} bytes={bytes}")
+        format!(
+            "Region {number}: requests={requests} rows={rows} bytes={bytes}{time}{separator}{reads}"
+        )
     };
     regions.map(line).collect()
 }
 
-fn write_regions(regions: &RegionReads, out: &mut String) {
+fn write_regions(shown: Shown<'_>, regions: &RegionReads, out: &mut String) {
     out.push_str(",\n    \"Regions\": [");
     for (position, (region, figures)) in regions.0.iter().enumerate() {
-        let RegionFigures { requests, rows, cells, bytes } = figures;
+        let RegionFigures { requests, rows, bytes, reads, time } = *figures;
         let (comma, number) = (if position > 0 { "," } else { "" }, region.0);
         let _ = write!(
             out,
             "{comma}\n      {{\"Region\": {number}, \"Requests\": {requests}, \"Rows\": {rows}, \
-             \"Cells\": {cells}, \"Bytes\": {bytes}}}"
+             \"Bytes\": {bytes}"
         );
+        if shown.timing {
+            let _ = write!(out, ", \"Time\": {}", plain(milliseconds(time)));
+        }
+        for (name, count) in named(reads) {
+            let _ = write!(out, ", \"{name}\": {count}");
+        }
+        out.push('}');
     }
     out.push_str("\n    ]");
+}
+
+/// What reads have cost, with the names that JSON gives it.
+fn named(reads: ReadFigures) -> [(&'static str, u64); 5] {
+    [
+        ("Shared Hit Blocks", reads.blocks_cached),
+        ("Shared Read Blocks", reads.blocks_read),
+        ("Cells", reads.cells),
+        ("Files Skipped by Filter", reads.files_without_row),
+        ("Files Skipped by Time", reads.files_of_other_times),
+    ]
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 /// Returns the plan as JSON: an array of one object, in the manner of PostgreSQL. `summary`: other
@@ -122,7 +170,13 @@ pub(super) fn json(step: &Step, shown: Shown<'_>, summary: &[(&str, f64)]) -> St
     let mut out = String::from("[\n  {\n    \"Plan\": ");
     write_step(step, 4, shown, &mut out);
     if let Some(regions) = shown.regions.filter(|regions| !regions.0.is_empty()) {
-        write_regions(regions, &mut out);
+        write_regions(shown, regions, &mut out);
+    }
+    if !shown.settings.is_empty() {
+        let setting =
+            |(name, value): &(&str, String)| format!("{}: {}", quoted(name), quoted(value));
+        let settings: Vec<String> = shown.settings.iter().map(setting).collect();
+        let _ = write!(out, ",\n    \"Settings\": {{{}}}", settings.join(", "));
     }
     for (name, number) in summary {
         let _ = write!(out, ",\n    {}: {}", quoted(name), plain(*number));
@@ -142,6 +196,10 @@ fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
     if !rest.is_empty() {
         let _ = write!(out, ",\n{pad}\"Description\": {}", quoted(rest));
     }
+    if shown.verbose {
+        let names: Vec<String> = step.names.iter().map(|name| quoted(name)).collect();
+        let _ = write!(out, ",\n{pad}\"Output\": [{}]", names.join(", "));
+    }
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     if let Some(Estimate { startup, total, rows, width }) = estimate {
         let _ = write!(out, ",\n{pad}\"Startup Cost\": {}", plain(startup));
@@ -153,21 +211,14 @@ fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
         let figures = profile.of(address);
         let loops = figures.loops.max(1) as f64;
         if shown.timing {
-            let time = plain(figures.time.as_secs_f64() * 1e3 / loops);
+            let time = plain(milliseconds(figures.time) / loops);
             let _ = write!(out, ",\n{pad}\"Actual Total Time\": {time}");
         }
         let rows = (figures.rows as f64 / loops).round();
         let _ = write!(out, ",\n{pad}\"Actual Rows\": {rows}");
         let _ = write!(out, ",\n{pad}\"Actual Loops\": {}", figures.loops);
         if shown.buffers {
-            let reads = figures.reads;
-            for (name, count) in [
-                ("Shared Hit Blocks", reads.blocks_cached),
-                ("Shared Read Blocks", reads.blocks_read),
-                ("Cells", reads.cells),
-                ("Files Skipped by Filter", reads.files_without_row),
-                ("Files Skipped by Time", reads.files_of_other_times),
-            ] {
+            for (name, count) in named(figures.reads) {
                 let _ = write!(out, ",\n{pad}\"{name}\": {count}");
             }
         }
@@ -203,9 +254,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
-
-    use store::ReadFigures;
 
     use super::*;
     use crate::plan::{Node, ValuesNode};
@@ -274,5 +322,40 @@ mod tests {
       "Plan Rows": 100,
       "Plan Width": 8"#;
         assert!(found.contains(wanted), "{found}");
+    }
+
+    #[test]
+    fn regions_columns_and_settings_are_shown_where_asked_for() {
+        let plan = Step {
+            names: vec!["a".to_owned(), "b".to_owned()],
+            ..step("Scan: t", None, Vec::new())
+        };
+        let reads = ReadFigures { cells: 40, files_without_row: 2, ..ReadFigures::default() };
+        let time = Duration::from_micros(250);
+        let given = RegionFigures { requests: 1, rows: 20, bytes: 4_096, reads, time };
+        let given = RegionReads([(RegionId(5), given)].into());
+        let settings = [("work_mem", "1MB".to_owned())];
+        let shown = Shown {
+            timing: true,
+            regions: Some(&given),
+            verbose: true,
+            settings: &settings,
+            ..Shown::default()
+        };
+        let region = "Region 5: requests=1 rows=20 bytes=4096 time=0.250, \
+                      Cells: 40, Files skipped: filter=2";
+        let wanted = ["Scan: t", "   Output: a, b", region, "Settings: work_mem = '1MB'"];
+        assert_eq!(text(&plan, shown), wanted);
+        let without = text(&plan, Shown { timing: false, ..shown });
+        assert_eq!(without[2], region.replace(" time=0.250", ""));
+        let found = json(&plan, shown, &[]);
+        for wanted in [
+            r#""Output": ["a", "b"]"#,
+            r#"{"Region": 5, "Requests": 1, "Rows": 20, "Bytes": 4096, "Time": 0.25, "#,
+            r#""Cells": 40, "Files Skipped by Filter": 2, "Files Skipped by Time": 0}"#,
+            r#""Settings": {"work_mem": "1MB"}"#,
+        ] {
+            assert!(found.contains(wanted), "{found}");
+        }
     }
 }

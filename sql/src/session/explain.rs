@@ -14,15 +14,17 @@ use crate::exec;
 use crate::plan::Shown;
 use crate::plan::profile::Profile;
 use crate::rows::{Rows, Tag};
-use crate::session::prepared::{PlannedQuery, PlannedStatement, check_explain, is_planned};
+use crate::session::prepared::{PlannedQuery, PlannedStatement, is_planned};
 use crate::session::{Execution, Session, read_only};
 
 /// What is said of a statement that plans nothing.
 const NO_PLAN: &str = "Utility statements have no plan structure";
 
+/// The settings that SETTINGS shows.
+const EXPLAINED: [&str; 4] = ["consistency", "search_path", "temp_file_limit", "work_mem"];
+
 impl Session {
     pub(super) fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
-        check_explain(explain)?;
         let Some(PlannedQuery { statement, types, values }) = self.explained(explain)? else {
             return Ok(self.explanation(vec![NO_PLAN.to_owned()]));
         };
@@ -30,7 +32,9 @@ impl Session {
         let (PlannedStatement { planned, parameter_types, .. }, estimates) =
             self.with_planning(|planning| planning.estimated(&statement, &types))?;
         let estimates = explain.costs.then_some(&estimates);
-        let mut shown = Shown { estimates, ..Shown::default() };
+        let settings = if explain.settings { self.explained_settings() } else { Vec::new() };
+        let verbose = explain.verbose;
+        let mut shown = Shown { estimates, verbose, settings: &settings, ..Shown::default() };
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         let mut region_reads = RegionReads::default();
         if explain.analyze {
@@ -85,6 +89,13 @@ impl Session {
             ast::ExplainFormat::Json => vec![planned.plan.explain_json(&regions, shown, &summary)],
         };
         Ok(self.explanation(lines))
+    }
+
+    /// Returns the settings that change how statements run, where they are not the default.
+    fn explained_settings(&self) -> Vec<(&'static str, String)> {
+        let settings = self.settings.describe();
+        let changed = settings.filter(|one| EXPLAINED.contains(&one.name) && !one.is_default);
+        changed.map(|one| (one.name, one.value.to_owned())).collect()
     }
 
     fn explanation(&self, lines: Vec<String>) -> Execution {

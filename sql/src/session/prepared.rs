@@ -335,12 +335,3 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
     };
     Some(names.iter().map(column).collect())
 }
-
-/// Refuses EXPLAIN options that are not there.
-pub(crate) fn check_explain(explain: &ast::Explain) -> Result<()> {
-    if explain.verbose {
-        let hint = "Use EXPLAIN or EXPLAIN ANALYZE.";
-        return Err(Error::not_supported("EXPLAIN option VERBOSE", hint));
-    }
-    Ok(())
-}
