@@ -113,6 +113,7 @@ const PORTABLE: &[&str] = &[
     "delete",
     "distinct",
     "distinct_on",
+    "domain_arrays",
     "domains",
     "enums",
     "foreign_keys",

@@ -91,9 +91,10 @@ pub fn table(
 pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
     let over = catalog.stored_type(record.type_oid, record.modifier)?;
     let below = over.domain.and_then(|oid| catalog.domain(oid));
-    let (mut not_null, mut checks) = (record.not_null, Vec::new());
+    let (mut not_null, mut checks, mut elements) = (record.not_null, Vec::new(), None);
     if let Some(below) = below {
         not_null |= below.checks.not_null;
+        elements.clone_from(&below.checks.elements);
         checks.clone_from(&below.checks.checks);
     }
     let mut own: Vec<&CheckRecord> = record.checks.iter().collect();
@@ -116,9 +117,11 @@ pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
         shown: shown_name(&record.schema, &record.name),
         not_null,
         checks,
+        elements,
     };
     let sql_type = SqlType { domain: Some(oid), ..over };
-    Ok(Domain { record, over, sql_type, default, checks: Arc::new(checks) })
+    let domain = Domain { record, over, sql_type, default, checks: Arc::new(checks), array: None };
+    Ok(domain.with_array())
 }
 
 /// Binds SQL text that the catalog keeps over the columns of a row.

@@ -77,9 +77,9 @@ impl Output {
                 column.name.clone(),
                 table,
                 number,
-                base.oid(),
+                column.sql_type.sent_oid(),
                 base.length(),
-                column.sql_type.modifier,
+                column.sql_type.sent_modifier(),
                 formats.at(position).code(),
             )
         });

@@ -1,5 +1,7 @@
 //! DataRow messages, written straight from column batches into the output buffer.
 
+use std::num::NonZeroU32;
+
 use smallvec::SmallVec;
 use sql::Error;
 use sql::logical::OutputColumn;
@@ -78,13 +80,16 @@ impl Formats {
 
 /// Writes the rows of one result.
 pub(crate) struct RowEncoder {
-    columns: SmallVec<[(DataType, Format); 8]>,
+    /// Of each its type, and that of arrays of a domain if it is of such.
+    columns: SmallVec<[(DataType, Option<NonZeroU32>, Format); 8]>,
 }
 
 impl RowEncoder {
     /// Returns the encoder of a result with these columns.
     pub(crate) fn new(columns: &[OutputColumn], formats: &Formats) -> RowEncoder {
-        let form = |(at, column): (usize, &OutputColumn)| (column.sql_type.base, formats.at(at));
+        let form = |(at, column): (usize, &OutputColumn)| {
+            (column.sql_type.base, column.sql_type.domain_array, formats.at(at))
+        };
         RowEncoder { columns: columns.iter().enumerate().map(form).collect() }
     }
 
@@ -119,7 +124,7 @@ impl RowEncoder {
         let start = out.len();
         out.extend_from_slice(&[b'D', 0, 0, 0, 0]);
         out.extend_from_slice(&(self.columns.len() as u16).to_be_bytes());
-        for (vector, (data_type, format)) in batch.columns.iter().zip(&self.columns) {
+        for (vector, (data_type, of_domain, format)) in batch.columns.iter().zip(&self.columns) {
             if vector.is_null(row) {
                 out.extend_from_slice(&(-1_i32).to_be_bytes());
                 continue;
@@ -128,7 +133,15 @@ impl RowEncoder {
             out.extend_from_slice(&[0; 4]);
             match format {
                 Format::Text => vector_text::write(vector, row, *data_type, style, out),
-                Format::Binary => write_binary(vector, row, *data_type, out),
+                Format::Binary => {
+                    write_binary(vector, row, *data_type, out);
+                    if let Some(array) = of_domain {
+                        // The domain has the number before.
+                        let element = value + 4 + ARRAY_ELEMENT;
+                        let domain = (array.get() - 1).to_be_bytes();
+                        out[element..element + 4].copy_from_slice(&domain);
+                    }
+                }
             }
             let length = (out.len() - value - 4) as u32;
             out[value..value + 4].copy_from_slice(&length.to_be_bytes());
@@ -142,6 +155,10 @@ impl RowEncoder {
         Ok(())
     }
 }
+
+/// Where the binary form of an array names the type of its elements: behind the number of
+/// dimensions and whether there are NULLs.
+const ARRAY_ELEMENT: usize = 8;
 
 /// Appends the binary form of a value that is not NULL.
 fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<u8>) {

@@ -43,8 +43,6 @@ fn shown(value: &Value) -> String {
 pub(super) fn differences(pair: &mut Pair) -> (Vec<String>, usize) {
     let arrays = CASTABLE.iter().map(|of| format!("{of}[]"));
     let types = CASTABLE.iter().map(|of| (*of).to_owned()).chain(arrays);
-    // Of domains there are no arrays.
-    let types = types.filter(|of| of != "positive[]");
     let types: Vec<String> = types.filter(|of| !of.contains('(') && !of.contains("[][]")).collect();
     let (mut found, mut count) = (Vec::new(), 0);
     for of in &types {

@@ -10,6 +10,8 @@ mod registry;
 
 pub use interval::{IntervalFields, interval_modifier, interval_name};
 
+use std::num::NonZeroU32;
+
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
 
@@ -133,8 +135,11 @@ pub struct SqlType {
     /// the number of bits.
     pub modifier: i32,
     /// OID of the domain that values are of, if they are of one; `base` and `modifier` are those of
-    /// the type that it is over in the end.
+    /// the type that it is over in the end. Arrays of a domain are one, too, over arrays of that
+    /// type, with the OID of the domain's type of arrays.
     pub domain: Option<u32>,
+    /// OID of the type of arrays of a domain that values are of, or that their domain is over.
+    pub domain_array: Option<NonZeroU32>,
 }
 
 impl From<DataType> for SqlType {
@@ -146,13 +151,34 @@ impl From<DataType> for SqlType {
 impl SqlType {
     /// Returns a type with its modifier.
     pub const fn new(base: DataType, modifier: i32) -> SqlType {
-        SqlType { base, modifier, domain: None }
+        SqlType { base, modifier, domain: None, domain_array: None }
     }
 
     /// Returns the type without the domain.
     #[must_use]
     pub fn below(self) -> SqlType {
-        SqlType { domain: None, ..self }
+        SqlType { domain: None, domain_array: None, ..self }
+    }
+
+    /// Returns whether values are arrays of a domain, and not of a domain over such.
+    pub fn is_domain_array(self) -> bool {
+        self.domain.is_some() && self.domain == self.domain_array.map(NonZeroU32::get)
+    }
+
+    /// Returns the type that a domain over arrays has them of: subscripts see through it.
+    #[must_use]
+    pub fn array_below(self) -> SqlType {
+        SqlType { domain: self.domain_array.map(NonZeroU32::get), ..self }
+    }
+
+    /// Returns the OID that clients are told, who are not told of domains.
+    pub fn sent_oid(self) -> u32 {
+        self.domain_array.map_or_else(|| self.base.oid(), NonZeroU32::get)
+    }
+
+    /// Returns the modifier that clients are told.
+    pub fn sent_modifier(self) -> i32 {
+        if self.domain_array.is_some() { -1 } else { self.modifier }
     }
 
     /// Returns the OID: the domain's if it is one.

@@ -3,9 +3,9 @@
 //! Source: PostgreSQL's `ParseFuncOrColumn` (parse_func.c) and `transformAggregateCall`
 //! (parse_agg.c).
 
-use types::DataType;
 use types::aggregate::{self, Aggregate, AggregateKind, Hypothetical};
 use types::expr::Expr;
+use types::{DataType, SqlType};
 
 use crate::ast::FunctionCall;
 use crate::binder::calls::{call_text, undefined_function};
@@ -43,7 +43,7 @@ impl Binder<'_> {
         level.in_aggregate = true;
         let bound = self.resolve_aggregate(name, call, position);
         self.level().in_aggregate = false;
-        let found = bound?;
+        let (found, sql_type) = bound?;
         if let Some(depth) = self.depth_of(found.expressions()) {
             self.back_to(&before);
             return self
@@ -52,14 +52,14 @@ impl Binder<'_> {
         if !clause.allows_aggregates() {
             return Err(aggregate_not_allowed(clause).at(position));
         }
-        let data_type = found.data_type;
+        let data_type = sql_type.base;
         let aggregates = &mut self.level().aggregates;
         let index = aggregates.iter().position(|other| *other == found).unwrap_or_else(|| {
             aggregates.push(found);
             aggregates.len() - 1
         });
         let expr = Expr::Column { index: AGGREGATE + index, data_type };
-        Ok(Typed::new(expr, data_type, position))
+        Ok(Typed { expr, sql_type, position })
     }
 
     /// Returns the level around whose aggregate, or call of GROUPING, one of these expressions is:
@@ -121,7 +121,7 @@ impl Binder<'_> {
         name: &str,
         call: &FunctionCall,
         position: usize,
-    ) -> Result<Aggregate> {
+    ) -> Result<(Aggregate, SqlType)> {
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let arguments = self.labelled(name, arguments)?;
@@ -142,6 +142,8 @@ impl Binder<'_> {
         let Some(found) = resolved else {
             return Err(no_aggregate(name, call, &types, position));
         };
+        let value = arguments.first().map(|value| value.sql_type);
+        let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
         let written: Vec<Expr> = arguments.iter().map(|value| value.expr.clone()).collect();
         let mut bound: Vec<Typed> = Vec::new();
         for (value, taken) in arguments.into_iter().zip(found.arguments) {
@@ -175,14 +177,38 @@ impl Binder<'_> {
         if call.distinct {
             bound.iter().try_for_each(check_told_apart)?;
         }
-        Ok(Aggregate {
+        let aggregate = Aggregate {
             kind: found.kind,
             arguments: bound.into_iter().map(|value| value.expr).collect(),
             distinct: call.distinct,
             order_by,
             filter,
             data_type: found.data_type,
-        })
+        };
+        Ok((aggregate, sql_type))
+    }
+
+    /// Returns the type of an aggregate over values of a type: with their domain where it is
+    /// polymorphic.
+    fn type_of_aggregate(
+        &self,
+        kind: AggregateKind,
+        data_type: DataType,
+        value: Option<SqlType>,
+    ) -> SqlType {
+        let catalog = self.catalog;
+        let of_domain = value.filter(|value| value.domain.is_some());
+        let polymorphic = of_domain.and_then(|value| match kind {
+            AggregateKind::ArrayAgg | AggregateKind::PercentileDisc if data_type != value.base => {
+                catalog.array_of(value)
+            }
+            AggregateKind::Mode | AggregateKind::PercentileDisc => Some(value),
+            AggregateKind::ArrayAgg | AggregateKind::Min | AggregateKind::Max => {
+                Some(value.array_below()).filter(|_| value.base.element().is_some())
+            }
+            _ => None,
+        });
+        polymorphic.filter(|one| one.base == data_type).unwrap_or_else(|| data_type.into())
     }
 
     /// Binds a call with WITHIN GROUP.
@@ -193,7 +219,7 @@ impl Binder<'_> {
         keys: Vec<(Typed, (bool, bool))>,
         filter: Option<Expr>,
         position: usize,
-    ) -> Result<Aggregate> {
+    ) -> Result<(Aggregate, SqlType)> {
         let types = |values: &[Typed]| values.iter().map(Typed::base).collect::<Vec<DataType>>();
         let (mut sorted, directions): (Vec<Typed>, Vec<_>) = keys.into_iter().unzip();
         let all = [types(&direct), types(&sorted)].concat();
@@ -231,6 +257,8 @@ impl Binder<'_> {
             }
             return Err(undefined_function(&call_text(name, &all), position));
         };
+        let value = sorted.first().map(|value| value.sql_type);
+        let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
         let mut bound = Vec::new();
         for (value, taken) in direct.into_iter().chain(sorted).zip(found.arguments) {
             let position = value.position;
@@ -248,7 +276,8 @@ impl Binder<'_> {
             })
             .collect();
         let (kind, data_type) = (found.kind, found.data_type);
-        Ok(Aggregate { kind, arguments, distinct: false, order_by, filter, data_type })
+        let aggregate = Aggregate { kind, arguments, distinct: false, order_by, filter, data_type };
+        Ok((aggregate, sql_type))
     }
 
     fn bind_filter(&mut self, call: &FunctionCall) -> Result<Option<Expr>> {

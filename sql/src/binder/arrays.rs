@@ -24,19 +24,19 @@ impl Binder<'_> {
         let (values, sql_type) = self.unify(elements, "ARRAY")?;
         let base = sql_type.base;
         let (function, array) = match base.element() {
-            Some(_) => ("array of arrays", Some(base)),
-            None => ("array of", base.array()),
+            Some(_) => ("array of arrays", Some(sql_type.array_below())),
+            None => ("array of", self.catalog.array_of(sql_type)),
         };
         let array = array.ok_or_else(|| no_array(base, position))?;
-        let expr = internal(function, values, array);
-        Ok(Typed { expr, sql_type: SqlType::new(array, sql_type.modifier), position })
+        let expr = internal(function, values, array.base);
+        Ok(Typed { expr, sql_type: array, position })
     }
 
     /// Binds `ARRAY[…]::type`, whose elements are cast one by one.
     pub(super) fn bind_array_as(
         &mut self,
         elements: &[ast::Expr],
-        element: DataType,
+        element: SqlType,
         sql_type: SqlType,
         position: usize,
     ) -> Result<Typed> {
@@ -50,8 +50,7 @@ impl Binder<'_> {
                 one => {
                     let value = self.bind_expr(one)?;
                     // A value that is an array makes one more dimension.
-                    let to = if value.base().element().is_some() { sql_type.base } else { element };
-                    let to = SqlType::new(to, sql_type.modifier);
+                    let to = if value.base().element().is_some() { sql_type } else { element };
                     self.explicit(value, to, position)?
                 }
             });
@@ -78,17 +77,17 @@ impl Binder<'_> {
             let expr = internal("jsonb_extract_path", arguments, DataType::Jsonb);
             return Ok(Typed { expr, sql_type, position });
         }
-        let element = sql_type.base.element();
+        let element = self.catalog.element_of(sql_type);
         let element = element.ok_or_else(|| no_subscripts(sql_type.base, position))?;
         let (sliced, bounds) = self.bind_array_subscripts(subscripts)?;
         let mut arguments = vec![array.expr];
         arguments.extend(bounds);
-        let (function, base) = match sliced {
-            true => ("array slice", sql_type.base),
+        let (function, sql_type) = match sliced {
+            true => ("array slice", sql_type.array_below()),
             false => ("array element", element),
         };
-        let expr = internal(function, arguments, base);
-        Ok(Typed { expr, sql_type: SqlType::new(base, sql_type.modifier), position })
+        let expr = internal(function, arguments, sql_type.base);
+        Ok(Typed { expr, sql_type, position })
     }
 
     /// Binds the subscripts of an array; returns whether they name a slice, and then two bounds for

@@ -30,12 +30,7 @@ impl Binder<'_> {
         if let Some(oid) = to.domain
             && value.sql_type.domain != to.domain
         {
-            let below = self.coerce(value, to.below(), context)?;
-            let domain = self.catalog.domain(oid);
-            return Ok(match domain {
-                Some(domain) => below.map(|below| domain.checked(below, explicit)),
-                None => below,
-            });
+            return self.coerce_to_domain(value, to, oid, context);
         }
         if value.is_unknown() {
             let settled = self.settle(value, to, explicit)?;
@@ -63,6 +58,30 @@ impl Binder<'_> {
         }
     }
 
+    fn coerce_to_domain(
+        &mut self,
+        value: Typed,
+        to: SqlType,
+        oid: u32,
+        context: CastContext,
+    ) -> Result<Option<Expr>> {
+        let Some(domain) = self.catalog.domain(oid) else {
+            return self.coerce(value, to.below(), context);
+        };
+        let (domain, position) = (Arc::clone(domain), value.position);
+        // A literal is read element by element as the domain, which cuts nothing off.
+        let is_read = value.is_unknown() && domain.checks.elements.is_some();
+        let below = if is_read { CastContext::Assignment } else { context };
+        let Some(below) = self.coerce(value, to.below(), below)? else { return Ok(None) };
+        if let (true, Expr::Constant { value, .. }) = (is_read, &below)
+            && domain.checks.is_immutable()
+        {
+            let checked = domain.checks.check_elements(value, &EvalContext::default());
+            checked.map_err(|error| Error::from(error).at(position))?;
+        }
+        Ok(Some(domain.checked(below, context == CastContext::Explicit)))
+    }
+
     /// Returns the name of a type as messages show it.
     pub(super) fn shown(&self, sql_type: SqlType) -> String {
         let shown = self.catalog.shown_type_with(sql_type.oid(), -1, self.search_path());
@@ -70,10 +89,10 @@ impl Binder<'_> {
     }
 
     /// Converts a value to the type that a resolution has found to fit.
-    pub(super) fn implicit(&mut self, value: Typed, to: DataType) -> Result<Expr> {
-        let (from, position) = (value.sql_type, value.position);
-        self.coerce(value, to.into(), CastContext::Implicit)?
-            .ok_or_else(|| self.cannot_cast(from, to.into()).at(position))
+    pub(super) fn implicit(&mut self, value: Typed, to: impl Into<SqlType>) -> Result<Expr> {
+        let (from, to, position) = (value.sql_type, to.into(), value.position);
+        self.coerce(value, to, CastContext::Implicit)?
+            .ok_or_else(|| self.cannot_cast(from, to).at(position))
     }
 
     /// Converts a value as a written cast does.
@@ -134,11 +153,13 @@ impl Binder<'_> {
     ) -> Result<(Vec<Expr>, SqlType)> {
         let base = common_type(&values, place)?;
         let same = values.windows(2).all(|pair| pair[0].sql_type == pair[1].sql_type);
-        let sql_type = match values.first() {
-            Some(first) if same && first.base() == base => first.sql_type,
+        let first = values.iter().find(|value| !value.is_unknown());
+        let sql_type = match first.map(|first| first.sql_type) {
+            Some(first) if first.base == base && (same || first.is_domain_array()) => first,
             _ => base.into(),
         };
-        let unified = values.into_iter().map(|value| self.implicit(value, base));
+        let to = SqlType { modifier: -1, ..sql_type };
+        let unified = values.into_iter().map(|value| self.implicit(value, to));
         Ok((unified.collect::<Result<_>>()?, sql_type))
     }
 }

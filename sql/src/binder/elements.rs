@@ -14,6 +14,7 @@ use crate::binder::assignment::{Field, check_identity, default_of_field};
 use crate::binder::level::Binder;
 use crate::binder::typed::{Typed, boolean};
 use crate::binder::written::Written;
+use crate::catalog::Catalog;
 use crate::catalog::table::Column;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::Assignment;
@@ -149,7 +150,7 @@ impl Binder<'_> {
             return self.with_field(old, field, value);
         }
         let (from, position) = (value.sql_type, value.position);
-        let wanted = part_type(target, column, None)?;
+        let wanted = part_type(self.catalog, target, column, None)?;
         let value = self.coerce(value, wanted, CastContext::Assignment)?.ok_or_else(|| {
             let message = format!(
                 "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
@@ -173,7 +174,11 @@ impl Binder<'_> {
             arguments.extend(bounds);
             if sliced { "array with slice" } else { "array with element" }
         };
-        Ok(internal(function, arguments, base))
+        let whole = internal(function, arguments, base);
+        // What is put into an array of a domain is checked, what else is in there was.
+        let domain = column.domain.as_ref();
+        let domain = domain.filter(|_| !column.sql_type.is_domain_array());
+        Ok(domain.map_or(whole.clone(), |domain| domain.checked(whole, false)))
     }
 
     /// Returns the column and the field of it that a target means; `None` if it means no field.
@@ -233,6 +238,7 @@ fn is_default(value: &AssignedValue) -> bool {
 
 /// Returns the type of what a target takes: that of its column, or of the part.
 pub(super) fn part_type(
+    catalog: &Catalog,
     target: &TargetColumn,
     column: &Column,
     field: Option<Field>,
@@ -245,9 +251,9 @@ pub(super) fn part_type(
     if target.subscripts.is_empty() || base == DataType::Jsonb {
         return Ok(column.sql_type);
     }
-    let element = base.element();
+    let element = catalog.element_of(column.sql_type);
     let element = element.ok_or_else(|| no_subscripts(base, target.column.name.position))?;
-    Ok(SqlType::new(if sliced { base } else { element }, column.sql_type.modifier))
+    Ok(if sliced { column.sql_type.array_below() } else { element })
 }
 
 /// Returns the NULL that a part is put into where there is no row yet.

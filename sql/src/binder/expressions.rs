@@ -155,9 +155,10 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let sql_type = self.catalog.type_named(type_name, self.search_path())?;
         if let (ast::Expr::Array { elements, position: start }, Some(element)) =
-            (operand, sql_type.base.element())
+            (operand, self.catalog.element_of(sql_type))
         {
-            let array = self.bind_array_as(elements, element, sql_type.below(), *start)?;
+            let below = sql_type.array_below();
+            let array = self.bind_array_as(elements, element, below, *start)?;
             let expr = self.explicit(array, sql_type, position)?;
             return Ok(Typed { expr, sql_type, position: *start });
         }

@@ -18,7 +18,7 @@ use crate::ast::{self, FunctionCall, Ident};
 use crate::binder::arrays::internal;
 use crate::binder::calls::{is_built_in, undefined_function};
 use crate::binder::level::{Binder, Clause, TableClause};
-use crate::binder::polymorphic::{Settled, settle};
+use crate::binder::polymorphic::{Domains, settle};
 use crate::binder::resolution::{Candidate, Match, resolve_function, select};
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
@@ -348,15 +348,21 @@ impl Binder<'_> {
         };
         let Taker { function, places, gathered, wanted } = taker;
         let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
-        let in_call = |declared: SqlType, settled: &Settled| match declared.base.is_polymorphic() {
-            true => settled.of(declared.base).map(SqlType::from),
+        let catalog = self.catalog;
+        let of_values: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
+        let domains = Domains::of(catalog, &wanted, &of_values);
+        let in_call = |declared: SqlType| match declared.base.is_polymorphic() {
+            true => {
+                let found = settled.of(declared.base)?;
+                Some(domains.put(catalog, declared.base, found))
+            }
             false => Some(declared),
         };
         let mut given: Vec<Option<Typed>> = values.into_iter().map(Some).collect();
         let mut converted = Vec::with_capacity(function.parameters.len());
         let last = function.parameters.len().saturating_sub(1);
         for (at, (place, to)) in places.iter().zip(&function.parameters).enumerate() {
-            let to = in_call(*to, &settled).ok_or_else(unsettled)?;
+            let to = in_call(*to).ok_or_else(unsettled)?;
             if let Some(first) = gathered.filter(|_| at == last) {
                 let elements: Vec<Typed> = given.drain(first..).flatten().collect();
                 converted.push(self.gather(elements, to, position)?);
@@ -370,17 +376,15 @@ impl Binder<'_> {
             converted.push(Typed { expr, sql_type: to, position });
         }
         let columns = function.columns.iter();
-        let columns =
-            columns.map(|(name, sql_type)| Some((name.clone(), in_call(*sql_type, &settled)?)));
+        let columns = columns.map(|(name, sql_type)| Some((name.clone(), in_call(*sql_type)?)));
         let columns = columns.collect::<Option<Vec<_>>>().ok_or_else(unsettled)?;
         Ok(Resolved { function, values: converted, columns })
     }
 
     /// Puts arguments into the array that a variadic parameter takes.
     fn gather(&mut self, elements: Vec<Typed>, to: SqlType, position: usize) -> Result<Typed> {
-        let element = to.base.element().unwrap_or(to.base);
-        let values =
-            elements.into_iter().map(|one| self.as_argument(one, element.into(), position));
+        let element = self.catalog.element_of(to).unwrap_or(to);
+        let values = elements.into_iter().map(|one| self.as_argument(one, element, position));
         let values = values.collect::<Result<Vec<Expr>>>()?;
         Ok(Typed { expr: internal("array of", values, to.base), sql_type: to, position })
     }

@@ -183,7 +183,7 @@ impl Binder<'_> {
         for (index, target) in targets.iter().enumerate() {
             let column = &table.columns[target.column];
             if let Some(part) = target.part {
-                to.push(part_type(part, column, target.field)?);
+                to.push(part_type(self.catalog, part, column, target.field)?);
             } else {
                 check_assignable(&bound, index, column)?;
                 to.push(column.sql_type);

@@ -7,7 +7,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, BinaryOperator, LikeKind};
 use crate::binder::level::Binder;
-use crate::binder::polymorphic::instantiate;
+use crate::binder::polymorphic::{are_alike, instantiate_domains};
 use crate::binder::resolution::{Match, resolve_operator};
 use crate::binder::typed::{Typed, is_string, null};
 use crate::error::{Error, Result, sqlstate};
@@ -52,11 +52,13 @@ impl Binder<'_> {
             if symbol == "||" { self.concatenated(left, right)? } else { (left, right) };
         let shown = [left.sql_type, right.sql_type];
         match resolve_operator(symbol, &shown.map(|one| one.base)) {
-            Match::One(signature) => {
+            Match::One(signature) if are_alike(self.catalog, signature, &shown) => {
                 let start = left.position;
                 self.call(signature, vec![left, right], start)
             }
-            Match::None => Err(no_operator(&self.operation(symbol, &shown)).at(position)),
+            Match::One(_) | Match::None => {
+                Err(no_operator(&self.operation(symbol, &shown)).at(position))
+            }
             Match::Ambiguous => {
                 Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))
             }
@@ -137,15 +139,16 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: usize,
     ) -> Result<Typed> {
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let Some((wanted, data_type)) = instantiate(signature, &types) else {
-            let shown: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
-            return Err(no_operator(&self.operation(signature.name, &shown)).at(position));
+        let types: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+        let found = instantiate_domains(self.catalog, signature, &types);
+        let Some((wanted, sql_type)) = found else {
+            return Err(no_operator(&self.operation(signature.name, &types)).at(position));
         };
         let coerce = |(value, to)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(coerce).collect::<Result<_>>()?;
+        let data_type = sql_type.base;
         let expr = Expr::Call { function: signature.id, arguments, data_type };
-        Ok(Typed::new(expr, data_type, position))
+        Ok(Typed { expr, sql_type, position })
     }
 
     /// Compares rows field by field.

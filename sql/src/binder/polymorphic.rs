@@ -4,10 +4,11 @@
 //! `anyelement` name one type in all arguments; the `anycompatible` ones the type that the
 //! arguments have in common.
 
-use types::DataType;
 use types::function::Signature;
+use types::{DataType, SqlType};
 
 use crate::binder::typed::{can_coerce, category, is_preferred};
+use crate::catalog::Catalog;
 
 /// Returns the type that a signature wants for an argument.
 pub(super) fn argument_type(signature: &Signature, index: usize) -> DataType {
@@ -29,6 +30,76 @@ pub(super) fn instantiate(
     let settled = settle(&wanted, arguments)?;
     let wanted = wanted.into_iter().map(|one| settled.of(one)).collect::<Option<_>>()?;
     Some((wanted, settled.of(signature.result)?))
+}
+
+/// Likewise for arguments that may be of domains: where all for a pseudo-type are of one, it stands
+/// for that, else for what the domains are over.
+pub(super) fn instantiate_domains(
+    catalog: &Catalog,
+    signature: &Signature,
+    arguments: &[SqlType],
+) -> Option<(Vec<SqlType>, SqlType)> {
+    let bases: Vec<DataType> = arguments.iter().map(|argument| argument.base).collect();
+    let (wanted, result) = instantiate(signature, &bases)?;
+    let declared = (0..arguments.len()).map(|index| argument_type(signature, index));
+    let declared: Vec<DataType> = declared.collect();
+    let domains = Domains::of(catalog, &declared, arguments);
+    let pairs = wanted.into_iter().zip(&declared);
+    let wanted = pairs.map(|(found, declared)| domains.put(catalog, *declared, found)).collect();
+    Some((wanted, domains.put(catalog, signature.result, result)))
+}
+
+/// Returns whether arrays for `anyarray` are all of one domain, if any is of one.
+pub(super) fn are_alike(catalog: &Catalog, signature: &Signature, arguments: &[SqlType]) -> bool {
+    let arrays = arguments.iter().enumerate().filter(|(index, argument)| {
+        let declared = argument_type(signature, *index);
+        declared == DataType::AnyArray && argument.base != DataType::Unknown
+    });
+    let elements = arrays.map(|(_, argument)| catalog.element_of(*argument).map(SqlType::oid));
+    let elements: Vec<_> = elements.collect();
+    elements.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// The domains that pseudo-types stand for in a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Domains {
+    exact: Option<SqlType>,
+    common: Option<SqlType>,
+}
+
+impl Domains {
+    /// Returns the domains that arguments for pseudo-types are of.
+    pub(super) fn of(catalog: &Catalog, declared: &[DataType], arguments: &[SqlType]) -> Domains {
+        let stands_for = |(declared, argument): (&DataType, &SqlType)| match declared {
+            DataType::AnyArray | DataType::CompatibleArray => catalog.element_of(*argument),
+            _ => Some(*argument),
+        };
+        let all_of = |exact: bool| {
+            let pairs = declared.iter().zip(arguments);
+            let of_kind = |(declared, argument): &(&DataType, &SqlType)| {
+                declared.is_polymorphic()
+                    && is_exact(**declared) == exact
+                    && argument.base != DataType::Unknown
+            };
+            let mut found = pairs.filter(of_kind).map(stands_for);
+            let first = found.next()??;
+            (first.domain.is_some() && found.all(|other| other == Some(first))).then_some(first)
+        };
+        Domains { exact: all_of(true), common: all_of(false) }
+    }
+
+    /// Returns the type that a type of a signature was found to be, of the domain if it is of one.
+    pub(super) fn put(&self, catalog: &Catalog, declared: DataType, found: DataType) -> SqlType {
+        let domain = if is_exact(declared) { self.exact } else { self.common };
+        let domain = domain.filter(|_| declared.is_polymorphic());
+        let of_it = match declared {
+            DataType::AnyArray | DataType::CompatibleArray => {
+                domain.and_then(|domain| catalog.array_of(domain))
+            }
+            _ => domain,
+        };
+        of_it.filter(|one| one.base == found).unwrap_or_else(|| found.into())
+    }
 }
 
 /// What pseudo-types stand for in a call.

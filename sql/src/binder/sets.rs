@@ -11,13 +11,13 @@
 
 use std::sync::Arc;
 
-use types::DataType;
 use types::expr::Expr;
 use types::function::sets;
+use types::{DataType, SqlType};
 
 use crate::ast::FunctionCall;
 use crate::binder::level::{Binder, Clause, Level, SET, SUBQUERY, SetUse};
-use crate::binder::polymorphic::instantiate;
+use crate::binder::polymorphic::instantiate_domains;
 use crate::binder::records::row_of;
 use crate::binder::resolution::{Match, resolve_set};
 use crate::binder::rows::Rows;
@@ -214,7 +214,9 @@ impl Binder<'_> {
         };
         let found = match resolve_set(name, &types) {
             Match::One(signature) => {
-                instantiate(signature, &types).map(|settled| (signature, settled))
+                let given: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+                let settled = instantiate_domains(self.catalog, signature, &given);
+                settled.map(|settled| (signature, settled))
             }
             Match::Ambiguous => {
                 let message = format!("{} is not unique", shown());
@@ -236,11 +238,11 @@ impl Binder<'_> {
                 )
                 .at(position));
         };
-        let convert = |(value, to): (Typed, DataType)| self.implicit(value, to);
+        let convert = |(value, to): (Typed, SqlType)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(convert).collect::<Result<_>>()?;
         let column = |(name, data_type): &(&str, DataType)| {
-            let data_type = if data_type.is_polymorphic() { result } else { *data_type };
-            OutputColumn { name: (*name).to_owned(), sql_type: data_type.into(), origin: None }
+            let sql_type = if data_type.is_polymorphic() { result } else { (*data_type).into() };
+            OutputColumn { name: (*name).to_owned(), sql_type, origin: None }
         };
         let columns = sets::columns(signature.id).iter().map(column).collect();
         Ok(SetFunction { call: SetCall::Set { function: signature.id, arguments }, columns })

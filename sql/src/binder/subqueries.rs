@@ -1,7 +1,7 @@
 //! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
+use types::DataType;
 use types::expr::Expr;
-use types::{DataType, SqlType};
 
 use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
 use crate::binder::arrays::no_array;
@@ -75,14 +75,15 @@ impl Binder<'_> {
         };
         let (plan, element) = (bound.plan, column.sql_type);
         let array = if element.base.element().is_some() {
-            Some(element.base)
+            Some(element.array_below())
         } else {
-            element.base.array()
+            self.catalog.array_of(element)
         };
-        let data_type = array.ok_or_else(|| no_array(element.base, position))?;
+        let sql_type = array.ok_or_else(|| no_array(element.base, position))?;
+        let data_type = sql_type.base;
         let kind = ApplyKind::Array { data_type };
         let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type);
-        Ok(Typed { expr, sql_type: SqlType::new(data_type, element.modifier), position })
+        Ok(Typed { expr, sql_type, position })
     }
 
     /// Binds `EXISTS (query)`.

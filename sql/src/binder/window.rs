@@ -100,9 +100,8 @@ impl Binder<'_> {
         self.level().in_window = Some("window function calls cannot be nested");
         let bound = match kind {
             Some(kind) => self.bind_window_function(kind, call, position),
-            None => self.resolve_aggregate(name, call, position).map(|aggregate| {
-                let data_type = aggregate.data_type;
-                (WindowKind::Aggregate(aggregate), Vec::new(), data_type.into())
+            None => self.resolve_aggregate(name, call, position).map(|(aggregate, sql_type)| {
+                (WindowKind::Aggregate(aggregate), Vec::new(), sql_type)
             }),
         };
         self.level().in_window = None;

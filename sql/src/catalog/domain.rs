@@ -4,12 +4,13 @@
 //! with their schemas, and only types that are older. What values are checked for is bound when the
 //! domain enters the catalog snapshot, with that of the domains below.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use types::datum::Nested;
 use types::expr::{DomainChecks, EvalContext, Expr};
 use types::function::quote_ident;
-use types::{Datum, SqlType};
+use types::{DataType, Datum, SqlType};
 
 use crate::catalog::Catalog;
 use crate::catalog::name::PUBLIC;
@@ -60,6 +61,9 @@ pub struct Domain {
     pub default: Option<Expr>,
     /// What is demanded of values.
     pub checks: Arc<DomainChecks>,
+    /// The type of its arrays, which demands of each element what the domain does; none if it is
+    /// over arrays.
+    pub array: Option<Arc<Domain>>,
 }
 
 impl Domain {
@@ -73,7 +77,42 @@ impl Domain {
             ..self.checks.as_ref().clone()
         };
         let record = DomainRecord { schema, name, ..self.record.clone() };
-        Domain { record, checks: checks.into(), ..self.clone() }
+        Domain { record, checks: checks.into(), ..self.clone() }.with_array()
+    }
+
+    /// Returns the domain with the type of its arrays as it is now.
+    #[must_use]
+    pub fn with_array(self) -> Domain {
+        let array = self.sql_type.base.array().filter(|_| self.sql_type.base.element().is_none());
+        let array = array.map(|base| Arc::new(self.arrays_over(base)));
+        Domain { array, ..self }
+    }
+
+    /// Returns the type of arrays of the domain, over arrays of the type that it is over.
+    fn arrays_over(&self, base: DataType) -> Domain {
+        let oid = self.sql_type.oid() + 1;
+        let over = SqlType::new(base, self.sql_type.modifier);
+        let record = DomainRecord {
+            number: self.record.number + 1,
+            name: format!("_{}", self.record.name),
+            type_oid: over.stored().0,
+            modifier: over.stored().1,
+            not_null: false,
+            default: None,
+            checks: Vec::new(),
+            ..self.record.clone()
+        };
+        let checks = DomainChecks {
+            oid,
+            shown: format!("{}[]", self.checks.shown),
+            name: record.name.clone(),
+            not_null: false,
+            checks: Vec::new(),
+            elements: Some(Arc::clone(&self.checks)),
+            ..self.checks.as_ref().clone()
+        };
+        let sql_type = SqlType { domain: Some(oid), domain_array: NonZeroU32::new(oid), ..over };
+        Domain { record, over, sql_type, default: None, checks: checks.into(), array: None }
     }
 
     /// Returns a value as one of the domain.

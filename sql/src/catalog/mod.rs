@@ -400,11 +400,27 @@ impl Catalog {
         self.types.get(&number)
     }
 
-    /// Returns the domain with an OID.
+    /// Returns the domain with an OID, or the type of arrays of a domain.
     pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
-        match self.user_type(oid.checked_sub(OID_OFFSET)?)?.as_ref() {
-            UserType::Domain(domain) => Some(domain),
-            UserType::Enum(_) | UserType::Composite(_) => None,
+        let UserType::Domain(domain) = self.type_of_oid(oid)?.as_ref() else { return None };
+        if domain.sql_type.oid() == oid { Some(domain) } else { domain.array.as_ref() }
+    }
+
+    /// Returns the type of arrays of a type; `None` for arrays, and for domains over them.
+    pub fn array_of(&self, element: SqlType) -> Option<SqlType> {
+        match element.domain {
+            None => element.base.array().map(|base| SqlType::new(base, element.modifier)),
+            Some(oid) => self.domain(oid)?.array.as_ref().map(|array| array.sql_type),
+        }
+    }
+
+    /// Returns the type of the elements of an array; `None` for what is none.
+    pub fn element_of(&self, array: SqlType) -> Option<SqlType> {
+        let element = array.base.element()?;
+        let Some(oid) = array.domain else { return Some(SqlType::new(element, array.modifier)) };
+        match array.is_domain_array() {
+            true => Some(self.type_of_oid(oid)?.sql_type()),
+            false => self.element_of(array.array_below()),
         }
     }
 
@@ -438,6 +454,17 @@ impl Catalog {
             Some(schema) => self.type_in(schema, name),
             None => path.schemas().iter().find_map(|schema| self.type_in(schema, name)),
         }
+    }
+
+    /// Returns the type of users whose arrays a statement means by a name, `_type`.
+    pub fn find_array_type(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        path: &SearchPath,
+    ) -> Option<&Arc<UserType>> {
+        let found = self.find_type(schema, name.strip_prefix('_')?, path);
+        found.filter(|found| found.array().is_some())
     }
 
     /// Returns the type of users that has an OID, or whose arrays have it.
@@ -497,14 +524,16 @@ impl Catalog {
         let schema = named.schema.as_deref();
         let found = self.find_type(schema, &named.name, path);
         let Some(found) = found else {
-            return Err(self.no_type(schema, &named.shown()).at(name.position));
+            let array = self.find_array_type(schema, &named.name, path).and_then(|of| of.array());
+            let no_type = || self.no_type(schema, &named.shown()).at(name.position);
+            return array.ok_or_else(no_type);
         };
         if !named.is_array {
             return Ok(found.sql_type());
         }
         found.array().ok_or_else(|| {
-            let hint = "Use an array of the type that the domain is over.";
-            Error::not_supported("an array of a domain", hint).at(name.position)
+            let hint = "Use an array of the elements' type.";
+            Error::not_supported("an array of a domain over arrays", hint).at(name.position)
         })
     }
 

@@ -89,11 +89,11 @@ impl UserType {
         }
     }
 
-    /// Returns the type of its arrays; of domains there are none.
+    /// Returns the type of its arrays; of domains over arrays there is none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
-            UserType::Domain(_) => None,
+            UserType::Domain(domain) => domain.array.as_ref().map(|array| array.sql_type),
             UserType::Composite(composite) => Some(composite.composite_type().array().into()),
         }
     }

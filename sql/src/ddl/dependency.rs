@@ -111,17 +111,11 @@ pub(super) fn check(
     let line = |one: &&Going| {
         let on = one.on.as_ref().map(&name).unwrap_or_default();
         // Of a type, an array depends on the type of arrays.
-        let array = match (&one.object, &one.on) {
-            (Object::Column(table, at), Some(Object::Type(_))) => {
-                let column = catalog.table(*table).and_then(|table| table.columns.get(*at));
-                column.is_some_and(|column| {
-                    let sql_type = column.sql_type;
-                    sql_type.domain.is_none() && sql_type.base.element().is_some()
-                })
-            }
-            _ => false,
+        let array = match &one.on {
+            Some(Object::Type(number)) if is_of_arrays(catalog, &one.object, *number) => "[]",
+            _ => "",
         };
-        format!("{} depends on {on}{}", name(&one.object), if array { "[]" } else { "" })
+        format!("{} depends on {on}{array}", name(&one.object))
     };
     let detail: Vec<String> = pulled.iter().map(line).collect();
     Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -222,7 +216,12 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
         }
         Object::Default(..) | Object::Attribute(..) => {}
     }
-    found.sort_by_key(|(oid, ..)| *oid);
+    // What is of arrays of a type depends on their type, which is as old as the type.
+    let of_arrays = |one: &Object| match object {
+        Object::Type(number) => is_of_arrays(catalog, one, *number),
+        _ => false,
+    };
+    found.sort_by_key(|(oid, one, _)| (!of_arrays(one), *oid));
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
 }
 
@@ -304,6 +303,34 @@ fn users_of_function(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Objec
         }
     }
     views(catalog, |view| text_calls(catalog, &view.search_path, &view.text, function), found);
+}
+
+/// Returns whether what depends on a type is made of arrays of it.
+fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
+    let Some(known) = catalog.user_type(number) else { return false };
+    let (of_it, array) = (known.oid(), known.array_oid());
+    match object {
+        Object::Column(table, at) => {
+            let column = catalog.table(*table).and_then(|table| table.columns.get(*at));
+            column.is_some_and(|column| column.sql_type.oid() == array)
+        }
+        Object::Type(other) => match catalog.user_type(*other).map(AsRef::as_ref) {
+            Some(UserType::Domain(domain)) => domain.record.type_oid == array,
+            _ => false,
+        },
+        Object::Attribute(other, at) => match catalog.user_type(*other).map(AsRef::as_ref) {
+            Some(UserType::Composite(Composite { record: Some(record), .. })) => {
+                record.attributes.get(*at).is_some_and(|one| one.type_oid == array)
+            }
+            _ => false,
+        },
+        Object::Function(number) => {
+            let function = catalog.functions().find(|one| one.record.number == *number);
+            let types = function.map(|one| one.type_oids()).unwrap_or_default();
+            types.contains(&array) && !types.contains(&of_it)
+        }
+        _ => false,
+    }
 }
 
 /// Finds the columns of a type, those of arrays of it first, and the texts that name it.

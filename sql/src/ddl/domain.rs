@@ -254,7 +254,11 @@ impl Ddl<'_> {
                 domains.push(known.oid());
             }
         }
-        domains.into_iter().try_for_each(|domain| self.check_columns(catalog, domain, demand))
+        for domain in domains {
+            check_no_container(catalog, domain, &self.path)?;
+            self.check_columns(catalog, domain, demand)?;
+        }
+        Ok(())
     }
 
     /// Checks the values of the columns that are of a domain itself.
@@ -299,6 +303,37 @@ fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
             let hint = "Create the domain anew.";
             Err(Error::not_supported("a constraint of a domain that names a younger type", hint))
         }
+    }
+}
+
+/// Checks that no column has values of a domain within others, which are not looked at.
+fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Result<()> {
+    let mut tables = catalog.tables();
+    tables.sort_by_key(|table| table.oid);
+    for table in tables {
+        let mut columns = table.columns.iter().filter(|column| !column.dropped);
+        if let Some(column) = columns.find(|one| contains(catalog, one.sql_type, domain)) {
+            let shown = catalog.shown_type_with(domain, -1, path).unwrap_or_default();
+            let message = format!(
+                "cannot alter type \"{shown}\" because column \"{}.{}\" uses it",
+                table.name, column.name
+            );
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether values of a type are arrays or rows with values of a domain in them.
+fn contains(catalog: &Catalog, sql_type: SqlType, domain: u32) -> bool {
+    let in_it = |of: SqlType| of.domain == Some(domain) || contains(catalog, of, domain);
+    match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
+        Some(_) if sql_type.is_domain_array() => catalog.element_of(sql_type).is_some_and(in_it),
+        Some(of) => contains(catalog, of.over, domain),
+        None => match sql_type.base.element().unwrap_or(sql_type.base) {
+            DataType::Composite(of) => of.attributes().iter().any(|one| in_it(one.sql_type)),
+            _ => false,
+        },
     }
 }
 

@@ -167,6 +167,12 @@ impl Ddl<'_> {
             let shown = data_type.sql_name();
             return required(format!("{shown} because it is required by the database system"));
         }
+        if let Some(of) = catalog.find_array_type(schema, text, &self.path) {
+            let shown = catalog.shown_type(of, &self.path);
+            let error = required(format!("{shown}[] because type {shown} requires it"));
+            return error
+                .map_err(|error| error.with_hint(format!("You can drop type {shown} instead.")));
+        }
         match self.find(catalog, name) {
             Some(relation @ (Relation::Table(_) | Relation::View(_))) => {
                 let full = relation.name();
@@ -385,7 +391,7 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
         let over = next.stored_type(domain.record.type_oid, domain.record.modifier)?;
         let sql_type = SqlType { domain: domain.sql_type.domain, ..over };
         let domain = Domain { over, sql_type, ..domain.as_ref().clone() };
-        next = next.with_type(UserType::Domain(domain.into()));
+        next = next.with_type(UserType::Domain(domain.with_array().into()));
     }
     for table in catalog.tables() {
         let Some(record) = catalog.record(table.oid) else { continue };

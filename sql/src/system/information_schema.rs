@@ -163,6 +163,9 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     if let Some(domain) = sql_type.domain.and_then(|oid| objects.domain(oid)) {
         return ("USER-DEFINED", &domain.record.schema, &domain.record.name);
     }
+    if let Some(array) = sql_type.domain.and_then(|oid| objects.array_of_domain(oid)) {
+        return ("ARRAY", &array.record.schema, &array.record.name);
+    }
     let base = sql_type.base;
     let data_type = match base {
         DataType::Array(_) => "ARRAY",

@@ -385,6 +385,12 @@ impl Objects {
         self.domains.push(Arc::clone(domain));
     }
 
+    /// Returns the type of arrays of a domain by OID.
+    pub(super) fn array_of_domain(&self, oid: u32) -> Option<&Arc<Domain>> {
+        let mut arrays = self.domains.iter().filter_map(|domain| domain.array.as_ref());
+        arrays.find(|array| array.sql_type.oid() == oid)
+    }
+
     /// Returns a domain by OID.
     pub(super) fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
         self.domains.iter().find(|domain| domain.sql_type.oid() == oid)

@@ -248,8 +248,26 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
         row
     });
     let domains = objects.domains.iter();
-    let domains = domains.filter_map(|one| domain_row(shape, one, namespace(&one.record.schema)));
-    built_in.chain(of_users).chain(domains).collect()
+    let domains = domains.flat_map(|one| {
+        let namespace = namespace(&one.record.schema);
+        [domain_row(shape, one, namespace), domain_array_row(shape, one, namespace)]
+    });
+    built_in.chain(of_users).chain(domains.flatten()).collect()
+}
+
+/// The type of arrays of a domain is told of as that of arrays of its base type, but for names.
+fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
+    let array = domain.array.as_ref()?;
+    let mut row = type_row(shape, &pg_type::of(array.sql_type.base)?, namespace);
+    let own = [
+        ("oid", oid(array.sql_type.oid())),
+        ("typname", text(&array.record.name)),
+        ("typelem", oid(domain.sql_type.oid())),
+        ("typmodin", oid(0)),
+        ("typmodout", oid(0)),
+    ];
+    shape.set(&mut row, own);
+    Some(row)
 }
 
 /// A domain is told of as its base type is, but for what is its own.
@@ -264,7 +282,7 @@ fn domain_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
         ("typispreferred", Datum::Bool(false)),
         ("typsubscript", oid(0)),
         ("typelem", oid(0)),
-        ("typarray", oid(0)),
+        ("typarray", oid(domain.array.as_ref().map_or(0, |array| array.sql_type.oid()))),
         ("typinput", function("domain_in")),
         ("typreceive", function("domain_recv")),
         ("typmodin", oid(0)),

@@ -3,8 +3,10 @@
 //! To expressions a value of a domain is one of the type below. Where a value becomes one of the
 //! domain there is an [`Expr::Domain`], which lets it through or raises the error.
 
+use std::sync::Arc;
+
 use super::{EvalContext, Expr};
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, Subject, sqlstate};
 
 /// What a domain demands of its values, and the domains that it is over.
@@ -23,12 +25,15 @@ pub struct DomainChecks {
     /// CHECK constraints, by name, over a row with the value alone; in the order in which they are
     /// computed. False is refused.
     pub checks: Vec<(String, Expr)>,
+    /// What is demanded of each element: of arrays of a domain, and of domains over such.
+    pub elements: Option<Arc<DomainChecks>>,
 }
 
 impl DomainChecks {
     /// Returns whether every value passes.
     pub fn is_empty(&self) -> bool {
-        !self.not_null && self.checks.is_empty()
+        let elements = self.elements.as_ref();
+        !self.not_null && self.checks.is_empty() && elements.is_none_or(|one| one.is_empty())
     }
 
     /// Checks a value.
@@ -41,6 +46,7 @@ impl DomainChecks {
             let message = format!("domain {} does not allow null values", self.shown);
             return Err(self.violated(sqlstate::NOT_NULL_VIOLATION, message, None));
         }
+        self.check_elements(value, context)?;
         let row = std::slice::from_ref(value);
         for (name, check) in &self.checks {
             if check.eval_row(row, context)? == Datum::Bool(false) {
@@ -52,9 +58,22 @@ impl DomainChecks {
         Ok(())
     }
 
+    /// Checks the elements of a value alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DomainChecks::check`].
+    pub fn check_elements(&self, value: &Datum, context: &EvalContext) -> Result<()> {
+        let (Some(elements), Datum::Nested(Nested::Array(array))) = (&self.elements, value) else {
+            return Ok(());
+        };
+        array.elements.iter().try_for_each(|one| elements.check(one, context))
+    }
+
     /// Returns whether the checks tell the same of a value at any time.
     pub fn is_immutable(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_immutable())
+            && self.elements.as_ref().is_none_or(|one| one.is_immutable())
     }
 
     fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
@@ -71,6 +90,7 @@ impl DomainChecks {
 mod tests {
     use super::*;
     use crate::datatype::DataType;
+    use crate::datum::Array;
     use crate::function::CompareOp;
 
     #[test]
@@ -85,6 +105,7 @@ mod tests {
             shown: "posint".to_owned(),
             not_null: false,
             checks: vec![("posint_check".to_owned(), positive)],
+            elements: None,
         };
         let check = |value: Datum| checks.check(&value, &EvalContext::default());
         assert_eq!(check(Datum::Int4(1)), Ok(()));
@@ -100,5 +121,15 @@ mod tests {
         let strict = DomainChecks { not_null: true, ..checks.clone() };
         let error = strict.check(&Datum::Null, &EvalContext::default()).unwrap_err();
         assert_eq!(error.message, "domain posint does not allow null values");
+        let strict = Some(Arc::new(strict));
+        let of_each = DomainChecks { checks: Vec::new(), elements: strict, ..checks.clone() };
+        let array = |elements: Vec<Datum>| {
+            let array = Datum::Nested(Nested::Array(Arc::new(Array::from_elements(elements))));
+            of_each.check(&array, &EvalContext::default()).map_err(|error| error.sqlstate)
+        };
+        assert_eq!(array(vec![Datum::Int4(1), Datum::Int4(2)]), Ok(()));
+        assert_eq!(array(vec![Datum::Int4(1), Datum::Int4(0)]), Err("23514"));
+        assert_eq!(array(vec![Datum::Int4(1), Datum::Null]), Err("23502"));
+        assert_eq!(of_each.check(&Datum::Null, &EvalContext::default()), Ok(()));
     }
 }
