@@ -114,6 +114,8 @@ const PORTABLE: &[&str] = &[
     "distinct",
     "distinct_on",
     "domain_arrays",
+    "jsonpath_errors",
+    "record_images",
     "domains",
     "enums",
     "foreign_keys",

@@ -278,6 +278,12 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     }
     match (value, to) {
         (Datum::Text(string), _) if from == DataType::InternalChar => from_char(string, to),
+        // Digits are a name, too.
+        (Datum::Text(string), DataType::Reg(RegKind::Class)) => context
+            .system
+            .source()?
+            .reg_oid(RegKind::Class, string)
+            .map(|oid| Datum::Int8(oid.into())),
         (Datum::Text(string), _) => from_text(string, from, to, context),
         (Datum::Int4(value), DataType::InternalChar) => match i8::try_from(*value) {
             Ok(byte) => Ok(text::char_of(byte.cast_unsigned())),

@@ -572,6 +572,18 @@ pub enum BinaryOperator {
     PatternGreater,
     /// `~>=~`
     PatternGreaterOrEqual,
+    /// `*=`
+    ImageEqual,
+    /// `*<>`
+    ImageNotEqual,
+    /// `*<`
+    ImageLess,
+    /// `*<=`
+    ImageLessOrEqual,
+    /// `*>`
+    ImageGreater,
+    /// `*>=`
+    ImageGreaterOrEqual,
 }
 
 impl BinaryOperator {
@@ -622,6 +634,12 @@ impl BinaryOperator {
             BinaryOperator::PatternLessOrEqual => "~<=~",
             BinaryOperator::PatternGreater => "~>~",
             BinaryOperator::PatternGreaterOrEqual => "~>=~",
+            BinaryOperator::ImageEqual => "*=",
+            BinaryOperator::ImageNotEqual => "*<>",
+            BinaryOperator::ImageLess => "*<",
+            BinaryOperator::ImageLessOrEqual => "*<=",
+            BinaryOperator::ImageGreater => "*>",
+            BinaryOperator::ImageGreaterOrEqual => "*>=",
         }
     }
 

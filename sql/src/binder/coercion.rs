@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use types::cast::{CastContext, cast, cast_context, is_foldable};
+use types::datatype::RegKind;
 use types::datetime::{DateOrder, IntervalStyle};
 use types::expr::{EvalContext, Expr};
 use types::text::{TextStyle, parse, parse_as};
@@ -319,8 +320,10 @@ fn is_row_of_session(to: DataType) -> bool {
 
 /// Returns whether a literal is the name of something in the catalog.
 fn names_object(text: &str, to: DataType) -> bool {
+    let none = text == "-" && !matches!(to, DataType::Reg(RegKind::Oper));
     matches!(to.element().unwrap_or(to), DataType::Reg(_))
         && (text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()))
+        && !none
 }
 
 /// Returns whether a date or time is one of the words that mean the present.

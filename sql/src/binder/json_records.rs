@@ -55,6 +55,14 @@ impl Binder<'_> {
     pub(super) fn bind_json_rows(&mut self, call: &FunctionCall, rows: JsonRows) -> Result<Typed> {
         let (name, position) = (call.name.name.value.as_str(), call.name.position());
         if rows.is_record {
+            if let (false, [json]) = (rows.is_set, call.arguments.as_slice())
+                && matches!(
+                    self.bind_expr(&json.value)?.expr,
+                    Expr::Constant { value: Datum::Null, .. }
+                )
+            {
+                return Ok(Typed::new(null(DataType::Record), DataType::Record, position));
+            }
             let message = format!("could not determine row type for result of {name}");
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(
                 "Provide a non-null record argument, or call the function in the FROM clause \

@@ -181,6 +181,7 @@ impl Binder<'_> {
             }
             _ if operator.is_comparison() => self.order_rows(operator, fields, position)?,
             _ => {
+                self.each_field(operator.symbol(), fields, position)?;
                 let message = format!(
                     "could not determine interpretation of row comparison operator {}",
                     operator.symbol()

@@ -96,6 +96,12 @@ fn qualified(parts: &[String]) -> Option<Operator> {
         BinaryOperator::PatternLessOrEqual,
         BinaryOperator::PatternGreater,
         BinaryOperator::PatternGreaterOrEqual,
+        BinaryOperator::ImageEqual,
+        BinaryOperator::ImageNotEqual,
+        BinaryOperator::ImageLess,
+        BinaryOperator::ImageLessOrEqual,
+        BinaryOperator::ImageGreater,
+        BinaryOperator::ImageGreaterOrEqual,
     ];
     all.into_iter().find(|operator| operator.symbol() == symbol).map(Operator::Plain)
 }

@@ -36,6 +36,7 @@ pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 
 /// Rewrites all tokens of a text.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    (0..tokens.len()).rev().for_each(|index| image_comparison(tokens, index));
     let mut index = 0;
     while index < tokens.len() {
         if matches!(tokens[index].token, Token::CustomBinaryOperator(_)) {
@@ -103,6 +104,25 @@ fn signs_behind(tokens: &mut Vec<TokenWithSpan>, index: usize) {
         parts.push(TokenWithSpan { token: sign(c), span });
     }
     tokens.splice(index..=index, parts);
+}
+
+/// `*` right in front of a comparison is one operator with it: `*<>`.
+fn image_comparison(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let is_star = tokens[index].token == Token::Mul;
+    let comparison = tokens.get(index + 1).filter(|_| is_star);
+    let comparison = comparison.map(|behind| (&behind.token, behind.span));
+    let (symbol, span) = match comparison {
+        Some((Token::Eq, span)) => ("*=", span),
+        Some((Token::Neq, span)) => ("*<>", span),
+        Some((Token::Lt, span)) => ("*<", span),
+        Some((Token::LtEq, span)) => ("*<=", span),
+        Some((Token::Gt, span)) => ("*>", span),
+        Some((Token::GtEq, span)) => ("*>=", span),
+        _ => return,
+    };
+    tokens[index].token = Token::CustomBinaryOperator(symbol.to_owned());
+    tokens[index].span.end = span.end;
+    tokens.remove(index + 1);
 }
 
 /// What begins with a text in front of PRECEDING or FOLLOWING gets parentheses, `'1 day'::interval`
@@ -266,6 +286,7 @@ fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     let is_operand = next(tokens, star).is_some_and(|at| match tokens[at].token {
         Token::DoubleColon | Token::Eq | Token::Neq => true,
         Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => true,
+        Token::CustomBinaryOperator(_) => true,
         _ => OPERATORS.iter().any(|word| is_word(&tokens[at], word)),
     });
     let Some(mut begin) = previous(tokens, index).filter(|_| is_operand) else { return index };

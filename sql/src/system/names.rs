@@ -128,15 +128,9 @@ pub(super) fn oid_of(
         }
         RegKind::Proc => {
             let name = parse(text)?;
+            check_schema(viewer, objects, &name)?;
             let schema = name.schema.as_ref().map(|one| one.value.as_str());
             let path = viewer.search_path();
-            let is_there = |schema: &str| {
-                objects.namespace_named(path.schema(schema).unwrap_or(schema)).is_some()
-            };
-            if let Some(schema) = schema.filter(|schema| !is_there(schema)) {
-                let message = format!("schema \"{schema}\" does not exist");
-                return undefined(sqlstate::INVALID_SCHEMA_NAME, message);
-            }
             let of_users = viewer.catalog.functions_named(schema, &name.name.value, &path);
             let mut oids: Vec<u32> = functions(&name).iter().map(|one| one.oid).collect();
             oids.extend(of_users.iter().map(|one| one.oid()));
@@ -153,24 +147,39 @@ pub(super) fn oid_of(
             }
         }
         RegKind::Procedure => procedure(viewer, text),
-        RegKind::Oper if text.trim().is_empty() => {
-            undefined(sqlstate::INVALID_NAME, "invalid name syntax".to_owned())
-        }
-        RegKind::Oper => match pg_proc::operators_named(unqualified(text)).as_slice() {
-            [one] => Ok(*one),
-            [] => {
-                undefined(sqlstate::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"))
+        RegKind::Oper => {
+            let name = parse(text)?;
+            check_schema(viewer, objects, &name)?;
+            let found = match &name.schema {
+                Some(schema) if schema.value != "pg_catalog" => Vec::new(),
+                _ => pg_proc::operators_named(&name.name.value),
+            };
+            match found.as_slice() {
+                [one] => Ok(*one),
+                [] => {
+                    let message = format!("operator does not exist: {text}");
+                    undefined(sqlstate::UNDEFINED_FUNCTION, message)
+                }
+                _ => {
+                    let message = format!("more than one operator named {text}");
+                    undefined(sqlstate::AMBIGUOUS_FUNCTION, message)
+                }
             }
-            _ => undefined(
-                sqlstate::AMBIGUOUS_FUNCTION,
-                format!("more than one operator named {text}"),
-            ),
-        },
+        }
     }
 }
 
-fn unqualified(symbol: &str) -> &str {
-    symbol.strip_prefix("pg_catalog.").unwrap_or(symbol)
+/// Checks that there is the schema that a name has.
+fn check_schema(viewer: &Viewer<'_>, objects: &Objects, name: &TableName) -> Result<()> {
+    let Some(schema) = name.schema.as_ref().map(|one| one.value.as_str()) else { return Ok(()) };
+    let path = viewer.search_path();
+    match objects.namespace_named(path.schema(schema).unwrap_or(schema)) {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("schema \"{schema}\" does not exist");
+            Err(Error::new(sqlstate::INVALID_SCHEMA_NAME, message))
+        }
+    }
 }
 
 fn functions(name: &TableName) -> Vec<Named> {
@@ -192,12 +201,12 @@ fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
         Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
     })?;
+    let name = parse(name)?;
     let path = viewer.search_path();
     let mut types: Vec<SqlType> = Vec::new();
     for one in list.split(',').filter(|_| !list.trim().is_empty()) {
         types.push(viewer.catalog.type_named(&parser::parse_type(one.trim())?, &path)?);
     }
-    let name = parse(name)?;
     let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
     let found = functions(&name).into_iter().find(|one| one.arguments == bases);
     let schema = name.schema.as_ref().map(|one| one.value.as_str());

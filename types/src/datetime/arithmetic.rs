@@ -202,17 +202,20 @@ pub fn make_date(year: i32, month: i32, day: i32) -> Result<i32> {
 
 /// Returns a date; complaints show another year.
 fn date_of(year: i32, month: i32, day: i32, shown: i32) -> Result<i32> {
-    let failed = || {
+    let failed = |what: &str| {
         let year = shown;
-        let message = format!("date field value out of range: {year}-{month:02}-{day:02}");
+        let message = format!("{what} out of range: {year}-{month:02}-{day:02}");
         Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
     };
-    if year == 0 || !(1..=12).contains(&month) || year.unsigned_abs() > 5_874_898 {
-        return Err(failed());
+    if year == 0 || !(1..=12).contains(&month) {
+        return Err(failed("date field value"));
     }
     let astronomical = if year < 0 { year + 1 } else { year };
     if day < 1 || day as u32 > days_in_month(astronomical, month as u32) {
-        return Err(failed());
+        return Err(failed("date field value"));
+    }
+    if year.unsigned_abs() > 5_874_898 {
+        return Err(failed("date"));
     }
     let days = days_from_civil(astronomical, month as u32, day as u32);
     if !(DATE_MIN..=DATE_MAX).contains(&days) {

@@ -276,11 +276,18 @@ fn letters_and_offset(name: &str) -> Option<TimeZone> {
     if letters.is_empty() || letters.starts_with('<') {
         return None;
     }
-    let end = offset.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(offset.len());
-    let (offset, summer) = offset.split_at(end);
-    if !summer.is_empty() && summer.bytes().all(|c| c.is_ascii_alphabetic()) {
+    let unsigned = offset.trim_start_matches(['+', '-']);
+    let digits = unsigned.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(unsigned.len());
+    let (offset, summer) = offset.split_at(offset.len() - unsigned.len() + digits);
+    if !summer.is_empty() {
+        let is_name = |c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | ',');
+        let rest = summer.trim_start_matches(is_name);
+        if rest.len() == summer.len() {
+            return None;
+        }
         // Summer time without rules is that of the United States.
-        let rule = format!("<+00>{offset}<+01>,M3.2.0,M11.1.0");
+        let rules = if rest.contains(',') { "" } else { ",M3.2.0,M11.1.0" };
+        let rule = format!("<+00>{offset}<+01>{rest}{rules}");
         let zone = jiff::tz::TimeZone::posix(&rule).ok()?;
         return Some(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }));
     }

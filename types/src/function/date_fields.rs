@@ -337,7 +337,10 @@ impl<'a> Reader<'a> {
             })
         };
         let Some(value) = value else {
-            return Err(invalid_value(copy, &field.name()).with_detail("Value must be an integer."));
+            // PostgreSQL shows so many bytes.
+            let shown = &copy[..copy.floor_char_boundary(digits)];
+            let error = invalid_value(shown, &field.name());
+            return Err(error.with_detail("Value must be an integer."));
         };
         let Ok(value) = i32::try_from(value) else {
             let message =

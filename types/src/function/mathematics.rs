@@ -46,6 +46,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("log", &[Numeric, Numeric], Numeric, |a, _| {
         numeric(&a[1]).log(numeric(&a[0])).map(Datum::Numeric)
     }),
+    row("numeric_log", &[Numeric, Numeric], Numeric, |a, _| {
+        numeric(&a[1]).log(numeric(&a[0])).map(Datum::Numeric)
+    }),
     row("log10", &[Float8], Float8, |a, _| logarithm(float8(&a[0]), f64::log10)),
     row("log10", &[Numeric], Numeric, |a, _| numeric(&a[0]).log10().map(Datum::Numeric)),
     row("power", &[Float8, Float8], Float8, power),

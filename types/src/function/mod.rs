@@ -55,6 +55,7 @@ mod number_parse;
 mod number_template;
 mod overlaps;
 mod quoting;
+mod record_images;
 mod records;
 mod regular_expression;
 mod regular_expression_functions;
@@ -315,6 +316,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     rows.extend(conditional::functions());
     rows.extend(json_path::functions());
     rows.extend(records::functions());
+    rows.extend(record_images::functions());
     rows.extend(aliases(&rows));
     rows.sort_by_key(|row| row.name);
     let signatures = rows.iter().enumerate().map(|(index, row)| signature_of(index, row)).collect();

@@ -68,7 +68,7 @@ pub(super) fn functions() -> Vec<Row> {
     rows
 }
 
-fn record(datum: &Datum) -> Result<&Record> {
+pub(super) fn record(datum: &Datum) -> Result<&Record> {
     match datum {
         Datum::Nested(Nested::Record(record)) => Ok(record),
         _ => Err(Error::new("XX000", "a record is wanted")),
@@ -117,6 +117,12 @@ fn none_null(row: &Datum) -> Result<Datum> {
 
 fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
     let (left, right) = (record(&arguments[0])?, record(&arguments[1])?);
+    check_alike(left, right)?;
+    Ok(Datum::Bool(op.accepts(left.compare(right))))
+}
+
+/// Checks that two records have the same types of fields.
+pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
     for (index, (a, b)) in left.fields.iter().zip(right.fields.iter()).enumerate() {
         if a.1 != b.1 {
             let message = format!(
@@ -132,7 +138,7 @@ fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
         let message = "cannot compare record types with different numbers of columns";
         return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
     }
-    Ok(Datum::Bool(op.accepts(left.compare(right))))
+    Ok(())
 }
 
 fn to_json(arguments: &[Datum], pretty: bool, context: &EvalContext) -> Result<Datum> {

@@ -32,14 +32,22 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("!~*", &[Name, Text], Bool, |a, c| found(a, true, c).map(not)),
     row("!~*", &[Char, Text], Bool, |a, c| found(a, true, c).map(not)),
     row("similar_to_escape", &[Text], Text, |a, _| similar(text(&a[0]), Some('\\'))),
-    row("similar_to_escape", &[Text, Text], Text, |a, _| {
-        let mut escape = text(&a[1]).chars();
-        match (escape.next(), escape.next()) {
-            (first, None) => similar(text(&a[0]), first),
-            _ => Err(invalid_escape()),
-        }
-    }),
+    row("similar_to_escape", &[Text, Text], Text, similar_escape),
+    row("similar_escape", &[Text, Text], Text, |a, c| match (&a[0], &a[1]) {
+        (Datum::Null, _) => Ok(Datum::Null),
+        (pattern, Datum::Null) => similar(text(pattern), Some('\\')),
+        _ => similar_escape(a, c),
+    })
+    .takes_null(),
 ];
+
+fn similar_escape(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+    let mut escape = text(&arguments[1]).chars();
+    match (escape.next(), escape.next()) {
+        (first, None) => similar(text(&arguments[0]), first),
+        _ => Err(invalid_escape()),
+    }
+}
 
 /// How a pattern is to be read, and how often it is to be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -80,15 +80,13 @@ impl Numeric {
         match (base.to_digits(), self.to_digits()) {
             (Some(base), Some(value)) => Numeric::from_digits(transcendental::log(&base, &value)?),
             (base_digits, value) => {
-                for (number, digits) in [(base, &base_digits), (self, &value)] {
-                    match number.sign() {
-                        -1 => {
-                            let message = "cannot take logarithm of a negative number";
-                            return Err(Error::new("2201E", message));
-                        }
-                        0 => return Err(Error::new("2201E", "cannot take logarithm of zero")),
-                        _ => debug_assert!(digits.is_some() || number.is_infinite()),
-                    }
+                let signs = [base.sign(), self.sign()];
+                if signs.contains(&-1) {
+                    let message = "cannot take logarithm of a negative number";
+                    return Err(Error::new("2201E", message));
+                }
+                if signs.contains(&0) {
+                    return Err(Error::new("2201E", "cannot take logarithm of zero"));
                 }
                 Ok(match (base_digits, value) {
                     (None, None) => Numeric::NAN,

@@ -22,6 +22,8 @@ struct Parser<'a> {
     tokens: Vec<Placed>,
     at: usize,
     depth: usize,
+    /// Why there are no more tokens, if that is not the end of the text.
+    failed: Option<Error>,
 }
 
 /// Reads a path.
@@ -32,19 +34,23 @@ struct Parser<'a> {
 pub(super) fn parse(text: &str) -> Result<JsonPath> {
     let mut scanner = Scanner { text, at: 0 };
     let mut tokens = Vec::new();
-    while let Some(token) = scanner.next()? {
-        tokens.push(token);
-    }
+    let failed = loop {
+        match scanner.next() {
+            Ok(Some(token)) => tokens.push(token),
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
     if tokens.is_empty() {
-        return Err(Error::bad_text("jsonpath", text));
+        return Err(failed.unwrap_or_else(|| Error::bad_text("jsonpath", text)));
     }
-    let mut parser = Parser { text, tokens, at: 0, depth: 0 };
+    let mut parser = Parser { text, tokens, at: 0, depth: 0, failed };
     let lax = !parser.take_word("strict");
     if lax {
         parser.take_word("lax");
     }
     let root = parser.any()?;
-    if parser.at < parser.tokens.len() {
+    if parser.at < parser.tokens.len() || parser.failed.is_some() {
         return Err(parser.unexpected());
     }
     check(&root, false, false)?;
@@ -84,13 +90,13 @@ impl Parser<'_> {
     }
 
     fn unexpected(&self) -> Error {
-        let near = self.tokens.get(self.at).map_or("", |placed| {
-            // The scanner has seen a name that ends the text as the end.
-            let ends = placed.end == self.text.len();
-            let name = matches!(placed.token, Token::Word(_) | Token::Variable(_));
-            if ends && name { "" } else { &self.text[placed.start..placed.end] }
-        });
-        at("syntax error", near)
+        match (self.tokens.get(self.at), &self.failed) {
+            (None, Some(failed)) => failed.clone(),
+            (placed, _) => {
+                let near = placed.map_or("", |placed| &self.text[placed.near.clone()]);
+                at("syntax error", near)
+            }
+        }
     }
 
     fn take_sign(&mut self, sign: &str) -> bool {
@@ -114,6 +120,10 @@ impl Parser<'_> {
         let found = self.is_word(0, word);
         self.at += usize::from(found);
         found
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.take_word(word) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     /// Reads a sequence or a predicate.
@@ -144,8 +154,9 @@ impl Parser<'_> {
 
     fn disjunction(&mut self) -> Result<Item> {
         let mut left = self.conjunction()?;
-        while self.take_sign("||") {
+        while matches!(self.peek(), Some(Token::Sign("||"))) {
             let before = self.expect_predicate(left)?;
+            self.at += 1;
             let right = self.conjunction()?;
             let right = self.expect_predicate(right)?;
             left = item(Kind::Or(Box::new(before), Box::new(right)));
@@ -155,8 +166,9 @@ impl Parser<'_> {
 
     fn conjunction(&mut self) -> Result<Item> {
         let mut left = self.comparison()?;
-        while self.take_sign("&&") {
+        while matches!(self.peek(), Some(Token::Sign("&&"))) {
             let before = self.expect_predicate(left)?;
+            self.at += 1;
             let right = self.comparison()?;
             let right = self.expect_predicate(right)?;
             left = item(Kind::And(Box::new(before), Box::new(right)));
@@ -194,9 +206,10 @@ impl Parser<'_> {
 
     /// Reads what is tested with words behind it, if they are there.
     fn tested(&mut self, left: Item) -> Result<Item> {
-        if self.is_word(0, "starts") && self.is_word(1, "with") {
+        if self.is_word(0, "starts") {
             let left = self.expect_value(left)?;
-            self.at += 2;
+            self.at += 1;
+            self.expect_word("with")?;
             let initial = match self.tokens.get(self.at).map(|placed| placed.token.clone()) {
                 Some(Token::String(text)) => Kind::String(text.into()),
                 Some(Token::Variable(name)) => Kind::Variable(name.into()),
@@ -235,9 +248,10 @@ impl Parser<'_> {
                 flags: ordered.into(),
             }));
         }
-        if self.is_word(0, "is") && self.is_word(1, "unknown") {
+        if self.is_word(0, "is") {
             let operand = self.expect_predicate(left)?;
-            self.at += 2;
+            self.at += 1;
+            self.expect_word("unknown")?;
             return Ok(item(Kind::IsUnknown(Box::new(operand))));
         }
         Ok(left)

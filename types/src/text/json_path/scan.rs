@@ -1,5 +1,7 @@
 //! The tokens of `jsonpath`.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 /// A token.
@@ -16,17 +18,20 @@ pub(super) enum Token {
     Sign(&'static str),
 }
 
-/// A token and where it ends.
+/// A token, and what errors show of it.
 pub(super) struct Placed {
     pub(super) token: Token,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    /// What PostgreSQL's scanner has read last when it returns the token: of a string the quote at
+    /// its end, of a name the blanks behind it, or nothing.
+    pub(super) near: Range<usize>,
 }
 
 const SIGNS: [&str; 30] = [
     "**", "&&", "||", "==", "!=", "<>", "<=", ">=", "<", ">", "!", "?", "$", "@", "*", "+", "-",
     "/", "%", ".", ",", "(", ")", "[", "]", "{", "}", "=", ":", "#",
 ];
+
+const BLANKS: [char; 5] = [' ', '\t', '\n', '\r', '\x0c'];
 
 /// Returns a syntax error.
 pub(super) fn syntax(message: impl Into<String>) -> Error {
@@ -57,7 +62,22 @@ impl<'a> Scanner<'a> {
         self.skip_blanks()?;
         let start = self.at;
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
-        let token = match first {
+        let token = self.token(first)?;
+        let near = match &token {
+            // What a comment follows at once is lost, as it is in PostgreSQL.
+            Token::Word(_) if self.rest().starts_with("/*") => return self.next(),
+            Token::Word(_) => {
+                let blanks = self.rest().len() - self.rest().trim_start_matches(BLANKS).len();
+                self.at..self.at + blanks
+            }
+            Token::String(_) => self.at - 1..self.at,
+            _ => start..self.at,
+        };
+        Ok(Some(Placed { token, near }))
+    }
+
+    fn token(&mut self, first: char) -> Result<Token> {
+        Ok(match first {
             '"' => Token::String(self.quoted()?),
             '$' if self.rest()[1..].starts_with('"') => {
                 self.at += 1;
@@ -80,14 +100,13 @@ impl<'a> Scanner<'a> {
                     None => return Err(at("syntax error", &first.to_string())),
                 }
             }
-        };
-        Ok(Some(Placed { token, start, end: self.at }))
+        })
     }
 
     fn skip_blanks(&mut self) -> Result<()> {
         loop {
             let rest = self.rest();
-            let trimmed = rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+            let trimmed = rest.trim_start_matches(BLANKS);
             self.at += rest.len() - trimmed.len();
             let Some(comment) = trimmed.strip_prefix("/*") else { return Ok(()) };
             let end = comment.find("*/").ok_or_else(|| at("unexpected end of comment", ""))?;
@@ -95,37 +114,34 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Reads a number, or a name that begins with a digit: what is longer.
     fn number(&mut self) -> Result<Token> {
         let rest = self.rest();
         let digits =
             |from: usize| from + rest[from..].bytes().take_while(u8::is_ascii_digit).count();
-        let mut end = digits(0);
-        let leading_zero = end > 1 && rest.starts_with('0');
-        let mut whole = true;
-        if rest[end..].starts_with('.') {
-            whole = false;
-            end = digits(end + 1);
-        }
+        let whole = if rest.starts_with('0') { 1 } else { digits(0) };
+        let mut end = if rest[whole..].starts_with('.') { digits(whole + 1) } else { whole };
         if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
             let sign = usize::from(exponent.starts_with(['+', '-']));
             let last = digits(end + 1 + sign);
             if last > end + 1 + sign {
-                whole = false;
                 end = last;
-            } else {
-                self.at += end + 1;
-                let near = &self.text[..self.at][self.at - end - 1..];
-                return Err(at("trailing junk after numeric literal", near));
+            } else if sign > 0 {
+                return Err(at("invalid numeric literal", &rest[..end + 2]));
             }
         }
-        let junk = rest[end..].chars().next().filter(|next| is_name(*next));
-        if leading_zero || junk.is_some() {
-            let end = if leading_zero { 2 } else { end + junk.map_or(0, char::len_utf8) };
-            return Err(at("trailing junk after numeric literal", &rest[..end]));
+        let other = |next: &char| is_name(*next) && *next != '\\';
+        let junk = end + rest[end..].chars().next().filter(other).map_or(0, char::len_utf8);
+        let name: usize = rest.chars().take_while(other).map(char::len_utf8).sum();
+        if name > junk {
+            return Ok(Token::Word(self.name()?));
+        }
+        if junk > end {
+            return Err(at("trailing junk after numeric literal", &rest[..junk]));
         }
         self.at += end;
         let number = rest[..end].to_owned();
-        Ok(if whole { Token::Integer(number) } else { Token::Number(number) })
+        Ok(if end == whole { Token::Integer(number) } else { Token::Number(number) })
     }
 
     fn name(&mut self) -> Result<String> {
@@ -167,7 +183,7 @@ impl<'a> Scanner<'a> {
         let mut characters = rest.chars();
         characters.next();
         let Some(kind) = characters.next() else {
-            return Err(at("unexpected end after backslash", ""));
+            return Err(at("unexpected end after backslash", "\\"));
         };
         let plain = match kind {
             'b' => '\x08',
@@ -178,7 +194,8 @@ impl<'a> Scanner<'a> {
             'v' => '\x0b',
             'x' => {
                 let code = rest.get(2..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                let code = code.ok_or_else(|| at("invalid hexadecimal character sequence", ""))?;
+                let bad = || at("invalid hex character sequence", escaped(rest, 2));
+                let code = code.ok_or_else(bad)?;
                 self.at += 4;
                 return push_code(code, out);
             }
@@ -192,7 +209,8 @@ impl<'a> Scanner<'a> {
 
     /// Reads `\uXXXX` or `\u{X…}`, two of them for a surrogate pair.
     fn unicode(&mut self, out: &mut String) -> Result<()> {
-        let bad = || at("invalid Unicode escape sequence", "");
+        let near = escaped(self.rest(), 4);
+        let bad = || at("invalid unicode sequence", near);
         let mut one = || {
             let rest = self.rest().strip_prefix("\\u").ok_or_else(bad)?;
             let (digits, taken) = match rest.strip_prefix('{') {
@@ -227,6 +245,12 @@ impl<'a> Scanner<'a> {
             code => push_code(code, out),
         }
     }
+}
+
+/// Returns what there is of an escape of so many hexadecimal digits.
+fn escaped(rest: &str, digits: usize) -> &str {
+    let found = rest[2..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count();
+    &rest[..2 + found]
 }
 
 fn push_code(code: u32, out: &mut String) -> Result<()> {
