@@ -76,6 +76,16 @@ pub enum AssignedValue {
     },
 }
 
+impl AssignedValue {
+    /// Returns where it stands.
+    pub fn position(&self) -> usize {
+        match self {
+            AssignedValue::Expr(expr) => expr.position(),
+            AssignedValue::Default { position } => *position,
+        }
+    }
+}
+
 /// `ON CONFLICT [target] action`
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnConflict {

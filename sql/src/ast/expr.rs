@@ -162,7 +162,7 @@ pub enum Expr {
         right: Box<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where the test stands: its left operand.
+        /// Where its first word stands.
         position: usize,
     },
     /// `[NOT] BETWEEN low AND high`
@@ -175,7 +175,7 @@ pub enum Expr {
         high: Box<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where the test stands: its operand.
+        /// Where its first word stands.
         position: usize,
     },
     /// `[NOT] IN (list)`
@@ -186,7 +186,7 @@ pub enum Expr {
         list: Vec<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where the test stands: its operand.
+        /// Where its first word stands.
         position: usize,
     },
     /// `[NOT] IN (query)`
@@ -197,7 +197,7 @@ pub enum Expr {
         query: Box<Query>,
         /// `NOT`
         negated: bool,
-        /// Where the test stands: its operand.
+        /// Where its first word stands.
         position: usize,
     },
     /// `ARRAY (SELECT …)`
@@ -259,7 +259,7 @@ pub enum Expr {
         escape: Option<Box<Expr>>,
         /// `NOT`
         negated: bool,
-        /// Where the test stands: its operand.
+        /// Where its first word stands.
         position: usize,
     },
     /// `CASE`
@@ -331,11 +331,6 @@ impl Expr {
             | Expr::Parameter { position, .. }
             | Expr::Row { position, .. }
             | Expr::Unary { position, .. }
-            | Expr::IsDistinct { position, .. }
-            | Expr::Between { position, .. }
-            | Expr::InList { position, .. }
-            | Expr::InSubquery { position, .. }
-            | Expr::Like { position, .. }
             | Expr::Case { position, .. }
             | Expr::Coalesce { position, .. }
             | Expr::NullIf { position, .. }
@@ -347,8 +342,15 @@ impl Expr {
             Expr::Column(parts) | Expr::WholeRow(parts) => {
                 parts.first().map_or(1, |part| part.position)
             }
-            Expr::Binary { left, .. } | Expr::Quantified { left, .. } => left.position(),
-            Expr::Subscript { operand, .. } | Expr::Field { operand, .. } => operand.position(),
+            Expr::Binary { left, .. }
+            | Expr::Quantified { left, .. }
+            | Expr::IsDistinct { left, .. } => left.position(),
+            Expr::Subscript { operand, .. }
+            | Expr::Field { operand, .. }
+            | Expr::Between { operand, .. }
+            | Expr::InList { operand, .. }
+            | Expr::InSubquery { operand, .. }
+            | Expr::Like { operand, .. } => operand.position(),
             Expr::Cast { operand, position, .. } => operand.position().min(*position),
             Expr::And(operands) | Expr::Or(operands) => operands.first().map_or(1, Expr::position),
             Expr::Not(operand) | Expr::IsNull { operand, .. } | Expr::IsTruth { operand, .. } => {

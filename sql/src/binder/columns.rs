@@ -108,7 +108,7 @@ impl Binder<'_> {
     ) -> Typed {
         let from_subquery = depth + 1 < self.levels.len();
         let level = &mut self.levels[depth];
-        if level.clause.allows_aggregates() && !level.in_aggregate {
+        if level.clause.minds_columns() && !level.in_aggregate {
             for_each_column(&column.expr, &mut |index| {
                 level.references.push(Reference { index, position, from_subquery });
             });

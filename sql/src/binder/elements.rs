@@ -101,7 +101,7 @@ impl Binder<'_> {
             _ => {
                 let name = &target.column.name;
                 let message = format!("multiple assignments to same column \"{}\"", name.value);
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(name.position));
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
             }
         };
         let in_parts = old.is_some();

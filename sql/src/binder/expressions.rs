@@ -227,7 +227,7 @@ impl Binder<'_> {
             let pairs = left.iter().zip(right);
             let distinct = pairs.map(|pair| Ok(self.bind_distinct(pair, false, position)?.expr));
             let distinct = any_of(distinct.collect::<Result<_>>()?);
-            return Ok(Typed::boolean(negate(distinct, negated), position));
+            return Ok(Typed::boolean(negate(distinct, negated), sides.0.position()));
         }
         let left = self.bind_expr(sides.0)?;
         let right = self.bind_expr(sides.1)?;
@@ -270,17 +270,18 @@ impl Binder<'_> {
             let below = (operand, bounds.1);
             let below = self.bind_binary(ast::BinaryOperator::LessOrEqual, below, position)?;
             let both = Expr::And(vec![above.expr, below.expr]);
-            return Ok(Typed::boolean(negate(both, negated), position));
+            return Ok(Typed::boolean(negate(both, negated), operand.position()));
         }
         let value = self.bind_expr(operand)?;
         let low = self.bind_expr(bounds.0)?;
         let high = self.bind_expr(bounds.1)?;
+        let start = value.position;
         let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
         let above = self.operator(first, value.clone(), low, position)?.expr;
         let below = self.operator(second, value, high, position)?.expr;
         let both = vec![above, below];
         let expr = if negated { Expr::Or(both) } else { Expr::And(both) };
-        Ok(Typed::boolean(expr, position))
+        Ok(Typed::boolean(expr, start))
     }
 
     fn bind_in_list(
@@ -294,20 +295,21 @@ impl Binder<'_> {
             let left = self.bind_list(fields)?;
             let mut rows = Vec::new();
             for row in list {
-                let ast::Expr::Row { fields, position } = row else {
+                let ast::Expr::Row { fields, .. } = row else {
                     let message = "a row can only be compared with rows";
                     return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(row.position()));
                 };
                 let right = self.bind_list(fields)?;
                 let equal = ast::BinaryOperator::Equal;
-                rows.push(self.compare_rows(equal, left.clone(), right, *position)?.expr);
+                rows.push(self.compare_rows(equal, left.clone(), right, position)?.expr);
             }
-            return Ok(Typed::boolean(negate(any_of(rows), negated), position));
+            return Ok(Typed::boolean(negate(any_of(rows), negated), operand.position()));
         }
         let value = self.bind_expr(operand)?;
+        let start = value.position;
         let list = self.bind_list(list)?;
         let expr = self.in_list(value, list, position)?;
-        Ok(Typed::boolean(negate(expr, negated), position))
+        Ok(Typed::boolean(negate(expr, negated), start))
     }
 
     /// Returns whether a value is in a list.

@@ -507,7 +507,7 @@ fn using_column(scope: &Scope, name: &Ident, side: &str) -> Result<ScopeColumn> 
                 "common column name \"{}\" appears more than once in {side} table",
                 name.value
             );
-            Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message).at(name.position))
+            Err(Error::new(sqlstate::AMBIGUOUS_COLUMN, message))
         }
         (Some(column), None) => Ok((*column).clone()),
         (None, _) => {
@@ -515,7 +515,7 @@ fn using_column(scope: &Scope, name: &Ident, side: &str) -> Result<ScopeColumn> 
                 "column \"{}\" specified in USING clause does not exist in {side} table",
                 name.value
             );
-            Err(Error::new(sqlstate::UNDEFINED_COLUMN, message).at(name.position))
+            Err(Error::new(sqlstate::UNDEFINED_COLUMN, message))
         }
     }
 }

@@ -119,7 +119,7 @@ impl Binder<'_> {
         let width = rows.first().map_or(0, Vec::len);
         let mut targets = self.insert_targets(written, names, width)?;
         let first = rows.first().map_or(&[] as &[AssignedValue], Vec::as_slice);
-        check_width(&targets, names, width, |index| value_position(&first[index]))?;
+        check_width(&targets, names, width, |index| first[index].position())?;
         targets.truncate(width);
         let rows = self.bind_insert_rows(table, &targets, rows, identity)?;
         Ok((rows, distinct(&targets)))
@@ -140,7 +140,7 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
             if row.len() != targets.len() {
-                let position = row.first().map_or(1, value_position);
+                let position = row.first().map_or(1, AssignedValue::position);
                 return Err(uneven_values(position));
             }
             let mut values = Vec::with_capacity(table.columns.len());
@@ -245,13 +245,6 @@ impl IdentityRule {
             }
             _ => Ok(true),
         }
-    }
-}
-
-fn value_position(value: &AssignedValue) -> usize {
-    match value {
-        AssignedValue::Expr(expr) => expr.position(),
-        AssignedValue::Default { position } => *position,
     }
 }
 

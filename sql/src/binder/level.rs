@@ -204,6 +204,11 @@ impl Clause {
     pub(super) fn allows_aggregates(self) -> bool {
         matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
     }
+
+    /// Returns whether it matters which columns of the level itself are named here.
+    pub(super) fn minds_columns(self) -> bool {
+        self.allows_aggregates() || matches!(self, Clause::Limit | Clause::Offset)
+    }
 }
 
 /// A subquery in an expression.
@@ -340,7 +345,7 @@ pub(super) struct Level {
     pub(super) subqueries: Vec<SubqueryUse>,
     /// Columns that the subquery at hand takes from this level.
     pub(super) open_bindings: Vec<(usize, Expr)>,
-    /// Columns named where grouping matters.
+    /// Columns named in a clause that [minds](Clause::minds_columns).
     pub(super) references: Vec<Reference>,
 }
 

@@ -59,7 +59,8 @@ impl Binder<'_> {
     }
 
     /// Binds LIMIT and OFFSET.
-    pub(super) fn bind_limits(&mut self, query: &Query) -> Result<Limits> {
+    /// Binds LIMIT and OFFSET; `scope` is what they must not name.
+    pub(super) fn bind_limits(&mut self, query: &Query, scope: &Scope) -> Result<Limits> {
         if query.with_ties
             && let Some(ast::Expr::Null { position }) = &query.limit
         {
@@ -67,13 +68,26 @@ impl Binder<'_> {
             let code = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
             return Err(Error::new(code, message).at(*position));
         }
-        let limit = self.bind_limit(query.limit.as_ref(), Clause::Limit)?;
-        let offset = self.bind_limit(query.offset.as_ref(), Clause::Offset)?;
-        Ok(Limits { limit, offset, ties: Vec::new() })
+        let mut computed = None;
+        let mut bind = |expr: &Option<ast::Expr>, clause| {
+            expr.as_ref().map(|expr| self.bind_limit((expr, clause), scope, &mut computed))
+        };
+        let limit = bind(&query.limit, Clause::Limit).transpose()?;
+        let offset = bind(&query.offset, Clause::Offset).transpose()?;
+        if computed.is_some() && !query.locking.is_empty() {
+            let hint = "Compute the value in a statement of its own and pass it.";
+            let what = "a subquery in LIMIT or OFFSET of a query that locks rows";
+            return Err(Error::not_supported(what, hint).at(query.position));
+        }
+        Ok(Limits { limit, offset, ties: Vec::new(), computed })
     }
 
-    fn bind_limit(&mut self, expr: Option<&ast::Expr>, clause: Clause) -> Result<Option<Expr>> {
-        let Some(expr) = expr else { return Ok(None) };
+    fn bind_limit(
+        &mut self,
+        (expr, clause): (&ast::Expr, Clause),
+        scope: &Scope,
+        computed: &mut Option<(Rows, Vec<(usize, Expr)>)>,
+    ) -> Result<Expr> {
         let bind = |binder: &mut Self| {
             let value = binder.bind_expr(expr)?;
             let (from, position) = (value.base(), value.position);
@@ -84,9 +98,23 @@ impl Binder<'_> {
                 Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
             })
         };
-        let (expr, level) = self.within(Scope::default(), clause, bind)?;
-        level.refuse_subqueries(clause.name())?;
-        Ok(Some(expr))
+        let is_plain = matches!(expr, ast::Expr::Number { .. } | ast::Expr::Parameter { .. });
+        let scope = if is_plain { Scope::default() } else { scope.clone() };
+        let (bound, level) = self.within(scope, clause, bind)?;
+        if let Some(reference) = level.references.first() {
+            let message = format!("argument of {} must not contain variables", clause.name());
+            let code = sqlstate::INVALID_COLUMN_REFERENCE;
+            return Err(Error::new(code, message).at(reference.position));
+        }
+        if level.subqueries.is_empty() {
+            return Ok(bound);
+        }
+        let (row, bindings) = computed.get_or_insert_with(|| (Rows::unit(), Vec::new()));
+        row.begin_level();
+        let value = row.place(bound, &level.subqueries);
+        let (index, data_type) = (self.parameters.outer(), value.data_type());
+        bindings.push((index, value));
+        Ok(Expr::Parameter { index, data_type })
     }
 
     fn bind_values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
@@ -237,11 +265,10 @@ impl Binder<'_> {
     fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
         if let Some(locking) = query.locking.first() {
             let strength = crate::binder::locks::strength_text(locking.strength);
-            let what = match &query.body {
-                QueryBody::Values(_) => "VALUES",
-                _ => "UNION/INTERSECT/EXCEPT",
+            let message = match &query.body {
+                QueryBody::Values(_) => format!("{strength} cannot be applied to VALUES"),
+                _ => format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT"),
             };
-            let message = format!("{strength} is not allowed with {what}");
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         let targets: Vec<Target> = (0..bound.columns.len())
@@ -266,7 +293,7 @@ impl Binder<'_> {
         if !keys.is_empty() {
             rows.over(|input| Logical::Sort { input, keys });
         }
-        let mut limits = self.bind_limits(query)?;
+        let mut limits = self.bind_limits(query, &Scope::default())?;
         if query.with_ties {
             limits.ties = order;
         }

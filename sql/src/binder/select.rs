@@ -18,10 +18,10 @@ use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::tree::{for_each_column, identity};
-use crate::binder::typed::{Typed, check_ordered, check_told_apart};
+use crate::binder::typed::{Typed, boolean, check_ordered, check_told_apart};
 use crate::binder::window::{check_names, map_windows, place_windows};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Logical, OutputColumn, SortKey};
+use crate::logical::{JoinKind, Logical, OutputColumn, SortKey};
 
 /// An entry of the select list.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Binder<'_> {
             binder.bind_parts(select, query, resolve)
         };
         let (mut parts, mut level) = self.within(scope, Clause::Select, bind)?;
-        let limits = self.bind_limits(query)?;
+        let limits = self.bind_limits(query, &level.scope)?;
         let limits = Limits { ties: tie_keys(query, &parts.order), ..limits };
         let grouped = !select.group_by.is_empty()
             || !level.aggregates.is_empty()
@@ -428,6 +428,8 @@ pub(super) struct Limits {
     pub(super) offset: Option<Expr>,
     /// WITH TIES: the columns that it goes by.
     pub(super) ties: Vec<usize>,
+    /// One row, and values of it that LIMIT and OFFSET have as parameters: of subqueries in them.
+    pub(super) computed: Option<(Rows, Vec<(usize, Expr)>)>,
 }
 
 /// WITH TIES goes by what the query as written is ordered by.
@@ -565,10 +567,18 @@ fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {
 }
 
 /// Puts LIMIT and OFFSET above rows.
-pub(super) fn limit_rows(rows: &mut Rows, Limits { limit, offset, ties }: Limits) {
+pub(super) fn limit_rows(rows: &mut Rows, limits: Limits) {
+    let Limits { limit, offset, ties, computed } = limits;
     if limit.is_some() || offset.is_some() {
         let ties = columns_at(&ties, &rows.types);
         rows.over(|input| Logical::Limit { input, limit, offset, ties });
+    }
+    if let Some((mut row, bindings)) = computed {
+        let bindings = row.bind(bindings);
+        let width = row.types.len();
+        let limited = std::mem::replace(rows, row);
+        rows.join_lateral(limited, JoinKind::Inner, boolean(true), bindings);
+        rows.project(identity(&rows.types).split_off(width));
     }
 }
 

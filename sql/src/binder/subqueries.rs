@@ -104,7 +104,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let pair = (BinaryOperator::Equal, Quantifier::Any);
         let value = self.bind_compared(operand, pair, query, position)?;
-        Ok(Typed::boolean(negate(value.expr, negated), position))
+        Ok(Typed::boolean(negate(value.expr, negated), value.position))
     }
 
     fn bind_compared(

@@ -30,6 +30,48 @@ pub(crate) struct BennuDialect {
     base: PostgreSqlDialect,
 }
 
+/// The words that name a column only behind AS (`AS_LABEL` in PostgreSQL's kwlist.h).
+const AS_LABELS: &[Keyword] = &[
+    Keyword::ARRAY,
+    Keyword::AS,
+    Keyword::CHAR,
+    Keyword::CHARACTER,
+    Keyword::CREATE,
+    Keyword::DAY,
+    Keyword::EXCEPT,
+    Keyword::FETCH,
+    Keyword::FILTER,
+    Keyword::FOR,
+    Keyword::FROM,
+    Keyword::GRANT,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::HOUR,
+    Keyword::INTERSECT,
+    Keyword::INTO,
+    Keyword::LIMIT,
+    Keyword::MINUTE,
+    Keyword::MONTH,
+    Keyword::NOTNULL,
+    Keyword::OFFSET,
+    Keyword::ON,
+    Keyword::ORDER,
+    Keyword::OVER,
+    Keyword::OVERLAPS,
+    Keyword::PRECISION,
+    Keyword::RETURNING,
+    Keyword::SECOND,
+    Keyword::TO,
+    Keyword::UNION,
+    Keyword::VARYING,
+    Keyword::WHERE,
+    Keyword::WINDOW,
+    Keyword::WITH,
+    Keyword::WITHIN,
+    Keyword::WITHOUT,
+    Keyword::YEAR,
+];
+
 macro_rules! forward {
     ($($method:ident)*) => {
         $(fn $method(&self) -> bool { self.base.$method() })*
@@ -87,6 +129,10 @@ impl Dialect for BennuDialect {
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         self.base.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_column_alias(&self, keyword: &Keyword, _: &mut Parser) -> bool {
+        !AS_LABELS.contains(keyword)
     }
 
     fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {

@@ -137,9 +137,9 @@ impl Cursor<'_> {
     fn value_rows(&mut self) -> Result<Vec<Vec<AssignedValue>>> {
         let mut width = None;
         self.list(|cursor| {
-            let position = cursor.position();
             let row = cursor.parenthesized(Self::assigned_value)?;
             if *width.get_or_insert(row.len()) != row.len() {
+                let position = row.first().map(AssignedValue::position);
                 let message = "VALUES lists must all be the same length";
                 return Err(ParseError::syntax(message, position));
             }

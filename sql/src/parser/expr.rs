@@ -120,25 +120,24 @@ impl Cursor<'_> {
             Parsed::IsNotFalse(_) => truth(TruthTest::False, true, operand),
             Parsed::IsUnknown(_) => truth(TruthTest::Unknown, false, operand),
             Parsed::IsNotUnknown(_) => truth(TruthTest::Unknown, true, operand),
-            Parsed::IsDistinctFrom(_, right) => {
-                let right = self.lower_boxed(right)?;
-                Ok(Expr::IsDistinct { left: operand, right, negated: false, position: start })
-            }
-            Parsed::IsNotDistinctFrom(_, right) => {
-                let right = self.lower_boxed(right)?;
-                Ok(Expr::IsDistinct { left: operand, right, negated: true, position: start })
-            }
+            Parsed::IsDistinctFrom(_, right) => self.distinct_from(operand, *right, false),
+            Parsed::IsNotDistinctFrom(_, right) => self.distinct_from(operand, *right, true),
             Parsed::InList { list, negated, .. } => {
                 let list = self.lower_list(list)?;
-                Ok(Expr::InList { operand, list, negated, position: start })
+                let first = list.first().map_or(start, Expr::position);
+                let position = self.test_before(first, "in", negated);
+                Ok(Expr::InList { operand, list, negated, position })
             }
             Parsed::InSubquery { subquery, negated, .. } => {
                 let query = Box::new(self.lower_query(*subquery)?);
-                Ok(Expr::InSubquery { operand, query, negated, position: start })
+                let position = self.test_before(query.position, "in", negated);
+                Ok(Expr::InSubquery { operand, query, negated, position })
             }
             Parsed::Between { negated, low, high, .. } => {
-                let (low, high) = (self.lower_boxed(low)?, self.lower_boxed(high)?);
-                Ok(Expr::Between { operand, low, high, negated, position: start })
+                let low = self.lower_placed(*low)?;
+                let position = self.test_before(low.start, "between", negated);
+                let (low, high) = (Box::new(low.expr), self.lower_boxed(high)?);
+                Ok(Expr::Between { operand, low, high, negated, position })
             }
             Parsed::Cast { kind, data_type, format, .. } => {
                 self.postfix_cast(operand, start, &kind, &data_type, format.is_some())
@@ -161,13 +160,13 @@ impl Cursor<'_> {
     ) -> Result<Expr> {
         match node {
             Parsed::Like { negated, any: false, pattern, escape_char, .. } => {
-                self.like(LikeKind::Like, operand, *pattern, escape_char, negated, start)
+                self.like((LikeKind::Like, negated), operand, *pattern, escape_char)
             }
             Parsed::ILike { negated, any: false, pattern, escape_char, .. } => {
-                self.like(LikeKind::ILike, operand, *pattern, escape_char, negated, start)
+                self.like((LikeKind::ILike, negated), operand, *pattern, escape_char)
             }
             Parsed::SimilarTo { negated, pattern, escape_char, .. } => {
-                self.like(LikeKind::SimilarTo, operand, *pattern, escape_char, negated, start)
+                self.like((LikeKind::SimilarTo, negated), operand, *pattern, escape_char)
             }
             Parsed::AnyOp { compare_op, right, is_some: _, .. } => {
                 let operator = self.plain_operator(&compare_op, start)?;
@@ -238,16 +237,34 @@ impl Cursor<'_> {
 
     fn like(
         &mut self,
-        kind: LikeKind,
+        (kind, negated): (LikeKind, bool),
         operand: Box<Expr>,
         pattern: Parsed,
         escape: Option<Box<Parsed>>,
-        negated: bool,
-        position: usize,
     ) -> Result<Expr> {
-        let pattern = Box::new(self.lower(pattern)?);
+        let pattern = self.lower_placed(pattern)?;
+        let word = match kind {
+            LikeKind::Like => "like",
+            LikeKind::ILike => "ilike",
+            LikeKind::SimilarTo => "similar",
+        };
+        let position = self.test_before(pattern.start, word, negated);
+        let pattern = Box::new(pattern.expr);
         let escape = escape.map(|escape| self.lower_boxed(escape)).transpose()?;
         Ok(Expr::Like { kind, operand, pattern, escape, negated, position })
+    }
+
+    fn distinct_from(&mut self, left: Box<Expr>, right: Parsed, negated: bool) -> Result<Expr> {
+        let right = self.lower_placed(right)?;
+        let position = self.word_before(right.start, "is");
+        Ok(Expr::IsDistinct { left, right: Box::new(right.expr), negated, position })
+    }
+
+    /// Returns where the test that this word names stands, before what starts at `position`: at its
+    /// NOT if it has one.
+    fn test_before(&self, position: usize, word: &str, negated: bool) -> usize {
+        let found = self.word_before(position, word);
+        if negated { self.word_before(found, "not") } else { found }
     }
 
     fn quantified(

@@ -234,8 +234,7 @@ impl Cursor<'_> {
         }
         let mut lowered = Vec::with_capacity(rows.len());
         for row in rows {
-            let parsed::Parens { opening_token, content, closing_token: _ } = row;
-            lowered.push(self.lower_list(content)?);
+            lowered.push(self.lower_list(row.content)?);
             // What `t.*` means is not known yet.
             let has_row =
                 |row: &Vec<Expr>| row.iter().any(|value| matches!(value, Expr::WholeRow(_)));
@@ -243,7 +242,7 @@ impl Cursor<'_> {
             if first.len() != last.len() && !has_row(first) && !has_row(last) {
                 return Err(ParseError::syntax(
                     "VALUES lists must all be the same length",
-                    self.position_of(&opening_token.0),
+                    last.first().map_or(position, Expr::position),
                 ));
             }
         }

@@ -66,6 +66,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             fetch_expression(tokens, index);
         } else if is_word(&tokens[index], "select") {
             empty_list(tokens, index);
+        } else if is_word(&tokens[index], "isnull") {
+            is_null(tokens, index);
         }
         index += 1;
     }
@@ -210,7 +212,7 @@ fn column_definitions(tokens: &mut Vec<TokenWithSpan>, index: usize) {
 }
 
 /// `FETCH FIRST (expression) ROWS ONLY` is LIMIT; with ties it is that of a function of ours.
-fn fetch_expression(tokens: &mut [TokenWithSpan], index: usize) {
+fn fetch_expression(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let words = |at: usize, words: &[&str]| {
         let next = next(tokens, at)?;
         words.iter().any(|word| is_word(&tokens[next], word)).then_some(next)
@@ -223,17 +225,17 @@ fn fetch_expression(tokens: &mut [TokenWithSpan], index: usize) {
     let Some(rows) = words(close, &["row", "rows"]) else { return };
     let ties = words(rows, &["with"]).and_then(|with| Some((with, words(with, &["ties"])?)));
     let taken = match (ties, words(rows, &["only"])) {
-        (Some((with, ties)), _) => vec![rows, with, ties],
-        (None, Some(only)) => vec![rows, only],
+        (Some((with, ties)), _) => [first, rows, with, ties].to_vec(),
+        (None, Some(only)) => [first, rows, only].to_vec(),
         (None, None) => return,
     };
-    let blank = || Token::Whitespace(Whitespace::Space);
-    taken.into_iter().for_each(|at| tokens[at].token = blank());
-    tokens[first].token = match ties {
-        Some(_) => Token::make_word(WITH_TIES, Some('"')),
-        None => blank(),
-    };
+    taken.into_iter().for_each(|at| tokens[at].token = Token::Whitespace(Whitespace::Space));
     tokens[index].token = Token::make_word("LIMIT", None);
+    if ties.is_some() {
+        // The parentheses of the expression stay: it may be a query.
+        tokens[rows].token = Token::RParen;
+        put(tokens, first, vec![Token::make_word(WITH_TIES, Some('"')), Token::LParen]);
+    }
 }
 
 /// `SELECT` without a list has an item of ours.
@@ -299,6 +301,19 @@ fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     tokens.insert(star + 1, close);
     tokens.insert(begin, open);
     index + 1
+}
+
+/// `ISNULL` behind an operand is `IS NULL`; it may be the name of a function or, behind AS, of a
+/// column.
+fn is_null(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let before = previous(tokens, index);
+    let names =
+        before.is_some_and(|at| tokens[at].token == Token::Period || is_word(&tokens[at], "as"));
+    let is_called = next(tokens, index)
+        .is_some_and(|at| matches!(tokens[at].token, Token::LParen | Token::Period));
+    if !names && !is_called {
+        put(tokens, index, vec![Token::make_word("IS", None), Token::make_word("NULL", None)]);
+    }
 }
 
 /// Puts words where a token is.

@@ -121,7 +121,11 @@ impl Cursor<'_> {
 
     fn window(&mut self, window: parsed::WindowSpec, position: usize) -> Result<Window> {
         let parsed::WindowSpec { window_name, partition_by, order_by, window_frame } = window;
-        let base = window_name.map(|name| self.declared(&name)).transpose()?;
+        let mut base = window_name.map(|name| self.declared(&name)).transpose()?;
+        if let Some(base) = &mut base {
+            // Errors about it point at the parenthesis, as PostgreSQL's do.
+            base.position = self.start_before(base.position, |token| *token == Token::LParen);
+        }
         let partition_by = self.lower_list(partition_by)?;
         let order_by = self.order_items(order_by)?;
         let frame = window_frame.map(|frame| self.frame(frame, position)).transpose()?;
