@@ -31,7 +31,7 @@ impl Table {
             for (column, data_type) in batch.columns.iter().zip(&self.types) {
                 let mut value = Vec::new();
                 if !column.is_null(row) {
-                    text::write(&column.datum(row), *data_type, style, &mut value);
+                    text::write_short(&column.datum(row), *data_type, style, &mut value);
                 }
                 values.push(String::from_utf8_lossy(&value).into_owned());
             }

@@ -3,12 +3,17 @@
 //! The rules are those of [`types::text`]; here are only the short ways past a [`types::Datum`] for
 //! the types that would copy their bytes into one.
 
+use types::pieces::Pace;
 use types::text;
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{DataType, Vector};
 
 /// Appends the text form of the value at `row`, which is not NULL.
+///
+/// # Errors
+///
+/// `57014` if the flag of the style is set during what takes long.
 #[inline]
 pub(crate) fn write(
     vector: &Vector,
@@ -16,7 +21,7 @@ pub(crate) fn write(
     data_type: DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
-) {
+) -> types::Result<()> {
     match &vector.data {
         VectorData::Int4(values) => write_integer(i64::from(values[row]), out),
         VectorData::Int8(values) if !matches!(data_type, DataType::Reg(_) | DataType::Enum(_)) => {
@@ -24,12 +29,13 @@ pub(crate) fn write(
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
         VectorData::Text(values) if data_type != DataType::InternalChar => {
-            out.extend_from_slice(values.get(row));
+            Pace::new(&style.interrupt).append(out, values.get(row))?;
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
-        VectorData::Bytea(values) if !style.formats.escape_bytea => write_hex(values.get(row), out),
-        _ => text::write(&vector.datum(row), data_type, style, out),
+        VectorData::Bytea(_) => text::write_row(vector, row, data_type, style, out)?,
+        _ => text::write(&vector.datum(row), data_type, style, out)?,
     }
+    Ok(())
 }
 
 fn write_integer(value: i64, out: &mut Vec<u8>) {
@@ -49,15 +55,6 @@ fn write_integer(value: i64, out: &mut Vec<u8>) {
         digits[at] = b'-';
     }
     out.extend_from_slice(&digits[at..]);
-}
-
-fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.extend_from_slice(b"\\x");
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
-    }
 }
 
 #[cfg(test)]
@@ -88,8 +85,8 @@ mod tests {
             for (data_type, datum) in &cases {
                 let vector = Vector::constant(datum, *data_type, 2);
                 let (mut short, mut long) = (Vec::new(), Vec::new());
-                write(&vector, 1, *data_type, &style, &mut short);
-                text::write(datum, *data_type, &style, &mut long);
+                write(&vector, 1, *data_type, &style, &mut short).unwrap();
+                text::write(datum, *data_type, &style, &mut long).unwrap();
                 assert_eq!(short, long, "{datum:?}");
             }
         }

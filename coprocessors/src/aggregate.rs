@@ -101,11 +101,11 @@ impl Endpoint for AggregateEndpoint {
                     break;
                 }
                 if page_is_full && let Position::At(row) = scanner.position()? {
-                    return Ok(Page::until(row, state.into_response()));
+                    return Ok(Page::until(row, state.into_response()?));
                 }
             }
         }
-        Ok(Page::whole(state.into_response()))
+        Ok(Page::whole(state.into_response()?))
     }
 }
 
@@ -143,9 +143,10 @@ impl<'a> RegionState<'a> {
         self.groups.byte_count() > PAGE_BYTES
     }
 
-    fn into_response(mut self) -> AggregateResponse {
+    fn into_response(mut self) -> store::Result<AggregateResponse> {
         let groups = self.groups.take(&self.request.context);
-        AggregateResponse { groups, rows_scanned: self.rows_scanned }
+        let groups = groups.map_err(|error| RowError::from(error).of(AGGREGATE))?;
+        Ok(AggregateResponse { groups, rows_scanned: self.rows_scanned })
     }
 }
 
@@ -190,7 +191,7 @@ mod tests {
             let row = [Datum::Int4(id), group, Datum::Int4(value)];
             state.add(&of_cells(stored_row(&request.layout, &row, 1))).unwrap();
         }
-        state.into_response()
+        state.into_response().unwrap()
     }
 
     fn merge(

@@ -28,7 +28,7 @@ fn write_value(data_type: DataType, value: &Datum, out: &mut String) {
         return;
     }
     let mut shown = Vec::new();
-    text::write(value, data_type, &TextStyle::default(), &mut shown);
+    text::write_short(value, data_type, &TextStyle::default(), &mut shown);
     let shown = String::from_utf8_lossy(&shown);
     match value {
         Datum::Bool(true) => out.push_str("true"),

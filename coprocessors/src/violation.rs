@@ -167,7 +167,7 @@ fn value_text(value: &Datum, data_type: DataType) -> String {
         return "null".to_owned();
     }
     let mut out = Vec::new();
-    text::write(value, data_type, &TextStyle::default(), &mut out);
+    text::write_short(value, data_type, &TextStyle::default(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 

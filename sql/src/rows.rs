@@ -6,6 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use store::Transaction;
 use store::admission::Work;
+use types::interrupt::Interrupt;
+use types::text::TextStyle;
 use types::{Batch, DataType, Datum};
 
 use crate::error::{Error, Result, sqlstate};
@@ -128,7 +130,7 @@ impl Rows {
             .collect();
         let datums: Vec<Vec<Datum>> = rows
             .iter()
-            .map(|row| row.iter().map(|value| Datum::Text(Arc::from(value.as_str()))).collect())
+            .map(|row| row.iter().map(|value| Datum::text(value.as_str())).collect())
             .collect();
         let batch = Batch::from_rows(&vec![DataType::Text; names.len()], &datums);
         Rows::ready(columns, [batch], tag, stop)
@@ -180,6 +182,18 @@ impl Rows {
                 next => return Ok(next),
             }
         }
+    }
+
+    /// Returns how the values are written, in a style that ends what takes long when the statement
+    /// is stopped.
+    pub fn style(&self, style: TextStyle) -> TextStyle {
+        TextStyle { interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))), ..style }
+    }
+
+    /// Returns the error of writing the rows, with the reason why the statement was stopped, if it
+    /// was.
+    pub fn failure(&self, error: Error) -> Error {
+        stopped(error, &self.stop)
     }
 
     /// Counts anew for the completion: a client that fetches in parts is told the rows of each

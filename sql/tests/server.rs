@@ -141,7 +141,7 @@ fn row_text(batch: &Batch, row: usize, types: &[DataType], session: &Session) ->
             return "NULL".to_owned();
         }
         let mut bytes = Vec::new();
-        types::text::write(value, *data_type, &session.text_style(), &mut bytes);
+        types::text::write_short(value, *data_type, &session.text_style(), &mut bytes);
         String::from_utf8(bytes).unwrap()
     });
     shown.collect::<Vec<_>>().join("|")

@@ -2,12 +2,17 @@
 
 use sql::session::CopyFormat;
 use types::binary;
+use types::pieces::Pace;
 use types::text::TextStyle;
 use types::{Batch, DataType};
 
 use crate::vector_text;
 
 /// Appends one row of a batch. `value` is room for one value, kept from row to row.
+///
+/// # Errors
+///
+/// `57014` if the flag of the style is set during what takes long; the same below.
 pub fn write_row(
     format: &CopyFormat,
     types: &[DataType],
@@ -15,7 +20,8 @@ pub fn write_row(
     style: &TextStyle,
     value: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) {
+) -> types::Result<()> {
+    let mut pace = Pace::new(&style.interrupt);
     for (position, (column, data_type)) in batch.columns.iter().zip(types).enumerate() {
         if position > 0 {
             out.push(format.delimiter);
@@ -25,15 +31,22 @@ pub fn write_row(
             continue;
         }
         value.clear();
-        vector_text::write(column, row, *data_type, style, value);
+        vector_text::write(column, row, *data_type, style, value)?;
         let quote = format.forced.quote.get(position) == Some(&true);
-        write_field(format, quote, value, out);
+        write_field(format, quote, value, &mut pace, out)?;
     }
     out.push(b'\n');
+    Ok(())
 }
 
 /// Appends one row of a batch in binary form: the number of fields, and each behind its length.
-pub fn write_binary(types: &[DataType], (batch, row): (&Batch, usize), out: &mut Vec<u8>) {
+pub fn write_binary(
+    types: &[DataType],
+    (batch, row): (&Batch, usize),
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) -> types::Result<()> {
+    let mut pace = Pace::new(&style.interrupt);
     out.extend_from_slice(&(types.len() as u16).to_be_bytes());
     for (column, data_type) in batch.columns.iter().zip(types) {
         let at = out.len();
@@ -41,10 +54,11 @@ pub fn write_binary(types: &[DataType], (batch, row): (&Batch, usize), out: &mut
         if column.is_null(row) {
             continue;
         }
-        binary::write(&column.datum(row), *data_type, out);
+        binary::write(&column.datum_at(row, &mut pace)?, *data_type, &mut pace, out)?;
         let length = (out.len() - at - 4) as i32;
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
+    Ok(())
 }
 
 /// Appends the header line.
@@ -53,15 +67,23 @@ pub fn write_header(format: &CopyFormat, names: &[&str], out: &mut Vec<u8>) {
         if position > 0 {
             out.push(format.delimiter);
         }
-        write_field(format, false, name.as_bytes(), out);
+        write_field(format, false, name.as_bytes(), &mut Pace::never(), out)
+            .expect("there is no flag to be set");
     }
     out.push(b'\n');
 }
 
 /// Appends a value; `quote`: in quotes, also if it needs none.
-fn write_field(format: &CopyFormat, quote: bool, value: &[u8], out: &mut Vec<u8>) {
+fn write_field(
+    format: &CopyFormat,
+    quote: bool,
+    value: &[u8],
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> types::Result<()> {
     if !format.csv {
         for byte in value {
+            pace.step(out, 1)?;
             let escape = match byte {
                 0x8 => b'b',
                 0xb => b'v',
@@ -78,7 +100,7 @@ fn write_field(format: &CopyFormat, quote: bool, value: &[u8], out: &mut Vec<u8>
             };
             out.extend_from_slice(&[b'\\', escape]);
         }
-        return;
+        return Ok(());
     }
     let special = |byte: &u8| {
         *byte == format.delimiter || *byte == format.quote || matches!(byte, b'\n' | b'\r')
@@ -87,17 +109,18 @@ fn write_field(format: &CopyFormat, quote: bool, value: &[u8], out: &mut Vec<u8>
     let is_marker = value == b"\\." && format.column_count == 1;
     let plain = !value.iter().any(special) && value != format.null.as_bytes() && !is_marker;
     if plain && !quote {
-        out.extend_from_slice(value);
-        return;
+        return pace.append(out, value);
     }
     out.push(format.quote);
     for byte in value {
+        pace.step(out, 1)?;
         if *byte == format.quote || *byte == format.escape {
             out.push(format.escape);
         }
         out.push(*byte);
     }
     out.push(format.quote);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -121,7 +144,7 @@ mod tests {
 
     fn field(csv: bool, value: &str) -> String {
         let mut out = Vec::new();
-        write_field(&format(csv), false, value.as_bytes(), &mut out);
+        write_field(&format(csv), false, value.as_bytes(), &mut Pace::never(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

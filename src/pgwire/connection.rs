@@ -289,7 +289,7 @@ impl Connection {
         mut row_limit: usize,
         duration: Duration,
     ) -> Result<bool> {
-        let style = self.session.text_style();
+        let style = rows.style(self.session.text_style());
         while row_limit > 0 {
             let Some(batch) = run(duration, || rows.next_batch(row_limit))? else {
                 return Ok(true);
@@ -298,7 +298,8 @@ impl Connection {
             let mut row = 0;
             while row < batch.row_count {
                 let out = &mut self.channel.output.bytes;
-                row = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out)?;
+                let written = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out);
+                row = written.map_err(|error| rows.failure(error))?;
                 self.channel.relieve().await?;
             }
         }

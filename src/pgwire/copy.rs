@@ -67,41 +67,56 @@ impl Connection {
                 rows.columns().iter().map(|column| column.name.as_str()).collect();
             put_copy_data(&mut self.channel.output.bytes, |out| {
                 encode::write_header(format, &names, out);
-            });
+                Ok(())
+            })?;
         }
         if format.binary {
-            put_copy_data(&mut self.channel.output.bytes, |out| out.extend_from_slice(&HEADER));
+            put_copy_data(&mut self.channel.output.bytes, |out| {
+                out.extend_from_slice(&HEADER);
+                Ok(())
+            })?;
         }
-        let style = self.session.text_style();
+        let style = rows.style(self.session.text_style());
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
         while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
             for row in 0..batch.row_count {
-                put_copy_data(&mut self.channel.output.bytes, |out| match format.binary {
-                    true => encode::write_binary(&types, (&batch, row), out),
-                    false => {
-                        encode::write_row(format, &types, (&batch, row), &style, &mut value, out);
-                    }
-                });
+                let row = (&batch, row);
+                let written =
+                    put_copy_data(&mut self.channel.output.bytes, |out| match format.binary {
+                        true => encode::write_binary(&types, row, &style, out),
+                        false => encode::write_row(format, &types, row, &style, &mut value, out),
+                    });
+                written.map_err(|error| rows.failure(error))?;
                 self.channel.relieve().await?;
             }
             row_count += batch.row_count as u64;
         }
         if format.binary {
-            put_copy_data(&mut self.channel.output.bytes, |out| out.extend_from_slice(&END));
+            put_copy_data(&mut self.channel.output.bytes, |out| {
+                out.extend_from_slice(&END);
+                Ok(())
+            })?;
         }
         self.channel.output.put(&CopyDone::new());
         Ok(Completion::new(format!("COPY {row_count}")))
     }
 }
 
-/// Appends a CopyData message with what `write` appends.
-fn put_copy_data(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a CopyData message with what `write` appends; nothing, if that fails.
+fn put_copy_data(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> types::Result<()>,
+) -> sql::Result<()> {
     let start = out.len();
     out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
-    write(out);
+    if let Err(error) = write(out) {
+        out.truncate(start);
+        return Err(error.into());
+    }
     let length = (out.len() - start - 1) as u32;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -111,7 +126,11 @@ mod tests {
     #[test]
     fn copy_data_is_framed() {
         let mut out = b"before".to_vec();
-        put_copy_data(&mut out, |out| out.extend_from_slice(b"1\t2\n"));
+        let put = |out: &mut Vec<u8>| {
+            out.extend_from_slice(b"1\t2\n");
+            Ok(())
+        };
+        put_copy_data(&mut out, put).unwrap();
         assert_eq!(out, b"befored\0\0\0\x081\t2\n");
     }
 }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use sql::Error;
 use sql::logical::OutputColumn;
 use types::binary;
+use types::pieces::Pace;
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Vector};
@@ -98,7 +99,7 @@ impl RowEncoder {
     ///
     /// # Errors
     ///
-    /// 54000 if a row is too long for a message.
+    /// 54000 if a row is too long for a message; 57014. Nothing of the row is left then.
     pub(crate) fn write_rows(
         &self,
         batch: &Batch,
@@ -108,7 +109,11 @@ impl RowEncoder {
         out: &mut Vec<u8>,
     ) -> sql::Result<usize> {
         while row < batch.row_count && out.len() < limit {
-            self.write_row(batch, row, style, out)?;
+            let start = out.len();
+            if let Err(error) = self.write_row(batch, row, style, out) {
+                out.truncate(start);
+                return Err(error);
+            }
             row += 1;
         }
         Ok(row)
@@ -132,9 +137,9 @@ impl RowEncoder {
             let value = out.len();
             out.extend_from_slice(&[0; 4]);
             match format {
-                Format::Text => vector_text::write(vector, row, *data_type, style, out),
+                Format::Text => vector_text::write(vector, row, *data_type, style, out)?,
                 Format::Binary => {
-                    write_binary(vector, row, *data_type, out);
+                    write_binary(vector, row, *data_type, style, out)?;
                     if let Some(array) = of_domain {
                         // The domain has the number before.
                         let element = value + 4 + ARRAY_ELEMENT;
@@ -148,7 +153,6 @@ impl RowEncoder {
         }
         let length = out.len() - start - 1;
         if length > ROW_BYTES_MAX {
-            out.truncate(start);
             return Err(Error::new("54000", "row is too long for the client: more than 1 GB"));
         }
         out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
@@ -161,7 +165,14 @@ impl RowEncoder {
 const ARRAY_ELEMENT: usize = 8;
 
 /// Appends the binary form of a value that is not NULL.
-fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<u8>) {
+fn write_binary(
+    vector: &Vector,
+    row: usize,
+    data_type: DataType,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) -> sql::Result<()> {
+    let mut pace = Pace::new(&style.interrupt);
     match &vector.data {
         VectorData::Int2(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Int4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
@@ -173,10 +184,11 @@ fn write_binary(vector: &Vector, row: usize, data_type: DataType, out: &mut Vec<
         VectorData::Text(values) | VectorData::Bytea(values)
             if data_type != DataType::InternalChar =>
         {
-            out.extend_from_slice(values.get(row));
+            pace.append(out, values.get(row))?;
         }
-        _ => binary::write(&vector.datum(row), data_type, out),
+        _ => binary::write(&vector.datum(row), data_type, &mut pace, out)?,
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -246,8 +258,8 @@ mod tests {
         for (data_type, datum) in cases {
             let vector = Vector::constant(&datum, data_type, 1);
             let (mut short, mut long) = (Vec::new(), Vec::new());
-            write_binary(&vector, 0, data_type, &mut short);
-            binary::write(&datum, data_type, &mut long);
+            write_binary(&vector, 0, data_type, &TextStyle::default(), &mut short).unwrap();
+            binary::write(&datum, data_type, &mut Pace::never(), &mut long).unwrap();
             assert_eq!(short, long, "{datum:?}");
         }
     }

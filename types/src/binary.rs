@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::error::sqlstate;
 use crate::numeric::Numeric;
 use crate::numeric::Parts;
+use crate::pieces::Pace;
 use crate::text::{self, TextStyle};
 
 /// Signs of a numeric on the wire.
@@ -21,14 +22,23 @@ const INFINITY: u16 = 0xD000;
 const NEGATIVE_INFINITY: u16 = 0xF000;
 
 /// Appends the binary form of a value that is not NULL, without a length word.
-pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
+///
+/// # Errors
+///
+/// `57014` if the flag is set during what takes long.
+pub fn write(
+    value: &Datum,
+    data_type: DataType,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(u8::from(*value)),
         Datum::Int2(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Int8(_) if matches!(data_type, DataType::Enum(_)) => {
-            text::write(value, data_type, &TextStyle::default(), out);
+            text::write_short(value, data_type, &TextStyle::default(), out);
         }
         Datum::Int8(value) if data_type.is_oid() => {
             out.extend_from_slice(&(*value as u32).to_be_bytes());
@@ -43,16 +53,17 @@ pub fn write(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
         Datum::Text(text) if data_type == DataType::InternalChar => {
             out.push(text::char_byte(text));
         }
-        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Datum::Bytea(bytes) => out.extend_from_slice(bytes),
+        Datum::Text(text) => pace.append(out, text.as_bytes())?,
+        Datum::Bytea(bytes) => pace.append(out, &**bytes)?,
         Datum::Interval(value) => {
             out.extend_from_slice(&value.microseconds.to_be_bytes());
             out.extend_from_slice(&value.days.to_be_bytes());
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         Datum::Uuid(value) => out.extend_from_slice(value),
-        Datum::Nested(value) => nested::write(value, data_type, out),
+        Datum::Nested(value) => nested::write(value, data_type, pace, out)?,
     }
+    Ok(())
 }
 
 fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
@@ -213,7 +224,7 @@ mod tests {
 
     fn back(value: &Datum, data_type: DataType) -> Datum {
         let mut bytes = Vec::new();
-        write(value, data_type, &mut bytes);
+        write(value, data_type, &mut Pace::never(), &mut bytes).unwrap();
         parse(&bytes, data_type).unwrap()
     }
 
@@ -225,7 +236,8 @@ mod tests {
             assert_eq!(format!("{read:?}"), format!("{value:?}"), "{text}");
         }
         let mut bytes = Vec::new();
-        write(&Datum::Numeric(Numeric::parse("1.10").unwrap()), DataType::Numeric, &mut bytes);
+        let value = Datum::Numeric(Numeric::parse("1.10").unwrap());
+        write(&value, DataType::Numeric, &mut Pace::never(), &mut bytes).unwrap();
         assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 232]);
     }
 

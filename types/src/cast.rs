@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::context::EvalContext;
 use crate::datatype::{DataType, RegKind, SqlType};
 use crate::datetime::{self, Interval};
-use crate::datum::{Array, Bits, Datum, Json, Nested, Record};
+use crate::datum::{Array, Bits, Datum, Json, Nested, Record, Text};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 use crate::numeric::Numeric;
@@ -216,7 +216,8 @@ pub fn cast_vector(
         if vector.is_null(index) {
             results.push_null();
         } else {
-            results.push(&cast(&vector.datum(index), from, to, explicit, context)?);
+            let value = vector.datum_at(index, &mut context.pace())?;
+            results.push_at(&cast(&value, from, to, explicit, context)?, &mut context.pace())?;
         }
     }
     Ok(results)
@@ -299,8 +300,8 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         }
         (_, to) if to.is_text() => {
             let mut bytes = Vec::new();
-            text::write(value, from, &context.text_style(), &mut bytes);
-            let string = String::from_utf8(bytes).expect("the text of a value is UTF-8");
+            text::write(value, from, &context.text_style(), &mut bytes)?;
+            let string = context.pace().text(bytes)?;
             Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
         }
         (Datum::Bool(value), DataType::Int4) => Ok(Datum::Int4(i32::from(*value))),
@@ -339,18 +340,20 @@ fn from_nested(
                 Datum::Null => Ok(Datum::Null),
                 value => convert(value, from, to, context),
             };
-            let elements = array.elements.iter().map(change).collect::<Result<_>>()?;
+            let mut elements = Vec::with_capacity(array.elements.len());
+            let mut pace = context.pace();
+            for element in &array.elements {
+                pace.push(&mut elements, change(element)?)?;
+            }
             let array = Array { dimensions: array.dimensions.clone(), elements };
             Ok(Datum::Nested(Nested::Array(Arc::new(array))))
         }
         (Nested::Json(text), ..) => text::parse(text, to, &context.text_style()),
         (Nested::Jsonb(json), ..) => match to {
             DataType::Json => {
-                let mut bytes = Vec::new();
-                let value = Datum::Nested(nested.clone());
-                text::write(&value, from, &context.text_style(), &mut bytes);
-                let text = String::from_utf8(bytes).expect("the text of a value is UTF-8");
-                Ok(Datum::Nested(Nested::Json(Arc::new(text))))
+                let (mut bytes, mut pace) = (Vec::new(), context.pace());
+                text::write_jsonb(json, &mut pace, &mut bytes)?;
+                Ok(Datum::Nested(Nested::Json(Arc::new(pace.text(bytes)?))))
             }
             _ => from_json(json, to, context),
         },
@@ -391,13 +394,13 @@ fn integer_of(bits: &Bits, from: DataType, to: DataType) -> Result<Datum> {
 }
 
 /// Casts a `"char"`.
-fn from_char(string: &Arc<str>, to: DataType) -> Result<Datum> {
+fn from_char(string: &Text, to: DataType) -> Result<Datum> {
     match to {
         DataType::Int4 => Ok(Datum::Int4(i32::from(text::char_byte(string).cast_signed()))),
         to if to.is_text() => {
             let mut bytes = Vec::new();
-            let value = Datum::Text(Arc::clone(string));
-            text::write(&value, DataType::InternalChar, &TextStyle::default(), &mut bytes);
+            let value = Datum::Text(string.clone());
+            text::write_short(&value, DataType::InternalChar, &TextStyle::default(), &mut bytes);
             Ok(Datum::text(String::from_utf8_lossy(&bytes)))
         }
         to => Err(cannot_cast(DataType::InternalChar, to)),
@@ -427,11 +430,14 @@ fn cannot_cast(from: DataType, to: DataType) -> Error {
     Error::new(sqlstate::CANNOT_COERCE, format!("cannot cast type {from} to {to}"))
 }
 
-fn from_text(string: &str, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
+fn from_text(string: &Text, from: DataType, to: DataType, context: &EvalContext) -> Result<Datum> {
     let unpadded = if from == DataType::Char { string.trim_end_matches(' ') } else { string };
     match to {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
-            Ok(Datum::Text(unpadded.into()))
+            Ok(Datum::Text(match unpadded.len() == string.len() {
+                true => string.clone(),
+                false => context.pace().copy::<String>(unpadded)?.into(),
+            }))
         }
         DataType::Name => Ok(Datum::Text(name(unpadded).into())),
         _ => text::parse(string, to, &context.text_style()),

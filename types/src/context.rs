@@ -10,6 +10,7 @@ use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
+use crate::pieces::Pace;
 use crate::random::Random;
 use crate::system::System;
 use crate::text::{Formats, TextStyle};
@@ -45,6 +46,11 @@ impl EvalContext {
         EvalContext { interrupt, ..EvalContext::default() }
     }
 
+    /// Returns what counts the steps of a computation, and ends it when the flag is set.
+    pub fn pace(&self) -> Pace<'_> {
+        Pace::new(&self.interrupt)
+    }
+
     /// Returns how values are written and read as text.
     pub fn text_style(&self) -> TextStyle {
         TextStyle {
@@ -52,6 +58,7 @@ impl EvalContext {
             formats: self.formats,
             now: Some(self.transaction_timestamp),
             system: self.system.clone(),
+            interrupt: self.interrupt.clone(),
         }
     }
 }

@@ -15,10 +15,10 @@ mod json;
 pub mod json_path;
 mod nested;
 mod record;
+mod shared;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
@@ -31,6 +31,7 @@ pub use self::json_path::JsonPath;
 pub use self::nested::Nested;
 pub(crate) use self::nested::utc_order;
 pub use self::record::{Fields, Record};
+pub use self::shared::{Bytes, Shared, Text};
 
 /// One SQL value, or NULL.
 ///
@@ -55,9 +56,9 @@ pub enum Datum {
     /// `numeric`
     Numeric(Numeric),
     /// `text`, `varchar`, `char`, `name`, and literals of type `unknown`
-    Text(Arc<str>),
+    Text(Text),
     /// `bytea`
-    Bytea(Arc<[u8]>),
+    Bytea(Bytes),
     /// `date`: days since 2000-01-01; `i32::MIN` and `i32::MAX` are the infinities
     Date(i32),
     /// `time`: microseconds since midnight, 0..=86,400,000,000
@@ -102,12 +103,12 @@ impl PartialEq for Datum {
 
 impl Datum {
     /// Returns a text value.
-    pub fn text(text: impl Into<Arc<str>>) -> Datum {
+    pub fn text(text: impl Into<Text>) -> Datum {
         Datum::Text(text.into())
     }
 
     /// Returns a bytea value.
-    pub fn bytea(bytes: impl Into<Arc<[u8]>>) -> Datum {
+    pub fn bytea(bytes: impl Into<Bytes>) -> Datum {
         Datum::Bytea(bytes.into())
     }
 
@@ -197,7 +198,7 @@ impl Datum {
             (Datum::Float8(a), Datum::Float8(b)) => compare_floats(*a, *b),
             (Datum::Numeric(a), Datum::Numeric(b)) => a.cmp(b),
             (Datum::Text(a), Datum::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
+            (Datum::Bytea(a), Datum::Bytea(b)) => (**a).cmp(&**b),
             (Datum::Date(a), Datum::Date(b)) => a.cmp(b),
             (Datum::Time(a), Datum::Time(b))
             | (Datum::Timestamp(a), Datum::Timestamp(b))

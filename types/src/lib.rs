@@ -9,6 +9,7 @@
 
 pub mod error;
 pub mod interrupt;
+pub mod pieces;
 pub mod datatype;
 pub mod numeric;
 pub mod datetime;

@@ -20,6 +20,7 @@ use std::ops::Range;
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
 use crate::interrupt::cancelled;
+use crate::pieces::Pace;
 use matcher::{Matcher, Stopped};
 use tree::Part;
 
@@ -141,14 +142,23 @@ impl Pattern {
 
     /// Begins a search, which ends early when the statement is cancelled.
     pub fn search<'p>(&'p self, text: &'p str, context: &'p EvalContext) -> Search<'p> {
-        Search { pattern: self, context, text, characters: Vec::new(), bytes: Vec::new() }
+        Search {
+            pattern: self,
+            pace: context.pace(),
+            text,
+            characters: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 }
+
+/// What a match counts beside a step.
+const MATCH: usize = 64;
 
 /// A search in a text.
 pub struct Search<'p> {
     pattern: &'p Pattern,
-    context: &'p EvalContext,
+    pace: Pace<'p>,
     text: &'p str,
     /// The characters, and the byte that each begins at; empty until they are asked for.
     characters: Vec<char>,
@@ -167,6 +177,7 @@ impl Search<'_> {
         if let Some(plain) = &pattern.plain {
             if pattern.exact {
                 let found = plain.captures_at(self.text, from);
+                self.pace.spend(MATCH)?;
                 let ranges = found.map(|found| {
                     Match(found.iter().map(|group| group.map(|group| group.range())).collect())
                 });
@@ -178,14 +189,17 @@ impl Search<'_> {
             }
         }
         if self.bytes.is_empty() {
-            self.characters = self.text.chars().collect();
-            self.bytes = self.text.char_indices().map(|(at, _)| at).collect();
+            for (at, character) in self.text.char_indices() {
+                self.pace.push(&mut self.characters, character)?;
+                self.pace.push(&mut self.bytes, at)?;
+            }
             self.bytes.push(self.text.len());
         }
         let first = self.bytes.partition_point(|byte| *byte < begin);
-        let (groups, interrupt) = (pattern.groups, &self.context.interrupt);
+        let (groups, interrupt) = (pattern.groups, self.pace.interrupt());
         let mut matcher = Matcher::new(&self.characters, groups, pattern.ignore_case, interrupt);
         for at in first..=self.characters.len() {
+            self.pace.spend(1)?;
             let found = matcher.match_at(&pattern.part, at).map_err(|why| match why {
                 Stopped::TooComplex => Error::new(
                     "54001",

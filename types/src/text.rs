@@ -20,17 +20,20 @@ use crate::datatype::{DataType, IntervalFields, SqlType};
 use crate::datetime;
 use crate::datetime::Reading;
 use crate::datetime::TimeZone;
-use crate::datum::{Datum, Nested};
+use crate::datum::{Datum, Json, Nested};
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
+use crate::interrupt::Interrupt;
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::system::System;
 use crate::vector::{Vector, VectorData};
 
 pub(crate) use self::float::general;
 pub use self::float::{write_f32, write_f64};
 pub(crate) use self::json::too_deep as json_too_deep;
+pub use self::json::{JsonKind, json_kind, next_member as next_json_member};
 pub use self::json::{Parts as JsonParts, parts as json_parts};
 
 /// The longest `name`, in bytes.
@@ -66,6 +69,8 @@ pub struct TextStyle {
     pub now: Option<i64>,
     /// The names behind OIDs, for `regclass` and its kin.
     pub system: System,
+    /// Ends what takes long.
+    pub interrupt: Interrupt,
 }
 
 /// Appends the decimal digits of an integer.
@@ -98,7 +103,32 @@ fn write_uuid(uuid: &[u8; 16], out: &mut Vec<u8>) {
 }
 
 /// Appends the text of a value that is not NULL.
-pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+///
+/// # Errors
+///
+/// `57014` if the flag is set during what takes long.
+pub fn write(
+    value: &Datum,
+    data_type: DataType,
+    style: &TextStyle,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    write_at(value, data_type, style, &mut Pace::new(&style.interrupt), out)
+}
+
+/// Appends the text of a value that is not NULL, whatever the flag says: for short ones, in
+/// messages and definitions.
+pub fn write_short(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+    write_at(value, data_type, style, &mut Pace::never(), out).expect("there is no flag to be set");
+}
+
+fn write_at(
+    value: &Datum,
+    data_type: DataType,
+    style: &TextStyle,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
@@ -116,8 +146,8 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
         Datum::Float8(value) => float::put_f64(*value, style.formats.float_digits, out),
         Datum::Numeric(value) => value.write(out),
         Datum::Text(text) if data_type == DataType::InternalChar => write_char(text, out),
-        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
-        Datum::Bytea(bytes) => bytea::write(bytes, style.formats.escape_bytea, out),
+        Datum::Text(text) => pace.append(out, text.as_bytes())?,
+        Datum::Bytea(bytes) => bytea::write(bytes, style.formats.escape_bytea, pace, out)?,
         Datum::Date(value) => datetime::write_date(*value, style.formats.style, out),
         Datum::Time(value) => datetime::write_time(*value, out),
         Datum::Timestamp(value) => datetime::write_timestamp(*value, style.formats.style, out),
@@ -128,44 +158,70 @@ pub fn write(value: &Datum, data_type: DataType, style: &TextStyle, out: &mut Ve
             datetime::write_interval(*value, style.formats.style.interval, out)
         }
         Datum::Uuid(value) => write_uuid(value, out),
-        Datum::Nested(value) => write_nested(value, data_type, style, out),
+        Datum::Nested(value) => write_nested(value, data_type, style, pace, out)?,
     }
+    Ok(())
 }
 
-fn write_nested(value: &Nested, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+fn write_nested(
+    value: &Nested,
+    data_type: DataType,
+    style: &TextStyle,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match value {
         Nested::Array(value) => match data_type {
             DataType::Int2Vector | DataType::OidVector => array::write_vector(value, out),
             _ => {
                 let element = data_type.element().unwrap_or(DataType::Unknown);
-                array::write(value, element, style, out);
+                array::write(value, element, style, pace, out)?;
             }
         },
-        Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
-        Nested::Jsonb(value) => json::write(value, out),
+        Nested::Json(text) => pace.append(out, text.as_bytes())?,
+        Nested::Jsonb(value) => json::write(value, pace, out)?,
         Nested::JsonPath(path) => json_path::write(path, out),
-        Nested::Record(record) => record::write(record, style, out),
-        Nested::Bits(value) => bits::write(value, out),
+        Nested::Record(record) => record::write(record, style, pace, out)?,
+        Nested::Bits(value) => bits::write(value, pace, out)?,
         Nested::Timetz { time, west } => datetime::write_timetz(*time, *west, out),
     }
+    Ok(())
+}
+
+/// Appends a `jsonb` as PostgreSQL writes it.
+///
+/// # Errors
+///
+/// Those of [`write`].
+pub fn write_jsonb(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    json::write(json, pace, out)
 }
 
 /// Appends a string as JSON writes it, in quotes.
-pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
-    json::write_string(text, out);
+///
+/// # Errors
+///
+/// Those of [`write`].
+pub fn write_json_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    json::write_string(text, pace, out)
 }
 
 /// Appends the text of row `index` of a vector, without a [`Datum`] between; nothing for NULL.
+///
+/// # Errors
+///
+/// Those of [`write`].
 pub fn write_row(
     vector: &Vector,
     index: usize,
     data_type: DataType,
     style: &TextStyle,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     if vector.is_null(index) {
-        return;
+        return Ok(());
     }
+    let pace = &mut Pace::new(&style.interrupt);
     match &vector.data {
         VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
@@ -181,9 +237,9 @@ pub fn write_row(
         VectorData::Text(values) if data_type == DataType::InternalChar => {
             write_char(values.str(index), out);
         }
-        VectorData::Text(values) => out.extend_from_slice(values.get(index)),
+        VectorData::Text(values) => pace.append(out, values.get(index))?,
         VectorData::Bytea(values) => {
-            bytea::write(values.get(index), style.formats.escape_bytea, out)
+            bytea::write(values.get(index), style.formats.escape_bytea, pace, out)?;
         }
         VectorData::Date(values) => datetime::write_date(values[index], style.formats.style, out),
         VectorData::Time(values) => datetime::write_time(values[index], out),
@@ -197,8 +253,9 @@ pub fn write_row(
             datetime::write_interval(values[index], style.formats.style.interval, out)
         }
         VectorData::Uuid(values) => write_uuid(&values[index], out),
-        VectorData::Nested(values) => write_nested(&values[index], data_type, style, out),
+        VectorData::Nested(values) => write_nested(&values[index], data_type, style, pace, out)?,
     }
+    Ok(())
 }
 
 /// Appends a `"char"`: a byte beyond ASCII, which is no text by itself, in octal digits.
@@ -328,6 +385,7 @@ pub fn parse_as(text: &str, to: SqlType, style: &TextStyle) -> Result<Datum> {
 /// `22P02`, `22003`, `22007`, `22008` with PostgreSQL's messages.
 pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum> {
     let formats = style.formats.style;
+    let pace = &mut Pace::new(&style.interrupt);
     let reading = Reading { zone: &style.time_zone, now: style.now, style: formats };
     Ok(match data_type {
         DataType::Bool => Datum::Bool(parse_bool(text)?),
@@ -344,12 +402,12 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Float8 => Datum::Float8(float::parse_f64(text)?),
         DataType::Numeric => Datum::Numeric(Numeric::parse(text)?),
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
-            Datum::text(text)
+            Datum::text(pace.copy::<String>(text)?)
         }
         DataType::Name => Datum::text(cut_name(text)),
         DataType::InternalChar => parse_char(text),
-        DataType::Bytea => Datum::bytea(bytea::parse(text)?),
-        DataType::Bit | DataType::Varbit => bits::parse(text)?,
+        DataType::Bytea => Datum::bytea(bytea::parse(text, pace)?),
+        DataType::Bit | DataType::Varbit => bits::parse(text, pace)?,
         DataType::Date => Datum::Date(datetime::parse_date(text, &reading)?),
         DataType::Time => Datum::Time(datetime::parse_time(text, &reading)?),
         DataType::Timetz => {
@@ -363,10 +421,10 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         }
         DataType::Uuid => Datum::Uuid(parse_uuid(text)?),
         DataType::Json => {
-            json::check(text)?;
-            Datum::Nested(Nested::Json(Arc::new(text.to_owned())))
+            json::check(text, pace)?;
+            Datum::Nested(Nested::Json(Arc::new(pace.copy(text)?)))
         }
-        DataType::Jsonb => Datum::Nested(Nested::Jsonb(Arc::new(json::parse(text)?))),
+        DataType::Jsonb => Datum::Nested(Nested::Jsonb(Arc::new(json::parse(text, pace)?))),
         DataType::JsonPath => Datum::Nested(Nested::JsonPath(Arc::new(json_path::parse(text)?))),
         DataType::Record => {
             let message = "input of anonymous composite types is not implemented";

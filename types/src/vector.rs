@@ -21,7 +21,9 @@ use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::{Datum, Nested};
 use crate::datum::{compare_floats, without_blanks};
+use crate::error::{Error, Result};
 use crate::numeric::Numeric;
+use crate::pieces::{PIECE, Pace};
 
 pub use self::sink::ValueSink;
 
@@ -427,6 +429,40 @@ impl Vector {
         self.mark_valid();
     }
 
+    /// Appends a value as [`Vector::push`] does, however long.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set; `54000` if the vector would exceed 4 GiB.
+    #[inline]
+    pub fn push_at(&mut self, datum: &Datum, pace: &mut Pace<'_>) -> Result<()> {
+        let bytes = match datum {
+            Datum::Text(value) if value.len() >= PIECE => value.as_bytes(),
+            Datum::Bytea(value) if value.len() >= PIECE => value,
+            _ => {
+                self.push(datum);
+                return Ok(());
+            }
+        };
+        self.push_long(bytes, pace)
+    }
+
+    fn push_long(&mut self, bytes: &[u8], pace: &mut Pace<'_>) -> Result<()> {
+        match &mut self.data {
+            VectorData::Text(values) | VectorData::Bytea(values) => {
+                if u32::try_from(values.bytes.len() + bytes.len()).is_err() {
+                    return Err(Error::new("54000", "out of memory")
+                        .with_detail("The rows that are taken at once have more than 4 GiB."));
+                }
+                pace.append(&mut values.bytes, bytes)?;
+                values.end_value();
+            }
+            other => mixed_up(other, "push of another datum"),
+        }
+        self.mark_valid();
+        Ok(())
+    }
+
     /// Appends a NULL.
     pub fn push_null(&mut self) {
         let len = self.len();
@@ -543,6 +579,24 @@ impl Vector {
             VectorData::Interval(values) => Datum::Interval(values[index]),
             VectorData::Uuid(values) => Datum::Uuid(values[index]),
             VectorData::Nested(values) => Datum::Nested(values[index].clone()),
+        }
+    }
+
+    /// Returns the value of row `index` as [`Vector::datum`] does, however long.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    #[inline]
+    pub fn datum_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Datum> {
+        match &self.data {
+            VectorData::Text(values) if values.get(index).len() >= PIECE => {
+                pace.decode(values.get(index)).map(Datum::text)
+            }
+            VectorData::Bytea(values) if values.get(index).len() >= PIECE => {
+                pace.copy::<Vec<u8>>(values.get(index)).map(Datum::bytea)
+            }
+            _ => Ok(self.datum(index)),
         }
     }
 

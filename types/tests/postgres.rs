@@ -86,7 +86,7 @@ fn written(value: &Datum, data_type: DataType) -> String {
         return "NULL".to_owned();
     }
     let mut bytes = Vec::new();
-    text::write(value, data_type, &style(), &mut bytes);
+    text::write_short(value, data_type, &style(), &mut bytes);
     String::from_utf8(bytes).expect("text is UTF-8")
 }
 
@@ -199,7 +199,7 @@ fn aggregates_answer_as_postgres_does() {
         parts.resize(rows.len());
         let groups: Vec<u32> = (0..rows.len() as u32).collect();
         parts.feed(&groups, &batch, &context)?;
-        let partial = parts.into_partial(rows.len());
+        let partial = parts.into_partial(rows.len())?;
         let PartialStates::States(states) = &partial else {
             panic!("rows are kept for DISTINCT only: {partial:?}");
         };

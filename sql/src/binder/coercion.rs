@@ -11,6 +11,7 @@ use std::sync::Arc;
 use types::cast::{CastContext, cast, cast_context, is_foldable};
 use types::datatype::RegKind;
 use types::datetime::{DateOrder, IntervalStyle};
+use types::datum::Text;
 use types::expr::{EvalContext, Expr};
 use types::text::{TextStyle, parse, parse_as};
 use types::{DataType, Datum, SqlType};
@@ -194,7 +195,7 @@ pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit:
             return null(to.base);
         }
         if is_constant_cast(from, to.base)
-            && let Ok(value) = cast(value, from, to, explicit, &EvalContext::default())
+            && let Ok(value) = cast(value, from, to, explicit, &EvalContext::hasty())
         {
             return Expr::Constant { value, data_type: to.base };
         }
@@ -230,10 +231,10 @@ fn is_constant_cast(from: DataType, to: DataType) -> bool {
 }
 
 /// Returns what a quoted literal means as a type.
-fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
+fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
     let value = match to.base {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
-            Datum::Text(Arc::clone(text))
+            Datum::Text(text.clone())
         }
         base if names_clock(text, base) || names_object(text, base) => Datum::Null,
         base if is_row_of_session(base) => Datum::Null,
@@ -246,7 +247,7 @@ fn literal(text: &Arc<str>, to: SqlType, explicit: bool) -> Result<Expr> {
     };
     if needs_session(text, to) {
         let data_type = DataType::Text;
-        let operand = Box::new(Expr::Constant { value: Datum::Text(Arc::clone(text)), data_type });
+        let operand = Box::new(Expr::Constant { value: Datum::Text(text.clone()), data_type });
         return Ok(Expr::Cast { operand, from: data_type, to, explicit: true });
     }
     if to.modifier == -1 {

@@ -325,7 +325,7 @@ fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    text::write(value, sql_type.base, &TextStyle::default(), &mut bytes);
+    text::write_short(value, sql_type.base, &TextStyle::default(), &mut bytes);
     let text = String::from_utf8(bytes).unwrap_or_default();
     let again = text::parse(&text, sql_type.base, &TextStyle::default())?;
     if again != *value {

@@ -32,7 +32,7 @@ struct Gathered {
 impl Gathered {
     /// Adds what a thread has gathered to the others'.
     fn add(&self, groups: &mut PlentyGroups, context: &Context) -> Result<()> {
-        let part = groups.take(&context.eval);
+        let part = groups.take(&context.eval)?;
         self.all.lock().merge(part)
     }
 }

@@ -274,10 +274,18 @@ impl Subquery {
             let column = &batch.columns[0];
             bytes += column.byte_count();
             memory::check(bytes, self.context.work_mem)?;
-            values.extend((0..batch.row_count).map(|row| column.datum(row)));
+            let pace = &mut self.context.eval.pace();
+            for row in 0..batch.row_count {
+                let value = column.datum_at(row, pace)?;
+                pace.push(&mut values, value)?;
+            }
         }
         let of_arrays = self.node.subquery_types.first() == Some(&data_type);
-        Ok(Answer::Value(types::function::gathered(values, of_arrays)?))
+        Ok(Answer::Value(types::function::gathered(
+            values,
+            of_arrays,
+            &self.context.eval.interrupt,
+        )?))
     }
 
     fn value_set(&self, subquery: &mut dyn Operator, column: usize) -> Result<ValueSet> {

@@ -218,7 +218,7 @@ impl Producer for Partition {
             let groups = self.merge()?;
             if self.outcome == Outcome::Groups {
                 self.next = 1;
-                return Ok(Some(Made::Groups(groups.into_partial())));
+                return Ok(Some(Made::Groups(groups.into_partial()?)));
             }
             self.groups = Some(groups);
         }

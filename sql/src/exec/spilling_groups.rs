@@ -142,7 +142,7 @@ impl SpillingGroups {
     }
 
     fn cut_groups(&mut self) -> Result<()> {
-        match self.groups.take(&self.context.eval) {
+        match self.groups.take(&self.context.eval)? {
             GroupPart::Cut(part) => self.cut.push(part),
             GroupPart::Whole(part) => self.groups.merge(&part)?,
         }
@@ -150,7 +150,7 @@ impl SpillingGroups {
     }
 
     fn set_aside(&mut self) -> Result<()> {
-        let part = self.groups.take(&self.context.eval).into_groups();
+        let part = self.groups.take(&self.context.eval)?.into_groups();
         self.set_part_aside(&part)?;
         let parts = self.cut.take();
         parts.into_iter().try_for_each(|part| self.set_part_aside(&part))
@@ -230,7 +230,7 @@ impl SpillingGroups {
     fn end_rows(&mut self) -> Result<()> {
         if self.aside.is_none() {
             if !self.groups.tells_all() || !self.cut.is_empty() {
-                let rest = self.groups.take(&self.context.eval);
+                let rest = self.groups.take(&self.context.eval)?;
                 self.merged = Some(self.cut.finish(rest));
             }
             return Ok(());

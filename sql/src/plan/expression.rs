@@ -126,6 +126,6 @@ pub(crate) fn constant(value: &Datum, data_type: DataType) -> String {
 
 fn plain(value: &Datum, data_type: DataType) -> String {
     let mut bytes = Vec::new();
-    types::text::write(value, data_type, &TextStyle::default(), &mut bytes);
+    types::text::write_short(value, data_type, &TextStyle::default(), &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

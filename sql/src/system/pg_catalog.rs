@@ -639,7 +639,7 @@ fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
                 }
                 let mut out = Vec::new();
                 let of = data_type.array().unwrap_or(data_type);
-                types::text::write(
+                types::text::write_short(
                     &array(values),
                     of,
                     &types::text::TextStyle::default(),

@@ -9,7 +9,7 @@ use types::{DataType, Datum};
 pub(super) const CHAR: DataType = DataType::Text;
 
 pub(super) fn text(value: impl AsRef<str>) -> Datum {
-    Datum::Text(Arc::from(value.as_ref()))
+    Datum::text(value.as_ref())
 }
 
 /// A text, or NULL.
@@ -18,7 +18,7 @@ pub(super) fn text_or_null(value: Option<impl AsRef<str>>) -> Datum {
 }
 
 pub(super) fn bytes(value: &[u8]) -> Datum {
-    Datum::Bytea(Arc::from(value))
+    Datum::bytea(value)
 }
 
 pub(super) fn int8(value: impl TryInto<i64>) -> Datum {

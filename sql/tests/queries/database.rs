@@ -341,7 +341,7 @@ fn row_text(row: &[Datum], types: &[DataType]) -> String {
             return "NULL".to_owned();
         }
         let mut bytes = Vec::new();
-        types::text::write(value, *data_type, &TextStyle::default(), &mut bytes);
+        types::text::write_short(value, *data_type, &TextStyle::default(), &mut bytes);
         String::from_utf8(bytes).unwrap()
     };
     let values: Vec<String> = row.iter().zip(types).map(value).collect();

@@ -59,8 +59,8 @@ impl Accumulator for Bits {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.states[group].map_or(Datum::Null, Datum::Int8)]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.states[group].map_or(Datum::Null, Datum::Int8)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -129,8 +129,8 @@ impl Accumulator for BitStrings {
         rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.states[group].clone()]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.states[group].clone()])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -177,8 +177,8 @@ impl Accumulator for AnyValue {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.values[group].clone()]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.values[group].clone()])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

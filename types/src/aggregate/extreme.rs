@@ -183,8 +183,8 @@ impl Accumulator for Extreme {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.value(group)]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.value(group)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -248,8 +248,8 @@ impl Accumulator for Truth {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.value(group)]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.value(group)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

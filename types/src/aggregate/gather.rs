@@ -11,6 +11,8 @@ use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, Json, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::function::{json_key, json_of, jsonb_of};
+use crate::interrupt::Interrupt;
+use crate::pieces::Pace;
 use crate::vector::Vector;
 
 /// `array_agg`, of values or of arrays.
@@ -19,6 +21,7 @@ pub(super) struct Arrays {
     of_arrays: bool,
     arrays: Vec<Array>,
     byte_count: usize,
+    interrupt: Interrupt,
 }
 
 fn subscript_error(message: &str) -> Error {
@@ -31,14 +34,19 @@ fn too_large() -> Error {
 }
 
 impl Arrays {
-    pub(super) fn new(argument: DataType) -> Arrays {
-        Arrays { of_arrays: argument.element().is_some(), arrays: Vec::new(), byte_count: 0 }
+    pub(super) fn new(argument: DataType, interrupt: &Interrupt) -> Arrays {
+        Arrays {
+            of_arrays: argument.element().is_some(),
+            arrays: Vec::new(),
+            byte_count: 0,
+            interrupt: interrupt.clone(),
+        }
     }
 
     fn add(&mut self, group: usize, value: Datum) -> Result<()> {
         if !self.of_arrays {
             self.byte_count += size_of::<Datum>() + value.heap_bytes();
-            return self.add_elements(group, &[Dimension { lower: 1, length: 1 }], vec![value]);
+            return self.add_elements(group, &[Dimension { lower: 1, length: 1 }], [value]);
         }
         let Datum::Nested(Nested::Array(array)) = value else {
             return Err(Error::new("22004", "cannot accumulate null arrays"));
@@ -57,7 +65,7 @@ impl Arrays {
         dimensions.extend_from_slice(&array.dimensions);
         self.byte_count += array.elements.iter().map(Datum::heap_bytes).sum::<usize>()
             + array.elements.len() * size_of::<Datum>();
-        self.add_elements(group, &dimensions, array.elements.clone())
+        self.add_elements(group, &dimensions, array.elements.iter().cloned())
     }
 
     /// Adds elements along the first dimension.
@@ -65,7 +73,7 @@ impl Arrays {
         &mut self,
         group: usize,
         dimensions: &[Dimension],
-        elements: Vec<Datum>,
+        elements: impl IntoIterator<Item = Datum>,
     ) -> Result<()> {
         let array = &mut self.arrays[group];
         match array.dimensions.split_first_mut() {
@@ -78,18 +86,24 @@ impl Arrays {
                 first.length += dimensions[0].length;
             }
         }
-        if array.elements.len() + elements.len() > MAX_ELEMENTS {
-            return Err(too_large());
+        let mut pace = Pace::new(&self.interrupt);
+        for element in elements {
+            if array.elements.len() == MAX_ELEMENTS {
+                return Err(too_large());
+            }
+            pace.push(&mut array.elements, element)?;
         }
-        array.elements.extend(elements);
         Ok(())
     }
 
-    fn value(&self, group: usize) -> Datum {
-        match &self.arrays[group] {
-            none if none.dimensions.is_empty() => Datum::Null,
-            array => Datum::Nested(Nested::Array(Arc::new(array.clone()))),
+    fn value(&self, group: usize) -> Result<Datum> {
+        let array = &self.arrays[group];
+        if array.dimensions.is_empty() {
+            return Ok(Datum::Null);
         }
+        let elements = Pace::new(&self.interrupt).clone_items(&array.elements)?;
+        let array = Array { dimensions: array.dimensions.clone(), elements };
+        Ok(Datum::Nested(Nested::Array(Arc::new(array))))
     }
 }
 
@@ -104,18 +118,18 @@ impl Accumulator for Arrays {
         rows.try_for_each(|(row, &group)| self.add(group as usize, argument.datum(row)))
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.value(group)]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.value(group)?])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
         let Datum::Nested(Nested::Array(array)) = &partial[0] else { return Ok(()) };
         self.byte_count += partial[0].heap_bytes();
-        self.add_elements(group, &array.dimensions, array.elements.clone())
+        self.add_elements(group, &array.dimensions, array.elements.iter().cloned())
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
-        Ok(self.value(group))
+        self.value(group)
     }
 
     fn byte_count(&self) -> usize {
@@ -137,31 +151,34 @@ pub(super) struct Strings {
     is_text: bool,
     states: Vec<Joined>,
     byte_count: usize,
+    interrupt: Interrupt,
 }
 
 impl Strings {
-    pub(super) fn new(argument: DataType) -> Strings {
-        Strings { is_text: argument != DataType::Bytea, states: Vec::new(), byte_count: 0 }
+    pub(super) fn new(argument: DataType, interrupt: &Interrupt) -> Strings {
+        Strings {
+            is_text: argument != DataType::Bytea,
+            states: Vec::new(),
+            byte_count: 0,
+            interrupt: interrupt.clone(),
+        }
     }
 
     fn add(&mut self, group: usize, delimiter: &[u8], value: &[u8]) -> Result<()> {
-        /// PostgreSQL's `MaxAllocSize`.
-        const BYTES_MAX: usize = 0x3fff_ffff;
         let state = &mut self.states[group];
-        state.bytes.extend_from_slice(delimiter);
+        let mut pace = Pace::new(&self.interrupt);
+        pace.enlarge(&mut state.bytes, delimiter)?;
         state.start.get_or_insert(delimiter.len());
-        state.bytes.extend_from_slice(value);
+        pace.enlarge(&mut state.bytes, value)?;
         self.byte_count += delimiter.len() + value.len();
-        if state.bytes.len() >= BYTES_MAX {
-            return Err(Error::new("54000", "string buffer exceeds maximum allowed length"));
-        }
         Ok(())
     }
 
-    fn datum(&self, bytes: &[u8]) -> Datum {
+    fn datum(&self, bytes: &[u8]) -> Result<Datum> {
+        let mut pace = Pace::new(&self.interrupt);
         match self.is_text {
-            true => Datum::text(String::from_utf8_lossy(bytes)),
-            false => Datum::bytea(bytes),
+            true => pace.decode(bytes).map(Datum::text),
+            false => pace.copy::<Vec<u8>>(bytes).map(Datum::bytea),
         }
     }
 }
@@ -190,15 +207,15 @@ impl Accumulator for Strings {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let state = &self.states[group];
-        match state.start {
+        Ok(match state.start {
             None => smallvec![Datum::Null, Datum::Null],
             Some(start) => {
                 let (delimiter, rest) = state.bytes.split_at(start);
-                smallvec![self.datum(delimiter), self.datum(rest)]
+                smallvec![self.datum(delimiter)?, self.datum(rest)?]
             }
-        }
+        })
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -210,7 +227,7 @@ impl Accumulator for Strings {
 
     fn finish(&self, group: usize) -> Result<Datum> {
         let state = &self.states[group];
-        Ok(state.start.map_or(Datum::Null, |start| self.datum(&state.bytes[start..])))
+        state.start.map_or(Ok(Datum::Null), |start| self.datum(&state.bytes[start..]))
     }
 
     fn byte_count(&self) -> usize {
@@ -241,21 +258,24 @@ impl JsonTexts {
         }
     }
 
-    fn add(&mut self, group: usize, part: &str, is_null: bool) {
+    fn add(&mut self, group: usize, part: &str, is_null: bool) -> Result<()> {
         let state = &mut self.states[group];
         let before = state.len();
+        let mut pace = self.context.pace();
         if !state.is_empty() {
-            state.push_str(if self.by_line && !is_null { ", \n " } else { ", " });
+            pace.enlarge(state, if self.by_line && !is_null { ", \n " } else { ", " })?;
         }
-        state.push_str(part);
+        pace.enlarge(state, part)?;
         self.byte_count += state.len() - before;
+        Ok(())
     }
 }
 
-/// Returns a context that knows only what the text of values depends on.
+/// Returns a context that knows only what the text of values depends on, and the flag.
 fn zone_of(context: &EvalContext) -> EvalContext {
     let (time_zone, formats) = (context.time_zone.clone(), context.formats);
-    EvalContext { time_zone, formats, ..EvalContext::default() }
+    let interrupt = context.interrupt.clone();
+    EvalContext { time_zone, formats, interrupt, ..EvalContext::default() }
 }
 
 fn null_field() -> Error {
@@ -270,39 +290,46 @@ impl Accumulator for JsonTexts {
     fn update(&mut self, groups: &[u32], arguments: &[&Vector]) -> Result<()> {
         for (row, &group) in groups.iter().enumerate() {
             let value = arguments[usize::from(self.of_pairs)].datum(row);
-            let mut part = json_of(&value, &self.context);
+            let mut part = json_of(&value, &self.context)?;
             if self.of_pairs {
                 let key = arguments[0].datum(row);
                 if key.is_null() {
                     return Err(null_field());
                 }
-                part =
-                    format!("{} : {part}", json_of(&json_key(&key, &self.context)?, &self.context));
+                let key = json_of(&json_key(&key, &self.context)?, &self.context)?;
+                part = format!("{key} : {part}");
             }
-            self.add(group as usize, &part, value.is_null());
+            self.add(group as usize, &part, value.is_null())?;
         }
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let state = &self.states[group];
-        smallvec![if state.is_empty() { Datum::Null } else { Datum::text(state.as_str()) }]
+        if state.is_empty() {
+            return Ok(smallvec![Datum::Null]);
+        }
+        Ok(smallvec![Datum::text(self.context.pace().copy::<String>(state)?)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
         if let Some(part) = partial[0].as_str() {
-            self.add(group, part, part.starts_with("null"));
+            self.add(group, part, part.starts_with("null"))?;
         }
         Ok(())
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
         let state = &self.states[group];
-        let text = match self.of_pairs {
+        let (opening, closing) = match self.of_pairs {
             _ if state.is_empty() => return Ok(Datum::Null),
-            true => format!("{{ {state} }}"),
-            false => format!("[{state}]"),
+            true => ("{ ", " }"),
+            false => ("[", "]"),
         };
+        let mut text = String::with_capacity(state.len() + 4);
+        text.push_str(opening);
+        self.context.pace().append(&mut text, state)?;
+        text.push_str(closing);
         Ok(Datum::Nested(Nested::Json(Arc::new(text))))
     }
 
@@ -325,20 +352,24 @@ impl JsonValues {
         JsonValues { of_pairs, context: zone_of(context), states: Vec::new(), byte_count: 0 }
     }
 
-    fn add(&mut self, group: usize, key: Arc<str>, value: Json) {
+    fn add(&mut self, group: usize, key: Arc<str>, value: Json) -> Result<()> {
         let value = (key, value);
         self.byte_count += size_of::<(Arc<str>, Json)>() + value.0.len() + value.1.heap_bytes();
-        self.states[group].push(value);
+        self.context.pace().push(&mut self.states[group], value)
     }
 
-    fn value(&self, group: usize) -> Datum {
+    fn value(&self, group: usize) -> Result<Datum> {
         let state = &self.states[group];
+        let mut pace = self.context.pace();
         let json = match self.of_pairs {
-            _ if state.is_empty() => return Datum::Null,
-            true => Json::object(state.clone()),
-            false => Json::Array(state.iter().map(|(_, value)| value.clone()).collect()),
+            _ if state.is_empty() => return Ok(Datum::Null),
+            true => Json::object_at(pace.clone_items(state)?, &mut pace)?,
+            false => {
+                let values = state.iter().map(|(_, value)| value.copy(&mut pace));
+                Json::Array(values.collect::<Result<_>>()?)
+            }
         };
-        Datum::Nested(Nested::Jsonb(Arc::new(json)))
+        Ok(Datum::Nested(Nested::Jsonb(Arc::new(json))))
     }
 }
 
@@ -354,36 +385,35 @@ impl Accumulator for JsonValues {
             let mut name = Arc::clone(&none);
             if self.of_pairs {
                 match json_key(&arguments[0].datum(row), &self.context)? {
-                    Datum::Text(key) => name = key,
+                    Datum::Text(key) => name = key.into(),
                     _ => return Err(null_field()),
                 }
             }
-            self.add(group as usize, name, value);
+            self.add(group as usize, name, value)?;
         }
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![self.value(group)]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![self.value(group)?])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
         let Datum::Nested(Nested::Jsonb(json)) = &partial[0] else { return Ok(()) };
         match &**json {
             Json::Array(values) => {
-                values.iter().for_each(|value| self.add(group, "".into(), value.clone()));
+                values.iter().try_for_each(|value| self.add(group, "".into(), value.clone()))
             }
             Json::Object(pairs) => {
-                let pairs = pairs.iter();
-                pairs.for_each(|(key, value)| self.add(group, Arc::clone(key), value.clone()));
+                let mut pairs = pairs.iter();
+                pairs.try_for_each(|(key, value)| self.add(group, Arc::clone(key), value.clone()))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn finish(&self, group: usize) -> Result<Datum> {
-        Ok(self.value(group))
+        self.value(group)
     }
 
     fn byte_count(&self) -> usize {

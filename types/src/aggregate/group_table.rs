@@ -405,7 +405,7 @@ fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
         Nested::JsonPath(_) => {
             let mut text = Vec::new();
             let path = Datum::Nested(nested.clone());
-            text::write(&path, data_type, &TextStyle::default(), &mut text);
+            text::write_short(&path, data_type, &TextStyle::default(), &mut text);
             write_bytes(&text, key);
         }
         Nested::Record(record) => {

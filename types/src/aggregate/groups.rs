@@ -166,7 +166,7 @@ impl Groups {
             let mut states = AggregateStates::new(aggregate, context);
             states.resize(group_count);
             states.feed(&numbers, batch, context)?;
-            Ok(states.into_partial(group_count))
+            states.into_partial(group_count)
         };
         let partials = self.aggregates.iter().map(partial).collect::<Result<Vec<_>>>()?;
         Ok(PartialGroups { keys, partials, group_count })
@@ -178,7 +178,11 @@ impl Groups {
     }
 
     /// Returns what was gathered, and begins anew.
-    pub fn take_partial(&mut self, context: &EvalContext) -> PartialGroups {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Groups::into_partial`].
+    pub fn take_partial(&mut self, context: &EvalContext) -> Result<PartialGroups> {
         let fresh = Groups::new(&self.group_by, &self.aggregates, context);
         std::mem::replace(self, fresh).into_partial()
     }
@@ -189,12 +193,17 @@ impl Groups {
     }
 
     /// Returns what was gathered.
-    pub fn into_partial(self) -> PartialGroups {
+    ///
+    /// # Errors
+    ///
+    /// `57014` if the flag is set.
+    pub fn into_partial(self) -> Result<PartialGroups> {
         let group_count = self.group_count();
         let keys = self.table.map_or_else(Vec::new, GroupTable::into_keys);
         let states = self.states.into_iter();
-        let partials = states.map(|states| states.into_partial(group_count)).collect();
-        PartialGroups { keys, partials, group_count }
+        let partials =
+            states.map(|states| states.into_partial(group_count)).collect::<Result<_>>()?;
+        Ok(PartialGroups { keys, partials, group_count })
     }
 
     /// Returns some groups: their keys, then the results of the aggregates. Nothing can be added

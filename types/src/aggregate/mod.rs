@@ -265,7 +265,7 @@ pub trait Accumulator: Send {
 
     /// Returns the state of a group as datums that can cross a network; [`Accumulator::merge`]
     /// takes them.
-    fn partial(&self, group: usize) -> PartialState;
+    fn partial(&self, group: usize) -> Result<PartialState>;
 
     /// Adds a state that [`Accumulator::partial`] returned.
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()>;
@@ -273,14 +273,14 @@ pub trait Accumulator: Send {
     /// Returns the states of groups `0..group_count`, a column for each of `types`, which are those
     /// of [`Aggregate::partial_types`]. Aggregates that large numbers of groups are likely to have
     /// do so without a datum in between.
-    fn partial_columns(&self, group_count: usize, types: &[DataType]) -> Vec<Vector> {
+    fn partial_columns(&self, group_count: usize, types: &[DataType]) -> Result<Vec<Vector>> {
         let column = |data_type: &DataType| Vector::new(*data_type, group_count);
         let mut columns: Vec<Vector> = types.iter().map(column).collect();
         for group in 0..group_count {
-            let partial = self.partial(group);
+            let partial = self.partial(group)?;
             columns.iter_mut().zip(&partial).for_each(|(column, datum)| column.push(datum));
         }
-        columns
+        Ok(columns)
     }
 
     /// Adds states that [`Accumulator::partial_columns`] returned: row `i` to group `groups[i]`.
@@ -344,8 +344,8 @@ impl Aggregate {
             AggregateKind::BitXor => Box::new(Bits::new(argument, |a, b| a ^ b)),
             AggregateKind::AnyValue => Box::new(AnyValue::default()),
             AggregateKind::Pairs(statistic) => Box::new(PairMoments::new(statistic)),
-            AggregateKind::ArrayAgg => Box::new(Arrays::new(argument)),
-            AggregateKind::StringAgg => Box::new(Strings::new(argument)),
+            AggregateKind::ArrayAgg => Box::new(Arrays::new(argument, &context.interrupt)),
+            AggregateKind::StringAgg => Box::new(Strings::new(argument, &context.interrupt)),
             AggregateKind::JsonAgg => Box::new(JsonTexts::new(argument, false, context)),
             AggregateKind::JsonObjectAgg => Box::new(JsonTexts::new(argument, true, context)),
             AggregateKind::JsonbAgg => Box::new(JsonValues::new(false, context)),

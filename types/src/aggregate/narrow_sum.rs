@@ -16,6 +16,7 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// The sum of a group.
@@ -108,20 +109,20 @@ impl Accumulator for NarrowSum {
         }
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let total = self.totals[group];
-        smallvec![Datum::Int8(total.count), Datum::Int8(total.sum)]
+        Ok(smallvec![Datum::Int8(total.count), Datum::Int8(total.sum)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
         self.totals[group].add(partial_count(&partial[1]), partial_count(&partial[0]))
     }
 
-    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Result<Vec<Vector>> {
         let totals = &self.totals[..group_count];
         let counts = totals.iter().map(|total| total.count).collect();
         let sums = totals.iter().map(|total| total.sum).collect();
-        vec![all_valid(VectorData::Int8(counts)), all_valid(VectorData::Int8(sums))]
+        Ok(vec![all_valid(VectorData::Int8(counts)), all_valid(VectorData::Int8(sums))])
     }
 
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
@@ -136,9 +137,9 @@ impl Accumulator for NarrowSum {
         let Total { sum, count } = self.totals[group];
         match count {
             0 => Ok(Datum::Null),
-            _ if self.average => {
-                Numeric::from(sum).checked_div(&Numeric::from(count)).map(Datum::Numeric)
-            }
+            _ if self.average => Numeric::from(sum)
+                .checked_div(&Numeric::from(count), &mut Pace::never())
+                .map(Datum::Numeric),
             _ => Ok(Datum::Int8(sum)),
         }
     }

@@ -158,13 +158,13 @@ impl Accumulator for Sorted {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let values = &self.values[group];
         let values = (0..values.len()).map(|row| values.datum(row)).collect();
-        smallvec![
+        Ok(smallvec![
             self.fractions[group].clone().unwrap_or(Datum::Null),
             Datum::Nested(Nested::Array(Arc::new(Array::from_elements(values)))),
-        ]
+        ])
     }
 
     fn merge(&mut self, _: usize, _: &[Datum]) -> Result<()> {
@@ -260,9 +260,9 @@ impl Accumulator for Standings {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let state = &self.states[group];
-        smallvec![Datum::Int8(state.before), Datum::Int8(state.equal), Datum::Int8(state.all)]
+        Ok(smallvec![Datum::Int8(state.before), Datum::Int8(state.equal), Datum::Int8(state.all)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

@@ -221,10 +221,10 @@ impl Accumulator for PairMoments {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let Moments { count, sum_x, squares_x, sum_y, squares_y, products } = self.groups[group];
         let sums = [sum_x, squares_x, sum_y, squares_y, products].map(Datum::Float8);
-        [Datum::Int8(count as i64)].into_iter().chain(sums).collect()
+        Ok([Datum::Int8(count as i64)].into_iter().chain(sums).collect())
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

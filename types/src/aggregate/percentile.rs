@@ -190,9 +190,9 @@ impl Accumulator for Percentiles {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let fraction = self.fractions[group].map_or(Datum::Null, Datum::Float8);
-        smallvec![fraction, Datum::bytea(self.sketches[group].to_bytes())]
+        Ok(smallvec![fraction, Datum::bytea(self.sketches[group].to_bytes())])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

@@ -84,18 +84,22 @@ impl PlentyGroups {
     }
 
     /// Returns what was gathered, and begins anew.
-    pub fn take(&mut self, context: &EvalContext) -> GroupPart {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Groups::into_partial`].
+    pub fn take(&mut self, context: &EvalContext) -> Result<GroupPart> {
         let may_be_cut = self.may_be_cut();
-        let mut part = self.groups.take_partial(context);
+        let mut part = self.groups.take_partial(context)?;
         let alone = std::mem::take(&mut self.alone);
         (self.row_count, self.alone_bytes) = (0, 0);
         if alone.group_count > 0 {
             part.append_rows(&alone, 0..alone.group_count);
         }
-        match may_be_cut {
+        Ok(match may_be_cut {
             true => GroupPart::Cut(CutGroups::new(&part, &self.groups.key_types())),
             false => GroupPart::Whole(part),
-        }
+        })
     }
 
     /// Returns the groups that are told apart, to be finished; rows that are not are none of them.
@@ -155,10 +159,10 @@ mod tests {
             let rows: Vec<Vec<Datum>> = some.iter().map(row).collect();
             plenty.feed(&Batch::from_rows(&[key_type, Int4], &rows), &context).unwrap();
             if number == 40 {
-                parts.push(plenty.take(&context));
+                parts.push(plenty.take(&context).unwrap());
             }
         }
-        parts.push(plenty.take(&context));
+        parts.push(plenty.take(&context).unwrap());
         (parts, groups())
     }
 

@@ -131,7 +131,7 @@ impl Accumulator for DistinctSketches {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let bytes = match &self.sketches[group] {
             Sketch::Exact(hashes) => {
                 let mut bytes = vec![HASHES];
@@ -140,7 +140,7 @@ impl Accumulator for DistinctSketches {
             }
             Sketch::Registers(registers) => [&[DENSE], &registers[..]].concat(),
         };
-        smallvec![Datum::bytea(bytes)]
+        Ok(smallvec![Datum::bytea(bytes)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -220,7 +220,7 @@ mod tests {
         for (first, second) in [(100, 300), (100, 5_000), (5_000, 100), (5_000, 9_000)] {
             let mut merged = sketches(0..first);
             let other = sketches(first / 2..second);
-            merged.merge(0, &other.partial(0)).unwrap();
+            merged.merge(0, &other.partial(0).unwrap()).unwrap();
             let whole = sketches(0..first.max(second));
             assert_eq!(merged.partial(0), whole.partial(0), "{first} and {second}");
         }

@@ -97,14 +97,18 @@ impl AggregateStates {
     }
 
     /// Returns the states of all groups, for [`AggregateStates::merge`].
-    pub fn into_partial(self, group_count: usize) -> PartialStates {
-        match self.kept {
+    ///
+    /// # Errors
+    ///
+    /// `57014` if the flag is set.
+    pub fn into_partial(self, group_count: usize) -> Result<PartialStates> {
+        Ok(match self.kept {
             Some(kept) => PartialStates::Rows(kept.into_columns()),
             None => {
                 let types = self.aggregate.partial_types();
-                PartialStates::States(self.accumulator.partial_columns(group_count, &types))
+                PartialStates::States(self.accumulator.partial_columns(group_count, &types)?)
             }
-        }
+        })
     }
 
     /// Adds the states of another part of the rows, whose group `i` is `groups[i]` here.

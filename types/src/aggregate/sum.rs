@@ -14,6 +14,7 @@ use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// Calls `each` with the group and the value of every row that is not NULL.
@@ -120,8 +121,8 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![Datum::Int8(self.counts[group])]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![Datum::Int8(self.counts[group])])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -129,8 +130,8 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
-        vec![all_valid(VectorData::Int8(self.counts[..group_count].to_vec()))]
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Result<Vec<Vector>> {
+        Ok(vec![all_valid(VectorData::Int8(self.counts[..group_count].to_vec()))])
     }
 
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
@@ -198,9 +199,9 @@ impl Accumulator for IntegerSum {
         Ok(())
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let total = self.totals[group];
-        smallvec![Datum::Int8(total.count), Datum::Numeric(Numeric::from_i128(total.sum))]
+        Ok(smallvec![Datum::Int8(total.count), Datum::Numeric(Numeric::from_i128(total.sum))])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -212,11 +213,11 @@ impl Accumulator for IntegerSum {
         Ok(())
     }
 
-    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Result<Vec<Vector>> {
         let totals = &self.totals[..group_count];
         let counts = totals.iter().map(|total| total.count).collect();
         let sums = totals.iter().map(|total| Numeric::from_i128(total.sum)).collect();
-        vec![all_valid(VectorData::Int8(counts)), all_valid(VectorData::Numeric(sums))]
+        Ok(vec![all_valid(VectorData::Int8(counts)), all_valid(VectorData::Numeric(sums))])
     }
 
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
@@ -236,7 +237,7 @@ impl Accumulator for IntegerSum {
         }
         let sum = Numeric::from_i128(sum);
         if self.average {
-            return sum.checked_div(&Numeric::from(count)).map(Datum::Numeric);
+            return sum.checked_div(&Numeric::from(count), &mut Pace::never()).map(Datum::Numeric);
         }
         Ok(Datum::Numeric(sum))
     }
@@ -324,11 +325,11 @@ impl Accumulator for NumericSum {
         })
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let total = &self.totals[group];
         // A sum beyond the format is NULL here; whoever puts the parts together raises the error.
         let sum = total.sum().map_or(Datum::Null, Datum::Numeric);
-        smallvec![Datum::Int8(total.count), sum]
+        Ok(smallvec![Datum::Int8(total.count), sum])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -345,7 +346,9 @@ impl Accumulator for NumericSum {
         }
         let sum = total.sum()?;
         if self.average {
-            return sum.checked_div(&Numeric::from(total.count)).map(Datum::Numeric);
+            return sum
+                .checked_div(&Numeric::from(total.count), &mut Pace::never())
+                .map(Datum::Numeric);
         }
         Ok(Datum::Numeric(sum))
     }
@@ -407,8 +410,8 @@ impl Accumulator for FloatSum {
         }
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![Datum::Int8(self.counts[group]), Datum::Float8(self.sums[group])]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![Datum::Int8(self.counts[group]), Datum::Float8(self.sums[group])])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -419,10 +422,10 @@ impl Accumulator for FloatSum {
         }
     }
 
-    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Vec<Vector> {
+    fn partial_columns(&self, group_count: usize, _: &[DataType]) -> Result<Vec<Vector>> {
         let counts = VectorData::Int8(self.counts[..group_count].to_vec());
         let sums = VectorData::Float8(self.sums[..group_count].to_vec());
-        vec![all_valid(counts), all_valid(sums)]
+        Ok(vec![all_valid(counts), all_valid(sums)])
     }
 
     fn merge_columns(&mut self, groups: &[u32], columns: &[Vector]) -> Result<()> {
@@ -482,8 +485,8 @@ impl Accumulator for IntervalSum {
         })
     }
 
-    fn partial(&self, group: usize) -> PartialState {
-        smallvec![Datum::Int8(self.counts[group]), Datum::Interval(self.sums[group])]
+    fn partial(&self, group: usize) -> Result<PartialState> {
+        Ok(smallvec![Datum::Int8(self.counts[group]), Datum::Interval(self.sums[group])])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {

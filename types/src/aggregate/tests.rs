@@ -365,7 +365,7 @@ proptest! {
                     .collect();
                 let mut groups = [0; GROUPS];
                 (0..GROUPS).for_each(|group| groups[number(group)] = group as u32);
-                let partial = states_of(&call, &rows, GROUPS).into_partial(GROUPS);
+                let partial = states_of(&call, &rows, GROUPS).into_partial(GROUPS).unwrap();
                 merged.merge(&partial, &groups).unwrap();
             }
             let merged = merged.finish(0..GROUPS).unwrap();
@@ -404,7 +404,7 @@ proptest! {
             let mut merged = AggregateStates::new(&call, &EvalContext::default());
             merged.resize(2);
             for part in [first, second] {
-                merged.merge(&states_of(&call, part, 2).into_partial(2), &[0, 1]).unwrap();
+                merged.merge(&states_of(&call, part, 2).into_partial(2).unwrap(), &[0, 1]).unwrap();
             }
             prop_assert_eq!(&whole, &merged.finish(0..2).unwrap(), "{}", call.describe(&|_| "x".into()));
         }
@@ -465,7 +465,7 @@ fn sums_of_numerics_of_all_sizes_are_exact() {
             let (one, other) = values.split_at(cut);
             let mut whole = states(&[]);
             for part in [states(one), states(other)] {
-                whole.merge(&part.into_partial(1), &[0]).unwrap();
+                whole.merge(&part.into_partial(1).unwrap(), &[0]).unwrap();
             }
             let Datum::Numeric(sum) = whole.finish(0..1).unwrap().datum(0) else { panic!() };
             assert_eq!(sum.to_string(), expected, "{list:?} at {cut}");

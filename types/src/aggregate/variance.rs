@@ -10,6 +10,7 @@ use super::{Accumulator, AggregateKind, PartialState};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::vector::{Vector, VectorData};
 
 /// Returns whether an aggregate is over a sample, and whether it is a standard deviation.
@@ -101,9 +102,9 @@ impl Accumulator for FloatVariance {
         }
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let Moments { count, sum, squares } = self.groups[group];
-        smallvec![Datum::Int8(count as i64), Datum::Float8(sum), Datum::Float8(squares)]
+        Ok(smallvec![Datum::Int8(count as i64), Datum::Float8(sum), Datum::Float8(squares)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -142,7 +143,8 @@ impl ExactMoments {
     fn add(&mut self, value: &Numeric) -> Result<()> {
         self.count += 1;
         self.sum = self.sum.checked_add(value)?;
-        self.sum_of_squares = self.sum_of_squares.checked_add(&value.checked_mul(value)?)?;
+        self.sum_of_squares =
+            self.sum_of_squares.checked_add(&value.checked_mul(value, &mut Pace::never())?)?;
         Ok(())
     }
 }
@@ -184,9 +186,9 @@ impl Accumulator for NumericVariance {
         }
     }
 
-    fn partial(&self, group: usize) -> PartialState {
+    fn partial(&self, group: usize) -> Result<PartialState> {
         let ExactMoments { count, sum, sum_of_squares } = self.groups[group].clone();
-        smallvec![Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(sum_of_squares)]
+        Ok(smallvec![Datum::Int8(count), Datum::Numeric(sum), Datum::Numeric(sum_of_squares)])
     }
 
     fn merge(&mut self, group: usize, partial: &[Datum]) -> Result<()> {
@@ -207,17 +209,18 @@ impl Accumulator for NumericVariance {
         if divisor <= 0 {
             return Ok(Datum::Null);
         }
-        let scaled = sum_of_squares.checked_mul(&Numeric::from(*count))?;
-        let numerator = scaled.checked_sub(&sum.checked_mul(sum)?)?;
+        let pace = &mut Pace::never();
+        let scaled = sum_of_squares.checked_mul(&Numeric::from(*count), pace)?;
+        let numerator = scaled.checked_sub(&sum.checked_mul(sum, pace)?)?;
         if numerator <= Numeric::from(0) {
             return Ok(Datum::Numeric(Numeric::from(0)));
         }
         let denominator = Numeric::from_i128(i128::from(*count) * i128::from(divisor));
-        let variance = numerator.checked_div(&denominator)?;
+        let variance = numerator.checked_div(&denominator, pace)?;
         if !deviation || !variance.is_finite() {
             return Ok(Datum::Numeric(variance));
         }
-        Ok(Datum::Numeric(variance.sqrt_to(variance.scale().cast_signed())?))
+        Ok(Datum::Numeric(variance.sqrt_to(variance.scale().cast_signed(), pace)?))
     }
 
     fn byte_count(&self) -> usize {

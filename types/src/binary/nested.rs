@@ -16,23 +16,33 @@ use crate::datetime::MICROS_PER_DAY;
 use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
+use crate::pieces::Pace;
 use crate::text::{self, TextStyle};
 
 /// The version of the binary forms of `jsonb` and `jsonpath`.
 const JSON_VERSION: u8 = 1;
 
-pub(super) fn write(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) {
+pub(super) fn write(
+    nested: &Nested,
+    data_type: DataType,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match nested {
         Nested::Array(array) => {
-            write_array(array, data_type.element().unwrap_or(DataType::Unknown), out);
+            write_array(array, data_type.element().unwrap_or(DataType::Unknown), pace, out)?;
         }
-        Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
-        Nested::Jsonb(_) | Nested::JsonPath(_) => {
+        Nested::Json(text) => pace.append(out, text.as_bytes())?,
+        Nested::Jsonb(json) => {
+            out.push(JSON_VERSION);
+            text::write_jsonb(json, pace, out)?;
+        }
+        Nested::JsonPath(_) => {
             out.push(JSON_VERSION);
             let value = Datum::Nested(nested.clone());
-            text::write(&value, data_type, &TextStyle::default(), out);
+            text::write_short(&value, data_type, &TextStyle::default(), out);
         }
-        Nested::Record(record) => write_record(record, out),
+        Nested::Record(record) => write_record(record, pace, out)?,
         Nested::Bits(bits) => {
             out.extend_from_slice(&(bits.len() as u32).to_be_bytes());
             out.extend_from_slice(bits.bytes());
@@ -42,9 +52,15 @@ pub(super) fn write(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) {
             out.extend_from_slice(&west.to_be_bytes());
         }
     }
+    Ok(())
 }
 
-fn write_array(array: &Array, element: DataType, out: &mut Vec<u8>) {
+fn write_array(
+    array: &Array,
+    element: DataType,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let has_null = array.elements.iter().any(Datum::is_null);
     out.extend_from_slice(&(array.dimensions.len() as u32).to_be_bytes());
     out.extend_from_slice(&u32::from(has_null).to_be_bytes());
@@ -53,29 +69,41 @@ fn write_array(array: &Array, element: DataType, out: &mut Vec<u8>) {
         out.extend_from_slice(&(dimension.length as u32).to_be_bytes());
         out.extend_from_slice(&dimension.lower.to_be_bytes());
     }
-    array.elements.iter().for_each(|value| write_element(value, element, out));
+    array.elements.iter().try_for_each(|value| write_element(value, element, pace, out))
 }
 
 /// Appends a value behind its length.
-fn write_element(value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
+fn write_element(
+    value: &Datum,
+    data_type: DataType,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    pace.step(out, ELEMENT)?;
     if value.is_null() {
-        return out.extend_from_slice(&(-1_i32).to_be_bytes());
+        out.extend_from_slice(&(-1_i32).to_be_bytes());
+        return Ok(());
     }
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    super::write(value, data_type, out);
+    super::write(value, data_type, pace, out)?;
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
-fn write_record(record: &Record, out: &mut Vec<u8>) {
+/// What an element counts beside its bytes.
+const ELEMENT: usize = 16;
+
+fn write_record(record: &Record, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
     for (index, value) in record.values.iter().enumerate() {
         let data_type = record.fields[index].1;
         let declared = record.of.map(|of| of.attributes()[index].sql_type.oid());
         out.extend_from_slice(&declared.unwrap_or_else(|| data_type.oid()).to_be_bytes());
-        write_element(value, data_type, out);
+        write_element(value, data_type, pace, out)?;
     }
+    Ok(())
 }
 
 pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
@@ -262,7 +290,7 @@ mod tests {
     fn arrays_are_as_postgres_sends_them() {
         let int4s = DataType::Array(&DataType::Int4);
         let mut bytes = Vec::new();
-        binary::write(&value("{7,NULL}", int4s), int4s, &mut bytes);
+        binary::write(&value("{7,NULL}", int4s), int4s, &mut Pace::never(), &mut bytes).unwrap();
         let words: [i32; 8] = [1, 1, 23, 2, 1, 4, 7, -1];
         let expected: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         assert_eq!(bytes, expected);
@@ -280,7 +308,7 @@ mod tests {
         ] {
             let value = value(text, data_type);
             let mut bytes = Vec::new();
-            binary::write(&value, data_type, &mut bytes);
+            binary::write(&value, data_type, &mut Pace::never(), &mut bytes).unwrap();
             assert_eq!(binary::parse(&bytes, data_type).unwrap(), value, "{text}");
             for cut in 0..bytes.len() - 1 {
                 let cut = binary::parse(&bytes[..cut], data_type);
@@ -290,7 +318,7 @@ mod tests {
         let int4s = DataType::Array(&DataType::Int4);
         let mut other = Vec::new();
         let int8s = DataType::Array(&DataType::Int8);
-        binary::write(&value("{1}", int8s), int8s, &mut other);
+        binary::write(&value("{1}", int8s), int8s, &mut Pace::never(), &mut other).unwrap();
         assert_eq!(binary::parse(&other, int4s).unwrap_err().sqlstate, "42804");
     }
 }

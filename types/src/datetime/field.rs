@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 
 /// A field of a date, time or interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -306,7 +307,7 @@ fn timestamp_field(field: Field, timestamp: i64) -> Option<Numeric> {
     let days = timestamp.div_euclid(MICROS_PER_DAY) as i32;
     let time = timestamp.rem_euclid(MICROS_PER_DAY);
     if field == Field::Julian {
-        let fraction = whole(time).checked_div(&whole(MICROS_PER_DAY)).ok()?;
+        let fraction = whole(time).checked_div(&whole(MICROS_PER_DAY), &mut Pace::never()).ok()?;
         return whole(julian_day(days)).checked_add(&fraction).ok();
     }
     date_field(field, days).or_else(|| time_field(field, time))

@@ -5,6 +5,8 @@ use std::hash::Hasher;
 
 use super::Datum;
 use crate::datatype::DataType;
+use crate::error::Result;
+use crate::pieces::Pace;
 
 /// The most dimensions that an array has, PostgreSQL's `MAXDIM`.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -55,18 +57,34 @@ impl Array {
 
     /// Compares element by element, then by size and shape, as PostgreSQL's `array_cmp` does.
     pub(super) fn compare(&self, other: &Array, element: DataType) -> Ordering {
+        let ordering = self.compare_at(other, element, &mut Pace::never());
+        ordering.expect("there is no flag to be set")
+    }
+
+    /// Compares like [`Datum::compare_typed`].
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    pub fn compare_at(
+        &self,
+        other: &Array,
+        element: DataType,
+        pace: &mut Pace<'_>,
+    ) -> Result<Ordering> {
         for (left, right) in self.elements.iter().zip(&other.elements) {
             let ordering = left.compare_typed(right, element);
             if ordering.is_ne() {
-                return ordering;
+                return Ok(ordering);
             }
+            pace.spend(size_of::<Datum>())?;
         }
         let lengths = |array: &Array| array.dimensions.iter().map(|d| d.length).collect::<Vec<_>>();
         let lowers = |array: &Array| array.dimensions.iter().map(|d| d.lower).collect::<Vec<_>>();
-        (self.elements.len().cmp(&other.elements.len()))
+        Ok((self.elements.len().cmp(&other.elements.len()))
             .then_with(|| self.dimensions.len().cmp(&other.dimensions.len()))
             .then_with(|| lengths(self).cmp(&lengths(other)))
-            .then_with(|| lowers(self).cmp(&lowers(other)))
+            .then_with(|| lowers(self).cmp(&lowers(other))))
     }
 
     pub(super) fn hash_into(&self, element: DataType, state: &mut impl Hasher) {

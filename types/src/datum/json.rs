@@ -8,7 +8,11 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::Text;
+use crate::error::Result;
+use crate::interrupt;
 use crate::numeric::Numeric;
+use crate::pieces::{PIECE, Pace};
 
 /// The deepest nesting that a value has. Deeper ones would take too much stack.
 pub const MAX_JSON_DEPTH: usize = 1_000;
@@ -19,7 +23,7 @@ pub enum Json {
     /// `null`
     Null,
     /// A string.
-    String(Arc<str>),
+    String(Text),
     /// A number; neither NaN nor infinite.
     Number(Numeric),
     /// `true` or `false`
@@ -35,22 +39,68 @@ pub(super) fn compare_keys(left: &str, right: &str) -> Ordering {
     (left.len().cmp(&right.len())).then_with(|| left.as_bytes().cmp(right.as_bytes()))
 }
 
-fn first_unequal(mut orderings: impl Iterator<Item = Ordering>) -> Ordering {
-    orderings.find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+fn first_unequal(mut orderings: impl Iterator<Item = Result<Ordering>>) -> Result<Ordering> {
+    orderings.find(|ordering| *ordering != Ok(Ordering::Equal)).unwrap_or(Ok(Ordering::Equal))
 }
 
 impl Json {
     /// Returns an object of these pairs; of equal keys the last one counts.
-    pub fn object(mut pairs: Vec<(Arc<str>, Json)>) -> Json {
-        pairs.sort_by(|(left, _), (right, _)| compare_keys(left, right));
+    pub fn object(pairs: Vec<(Arc<str>, Json)>) -> Json {
+        Json::object_at(pairs, &mut Pace::never()).expect("there is no flag to be set")
+    }
+
+    /// Returns an object as [`Json::object`] does.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    pub fn object_at(mut pairs: Vec<(Arc<str>, Json)>, pace: &mut Pace<'_>) -> Result<Json> {
+        if pairs.len() * size_of::<(Arc<str>, Json)>() < PIECE {
+            pairs.sort_by(|(left, _), (right, _)| compare_keys(left, right));
+            pairs.reverse();
+            pairs.dedup_by(|later, kept| later.0 == kept.0);
+            pairs.reverse();
+            return Ok(Json::Object(pairs));
+        }
+        let order = interrupt::sort((0..pairs.len()).collect(), pace.interrupt(), |a, b| {
+            compare_keys(&pairs[*a].0, &pairs[*b].0).then(a.cmp(b))
+        })?;
+        let mut pairs: Vec<Option<(Arc<str>, Json)>> = pairs.into_iter().map(Some).collect();
         let mut kept: Vec<(Arc<str>, Json)> = Vec::with_capacity(pairs.len());
-        for pair in pairs {
+        for pair in order.into_iter().filter_map(|index| pairs[index].take()) {
             match kept.last_mut() {
                 Some(last) if last.0 == pair.0 => *last = pair,
                 _ => kept.push(pair),
             }
+            pace.spend(size_of::<(Arc<str>, Json)>())?;
         }
-        Json::Object(kept)
+        Ok(Json::Object(kept))
+    }
+
+    /// Returns a copy.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    pub fn copy(&self, pace: &mut Pace<'_>) -> Result<Json> {
+        pace.spend(size_of::<Json>())?;
+        Ok(match self {
+            Json::Array(elements) => {
+                let mut copies = Vec::with_capacity(elements.len());
+                for element in elements {
+                    copies.push(element.copy(pace)?);
+                }
+                Json::Array(copies)
+            }
+            Json::Object(pairs) => {
+                let mut copies = Vec::with_capacity(pairs.len());
+                for (key, value) in pairs {
+                    copies.push((Arc::clone(key), value.copy(pace)?));
+                }
+                Json::Object(copies)
+            }
+            scalar => scalar.clone(),
+        })
     }
 
     /// Returns the value of a key; `None` if this is no object or has no such key.
@@ -71,32 +121,44 @@ impl Json {
     /// Compares in the order of PostgreSQL's `jsonb`: object, array, boolean, number, string, null;
     /// arrays and objects by size first.
     pub fn compare(&self, other: &Json) -> Ordering {
-        match (self, other) {
+        self.compare_at(other, &mut Pace::never()).expect("there is no flag to be set")
+    }
+
+    /// Compares as [`Json::compare`] does.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    pub fn compare_at(&self, other: &Json, pace: &mut Pace<'_>) -> Result<Ordering> {
+        Ok(match (self, other) {
             // For historical reasons an empty array sorts before everything, at the top.
             (Json::Array(a), Json::Array(b)) if a.is_empty() || b.is_empty() => {
                 a.len().cmp(&b.len())
             }
             (Json::Array(a), other) if a.is_empty() && !other.is_container() => Ordering::Less,
             (other, Json::Array(b)) if b.is_empty() && !other.is_container() => Ordering::Greater,
-            _ => self.compare_within(other),
-        }
+            _ => self.compare_within(other, pace)?,
+        })
     }
 
-    fn compare_within(&self, other: &Json) -> Ordering {
+    fn compare_within(&self, other: &Json, pace: &mut Pace<'_>) -> Result<Ordering> {
+        pace.spend(size_of::<Json>())?;
         match (self, other) {
-            (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Json::Number(a), Json::Number(b)) => a.cmp(b),
-            (Json::Bool(a), Json::Bool(b)) => a.cmp(b),
-            (Json::Array(a), Json::Array(b)) => a
-                .len()
-                .cmp(&b.len())
-                .then_with(|| first_unequal(a.iter().zip(b).map(|(a, b)| a.compare_within(b)))),
-            (Json::Object(a), Json::Object(b)) => a.len().cmp(&b.len()).then_with(|| {
-                first_unequal(a.iter().zip(b).map(|(a, b)| {
-                    a.0.as_bytes().cmp(b.0.as_bytes()).then_with(|| a.1.compare_within(&b.1))
-                }))
-            }),
-            _ => self.rank().cmp(&other.rank()),
+            (Json::String(a), Json::String(b)) => Ok(a.as_bytes().cmp(b.as_bytes())),
+            (Json::Number(a), Json::Number(b)) => Ok(a.cmp(b)),
+            (Json::Bool(a), Json::Bool(b)) => Ok(a.cmp(b)),
+            (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
+                first_unequal(a.iter().zip(b).map(|(a, b)| a.compare_within(b, pace)))
+            }
+            (Json::Object(a), Json::Object(b)) if a.len() == b.len() => first_unequal(
+                a.iter().zip(b).map(|(a, b)| match a.0.as_bytes().cmp(b.0.as_bytes()) {
+                    Ordering::Equal => a.1.compare_within(&b.1, pace),
+                    unequal => Ok(unequal),
+                }),
+            ),
+            (Json::Array(a), Json::Array(b)) => Ok(a.len().cmp(&b.len())),
+            (Json::Object(a), Json::Object(b)) => Ok(a.len().cmp(&b.len())),
+            _ => Ok(self.rank().cmp(&other.rank())),
         }
     }
 

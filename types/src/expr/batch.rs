@@ -38,7 +38,7 @@ impl Expr {
             return self.eval_rows(batch, context);
         }
         match evaluate(self, Rows { batch, selection: None }, context) {
-            Ok(operand) => Ok(operand.into_vector(self.data_type(), batch.row_count)),
+            Ok(operand) => operand.into_vector(self.data_type(), batch.row_count, context),
             Err(_) => self.eval_rows(batch, context),
         }
     }
@@ -71,7 +71,7 @@ impl Expr {
         }
         let rows = Rows { batch, selection: Some(selection) };
         match evaluate(self, rows, context) {
-            Ok(operand) => Ok(operand.into_vector(self.data_type(), selection.len())),
+            Ok(operand) => operand.into_vector(self.data_type(), selection.len(), context),
             Err(_) => self.eval_rows(&batch.take(selection), context),
         }
     }
@@ -97,7 +97,7 @@ impl Expr {
         let mut values = Vector::new(self.data_type(), batch.row_count);
         for index in 0..batch.row_count {
             context.interrupt.check()?;
-            values.push(&self.eval_row(&batch.row(index), context)?);
+            values.push_at(&self.eval_row(&batch.row(index), context)?, &mut context.pace())?;
         }
         Ok(values)
     }
@@ -184,7 +184,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             for index in 0..position(rows.count()) {
                 context.interrupt.check()?;
                 let row = rows.batch.row(rows.row(index) as usize);
-                vector.push(&expr.eval_row(&row, context)?);
+                vector.push_at(&expr.eval_row(&row, context)?, &mut context.pace())?;
             }
             Ok(Operand::Vector(Cow::Owned(vector)))
         }
@@ -322,7 +322,9 @@ fn call<'a>(
                 Some(kernel) => kernel(op, left, right, row_count).map(Ok),
                 None => None,
             },
-            Shape::Arithmetic(op) => kernel_arithmetic::arithmetic(op, left, right, called.result),
+            Shape::Arithmetic(op) => {
+                kernel_arithmetic::arithmetic(op, left, right, called.result, &mut context.pace())
+            }
             Shape::Like { negated, ignore_case } => {
                 like((left, right), negated, ignore_case, context)
             }
@@ -375,10 +377,10 @@ fn call_each<'a>(
         context.interrupt.check()?;
         for (value, operand) in values.iter_mut().zip(operands) {
             if let Operand::Vector(vector) = operand {
-                *value = vector.datum(index);
+                *value = vector.datum_at(index, &mut context.pace())?;
             }
         }
-        results.push(&called.with(&values, context)?);
+        results.push_at(&called.with(&values, context)?, &mut context.pace())?;
     }
     Ok(Operand::Vector(Cow::Owned(results)))
 }
@@ -456,7 +458,7 @@ fn connect<'a>(
             None => evaluate(operand, rows, context)?,
             Some(open) if open.is_empty() => break,
             Some(open) => evaluate(operand, rows.select(&rows.rows(open)), context)
-                .map(|result| result.into_vector(DataType::Bool, open.len()))
+                .and_then(|result| result.into_vector(DataType::Bool, open.len(), context))
                 .map(|vector| Operand::Vector(Cow::Owned(vector)))?,
         };
         let indexes = open.unwrap_or_else(|| all(count));

@@ -238,7 +238,7 @@ fn write_constant(value: &Datum, data_type: DataType, out: &mut String) {
         Datum::Null => return push(out, format_args!("NULL::{}", constant_type(data_type))),
         Datum::Bool(value) => return push(out, format_args!("{value}")),
         Datum::Int4(value) if *value >= 0 => return push(out, format_args!("{value}")),
-        other => text::write(other, data_type, &TextStyle::default(), &mut bytes),
+        other => text::write_short(other, data_type, &TextStyle::default(), &mut bytes),
     }
     let written = String::from_utf8_lossy(&bytes);
     let decimal = data_type == DataType::Numeric

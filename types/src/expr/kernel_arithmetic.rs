@@ -9,6 +9,7 @@ use crate::datatype::DataType;
 use crate::error::{Error, Result, sqlstate};
 use crate::function::ArithmeticOp;
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::vector::VectorData;
 
 /// Computes an operator on two number operands, with a result of type `data_type`; `None` if there
@@ -22,6 +23,7 @@ pub(super) fn arithmetic<'a>(
     left: &Operand<'_>,
     right: &Operand<'_>,
     data_type: DataType,
+    pace: &mut Pace<'_>,
 ) -> Option<Result<Operand<'a>>> {
     let validity = both_valid(left, right);
     let valid = validity.as_deref();
@@ -42,7 +44,7 @@ pub(super) fn arithmetic<'a>(
             floats(op, left, right, valid).map(VectorData::Float8)
         }
         (left @ (Typed::Numeric(_) | Typed::NumericSame(_)), right) => {
-            numerics(op, &left, &right, valid)?.map(VectorData::Numeric)
+            numerics(op, (&left, &right), valid, pace)?.map(VectorData::Numeric)
         }
         (left, right) => mixed(op, &left, &right, valid, data_type)?,
     };
@@ -251,10 +253,11 @@ fn collect<T>(
 
 fn numerics(
     op: ArithmeticOp,
-    left: &Typed<'_>,
-    right: &Typed<'_>,
+    (left, right): (&Typed<'_>, &Typed<'_>),
     valid: Option<&[bool]>,
+    pace: &mut Pace<'_>,
 ) -> Option<Result<Vec<Numeric>>> {
+    let none = |_: &Numeric, _: &Numeric| None;
     match op {
         ArithmeticOp::Add => {
             each_numeric(left, right, valid, Numeric::quick_add, Numeric::checked_add)
@@ -263,11 +266,13 @@ fn numerics(
             each_numeric(left, right, valid, Numeric::quick_sub, Numeric::checked_sub)
         }
         ArithmeticOp::Multiply => {
-            each_numeric(left, right, valid, Numeric::quick_mul, Numeric::checked_mul)
+            each_numeric(left, right, valid, Numeric::quick_mul, |a, b| a.checked_mul(b, pace))
         }
-        ArithmeticOp::Divide => each_numeric(left, right, valid, |_, _| None, Numeric::checked_div),
+        ArithmeticOp::Divide => {
+            each_numeric(left, right, valid, none, |a, b| a.checked_div(b, pace))
+        }
         ArithmeticOp::Remainder => {
-            each_numeric(left, right, valid, |_, _| None, Numeric::checked_rem)
+            each_numeric(left, right, valid, none, |a, b| a.checked_rem(b, pace))
         }
     }
 }
@@ -279,10 +284,10 @@ fn each_numeric(
     right: &Typed<'_>,
     valid: Option<&[bool]>,
     quick: impl Fn(&Numeric, &Numeric) -> Option<Numeric>,
-    exact: impl Fn(&Numeric, &Numeric) -> Result<Numeric>,
+    mut exact: impl FnMut(&Numeric, &Numeric) -> Result<Numeric>,
 ) -> Option<Result<Vec<Numeric>>> {
     let counts = |index: usize| valid.is_none_or(|valid| valid[index]);
-    let one = |index: usize, left: &Numeric, right: &Numeric| match quick(left, right) {
+    let mut one = |index: usize, left: &Numeric, right: &Numeric| match quick(left, right) {
         Some(value) => Ok(value),
         None if counts(index) => exact(left, right),
         None => Ok(Numeric::default()),

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
+use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::vector::{BytesVector, Vector, VectorData};
 
@@ -52,11 +54,20 @@ impl<'a> Operand<'a> {
     }
 
     /// Returns the values as a vector of `row_count` rows.
-    pub(super) fn into_vector(self, data_type: DataType, row_count: usize) -> Vector {
-        match self {
-            Operand::Vector(vector) => vector.into_owned(),
-            Operand::Constant(value) => Vector::constant(&value, data_type, row_count),
-        }
+    pub(super) fn into_vector(
+        self,
+        data_type: DataType,
+        row_count: usize,
+        context: &EvalContext,
+    ) -> Result<Vector> {
+        let value = match self {
+            Operand::Vector(vector) => return Ok(vector.into_owned()),
+            Operand::Constant(value) => value,
+        };
+        let mut vector = Vector::new(data_type, row_count);
+        let mut pace = context.pace();
+        (0..row_count).try_for_each(|_| vector.push_at(&value, &mut pace))?;
+        Ok(vector)
     }
 }
 

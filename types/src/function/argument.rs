@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::datetime::{Interval, TimeWest};
-use crate::datum::{Array, Bits, Datum, Json, JsonPath, MAX_JSON_DEPTH, Nested};
+use crate::datum::{Array, Bits, Bytes, Datum, Json, JsonPath, MAX_JSON_DEPTH, Nested, Text};
 use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::text::json_too_deep;
@@ -144,12 +144,12 @@ pub(super) fn jsonb_datum(json: Json) -> Datum {
 }
 
 /// Returns a `Text` datum.
-pub(super) fn text_datum(text: impl Into<Arc<str>>) -> Datum {
+pub(super) fn text_datum(text: impl Into<Text>) -> Datum {
     Datum::Text(text.into())
 }
 
 /// Returns a `Bytea` datum.
-pub(super) fn bytea_datum(bytes: impl Into<Arc<[u8]>>) -> Datum {
+pub(super) fn bytea_datum(bytes: impl Into<Bytes>) -> Datum {
     Datum::Bytea(bytes.into())
 }
 

@@ -9,6 +9,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Float4, Float8, Int2, Int4, Int8, Numeric};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::Pace;
 
 /// An arithmetic operator on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,12 +68,16 @@ fn operator(
     result: DataType,
 ) -> Row {
     let implementation = match op {
-        ArithmeticOp::Add => |a: &[Datum], _: &EvalContext| compute(ArithmeticOp::Add, a),
-        ArithmeticOp::Subtract => |a: &[Datum], _: &EvalContext| compute(ArithmeticOp::Subtract, a),
-        ArithmeticOp::Multiply => |a: &[Datum], _: &EvalContext| compute(ArithmeticOp::Multiply, a),
-        ArithmeticOp::Divide => |a: &[Datum], _: &EvalContext| compute(ArithmeticOp::Divide, a),
+        ArithmeticOp::Add => |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Add, a, c),
+        ArithmeticOp::Subtract => {
+            |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Subtract, a, c)
+        }
+        ArithmeticOp::Multiply => {
+            |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Multiply, a, c)
+        }
+        ArithmeticOp::Divide => |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Divide, a, c),
         ArithmeticOp::Remainder => {
-            |a: &[Datum], _: &EvalContext| compute(ArithmeticOp::Remainder, a)
+            |a: &[Datum], c: &EvalContext| compute(ArithmeticOp::Remainder, a, c)
         }
     };
     row(symbol, pair, result, implementation).shaped(Shape::Arithmetic(op))
@@ -127,7 +132,7 @@ fn absolute(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 }
 
 /// Computes an operator on one of [`PAIRS`].
-fn compute(op: ArithmeticOp, arguments: &[Datum]) -> Result<Datum> {
+fn compute(op: ArithmeticOp, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     match (&arguments[0], &arguments[1]) {
         (Datum::Int2(left), Datum::Int2(right)) => {
             let wide = integer(op, i64::from(*left), i64::from(*right))?;
@@ -157,7 +162,10 @@ fn compute(op: ArithmeticOp, arguments: &[Datum]) -> Result<Datum> {
         (Datum::Float8(left), right) => {
             double(op, *left, f64::from(float4(right))).map(Datum::Float8)
         }
-        (left, right) => decimal(op, numeric(left), numeric(right)).map(Datum::Numeric),
+        (left, right) => {
+            let pace = &mut context.pace();
+            decimal(op, numeric(left), numeric(right), pace).map(Datum::Numeric)
+        }
     }
 }
 
@@ -183,13 +191,14 @@ fn decimal(
     op: ArithmeticOp,
     left: &crate::numeric::Numeric,
     right: &crate::numeric::Numeric,
+    pace: &mut Pace<'_>,
 ) -> Result<crate::numeric::Numeric> {
     match op {
         ArithmeticOp::Add => left.checked_add(right),
         ArithmeticOp::Subtract => left.checked_sub(right),
-        ArithmeticOp::Multiply => left.checked_mul(right),
-        ArithmeticOp::Divide => left.checked_div(right),
-        ArithmeticOp::Remainder => left.checked_rem(right),
+        ArithmeticOp::Multiply => left.checked_mul(right, pace),
+        ArithmeticOp::Divide => left.checked_div(right, pace),
+        ArithmeticOp::Remainder => left.checked_rem(right, pace),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::datatype::DataType::{
 };
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested};
 use crate::error::{Error, Result, sqlstate};
+use crate::interrupt::Interrupt;
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -23,9 +25,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .variadic()
     .takes_null(),
-    row("array of arrays", &[CompatibleArray, CompatibleArray], CompatibleArray, |a, _| nested(a))
-        .variadic()
-        .takes_null(),
+    row("array of arrays", &[CompatibleArray, CompatibleArray], CompatibleArray, |a, c| {
+        nested(a, &mut c.pace())
+    })
+    .variadic()
+    .takes_null(),
     row("array element", &[AnyArray, Int4], AnyElement, element).variadic(),
     row("array slice", &[AnyArray, Int4], AnyArray, slice).variadic(),
     row("array_append", &[CompatibleArray, Compatible], CompatibleArray, append).takes_null(),
@@ -77,7 +81,7 @@ pub(super) fn too_large() -> Error {
 }
 
 /// `ARRAY[a, b]` of arrays: one dimension more.
-fn nested(arguments: &[Datum]) -> Result<Datum> {
+fn nested(arguments: &[Datum], pace: &mut Pace<'_>) -> Result<Datum> {
     let arrays = arguments.iter().filter_map(|argument| match argument {
         Datum::Nested(Nested::Array(array)) if !array.dimensions.is_empty() => Some(array),
         _ => None,
@@ -99,7 +103,10 @@ fn nested(arguments: &[Datum]) -> Result<Datum> {
     }
     let mut dimensions = vec![Dimension { lower: 1, length: arrays.len() }];
     dimensions.extend_from_slice(&first.dimensions);
-    let elements = arrays.iter().flat_map(|array| array.elements.iter().cloned()).collect();
+    let mut elements = Vec::new();
+    for element in arrays.iter().flat_map(|array| &array.elements) {
+        pace.push(&mut elements, element.clone())?;
+    }
     Ok(array_datum(Array { dimensions, elements }))
 }
 
@@ -108,7 +115,7 @@ fn nested(arguments: &[Datum]) -> Result<Datum> {
 /// # Errors
 ///
 /// 22004 and 2202E for arrays that are NULL, empty or of several shapes.
-pub fn gathered(values: Vec<Datum>, of_arrays: bool) -> Result<Datum> {
+pub fn gathered(values: Vec<Datum>, of_arrays: bool, interrupt: &Interrupt) -> Result<Datum> {
     if !of_arrays || values.is_empty() {
         return Ok(array_datum(Array::from_elements(values)));
     }
@@ -128,7 +135,7 @@ pub fn gathered(values: Vec<Datum>, of_arrays: bool) -> Result<Datum> {
     if values.iter().any(|value| shape(value) != shape(&values[0])) {
         return Err(subscript_error("cannot accumulate arrays of different dimensionality"));
     }
-    nested(&values)
+    nested(&values, &mut Pace::new(interrupt))
 }
 
 fn element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -147,7 +154,7 @@ fn element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(array.elements[index].clone())
 }
 
-fn slice(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (array, bounds) = (array(&arguments[0]), &arguments[1..]);
     if bounds.len() / 2 > array.dimensions.len() {
         return Ok(array_datum(Array::default()));
@@ -168,34 +175,48 @@ fn slice(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         kept.push(start..end);
     }
     let mut elements = Vec::new();
-    take_slice(array, &kept, 0, 0, &mut elements);
+    take_slice(array, &kept, 0, &mut elements, &mut context.pace())?;
     let dimensions = kept.iter().map(|range| Dimension { lower: 1, length: range.len() }).collect();
     Ok(array_datum(Array { dimensions, elements }))
 }
 
+/// Takes what is kept of the part of an array that begins with element `start`, counted in parts.
 fn take_slice(
     array: &Array,
     kept: &[std::ops::Range<usize>],
-    level: usize,
     start: usize,
     elements: &mut Vec<Datum>,
-) {
-    let Some(range) = kept.get(level) else {
-        elements.extend(array.elements.get(start).cloned());
-        return;
+    pace: &mut Pace<'_>,
+) -> Result<()> {
+    let level = array.dimensions.len() - kept.len();
+    let Some((range, inner)) = kept.split_first() else {
+        return match array.elements.get(start) {
+            Some(element) => pace.push(elements, element.clone()),
+            None => Ok(()),
+        };
     };
-    for offset in range.clone() {
+    range.clone().try_for_each(|offset| {
         let at = start * array.dimensions[level].length + offset;
-        take_slice(array, kept, level + 1, at, elements);
-    }
+        take_slice(array, inner, at, elements, pace)
+    })
 }
 
 /// Returns the array of an argument that may be NULL, which is like an empty one.
-pub(super) fn array_or_empty(datum: &Datum) -> Array {
+pub(super) fn array_or_empty(datum: &Datum, context: &EvalContext) -> Result<Array> {
     match datum {
-        Datum::Nested(Nested::Array(array)) => (**array).clone(),
-        _ => Array::default(),
+        Datum::Nested(Nested::Array(array)) => copy_of(array, array.elements.len(), context),
+        _ => Ok(Array::default()),
     }
+}
+
+/// Returns a copy of an array with so many of its elements, and room for one more.
+fn copy_of(array: &Array, count: usize, context: &EvalContext) -> Result<Array> {
+    let mut elements = Vec::with_capacity(count + 1);
+    let mut pace = context.pace();
+    for element in &array.elements[..count] {
+        pace.push(&mut elements, element.clone())?;
+    }
+    Ok(Array { dimensions: array.dimensions.clone(), elements })
 }
 
 /// Checks that an array has one dimension, or none, which it then gets.
@@ -212,8 +233,8 @@ fn one_dimension(array: &mut Array) -> Result<&mut Dimension> {
     }
 }
 
-fn append(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let mut array = array_or_empty(&arguments[0]);
+fn append(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let mut array = array_or_empty(&arguments[0], context)?;
     let dimension = one_dimension(&mut array)?;
     if dimension.upper() == i32::MAX {
         return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
@@ -223,14 +244,14 @@ fn append(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(array_datum(array))
 }
 
-fn prepend(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let mut array = array_or_empty(&arguments[1]);
+fn prepend(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let mut array = array_or_empty(&arguments[1], context)?;
     one_dimension(&mut array)?.length += 1;
     array.elements.insert(0, arguments[0].clone());
     Ok(array_datum(array))
 }
 
-fn cat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn cat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (left, right) = match (&arguments[0], &arguments[1]) {
         (Datum::Null, other) | (other, Datum::Null) => return Ok(other.clone()),
         (left, right) => (array(left), array(right)),
@@ -268,15 +289,20 @@ fn cat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         _ if m == n => left.dimensions[0].length + right.dimensions[0].length,
         _ => dimensions[0].length + 1,
     };
-    let elements = left.elements.iter().chain(&right.elements).cloned().collect::<Vec<_>>();
-    if elements.len() > MAX_ELEMENTS {
+    let count = left.elements.len() + right.elements.len();
+    if count > MAX_ELEMENTS {
         return Err(too_large());
+    }
+    let mut elements = Vec::with_capacity(count);
+    let mut pace = context.pace();
+    for element in left.elements.iter().chain(&right.elements) {
+        pace.push(&mut elements, element.clone())?;
     }
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-fn trim(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let mut array = array(&arguments[0]).clone();
+fn trim(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let array = array(&arguments[0]);
     let outer = array.dimensions.first().map_or(0, |dimension| dimension.length);
     let Some(kept) = usize::try_from(int4(&arguments[1])).ok().and_then(|n| outer.checked_sub(n))
     else {
@@ -286,13 +312,13 @@ fn trim(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if kept == 0 {
         return Ok(array_datum(Array::default()));
     }
-    array.elements.truncate(array.elements.len() / outer * kept);
+    let mut array = copy_of(array, array.elements.len() / outer * kept, context)?;
     array.dimensions.iter_mut().for_each(|dimension| dimension.lower = 1);
     array.dimensions[0].length = kept;
     Ok(array_datum(array))
 }
 
-fn fill(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn fill(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let null = || Err(Error::new("22004", "dimension array or low bound array cannot be null"));
     if arguments[1..].iter().any(Datum::is_null) {
         return null();
@@ -335,6 +361,10 @@ fn fill(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if count == 0 {
         return Ok(array_datum(Array::default()));
     }
-    let elements = vec![arguments[0].clone(); count];
+    let mut elements = Vec::with_capacity(count);
+    let mut pace = context.pace();
+    for _ in 0..count {
+        pace.push(&mut elements, arguments[0].clone())?;
+    }
     Ok(array_datum(Array { dimensions, elements }))
 }

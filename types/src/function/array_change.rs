@@ -39,9 +39,9 @@ fn out_of_range() -> Error {
     subscript_error("array subscript out of range")
 }
 
-fn with_element(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn with_element(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let subscripts = subscripts(&arguments[2..])?;
-    let mut array = array_or_empty(&arguments[0]);
+    let mut array = array_or_empty(&arguments[0], context)?;
     let value = arguments[1].clone();
     if subscripts.len() > MAX_DIMENSIONS {
         return Err(wrong_number());
@@ -83,12 +83,12 @@ fn widen(array: &mut Array, lower: i64, upper: i64) -> Result<()> {
     Ok(())
 }
 
-fn with_slice(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn with_slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let bounds = subscripts(&arguments[2..])?;
     if arguments[1].is_null() {
         return Ok(arguments[0].clone());
     }
-    let (mut target, source) = (array_or_empty(&arguments[0]), array(&arguments[1]));
+    let (mut target, source) = (array_or_empty(&arguments[0], context)?, array(&arguments[1]));
     let bounds: Vec<(i64, i64)> = bounds.chunks(2).map(|pair| (pair[0], pair[1])).collect();
     if bounds.len() > MAX_DIMENSIONS {
         return Err(wrong_number());

@@ -11,6 +11,7 @@ use crate::datatype::DataType::{
 };
 use crate::datum::{Array, Datum, Dimension, Nested};
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -20,13 +21,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("all of", &[Int4, Compatible, AnyArray], Bool, |a, c| quantified(a, false, c))
         .takes_null()
         .stable(),
-    typed_row("@>", &[AnyArray, AnyArray], Bool, |a, of| contains(&a[0], &a[1], of)),
-    typed_row("<@", &[AnyArray, AnyArray], Bool, |a, of| contains(&a[1], &a[0], of)),
-    typed_row("&&", &[AnyArray, AnyArray], Bool, |a, of| {
-        let (left, right) = (array(&a[0]), array(&a[1]));
-        let shared = left.elements.iter().any(|one| !one.is_null() && has(right, one, of));
-        Ok(Datum::Bool(shared))
-    }),
+    typed_row("@>", &[AnyArray, AnyArray], Bool, |a, of, c| contains(&a[0], &a[1], of, c)),
+    typed_row("<@", &[AnyArray, AnyArray], Bool, |a, of, c| contains(&a[1], &a[0], of, c)),
+    typed_row("&&", &[AnyArray, AnyArray], Bool, shares),
     typed_row("array_position", &[CompatibleArray, Compatible], Int4, position).takes_null(),
     typed_row("array_position", &[CompatibleArray, Compatible, Int4], Int4, position).takes_null(),
     typed_row("array_positions", &[CompatibleArray, Compatible], ArrayOf(&Int4), positions)
@@ -46,13 +43,46 @@ fn same(left: &Datum, right: &Datum, of: DataType) -> bool {
     left.compare_typed(right, of.element().unwrap_or(DataType::Unknown)).is_eq()
 }
 
-fn has(array: &Array, wanted: &Datum, of: DataType) -> bool {
-    array.elements.iter().any(|one| !one.is_null() && same(one, wanted, of))
+/// Returns the position of an element that is like another, from a position on.
+fn find(
+    array: &Array,
+    from: usize,
+    wanted: &Datum,
+    of: DataType,
+    pace: &mut Pace<'_>,
+) -> Result<Option<usize>> {
+    for (index, one) in array.elements.iter().enumerate().skip(from) {
+        pace.spend(ELEMENT)?;
+        if same(one, wanted, of) {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
 }
 
-fn contains(outer: &Datum, inner: &Datum, of: DataType) -> Result<Datum> {
+/// What an element counts beside a byte.
+pub(super) const ELEMENT: usize = 16;
+
+fn contains(outer: &Datum, inner: &Datum, of: DataType, context: &EvalContext) -> Result<Datum> {
     let (outer, inner) = (array(outer), array(inner));
-    Ok(Datum::Bool(inner.elements.iter().all(|one| !one.is_null() && has(outer, one, of))))
+    let mut pace = context.pace();
+    for one in &inner.elements {
+        if one.is_null() || find(outer, 0, one, of, &mut pace)?.is_none() {
+            return Ok(Datum::Bool(false));
+        }
+    }
+    Ok(Datum::Bool(true))
+}
+
+fn shares(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
+    let (left, right) = (array(&arguments[0]), array(&arguments[1]));
+    let mut pace = context.pace();
+    for one in left.elements.iter().filter(|one| !one.is_null()) {
+        if find(right, 0, one, of, &mut pace)?.is_some() {
+            return Ok(Datum::Bool(true));
+        }
+    }
+    Ok(Datum::Bool(false))
 }
 
 fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<Datum> {
@@ -61,7 +91,9 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
     let comparison = comparison.expect("the binder passes the id of a function");
     let first = super::signature(comparison).arguments[0];
     let mut unknown = false;
+    let mut pace = context.pace();
     for element in &array.elements {
+        pace.spend(ELEMENT)?;
         let pair = [arguments[1].clone(), element.clone()];
         match super::call(comparison, &pair, first, context)? {
             Datum::Bool(answer) if answer == any => return Ok(Datum::Bool(any)),
@@ -85,7 +117,7 @@ fn one_dimension<'a>(datum: &'a Datum, doing: &str) -> Result<(&'a Array, i32)> 
     }
 }
 
-fn position(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn position(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -100,31 +132,42 @@ fn position(arguments: &[Datum], of: DataType) -> Result<Datum> {
         Some(first) => int4(first),
         None => lower,
     };
-    let places = (i64::from(lower)..).zip(&array.elements);
-    let found = places.filter(|(place, _)| *place >= i64::from(first));
-    let found =
-        found.map(|(place, one)| (place, same(one, &arguments[1], of))).find(|found| found.1);
-    Ok(found.map_or(Datum::Null, |(place, _)| Datum::Int4(place as i32)))
+    let from = usize::try_from(i64::from(first) - i64::from(lower)).unwrap_or(0);
+    let found = find(array, from, &arguments[1], of, &mut context.pace())?;
+    Ok(found.map_or(Datum::Null, |index| place(index, lower)))
 }
 
-fn positions(arguments: &[Datum], of: DataType) -> Result<Datum> {
+/// Returns the subscript of a position.
+fn place(index: usize, lower: i32) -> Datum {
+    Datum::Int4((index as i64 + i64::from(lower)) as i32)
+}
+
+fn positions(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
     let (array, lower) = one_dimension(&arguments[0], "searching for elements in")?;
-    let places = (i64::from(lower)..).zip(&array.elements);
-    let found = places.filter(|(_, one)| same(one, &arguments[1], of));
-    let found = found.map(|(place, _)| Datum::Int4(place as i32)).collect();
+    let (mut found, mut pace) = (Vec::new(), context.pace());
+    let mut from = 0;
+    while let Some(index) = find(array, from, &arguments[1], of, &mut pace)? {
+        pace.push(&mut found, place(index, lower))?;
+        from = index + 1;
+    }
     Ok(array_datum(Array::from_elements(found)))
 }
 
-fn remove(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn remove(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
     let (array, lower) = one_dimension(&arguments[0], "removing elements from")?;
-    let kept = array.elements.iter().filter(|one| !same(one, &arguments[1], of)).cloned();
-    let elements: Vec<Datum> = kept.collect();
+    let (mut elements, mut pace) = (Vec::new(), context.pace());
+    for one in &array.elements {
+        pace.spend(ELEMENT)?;
+        if !same(one, &arguments[1], of) {
+            pace.push(&mut elements, one.clone())?;
+        }
+    }
     if elements.len() == array.elements.len() {
         return Ok(arguments[0].clone());
     }
@@ -135,15 +178,16 @@ fn remove(arguments: &[Datum], of: DataType) -> Result<Datum> {
     Ok(array_datum(Array { dimensions, elements }))
 }
 
-fn replace(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn replace(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     if arguments[0].is_null() {
         return Ok(Datum::Null);
     }
     let array = array(&arguments[0]);
-    let replaced = array.elements.iter().map(|one| match same(one, &arguments[1], of) {
-        true => arguments[2].clone(),
-        false => one.clone(),
-    });
-    let elements = replaced.collect();
+    let mut elements = Vec::with_capacity(array.elements.len());
+    let mut pace = context.pace();
+    for one in &array.elements {
+        let replaced = if same(one, &arguments[1], of) { &arguments[2] } else { one };
+        pace.push(&mut elements, replaced.clone())?;
+    }
     Ok(array_datum(Array { dimensions: array.dimensions.clone(), elements }))
 }

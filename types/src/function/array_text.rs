@@ -1,5 +1,7 @@
 //! Arrays and text: joining elements, splitting text, matches of regular expressions.
 
+use memchr::memmem::Finder;
+
 use super::argument::{array, array_datum, text, text_datum};
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::{for_each_match, groups_of, no_global};
@@ -8,6 +10,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, Text};
 use crate::datum::{Array, Datum};
 use crate::error::Result;
+use crate::pieces::Pace;
 use crate::text;
 
 const TEXTS: DataType = DataType::Array(&Text);
@@ -32,51 +35,88 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let style = context.text_style();
     let mut out = Vec::new();
     let mut first = true;
+    let mut pace = context.pace();
     for element in &array(&arguments[0]).elements {
+        pace.spend(16)?;
         if element.is_null() && null.is_none() {
             continue;
         }
         if !std::mem::take(&mut first) {
-            out.extend_from_slice(text(&arguments[1]).as_bytes());
+            pace.append(&mut out, text(&arguments[1]).as_bytes())?;
         }
+        pace.step(&mut out, 0)?;
         match element {
-            Datum::Null => out.extend_from_slice(null.unwrap_or_default().as_bytes()),
-            value => text::write(value, DataType::Unknown, &style, &mut out),
+            Datum::Null => pace.append(&mut out, null.unwrap_or_default().as_bytes())?,
+            value => text::write(value, DataType::Unknown, &style, &mut out)?,
         }
     }
-    Ok(text_datum(String::from_utf8(out).expect("the text of a value is UTF-8")))
+    pace.text(out).map(text_datum)
 }
 
 /// Returns an element as output shows it.
-pub(super) fn element_text(element: &Datum, context: &EvalContext) -> String {
+pub(super) fn element_text(element: &Datum, context: &EvalContext) -> Result<String> {
     let mut out = Vec::new();
-    text::write(element, DataType::Unknown, &context.text_style(), &mut out);
-    String::from_utf8(out).expect("the text of a value is UTF-8")
+    text::write(element, DataType::Unknown, &context.text_style(), &mut out)?;
+    context.pace().text(out)
 }
 
-/// Returns the parts of a text, as `string_to_array` and `string_to_table` have them.
-pub(super) fn pieces(arguments: &[Datum], context: &EvalContext) -> Result<Option<Vec<Datum>>> {
-    if arguments[0].is_null() {
-        return Ok(None);
-    }
-    let string = text(&arguments[0]);
-    let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
-    let part = |part: &str| {
-        context.interrupt.check()?;
-        Ok(if Some(part) == null { Datum::Null } else { text_datum(part) })
-    };
-    let parts: Result<Vec<Datum>> = match &arguments[1] {
-        _ if string.is_empty() => Ok(Vec::new()),
-        Datum::Null => string.chars().map(|c| part(c.encode_utf8(&mut [0; 4]))).collect(),
-        separator if text(separator).is_empty() => part(string).map(|part| vec![part]),
-        separator => string.split(text(separator)).map(part).collect(),
-    };
-    parts.map(Some)
+/// The parts of a text, as `string_to_array` and `string_to_table` have them.
+pub(super) struct Parts<'a> {
+    string: &'a str,
+    /// `None`: every character is a part.
+    separator: Option<Finder<'a>>,
+    null: Option<&'a str>,
+    pace: Pace<'a>,
 }
+
+impl<'a> Parts<'a> {
+    /// Returns the parts of the text that the first argument is, which is not NULL.
+    pub(super) fn new(arguments: &'a [Datum], context: &'a EvalContext) -> Parts<'a> {
+        Parts {
+            string: text(&arguments[0]),
+            separator: arguments[1].as_str().map(Finder::new),
+            null: arguments.get(2).filter(|null| !null.is_null()).map(text),
+            pace: context.pace(),
+        }
+    }
+
+    /// Returns the part that begins at `place`, which moves to the next one; `None` at the end.
+    pub(super) fn next(&mut self, place: &mut usize) -> Result<Option<Datum>> {
+        let Some(rest) = self.string.get(*place..) else { return Ok(None) };
+        if self.string.is_empty() || (self.separator.is_none() && rest.is_empty()) {
+            return Ok(None);
+        }
+        self.pace.spend(PART)?;
+        let (length, width) = match &self.separator {
+            None => (rest.chars().next().map_or(0, char::len_utf8), 0),
+            Some(separator) if separator.needle().is_empty() => (rest.len(), 1),
+            Some(separator) => match self.pace.find(separator, rest.as_bytes())? {
+                Some(at) => (at, separator.needle().len()),
+                None => (rest.len(), 1),
+            },
+        };
+        *place += length + width;
+        let part = &rest[..length];
+        Ok(Some(match self.null == Some(part) {
+            true => Datum::Null,
+            false => text_datum(self.pace.copy::<String>(part)?),
+        }))
+    }
+}
+
+/// What a part counts beside its bytes.
+const PART: usize = 64;
 
 fn to_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let parts = pieces(arguments, context)?;
-    Ok(parts.map_or(Datum::Null, |parts| array_datum(Array::from_elements(parts))))
+    if arguments[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let mut parts = Parts::new(arguments, context);
+    let (mut elements, mut place, mut pace) = (Vec::new(), 0, context.pace());
+    while let Some(part) = parts.next(&mut place)? {
+        pace.push(&mut elements, part)?;
+    }
+    Ok(array_datum(Array::from_elements(elements)))
 }
 
 fn regexp_match(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -94,33 +134,60 @@ fn regexp_match(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn split(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let pieces = split_pieces(arguments, "regexp_split_to_array()", context)?;
-    let pieces = pieces.into_iter().map(text_datum).collect();
-    Ok(array_datum(Array::from_elements(pieces)))
+    let (mut elements, mut place, mut pace) = (Vec::new(), Split::default(), context.pace());
+    loop {
+        let parts = split_parts(arguments, "regexp_split_to_array()", &mut place, context)?;
+        if parts.is_empty() {
+            return Ok(array_datum(Array::from_elements(elements)));
+        }
+        for part in parts {
+            let part = text_datum(pace.copy::<String>(part)?);
+            pace.push(&mut elements, part)?;
+        }
+    }
 }
 
-/// Returns what is between the matches of a pattern, flags being an optional third argument.
-pub(super) fn split_pieces<'a>(
+/// How far a text has been split.
+#[derive(Debug, Default)]
+pub(super) struct Split {
+    /// Where the next part begins; behind the end, if there is none.
+    start: usize,
+    /// Where the next match is looked for.
+    from: usize,
+}
+
+/// Parts and matches that are found at once: to begin anew in a long text takes a while.
+pub(super) const FOUND: usize = 1 << 17;
+
+/// Returns what is between the next matches of a pattern, flags being an optional third argument;
+/// nothing at the end.
+pub(super) fn split_parts<'a>(
     arguments: &'a [Datum],
     function: &str,
+    place: &mut Split,
     context: &EvalContext,
 ) -> Result<Vec<&'a str>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let flags = no_global(flags, function)?;
     let string = text(&arguments[0]);
-    let mut pieces = Vec::new();
-    let mut start = 0;
+    let mut parts = Vec::new();
+    if place.start > string.len() {
+        return Ok(parts);
+    }
     with_regex(text(&arguments[1]), flags, context, |regex| {
-        for_each_match(regex, string, 0, |found| {
+        for_each_match(regex, string, &mut place.from, |found| {
             let found = found.all();
             // Empty matches at the ends and right behind a match do not split.
-            if found.end > 0 && found.start < string.len() && found.end > start {
-                pieces.push(&string[start..found.start]);
-                start = found.end;
+            if found.end > 0 && found.start < string.len() && found.end > place.start {
+                parts.push(&string[place.start..found.start]);
+                place.start = found.end;
             }
-            true
+            parts.len() < FOUND
         })
     })?;
-    pieces.push(&string[start..]);
-    Ok(pieces)
+    if parts.len() < FOUND {
+        parts.push(&string[place.start..]);
+        place.start = string.len() + 1;
+    }
+    Ok(parts)
 }

@@ -3,13 +3,14 @@
 //! Text is UTF-8; `convert_from` and `convert_to` know that and LATIN1 besides.
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
-use super::strings::count;
+use super::strings::{count, joined};
 use super::substrings::check_end;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::{Pace, pieces};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -18,9 +19,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let at = position(index.into(), bytes.len())?;
         Ok(Datum::Int4(bytes[at].into()))
     }),
-    row("set_byte", &[Bytea, Int4, Int4], Bytea, |a, _| {
-        let mut bytes = bytea(&a[0]).to_vec();
-        let at = position(int4(&a[1]).into(), bytes.len())?;
+    row("set_byte", &[Bytea, Int4, Int4], Bytea, |a, c| {
+        let at = position(int4(&a[1]).into(), bytea(&a[0]).len())?;
+        let mut bytes: Vec<u8> = c.pace().copy(bytea(&a[0]))?;
         bytes[at] = int4(&a[2]) as u8;
         Ok(bytea_datum(bytes))
     }),
@@ -30,27 +31,34 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Ok(Datum::Int4((bytes[bit / 8] >> (bit % 8) & 1).into()))
     }),
     row("set_bit", &[Bytea, Int8, Int4], Bytea, set_bit),
-    row("bit_count", &[Bytea], Int8, |a, _| {
-        let ones: i64 = bytea(&a[0]).iter().map(|byte| i64::from(byte.count_ones())).sum();
+    row("bit_count", &[Bytea], Int8, |a, c| {
+        let (mut ones, mut pace) = (0, c.pace());
+        for piece in pieces(bytea(&a[0])) {
+            ones += piece.iter().map(|byte| i64::from(byte.count_ones())).sum::<i64>();
+            pace.spend(piece.len())?;
+        }
         Ok(Datum::Int8(ones))
     }),
     row("overlay", &[Bytea, Bytea, Int4], Bytea, overlay),
     row("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, overlay),
-    row("length", &[Bytea, Name], Int4, |a, _| {
-        count(decoded(bytea(&a[0]), text(&a[1]), "")?.chars().count())
+    row("length", &[Bytea, Name], Int4, |a, c| {
+        let mut pace = c.pace();
+        let decoded = decoded(bytea(&a[0]), text(&a[1]), "", &mut pace)?;
+        count(pace.count(&decoded)?)
     })
     .stable(),
-    row("convert_from", &[Bytea, Name], Text, |a, _| {
-        decoded(bytea(&a[0]), text(&a[1]), "source ").map(text_datum)
+    row("convert_from", &[Bytea, Name], Text, |a, c| {
+        decoded(bytea(&a[0]), text(&a[1]), "source ", &mut c.pace()).map(text_datum)
     })
     .stable(),
-    row("convert_to", &[Text, Name], Bytea, |a, _| {
-        encoded(text(&a[0]), text(&a[1])).map(bytea_datum)
+    row("convert_to", &[Text, Name], Bytea, |a, c| {
+        encoded(text(&a[0]), text(&a[1]), &mut c.pace()).map(bytea_datum)
     })
     .stable(),
-    row("convert", &[Bytea, Name, Name], Bytea, |a, _| {
-        let decoded = decoded(bytea(&a[0]), text(&a[1]), "source ")?;
-        encoded(&decoded, text(&a[2])).map(bytea_datum)
+    row("convert", &[Bytea, Name, Name], Bytea, |a, c| {
+        let mut pace = c.pace();
+        let decoded = decoded(bytea(&a[0]), text(&a[1]), "source ", &mut pace)?;
+        encoded(&decoded, text(&a[2]), &mut pace).map(bytea_datum)
     })
     .stable(),
 ];
@@ -63,9 +71,9 @@ fn position(index: i64, length: usize) -> Result<usize> {
     })
 }
 
-fn set_bit(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let mut bytes = bytea(&arguments[0]).to_vec();
-    let bit = position(int8(&arguments[1]), bytes.len() * 8)?;
+fn set_bit(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let bit = position(int8(&arguments[1]), bytea(&arguments[0]).len() * 8)?;
+    let mut bytes: Vec<u8> = context.pace().copy(bytea(&arguments[0]))?;
     let mask = 1 << (bit % 8);
     match int4(&arguments[2]) {
         0 => bytes[bit / 8] &= !mask,
@@ -78,7 +86,7 @@ fn set_bit(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(bytea_datum(bytes))
 }
 
-fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (bytes, replacement) = (bytea(&arguments[0]), bytea(&arguments[1]));
     let start = i64::from(int4(&arguments[2]));
     if start <= 0 {
@@ -88,7 +96,7 @@ fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     check_end(start, replaced)?;
     let clip = |at: i64| usize::try_from(at).unwrap_or(0).min(bytes.len());
     let (head, tail) = (&bytes[..clip(start - 1)], &bytes[clip(start - 1 + replaced)..]);
-    Ok(bytea_datum([head, replacement, tail].concat()))
+    joined::<Vec<u8>>(&[head, replacement, tail], context).map(bytea_datum)
 }
 
 /// An encoding that text can be converted from and to.
@@ -114,17 +122,21 @@ fn encoding(name: &str, role: &str) -> Result<Encoding> {
     }
 }
 
-fn decoded(bytes: &[u8], name: &str, role: &str) -> Result<String> {
+fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<String> {
     let encoding = encoding(name, role)?;
     if encoding == Encoding::Latin1 {
-        return Ok(bytes.iter().map(|byte| char::from(*byte)).collect());
+        return pace.collect(bytes.iter().map(|byte| char::from(*byte)), bytes.len());
     }
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
-        Ok(_) => Err(invalid_sequence(&[0])),
-        Err(error) => {
-            let rest = &bytes[error.valid_up_to()..];
-            let shown = error.error_len().unwrap_or(rest.len()).max(sequence_length(rest[0]));
+    let decoded = pace.decode(bytes)?;
+    if decoded.contains('\0') {
+        return Err(invalid_sequence(&[0]));
+    }
+    match &bytes[decoded.len()..] {
+        [] => Ok(decoded),
+        rest => {
+            let whole = std::str::from_utf8(&rest[..rest.len().min(4)]);
+            let invalid = whole.err().and_then(|error| error.error_len()).unwrap_or(rest.len());
+            let shown = invalid.max(sequence_length(rest[0]));
             Err(invalid_sequence(&rest[..shown.min(rest.len())]))
         }
     }
@@ -146,9 +158,9 @@ fn invalid_sequence(bytes: &[u8]) -> Error {
     Error::new("22021", message)
 }
 
-fn encoded(string: &str, name: &str) -> Result<Vec<u8>> {
+fn encoded(string: &str, name: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     if encoding(name, "destination ")? == Encoding::Utf8 {
-        return Ok(string.as_bytes().to_vec());
+        return pace.copy(string.as_bytes());
     }
     let byte = |character: char| {
         u8::try_from(u32::from(character)).map_err(|_| {
@@ -163,5 +175,10 @@ fn encoded(string: &str, name: &str) -> Result<Vec<u8>> {
             Error::new("22P05", message)
         })
     };
-    string.chars().map(byte).collect()
+    let mut encoded = Vec::with_capacity(string.len());
+    for character in string.chars() {
+        encoded.push(byte(character)?);
+        pace.spend(1)?;
+    }
+    Ok(encoded)
 }

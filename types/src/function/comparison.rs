@@ -13,7 +13,7 @@ use crate::datatype::DataType::{
     Uuid, Varbit,
 };
 use crate::datetime::{self, DATE_INFINITY, DATE_NEGATIVE_INFINITY, MICROS_PER_DAY};
-use crate::datum::{Datum, compare_floats};
+use crate::datum::{Datum, Nested, compare_floats};
 use crate::error::Result;
 
 /// A comparison operator.
@@ -164,12 +164,12 @@ fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2])
         CompareOp::Ge => |a, c| relation(CompareOp::Ge, a, c),
     };
     let typed: TypedImplementation = match op {
-        CompareOp::Eq => |a, of| typed_relation(CompareOp::Eq, a, of),
-        CompareOp::Ne => |a, of| typed_relation(CompareOp::Ne, a, of),
-        CompareOp::Lt => |a, of| typed_relation(CompareOp::Lt, a, of),
-        CompareOp::Le => |a, of| typed_relation(CompareOp::Le, a, of),
-        CompareOp::Gt => |a, of| typed_relation(CompareOp::Gt, a, of),
-        CompareOp::Ge => |a, of| typed_relation(CompareOp::Ge, a, of),
+        CompareOp::Eq => |a, of, c| typed_relation(CompareOp::Eq, a, of, c),
+        CompareOp::Ne => |a, of, c| typed_relation(CompareOp::Ne, a, of, c),
+        CompareOp::Lt => |a, of, c| typed_relation(CompareOp::Lt, a, of, c),
+        CompareOp::Le => |a, of, c| typed_relation(CompareOp::Le, a, of, c),
+        CompareOp::Gt => |a, of, c| typed_relation(CompareOp::Gt, a, of, c),
+        CompareOp::Ge => |a, of, c| typed_relation(CompareOp::Ge, a, of, c),
     };
     let meets_time_zone = pair[0] != pair[1] && pair.contains(&Timestamptz);
     let base = match pair[0] {
@@ -185,8 +185,20 @@ fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result
     Ok(Datum::Bool(op.accepts(ordering)))
 }
 
-fn typed_relation(op: CompareOp, arguments: &[Datum], of: DataType) -> Result<Datum> {
-    Ok(Datum::Bool(op.accepts(arguments[0].compare_typed(&arguments[1], of))))
+fn typed_relation(
+    op: CompareOp,
+    arguments: &[Datum],
+    of: DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
+    let ordering = match (&arguments[0], &arguments[1]) {
+        (Datum::Nested(Nested::Array(left)), Datum::Nested(Nested::Array(right))) => {
+            let element = of.element().unwrap_or(DataType::Unknown);
+            left.compare_at(right, element, &mut context.pace())?
+        }
+        (left, right) => left.compare_typed(right, of),
+    };
+    Ok(Datum::Bool(op.accepts(ordering)))
 }
 
 /// Compares two values of one of [`PAIRS`].
@@ -205,6 +217,9 @@ fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Orderin
         }
         (Datum::Date(_) | Datum::Timestamp(_), Datum::Timestamptz(at)) => {
             zoned(left, context)?.cmp(at)
+        }
+        (Datum::Nested(Nested::Jsonb(left)), Datum::Nested(Nested::Jsonb(right))) => {
+            left.compare_at(right, &mut context.pace())?
         }
         _ => left.compare(right),
     })

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use super::{Row, row, typed_row};
+use crate::context::EvalContext;
 use crate::datatype::DataType::{
     self, AnyArray, AnyEnum, Bit, Bool, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
     InternalChar, Interval, Jsonb, Name, Numeric, Oid, Text, Time, Timestamp, Timestamptz, Timetz,
@@ -64,11 +65,11 @@ fn count(arguments: &[Datum], wanted: bool) -> Datum {
     Datum::Int4(i32::try_from(found).unwrap_or(i32::MAX))
 }
 
-fn greatest(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn greatest(arguments: &[Datum], of: DataType, _: &EvalContext) -> Result<Datum> {
     Ok(extreme(arguments, of, Ordering::Greater))
 }
 
-fn least(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn least(arguments: &[Datum], of: DataType, _: &EvalContext) -> Result<Datum> {
     Ok(extreme(arguments, of, Ordering::Less))
 }
 

@@ -408,7 +408,7 @@ pub(super) fn zone_of(argument: &Datum) -> Result<TimeZone> {
     match argument {
         Datum::Interval(offset) if offset.months != 0 || offset.days != 0 => {
             let mut written = Vec::new();
-            text::write(argument, Interval, &TextStyle::default(), &mut written);
+            text::write_short(argument, Interval, &TextStyle::default(), &mut written);
             let written = String::from_utf8_lossy(&written);
             let message =
                 format!("interval time zone \"{written}\" must not include months or days");

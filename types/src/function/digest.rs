@@ -5,14 +5,36 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use super::argument::{bytea, bytea_datum, text, text_datum};
 use super::encoding::hex;
 use super::{Row, row};
+use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Text};
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::pieces::pieces;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("md5", &[Text], Text, |a, _| Ok(text_datum(hex(&md5::compute(text(&a[0])).0)))),
-    row("md5", &[Bytea], Text, |a, _| Ok(text_datum(hex(&md5::compute(bytea(&a[0])).0)))),
-    row("sha224", &[Bytea], Bytea, |a, _| Ok(bytea_datum(&Sha224::digest(bytea(&a[0]))[..]))),
-    row("sha256", &[Bytea], Bytea, |a, _| Ok(bytea_datum(&Sha256::digest(bytea(&a[0]))[..]))),
-    row("sha384", &[Bytea], Bytea, |a, _| Ok(bytea_datum(&Sha384::digest(bytea(&a[0]))[..]))),
-    row("sha512", &[Bytea], Bytea, |a, _| Ok(bytea_datum(&Sha512::digest(bytea(&a[0]))[..]))),
+    row("md5", &[Text], Text, |a, c| md5(text(&a[0]).as_bytes(), c)),
+    row("md5", &[Bytea], Text, |a, c| md5(bytea(&a[0]), c)),
+    row("sha224", &[Bytea], Bytea, |a, c| digest(Sha224::new(), a, c)),
+    row("sha256", &[Bytea], Bytea, |a, c| digest(Sha256::new(), a, c)),
+    row("sha384", &[Bytea], Bytea, |a, c| digest(Sha384::new(), a, c)),
+    row("sha512", &[Bytea], Bytea, |a, c| digest(Sha512::new(), a, c)),
 ];
+
+fn md5(bytes: &[u8], context: &EvalContext) -> Result<Datum> {
+    let (mut state, mut pace) = (md5::Context::new(), context.pace());
+    for piece in pieces(bytes) {
+        state.consume(piece);
+        pace.spend(piece.len())?;
+    }
+    Ok(text_datum(hex(&state.finalize().0)))
+}
+
+fn digest(mut state: impl Digest, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let mut pace = context.pace();
+    for piece in pieces(bytea(&arguments[0])) {
+        state.update(piece);
+        pace.spend(piece.len())?;
+    }
+    Ok(bytea_datum(&state.finalize()[..]))
+}

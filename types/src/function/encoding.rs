@@ -7,6 +7,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Text, Uuid};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::{Pace, pieces};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -19,55 +20,76 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn encode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let bytes = bytea(&arguments[0]);
-    match text(&arguments[1]).to_ascii_lowercase().as_str() {
-        "hex" => Ok(text_datum(hex(bytes))),
-        "base64" => Ok(text_datum(base64(bytes))),
-        "escape" => Ok(text_datum(escape(bytes))),
+fn encode(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let (bytes, pace) = (bytea(&arguments[0]), &mut context.pace());
+    let encoded = match text(&arguments[1]).to_ascii_lowercase().as_str() {
+        "hex" => to_hex(bytes, pace),
+        "base64" => base64(bytes, pace),
+        "escape" => escape(bytes, pace),
         _ => Err(unrecognized(arguments)),
-    }
+    };
+    encoded.map(text_datum)
 }
 
 fn unrecognized(arguments: &[Datum]) -> Error {
     invalid_parameter(format!("unrecognized encoding: \"{}\"", text(&arguments[1])))
 }
 
-fn decode(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let string = text(&arguments[0]);
-    match text(&arguments[1]).to_ascii_lowercase().as_str() {
-        "hex" => from_hex(string).map(bytea_datum),
-        "base64" => from_base64(string).map(bytea_datum),
-        "escape" => from_escape(string).map(bytea_datum),
+fn decode(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let (string, pace) = (text(&arguments[0]), &mut context.pace());
+    let decoded = match text(&arguments[1]).to_ascii_lowercase().as_str() {
+        "hex" => from_hex(string, pace),
+        "base64" => from_base64(string, pace),
+        "escape" => from_escape(string, pace),
         _ => Err(unrecognized(arguments)),
-    }
+    };
+    decoded.map(bytea_datum)
 }
 
+/// Returns a few bytes in hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    put_hex(bytes, &mut out);
+    out
+}
+
+fn put_hex(bytes: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
 }
 
-fn from_hex(string: &str) -> Result<Vec<u8>> {
-    let mut nibbles = Vec::with_capacity(string.len());
+fn to_hex(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for piece in pieces(bytes) {
+        put_hex(piece, &mut out);
+        pace.spend(piece.len() * 2)?;
+    }
+    Ok(out)
+}
+
+fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(string.len() / 2);
+    let mut high: Option<u8> = None;
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
-        match character.to_digit(16) {
-            Some(digit) => nibbles.push(digit as u8),
-            None => {
-                let message = format!("invalid hexadecimal digit: \"{character}\"");
-                return Err(invalid_parameter(message));
-            }
+        pace.spend(1)?;
+        let Some(digit) = character.to_digit(16) else {
+            let message = format!("invalid hexadecimal digit: \"{character}\"");
+            return Err(invalid_parameter(message));
+        };
+        match high.take() {
+            None => high = Some(digit as u8),
+            Some(high) => decoded.push(high << 4 | digit as u8),
         }
     }
-    if nibbles.len() % 2 != 0 {
-        return Err(invalid_parameter("invalid hexadecimal data: odd number of digits"));
+    match high {
+        Some(_) => Err(invalid_parameter("invalid hexadecimal data: odd number of digits")),
+        None => Ok(decoded),
     }
-    Ok(nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 /// Lines of 76 characters, as MIME and PostgreSQL write them.
-fn base64(bytes: &[u8]) -> String {
+fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
     const LINE: usize = 76;
     let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4 + bytes.len() / 57);
     let mut column = 0;
@@ -84,14 +106,16 @@ fn base64(bytes: &[u8]) -> String {
             encoded.push(char::from(character));
         }
         column += 4;
+        pace.spend(4)?;
     }
-    encoded
+    Ok(encoded)
 }
 
-fn from_base64(string: &str) -> Result<Vec<u8>> {
+fn from_base64(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     let mut decoded = Vec::with_capacity(string.len() / 4 * 3);
     let (mut word, mut count, mut padding) = (0_u32, 0, 0);
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
+        pace.spend(1)?;
         if character == '=' {
             if padding == 0 && count < 2 {
                 return Err(invalid_parameter("unexpected \"=\" while decoding base64 sequence"));
@@ -120,22 +144,27 @@ fn from_base64(string: &str) -> Result<Vec<u8>> {
     Ok(decoded)
 }
 
-fn escape(bytes: &[u8]) -> String {
+fn escape(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
     let mut escaped = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            0 | 0x80.. => escaped.push_str(&format!("\\{byte:03o}")),
-            b'\\' => escaped.push_str("\\\\"),
-            _ => escaped.push(char::from(*byte)),
+    for piece in pieces(bytes) {
+        pace.reserve(&mut escaped, piece.len() * 4)?;
+        for byte in piece {
+            match byte {
+                0 | 0x80.. => escaped.push_str(&format!("\\{byte:03o}")),
+                b'\\' => escaped.push_str("\\\\"),
+                _ => escaped.push(char::from(*byte)),
+            }
         }
+        pace.spend(piece.len())?;
     }
-    escaped
+    Ok(escaped)
 }
 
-fn from_escape(string: &str) -> Result<Vec<u8>> {
+fn from_escape(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     let mut rest = string.as_bytes();
     let mut decoded = Vec::with_capacity(rest.len());
     while let Some((first, tail)) = rest.split_first() {
+        pace.spend(1)?;
         match (first, tail) {
             (b'\\', [b'\\', after @ ..]) => {
                 decoded.push(b'\\');

@@ -1,45 +1,49 @@
 //! `json` and `jsonb`: reading values by key, position and path.
 
-use std::sync::Arc;
-
 use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text, text_datum};
 use super::strings::invalid_parameter;
 use super::{Row, row};
+use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::Result;
+use crate::pieces::Pace;
 use crate::text::{JsonParts, json_parts};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("->", &[JsonType, Text], JsonType, |a, _| Ok(raw(member(json_text(&a[0]), &a[1])?))),
-    row("->", &[JsonType, Int4], JsonType, |a, _| Ok(raw(member(json_text(&a[0]), &a[1])?))),
-    row("->>", &[JsonType, Text], Text, |a, _| plain(member(json_text(&a[0]), &a[1])?)),
-    row("->>", &[JsonType, Int4], Text, |a, _| plain(member(json_text(&a[0]), &a[1])?)),
-    row("#>", &[JsonType, TEXTS], JsonType, |a, _| Ok(raw(at_path(a, &path(&a[1]))?))),
-    row("#>>", &[JsonType, TEXTS], Text, |a, _| plain(at_path(a, &path(&a[1]))?)),
-    row("json_extract_path", &[JsonType, Text], JsonType, |a, _| Ok(raw(at_path(a, &a[1..])?)))
+    row("->", &[JsonType, Text], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
+    row("->", &[JsonType, Int4], JsonType, |a, c| raw(member(a, &a[1], c)?, c)),
+    row("->>", &[JsonType, Text], Text, |a, c| plain(member(a, &a[1], c)?, &mut c.pace())),
+    row("->>", &[JsonType, Int4], Text, |a, c| plain(member(a, &a[1], c)?, &mut c.pace())),
+    row("#>", &[JsonType, TEXTS], JsonType, |a, c| raw(at_path(a, &path(&a[1]), c)?, c)),
+    row("#>>", &[JsonType, TEXTS], Text, |a, c| plain(at_path(a, &path(&a[1]), c)?, &mut c.pace())),
+    row("json_extract_path", &[JsonType, Text], JsonType, |a, c| raw(at_path(a, &a[1..], c)?, c))
         .variadic(),
-    row("json_extract_path_text", &[JsonType, Text], Text, |a, _| plain(at_path(a, &a[1..])?))
-        .variadic(),
-    row("->", &[Jsonb, Text], Jsonb, |a, _| Ok(whole(child(jsonb(&a[0]), &a[1])))),
-    row("->", &[Jsonb, Int4], Jsonb, |a, _| Ok(whole(child(jsonb(&a[0]), &a[1])))),
-    row("->>", &[Jsonb, Text], Text, |a, _| Ok(written(child(jsonb(&a[0]), &a[1])))),
-    row("->>", &[Jsonb, Int4], Text, |a, _| Ok(written(child(jsonb(&a[0]), &a[1])))),
-    row("#>", &[Jsonb, TEXTS], Jsonb, |a, _| Ok(whole(descend(jsonb(&a[0]), &path(&a[1]))))),
-    row("#>>", &[Jsonb, TEXTS], Text, |a, _| Ok(written(descend(jsonb(&a[0]), &path(&a[1]))))),
-    row("jsonb_extract_path", &[Jsonb, Text], Jsonb, |a, _| {
-        Ok(whole(descend(jsonb(&a[0]), &a[1..])))
+    row("json_extract_path_text", &[JsonType, Text], Text, |a, c| {
+        plain(at_path(a, &a[1..], c)?, &mut c.pace())
     })
     .variadic(),
-    row("jsonb_extract_path_text", &[Jsonb, Text], Text, |a, _| {
-        Ok(written(descend(jsonb(&a[0]), &a[1..])))
+    row("->", &[Jsonb, Text], Jsonb, |a, c| whole(child(jsonb(&a[0]), &a[1]), c)),
+    row("->", &[Jsonb, Int4], Jsonb, |a, c| whole(child(jsonb(&a[0]), &a[1]), c)),
+    row("->>", &[Jsonb, Text], Text, |a, c| written(child(jsonb(&a[0]), &a[1]), &mut c.pace())),
+    row("->>", &[Jsonb, Int4], Text, |a, c| written(child(jsonb(&a[0]), &a[1]), &mut c.pace())),
+    row("#>", &[Jsonb, TEXTS], Jsonb, |a, c| whole(descend(jsonb(&a[0]), &path(&a[1])), c)),
+    row("#>>", &[Jsonb, TEXTS], Text, |a, c| {
+        written(descend(jsonb(&a[0]), &path(&a[1])), &mut c.pace())
+    }),
+    row("jsonb_extract_path", &[Jsonb, Text], Jsonb, |a, c| {
+        whole(descend(jsonb(&a[0]), &a[1..]), c)
     })
     .variadic(),
-    row("@>", &[Jsonb, Jsonb], Bool, |a, _| Ok(Datum::Bool(contains(jsonb(&a[0]), jsonb(&a[1]))))),
-    row("<@", &[Jsonb, Jsonb], Bool, |a, _| Ok(Datum::Bool(contains(jsonb(&a[1]), jsonb(&a[0]))))),
+    row("jsonb_extract_path_text", &[Jsonb, Text], Text, |a, c| {
+        written(descend(jsonb(&a[0]), &a[1..]), &mut c.pace())
+    })
+    .variadic(),
+    row("@>", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
+    row("<@", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[1], &a[0], c)),
     row("?", &[Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(jsonb(&a[0]), text(&a[1]))))),
     row("?|", &[Jsonb, TEXTS], Bool, |a, _| {
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
@@ -49,8 +53,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
         Ok(Datum::Bool(keys.all(|key| has_key(jsonb(&a[0]), key))))
     }),
-    row("json_typeof", &[JsonType], Text, |a, _| {
-        Ok(text_datum(match json_parts(json_text(&a[0]))? {
+    row("json_typeof", &[JsonType], Text, |a, c| {
+        Ok(text_datum(match json_parts(json_text(&a[0]), &mut c.pace())? {
             JsonParts::Object(_) => "object",
             JsonParts::Array(_) => "array",
             JsonParts::String(_) => "string",
@@ -60,10 +64,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
         }))
     }),
     row("jsonb_typeof", &[Jsonb], Text, |a, _| Ok(text_datum(kind(jsonb(&a[0]))))),
-    row("json_array_length", &[JsonType], Int4, |a, _| match json_parts(json_text(&a[0]))? {
-        JsonParts::Array(elements) => Ok(Datum::Int4(elements.len() as i32)),
-        JsonParts::Object(_) => Err(invalid_parameter("cannot get array length of a non-array")),
-        _ => Err(invalid_parameter("cannot get array length of a scalar")),
+    row("json_array_length", &[JsonType], Int4, |a, c| {
+        match json_parts(json_text(&a[0]), &mut c.pace())? {
+            JsonParts::Array(elements) => Ok(Datum::Int4(elements.len() as i32)),
+            JsonParts::Object(_) => {
+                Err(invalid_parameter("cannot get array length of a non-array"))
+            }
+            _ => Err(invalid_parameter("cannot get array length of a scalar")),
+        }
     }),
     row("jsonb_array_length", &[Jsonb], Int4, |a, _| match jsonb(&a[0]) {
         Json::Array(elements) => Ok(Datum::Int4(elements.len() as i32)),
@@ -89,11 +97,11 @@ fn path(datum: &Datum) -> Vec<Datum> {
 }
 
 /// Returns the member that a key or a position names, as it was written.
-fn member<'a>(json: &'a str, step: &Datum) -> Result<Option<&'a str>> {
-    Ok(match (json_parts(json)?, step) {
+fn member_of<'a>(json: &'a str, step: &Datum, pace: &mut Pace<'_>) -> Result<Option<&'a str>> {
+    Ok(match (json_parts(json, pace)?, step) {
         // Of equal keys the last one counts.
         (JsonParts::Object(pairs), Datum::Text(key)) => {
-            pairs.into_iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+            pairs.into_iter().rev().find(|(name, _)| **name == **key).map(|(_, value)| value)
         }
         (JsonParts::Array(elements), Datum::Int4(index)) => {
             let index = i64::from(*index);
@@ -104,16 +112,29 @@ fn member<'a>(json: &'a str, step: &Datum) -> Result<Option<&'a str>> {
     })
 }
 
-fn at_path<'a>(arguments: &'a [Datum], steps: &[Datum]) -> Result<Option<&'a str>> {
+fn member<'a>(
+    arguments: &'a [Datum],
+    step: &Datum,
+    context: &EvalContext,
+) -> Result<Option<&'a str>> {
+    member_of(json_text(&arguments[0]), step, &mut context.pace())
+}
+
+fn at_path<'a>(
+    arguments: &'a [Datum],
+    steps: &[Datum],
+    context: &EvalContext,
+) -> Result<Option<&'a str>> {
     let mut json: &'a str = json_text(&arguments[0]);
+    let pace = &mut context.pace();
     for step in steps {
         let Datum::Text(word) = step else { return Ok(None) };
-        let found = match json_parts(json)? {
+        let found = match json_parts(json, pace)? {
             JsonParts::Array(_) => match word.parse::<i32>() {
-                Ok(index) => member(json, &Datum::Int4(index))?,
+                Ok(index) => member_of(json, &Datum::Int4(index), pace)?,
                 Err(_) => None,
             },
-            _ => member(json, step)?,
+            _ => member_of(json, step, pace)?,
         };
         match found {
             Some(found) => json = found,
@@ -123,16 +144,16 @@ fn at_path<'a>(arguments: &'a [Datum], steps: &[Datum]) -> Result<Option<&'a str
     Ok(Some(json))
 }
 
-fn raw(json: Option<&str>) -> Datum {
-    json.map_or(Datum::Null, |json| json_datum(json.trim().to_owned()))
+fn raw(json: Option<&str>, context: &EvalContext) -> Result<Datum> {
+    json.map_or(Ok(Datum::Null), |json| context.pace().copy(json.trim()).map(json_datum))
 }
 
-pub(super) fn plain(json: Option<&str>) -> Result<Datum> {
+pub(super) fn plain(json: Option<&str>, pace: &mut Pace<'_>) -> Result<Datum> {
     let Some(json) = json else { return Ok(Datum::Null) };
-    Ok(match json_parts(json)? {
+    Ok(match json_parts(json, pace)? {
         JsonParts::Null => Datum::Null,
         JsonParts::String(text) => Datum::Text(text),
-        _ => text_datum(json.trim()),
+        _ => text_datum(pace.copy::<String>(json.trim())?),
     })
 }
 
@@ -156,16 +177,16 @@ pub(super) fn descend<'a>(json: &'a Json, steps: &[Datum]) -> Option<&'a Json> {
     })
 }
 
-fn whole(json: Option<&Json>) -> Datum {
-    json.map_or(Datum::Null, |json| jsonb_datum(json.clone()))
+fn whole(json: Option<&Json>, context: &EvalContext) -> Result<Datum> {
+    json.map_or(Ok(Datum::Null), |json| json.copy(&mut context.pace()).map(jsonb_datum))
 }
 
 /// Returns a value as text: a string as it is, `null` as NULL.
-pub(super) fn written(json: Option<&Json>) -> Datum {
+pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum> {
     match json {
-        None | Some(Json::Null) => Datum::Null,
-        Some(Json::String(text)) => Datum::Text(Arc::clone(text)),
-        Some(other) => text_datum(super::json_build::jsonb_text(other)),
+        None | Some(Json::Null) => Ok(Datum::Null),
+        Some(Json::String(text)) => Ok(Datum::Text(text.clone())),
+        Some(other) => super::json_build::jsonb_text(other, pace).map(text_datum),
     }
 }
 
@@ -181,25 +202,45 @@ fn has_key(json: &Json, key: &str) -> bool {
 }
 
 /// `@>`: an array at the top contains what stands for itself, too.
-fn contains(outer: &Json, inner: &Json) -> bool {
-    match (outer, inner) {
+fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum> {
+    let (outer, inner) = (jsonb(outer), jsonb(inner));
+    let pace = &mut context.pace();
+    let found = match (outer, inner) {
         (Json::Array(elements), scalar) if !scalar.is_container() => {
-            elements.iter().any(|one| one.compare(scalar).is_eq())
+            any(elements, |one| Ok(one.compare_at(scalar, pace)?.is_eq()))
         }
-        _ => contains_within(outer, inner),
-    }
+        _ => contains_within(outer, inner, pace),
+    };
+    found.map(Datum::Bool)
 }
 
-fn contains_within(outer: &Json, inner: &Json) -> bool {
+/// Returns whether something is true of an item.
+fn any<T>(items: &[T], mut test: impl FnMut(&T) -> Result<bool>) -> Result<bool> {
+    for item in items {
+        if test(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn contains_within(outer: &Json, inner: &Json, pace: &mut Pace<'_>) -> Result<bool> {
+    pace.spend(size_of::<Json>())?;
     match (outer, inner) {
-        (Json::Object(_), Json::Object(pairs)) => pairs
-            .iter()
-            .all(|(key, value)| outer.get(key).is_some_and(|found| contains_within(found, value))),
+        (Json::Object(_), Json::Object(pairs)) => {
+            let lacks = any(pairs, |(key, value)| match outer.get(key) {
+                Some(found) => Ok(!contains_within(found, value, pace)?),
+                None => Ok(true),
+            });
+            Ok(!lacks?)
+        }
         (Json::Array(elements), Json::Array(wanted)) => {
-            wanted.iter().all(|one| elements.iter().any(|found| contains_within(found, one)))
+            let lacks =
+                any(wanted, |one| Ok(!any(elements, |found| contains_within(found, one, pace))?));
+            Ok(!lacks?)
         }
-        (outer, inner) => {
-            !outer.is_container() && !inner.is_container() && outer.compare(inner).is_eq()
-        }
+        (outer, inner) => Ok(!outer.is_container()
+            && !inner.is_container()
+            && outer.compare_at(inner, pace)?.is_eq()),
     }
 }

@@ -12,21 +12,21 @@ use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, AnyArray, AnyElement, Bool, Json as JsonType, Jsonb, Text};
 use crate::datetime;
-use crate::datum::{Array, Datum, Json, Nested, Record};
+use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result};
-use crate::text::{self, JsonParts, TextStyle, json_parts, write_json_string};
+use crate::pieces::Pace;
+use crate::text::{self, JsonParts, json_parts, write_json_string};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("to_json", &[AnyElement], JsonType, |a, c| Ok(json_datum(to_json(&a[0], "", c)))).stable(),
+    row("to_json", &[AnyElement], JsonType, |a, c| to_json(&a[0], "", c)).stable(),
     row("to_jsonb", &[AnyElement], Jsonb, |a, c| to_jsonb(&a[0], c).and_then(grown_jsonb)).stable(),
-    row("array_to_json", &[AnyArray], JsonType, |a, c| Ok(json_datum(to_json(&a[0], "", c))))
-        .stable(),
+    row("array_to_json", &[AnyArray], JsonType, |a, c| to_json(&a[0], "", c)).stable(),
     row("array_to_json", &[AnyArray, Bool], JsonType, |a, c| {
         let line = if a[1].as_bool() == Some(true) { "\n " } else { "" };
-        Ok(json_datum(to_json(&a[0], line, c)))
+        to_json(&a[0], line, c)
     })
     .stable(),
     row("json_build_array", &[], JsonType, |_, _| Ok(json_datum("[]".to_owned()))).stable(),
@@ -52,44 +52,39 @@ pub(super) const FUNCTIONS: &[Row] = &[
         .variadic()
         .takes_null()
         .stable(),
-    row("json_object", &[TEXTS], JsonType, |a, _| text_object(&pairs_of(array(&a[0]))?)),
-    row("json_object", &[TEXTS, TEXTS], JsonType, |a, _| text_object(&zipped(a)?)),
-    row("jsonb_object", &[TEXTS], Jsonb, |a, _| jsonb_object(&pairs_of(array(&a[0]))?)),
-    row("jsonb_object", &[TEXTS, TEXTS], Jsonb, |a, _| jsonb_object(&zipped(a)?)),
-    row("json_strip_nulls", &[JsonType], JsonType, |a, _| {
-        let mut out = String::new();
-        strip_text(json_text(&a[0]), &mut out)?;
-        Ok(json_datum(out))
+    row("json_object", &[TEXTS], JsonType, |a, c| text_object(&pairs_of(array(&a[0]))?, c)),
+    row("json_object", &[TEXTS, TEXTS], JsonType, |a, c| text_object(&zipped(a)?, c)),
+    row("jsonb_object", &[TEXTS], Jsonb, |a, c| jsonb_object(&pairs_of(array(&a[0]))?, c)),
+    row("jsonb_object", &[TEXTS, TEXTS], Jsonb, |a, c| jsonb_object(&zipped(a)?, c)),
+    row("json_strip_nulls", &[JsonType], JsonType, |a, c| {
+        let (mut out, mut pace) = (Vec::new(), c.pace());
+        strip_text(json_text(&a[0]), &mut pace, &mut out)?;
+        pace.text(out).map(json_datum)
     }),
-    row("jsonb_strip_nulls", &[Jsonb], Jsonb, |a, _| Ok(jsonb_datum(stripped(jsonb(&a[0]))))),
-    row("jsonb_pretty", &[Jsonb], Text, |a, _| {
-        let mut out = String::new();
-        pretty(jsonb(&a[0]), 0, &mut out);
-        Ok(text_datum(out))
+    row("jsonb_strip_nulls", &[Jsonb], Jsonb, |a, c| {
+        stripped(jsonb(&a[0]), &mut c.pace()).map(jsonb_datum)
+    }),
+    row("jsonb_pretty", &[Jsonb], Text, |a, c| {
+        let (mut out, mut pace) = (Vec::new(), c.pace());
+        pretty(jsonb(&a[0]), 0, &mut pace, &mut out)?;
+        pace.text(out).map(text_datum)
     }),
 ];
 
 /// Returns the text of a `jsonb`.
-pub(super) fn jsonb_text(json: &Json) -> String {
+pub(super) fn jsonb_text(json: &Json, pace: &mut Pace<'_>) -> Result<String> {
     let mut out = Vec::new();
-    let value = jsonb_datum(json.clone());
-    text::write(&value, Jsonb, &TextStyle::default(), &mut out);
-    String::from_utf8(out).expect("the text of a value is UTF-8")
-}
-
-fn quoted(string: &str) -> String {
-    let mut out = Vec::with_capacity(string.len() + 2);
-    write_json_string(string, &mut out);
-    String::from_utf8(out).expect("the text of a value is UTF-8")
+    text::write_jsonb(json, pace, &mut out)?;
+    pace.text(out)
 }
 
 /// Returns the text of a value as strings of JSON have it: dates and times as ISO 8601 writes them.
-fn string_of(value: &Datum, context: &EvalContext) -> String {
+fn string_of(value: &Datum, context: &EvalContext) -> Result<String> {
     let mut style = context.text_style();
     style.formats.style.date = datetime::DateStyle::Iso;
     let mut out = Vec::new();
-    text::write(value, DataType::Unknown, &style, &mut out);
-    let mut written = String::from_utf8(out).expect("the text of a value is UTF-8");
+    text::write(value, DataType::Unknown, &style, &mut out)?;
+    let mut written = context.pace().text(out)?;
     if let Datum::Timestamp(at) | Datum::Timestamptz(at) = value
         && datetime::is_finite_timestamp(*at)
     {
@@ -102,12 +97,12 @@ fn string_of(value: &Datum, context: &EvalContext) -> String {
             written.push_str(":00");
         }
     }
-    written
+    Ok(written)
 }
 
 /// Returns whether a value is a number, `true` or `false` in JSON; the text of it, if so.
-fn bare(value: &Datum, context: &EvalContext) -> Option<String> {
-    match value {
+fn bare(value: &Datum, context: &EvalContext) -> Result<Option<String>> {
+    Ok(match value {
         Datum::Bool(value) => Some(value.to_string()),
         Datum::Int2(_)
         | Datum::Int4(_)
@@ -115,39 +110,117 @@ fn bare(value: &Datum, context: &EvalContext) -> Option<String> {
         | Datum::Float4(_)
         | Datum::Float8(_)
         | Datum::Numeric(_) => {
-            let text = string_of(value, context);
+            let text = string_of(value, context)?;
             (!text.contains(['N', 'I'])).then_some(text)
         }
         _ => None,
+    })
+}
+
+/// Writes values as JSON has them.
+struct Writer<'a> {
+    context: &'a EvalContext,
+    pace: Pace<'a>,
+    out: Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(context: &'a EvalContext) -> Writer<'a> {
+        Writer { context, pace: context.pace(), out: Vec::new() }
+    }
+
+    fn text(mut self) -> Result<String> {
+        self.pace.text(self.out)
+    }
+
+    fn put(&mut self, text: &str) -> Result<()> {
+        self.pace.append(&mut self.out, text.as_bytes())
+    }
+
+    /// Writes a value; `line` stands between the elements of an array.
+    fn value(&mut self, value: &Datum, line: &str) -> Result<()> {
+        self.pace.step(&mut self.out, 1)?;
+        match value {
+            Datum::Null => self.put("null"),
+            Datum::Nested(Nested::Json(text)) => self.put(text),
+            Datum::Nested(Nested::Jsonb(json)) => {
+                text::write_jsonb(json, &mut self.pace, &mut self.out)
+            }
+            Datum::Nested(Nested::Array(array)) => {
+                self.array(&array.dimensions, &mut array.elements.iter(), line)
+            }
+            Datum::Nested(Nested::Record(record)) => self.record(record, ""),
+            other => match bare(other, self.context)? {
+                Some(bare) => self.put(&bare),
+                None => self.string(&string_of(other, self.context)?),
+            },
+        }
+    }
+
+    fn string(&mut self, text: &str) -> Result<()> {
+        write_json_string(text, &mut self.pace, &mut self.out)
+    }
+
+    fn array(
+        &mut self,
+        dimensions: &[Dimension],
+        elements: &mut std::slice::Iter<'_, Datum>,
+        line: &str,
+    ) -> Result<()> {
+        let Some((outer, inner)) = dimensions.split_first() else { return self.put("[]") };
+        self.put("[")?;
+        for index in 0..outer.length {
+            if index > 0 {
+                self.put(",")?;
+                self.put(line)?;
+            }
+            match inner {
+                [] => self.value(elements.next().unwrap_or(&Datum::Null), "")?,
+                _ => self.array(inner, elements, "")?,
+            }
+        }
+        self.put("]")
+    }
+
+    fn record(&mut self, record: &Record, line: &str) -> Result<()> {
+        self.put("{")?;
+        for (index, (value, (name, data_type))) in
+            record.values.iter().zip(record.fields.iter()).enumerate()
+        {
+            if index > 0 {
+                self.put(",")?;
+                self.put(line)?;
+            }
+            self.string(name)?;
+            self.put(":")?;
+            self.value(&labelled(value, *data_type), "")?;
+        }
+        self.put("}")
     }
 }
 
-fn to_json(value: &Datum, line: &str, context: &EvalContext) -> String {
-    match value {
-        Datum::Null => "null".to_owned(),
-        Datum::Nested(Nested::Json(text)) => text.to_string(),
-        Datum::Nested(Nested::Jsonb(json)) => jsonb_text(json),
-        Datum::Nested(Nested::Array(array)) => {
-            let mut elements = array.elements.iter();
-            array_json(array, 0, &mut elements, line, context)
-        }
-        Datum::Nested(Nested::Record(record)) => json_of_record(record, "", context),
-        other => bare(other, context).unwrap_or_else(|| quoted(&string_of(other, context))),
-    }
+fn to_json(value: &Datum, line: &str, context: &EvalContext) -> Result<Datum> {
+    let mut writer = Writer::new(context);
+    writer.value(value, line)?;
+    writer.text().map(json_datum)
 }
 
 /// Returns a record as the text of a JSON object; `line` stands between its fields.
-pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext) -> String {
-    let pair = |(value, (name, data_type)): (&Datum, &(Arc<str>, DataType))| {
-        format!("{}:{}", quoted(name), to_json(&labelled(value, *data_type), "", context))
-    };
-    let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
-    format!("{{{}}}", pairs.collect::<Vec<String>>().join(&format!(",{line}")))
+pub(super) fn json_of_record(record: &Record, line: &str, context: &EvalContext) -> Result<String> {
+    let mut writer = Writer::new(context);
+    writer.record(record, line)?;
+    writer.text()
 }
 
 /// Returns the JSON text of a value, as `to_json` makes it.
-pub(crate) fn json_of(value: &Datum, context: &EvalContext) -> String {
-    to_json(value, "", context)
+///
+/// # Errors
+///
+/// `57014` if the flag is set during what takes long.
+pub(crate) fn json_of(value: &Datum, context: &EvalContext) -> Result<String> {
+    let mut writer = Writer::new(context);
+    writer.value(value, "")?;
+    writer.text()
 }
 
 /// Returns the JSON of a value, as `to_jsonb` makes it.
@@ -170,66 +243,52 @@ pub(crate) fn json_key(value: &Datum, context: &EvalContext) -> Result<Datum> {
         Datum::Nested(
             Nested::Array(_) | Nested::Json(_) | Nested::Jsonb(_) | Nested::Record(_),
         ) => Err(no_scalar()),
-        value => {
-            let text = bare(value, context).unwrap_or_else(|| string_of(value, context));
-            Ok(Datum::text(text))
-        }
+        value => Ok(Datum::text(match bare(value, context)? {
+            Some(bare) => bare,
+            None => string_of(value, context)?,
+        })),
     }
-}
-
-fn array_json(
-    array: &Array,
-    level: usize,
-    elements: &mut std::slice::Iter<'_, Datum>,
-    line: &str,
-    context: &EvalContext,
-) -> String {
-    let Some(dimension) = array.dimensions.get(level) else { return "[]".to_owned() };
-    let inner = level + 1 < array.dimensions.len();
-    let part = |_| match inner {
-        true => array_json(array, level + 1, elements, "", context),
-        false => to_json(elements.next().unwrap_or(&Datum::Null), "", context),
-    };
-    let parts: Vec<String> = (0..dimension.length).map(part).collect();
-    format!("[{}]", parts.join(&format!(",{line}")))
 }
 
 fn to_jsonb(value: &Datum, context: &EvalContext) -> Result<Json> {
     Ok(match value {
         Datum::Null => Json::Null,
         Datum::Bool(value) => Json::Bool(*value),
-        Datum::Nested(Nested::Jsonb(json)) => (**json).clone(),
+        Datum::Nested(Nested::Jsonb(json)) => json.copy(&mut context.pace())?,
         Datum::Nested(Nested::Json(text)) => {
-            match text::parse(text, Jsonb, &TextStyle::default())? {
-                Datum::Nested(Nested::Jsonb(json)) => (*json).clone(),
+            match text::parse(text, Jsonb, &context.text_style())? {
+                Datum::Nested(Nested::Jsonb(json)) => Arc::unwrap_or_clone(json),
                 _ => Json::Null,
             }
         }
         Datum::Nested(Nested::Array(array)) => {
             let mut elements = array.elements.iter();
-            array_jsonb(array, 0, &mut elements, context)?
+            array_jsonb(&array.dimensions, &mut elements, context)?
         }
         Datum::Nested(Nested::Record(record)) => jsonb_of_record(record, context)?,
-        other => match bare(other, context) {
+        other => match bare(other, context)? {
             Some(number) => Json::Number(crate::numeric::Numeric::parse(&number)?),
-            None => Json::String(string_of(other, context).into()),
+            None => Json::String(string_of(other, context)?.into()),
         },
     })
 }
 
 fn array_jsonb(
-    array: &Array,
-    level: usize,
+    dimensions: &[Dimension],
     elements: &mut std::slice::Iter<'_, Datum>,
     context: &EvalContext,
 ) -> Result<Json> {
-    let Some(dimension) = array.dimensions.get(level) else { return Ok(Json::Array(Vec::new())) };
-    let inner = level + 1 < array.dimensions.len();
-    let part = |_| match inner {
-        true => array_jsonb(array, level + 1, elements, context),
-        false => to_jsonb(elements.next().unwrap_or(&Datum::Null), context),
-    };
-    (0..dimension.length).map(part).collect::<Result<_>>().map(Json::Array)
+    let Some((outer, inner)) = dimensions.split_first() else { return Ok(Json::Array(Vec::new())) };
+    let mut parts = Vec::with_capacity(outer.length);
+    let mut pace = context.pace();
+    for _ in 0..outer.length {
+        pace.spend(size_of::<Json>())?;
+        parts.push(match inner {
+            [] => to_jsonb(elements.next().unwrap_or(&Datum::Null), context)?,
+            _ => array_jsonb(inner, elements, context)?,
+        });
+    }
+    Ok(Json::Array(parts))
 }
 
 /// Returns the text of a part, `null` for NULL.
@@ -240,20 +299,28 @@ fn part(datum: &Datum) -> &str {
     }
 }
 
-fn or_null(datum: &Datum) -> Json {
+fn or_null(datum: &Datum, pace: &mut Pace<'_>) -> Result<Json> {
     match datum {
-        Datum::Null => Json::Null,
-        other => jsonb(other).clone(),
+        Datum::Null => Ok(Json::Null),
+        other => jsonb(other).copy(pace),
     }
 }
 
-pub(super) fn build_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let parts: Vec<&str> = arguments.iter().map(part).collect();
-    Ok(json_datum(format!("[{}]", parts.join(", "))))
+pub(super) fn build_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let mut writer = Writer::new(context);
+    writer.put("[")?;
+    for (index, argument) in arguments.iter().enumerate() {
+        writer.put(if index > 0 { ", " } else { "" })?;
+        writer.put(part(argument))?;
+    }
+    writer.put("]")?;
+    writer.text().map(json_datum)
 }
 
-pub(super) fn build_jsonb_array(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    grown_jsonb(Json::Array(arguments.iter().map(or_null).collect()))
+pub(super) fn build_jsonb_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let pace = &mut context.pace();
+    let elements = arguments.iter().map(|argument| or_null(argument, pace));
+    grown_jsonb(Json::Array(elements.collect::<Result<_>>()?))
 }
 
 fn check_even(arguments: &[Datum], function: &str) -> Result<()> {
@@ -273,39 +340,44 @@ fn no_scalar() -> Error {
     invalid_parameter("key value must be scalar, not array, composite, or json")
 }
 
-pub(super) fn build_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn build_object(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     check_even(arguments, "json_build_object()")?;
-    let mut pairs = Vec::with_capacity(arguments.len() / 2);
+    let mut writer = Writer::new(context);
+    writer.put("{")?;
     for (index, pair) in arguments.chunks_exact(2).enumerate() {
         if pair[0].is_null() {
             return Err(null_key(index));
         }
-        let key = match json_parts(json_text(&pair[0]))? {
-            JsonParts::String(text) => quoted(&text),
-            JsonParts::Other => quoted(json_text(&pair[0])),
+        writer.put(if index > 0 { ", " } else { "" })?;
+        match json_parts(json_text(&pair[0]), &mut context.pace())? {
+            JsonParts::String(text) => writer.string(&text)?,
+            JsonParts::Other => writer.string(json_text(&pair[0]))?,
             _ => return Err(no_scalar()),
-        };
-        pairs.push(format!("{key} : {}", part(&pair[1])));
+        }
+        writer.put(" : ")?;
+        writer.put(part(&pair[1]))?;
     }
-    Ok(json_datum(format!("{{{}}}", pairs.join(", "))))
+    writer.put("}")?;
+    writer.text().map(json_datum)
 }
 
-pub(super) fn build_jsonb_object(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn build_jsonb_object(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     check_even(arguments, "jsonb_build_object()")?;
     let mut pairs = Vec::with_capacity(arguments.len() / 2);
+    let pace = &mut context.pace();
     for (index, pair) in arguments.chunks_exact(2).enumerate() {
         if pair[0].is_null() {
             let message = format!("argument {}: key must not be null", index * 2 + 1);
             return Err(invalid_parameter(message));
         }
         let key: Arc<str> = match jsonb(&pair[0]) {
-            Json::String(text) => Arc::clone(text),
-            scalar if !scalar.is_container() => jsonb_text(scalar).into(),
+            Json::String(text) => text.clone().into(),
+            scalar if !scalar.is_container() => jsonb_text(scalar, pace)?.into(),
             _ => return Err(no_scalar()),
         };
-        pairs.push((key, or_null(&pair[1])));
+        pairs.push((key, or_null(&pair[1], pace)?));
     }
-    grown_jsonb(Json::object(pairs))
+    grown_jsonb(Json::object_at(pairs, pace)?)
 }
 
 type TextPairs<'a> = Vec<(&'a str, Option<&'a str>)>;
@@ -345,93 +417,111 @@ fn zipped(arguments: &[Datum]) -> Result<TextPairs<'_>> {
     keys.elements.iter().zip(&values.elements).map(|(k, v)| text_pair(k, v)).collect()
 }
 
-fn text_object(pairs: &TextPairs<'_>) -> Result<Datum> {
-    let pair = |(key, value): &(&str, Option<&str>)| {
-        format!("{} : {}", quoted(key), value.map_or("null".to_owned(), quoted))
-    };
-    let pairs: Vec<String> = pairs.iter().map(pair).collect();
-    Ok(json_datum(format!("{{{}}}", pairs.join(", "))))
+fn text_object(pairs: &TextPairs<'_>, context: &EvalContext) -> Result<Datum> {
+    let mut writer = Writer::new(context);
+    writer.put("{")?;
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        writer.put(if index > 0 { ", " } else { "" })?;
+        writer.string(key)?;
+        writer.put(" : ")?;
+        match value {
+            Some(value) => writer.string(value)?,
+            None => writer.put("null")?,
+        }
+    }
+    writer.put("}")?;
+    writer.text().map(json_datum)
 }
 
-fn jsonb_object(pairs: &TextPairs<'_>) -> Result<Datum> {
-    let pair = |(key, value): &(&str, Option<&str>)| {
-        (Arc::from(*key), value.map_or(Json::Null, |value| Json::String(value.into())))
-    };
-    Ok(jsonb_datum(Json::object(pairs.iter().map(pair).collect())))
+fn jsonb_object(pairs: &TextPairs<'_>, context: &EvalContext) -> Result<Datum> {
+    let (mut members, mut pace) = (Vec::with_capacity(pairs.len()), context.pace());
+    for (key, value) in pairs {
+        let value = value.map(|value| pace.copy::<String>(value)).transpose()?;
+        let value = value.map_or(Json::Null, |value| Json::String(value.into()));
+        pace.push(&mut members, (Arc::from(*key), value))?;
+    }
+    Json::object_at(members, &mut pace).map(jsonb_datum)
 }
 
 /// Writes a `json` without the fields of objects that are null, and without blanks.
-fn strip_text(json: &str, out: &mut String) -> Result<()> {
-    match json_parts(json)? {
+fn strip_text(json: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pace.step(out, 1)?;
+    match json_parts(json, pace)? {
         JsonParts::Object(pairs) => {
-            out.push('{');
+            out.push(b'{');
             let mut first = true;
             for (key, value) in pairs {
-                if matches!(json_parts(value)?, JsonParts::Null) {
+                if matches!(json_parts(value, pace)?, JsonParts::Null) {
                     continue;
                 }
                 if !std::mem::take(&mut first) {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&quoted(&key));
-                out.push(':');
-                strip_text(value, out)?;
+                write_json_string(&key, pace, out)?;
+                out.push(b':');
+                strip_text(value, pace, out)?;
             }
-            out.push('}');
+            out.push(b'}');
         }
         JsonParts::Array(elements) => {
-            out.push('[');
+            out.push(b'[');
             for (index, element) in elements.into_iter().enumerate() {
-                out.push_str(if index > 0 { "," } else { "" });
-                strip_text(element, out)?;
+                out.extend_from_slice(if index > 0 { b"," } else { b"" });
+                strip_text(element, pace, out)?;
             }
-            out.push(']');
+            out.push(b']');
         }
-        JsonParts::String(text) => out.push_str(&quoted(&text)),
-        JsonParts::Null | JsonParts::Other => out.push_str(json.trim()),
+        JsonParts::String(text) => write_json_string(&text, pace, out)?,
+        JsonParts::Null | JsonParts::Other => pace.append(out, json.trim().as_bytes())?,
     }
     Ok(())
 }
 
-fn stripped(json: &Json) -> Json {
-    match json {
+fn stripped(json: &Json, pace: &mut Pace<'_>) -> Result<Json> {
+    pace.spend(size_of::<Json>())?;
+    Ok(match json {
         Json::Object(pairs) => {
             let kept = pairs.iter().filter(|(_, value)| *value != Json::Null);
-            Json::Object(kept.map(|(key, value)| (Arc::clone(key), stripped(value))).collect())
-        }
-        Json::Array(elements) => Json::Array(elements.iter().map(stripped).collect()),
-        scalar => scalar.clone(),
-    }
-}
-
-fn pretty(json: &Json, depth: usize, out: &mut String) {
-    let indent = |depth: usize, out: &mut String| {
-        out.push('\n');
-        out.push_str(&"    ".repeat(depth));
-    };
-    match json {
-        Json::Object(pairs) => {
-            out.push('{');
-            for (index, (key, value)) in pairs.iter().enumerate() {
-                out.push_str(if index > 0 { "," } else { "" });
-                indent(depth + 1, out);
-                out.push_str(&quoted(key));
-                out.push_str(": ");
-                pretty(value, depth + 1, out);
-            }
-            indent(depth, out);
-            out.push('}');
+            let kept = kept.map(|(key, value)| Ok((Arc::clone(key), stripped(value, pace)?)));
+            Json::Object(kept.collect::<Result<_>>()?)
         }
         Json::Array(elements) => {
-            out.push('[');
-            for (index, element) in elements.iter().enumerate() {
-                out.push_str(if index > 0 { "," } else { "" });
-                indent(depth + 1, out);
-                pretty(element, depth + 1, out);
-            }
-            indent(depth, out);
-            out.push(']');
+            let kept = elements.iter().map(|element| stripped(element, pace));
+            Json::Array(kept.collect::<Result<_>>()?)
         }
-        scalar => out.push_str(&jsonb_text(scalar)),
+        scalar => scalar.clone(),
+    })
+}
+
+fn pretty(json: &Json, depth: usize, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn indent(depth: usize, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.push(b'\n');
+        (0..depth).try_for_each(|_| pace.append(out, &b"    "[..]))
     }
+    match json {
+        Json::Object(pairs) => {
+            out.push(b'{');
+            for (index, (key, value)) in pairs.iter().enumerate() {
+                out.extend_from_slice(if index > 0 { b"," } else { b"" });
+                indent(depth + 1, pace, out)?;
+                write_json_string(key, pace, out)?;
+                out.extend_from_slice(b": ");
+                pretty(value, depth + 1, pace, out)?;
+            }
+            indent(depth, pace, out)?;
+            out.push(b'}');
+        }
+        Json::Array(elements) => {
+            out.push(b'[');
+            for (index, element) in elements.iter().enumerate() {
+                out.extend_from_slice(if index > 0 { b"," } else { b"" });
+                indent(depth + 1, pace, out)?;
+                pretty(element, depth + 1, pace, out)?;
+            }
+            indent(depth, pace, out)?;
+            out.push(b']');
+        }
+        scalar => text::write_jsonb(scalar, pace, out)?,
+    }
+    Ok(())
 }

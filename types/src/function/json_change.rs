@@ -1,7 +1,5 @@
 //! `jsonb`: joining, removing, setting and inserting.
 
-use std::sync::Arc;
-
 use super::argument::{array, grown_jsonb, int4, jsonb, jsonb_datum, text};
 use super::strings::invalid_parameter;
 use super::{Row, row};
@@ -60,7 +58,7 @@ fn joined(left: &Json, right: &Json) -> Json {
 }
 
 fn without_keys(json: &Json, keys: &[&str]) -> Result<Datum> {
-    let named = |name: &Arc<str>| keys.contains(&&**name);
+    let named = |name: &str| keys.contains(&name);
     Ok(jsonb_datum(match json {
         Json::Object(pairs) => {
             Json::Object(pairs.iter().filter(|(name, _)| !named(name)).cloned().collect())

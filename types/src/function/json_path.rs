@@ -21,6 +21,7 @@ use crate::datum::json_path::{Arithmetic, Comparison, Item, JsonPath, Kind, Meth
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
 use crate::numeric::Numeric;
+use crate::pieces::Pace;
 use crate::text;
 
 const NAMES: &[&str] = &["target", "path", "vars", "silent"];
@@ -266,7 +267,7 @@ impl<'a> Executor<'a> {
             Kind::Null => self.constant(item, || Json::Null, found),
             Kind::Bool(value) => self.constant(item, || Json::Bool(*value), found),
             Kind::Number(number) => self.constant(item, || Json::Number(number.clone()), found),
-            Kind::String(text) => self.constant(item, || Json::String(text.clone()), found),
+            Kind::String(text) => self.constant(item, || Json::String(text.clone().into()), found),
             Kind::Variable(name) => {
                 let variable = match self.variables {
                     // An operator has none.
@@ -618,7 +619,7 @@ impl<'a> Executor<'a> {
         let mut status = Status::Nothing;
         for (key, value) in pairs {
             let object = Json::object(vec![
-                ("key".into(), Json::String(key)),
+                ("key".into(), Json::String(key.into())),
                 ("value".into(), value),
                 ("id".into(), Json::Number(Numeric::from(id))),
             ]);
@@ -814,9 +815,9 @@ fn computed(operator: Arithmetic, left: &Numeric, right: &Numeric) -> Result<Num
     match operator {
         Arithmetic::Add => left.checked_add(right),
         Arithmetic::Subtract => left.checked_sub(right),
-        Arithmetic::Multiply => left.checked_mul(right),
-        Arithmetic::Divide => left.checked_div(right),
-        Arithmetic::Modulo => left.checked_rem(right),
+        Arithmetic::Multiply => left.checked_mul(right, &mut Pace::never()),
+        Arithmetic::Divide => left.checked_div(right, &mut Pace::never()),
+        Arithmetic::Modulo => left.checked_rem(right, &mut Pace::never()),
     }
 }
 

@@ -183,7 +183,7 @@ impl<'a> Value<'a> {
 fn written(datum: &Datum, offset: i32) -> String {
     let style = TextStyle { time_zone: TimeZone::fixed(offset), ..TextStyle::default() };
     let mut out = Vec::new();
-    text::write(datum, type_of(datum), &style, &mut out);
+    text::write_short(datum, type_of(datum), &style, &mut out);
     let mut out = String::from_utf8_lossy(&out).into_owned();
     if let Some(blank) = out.find(' ') {
         out.replace_range(blank..=blank, "T");

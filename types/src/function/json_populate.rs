@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::argument::array_datum;
 use super::json_access::{plain, written};
+use super::json_build::jsonb_text;
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -18,6 +19,7 @@ use crate::datatype::SqlType;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
+use crate::pieces::Pace;
 use crate::text::{self, JsonParts, TextStyle, json_parts};
 
 const RECORDS: DataType = DataType::Array(&RecordType);
@@ -63,9 +65,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn kind(self) -> Result<Kind<'a>> {
+    fn kind(self, style: &TextStyle) -> Result<Kind<'a>> {
         Ok(match self {
-            Source::Json(text) => match json_parts(text)? {
+            Source::Json(text) => match json_parts(text, &mut Pace::new(&style.interrupt))? {
                 JsonParts::Null => Kind::Null,
                 JsonParts::String(_) => Kind::String,
                 JsonParts::Other => Kind::Other,
@@ -83,10 +85,11 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the values of an object by key; of several of one key the last.
-    fn members(self, keys: &[&str]) -> Result<Vec<Option<Source<'a>>>> {
+    fn members(self, keys: &[&str], style: &TextStyle) -> Result<Vec<Option<Source<'a>>>> {
         match self {
             Source::Json(text) => {
-                let JsonParts::Object(pairs) = json_parts(text)? else {
+                let JsonParts::Object(pairs) = json_parts(text, &mut Pace::new(&style.interrupt))?
+                else {
                     return Ok(vec![None; keys.len()]);
                 };
                 let member = |key: &&str| pairs.iter().rfind(|(name, _)| **name == **key);
@@ -103,23 +106,20 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the text of the value, a string without its quotes.
-    fn plain(self) -> Result<Datum> {
+    fn plain(self, style: &TextStyle) -> Result<Datum> {
+        let mut pace = Pace::new(&style.interrupt);
         match self {
-            Source::Json(text) => plain(Some(text)),
-            Source::Jsonb(json) => Ok(written(Some(json))),
+            Source::Json(text) => plain(Some(text), &mut pace),
+            Source::Jsonb(json) => written(Some(json), &mut pace),
         }
     }
 
     /// Returns the value as JSON text.
-    fn json(self) -> String {
+    fn json(self, style: &TextStyle) -> Result<String> {
+        let mut pace = Pace::new(&style.interrupt);
         match self {
-            Source::Json(text) => text.to_owned(),
-            Source::Jsonb(json) => {
-                let value = Datum::Nested(Nested::Jsonb(Arc::new(json.clone())));
-                let mut out = Vec::new();
-                text::write(&value, DataType::Jsonb, &TextStyle::default(), &mut out);
-                String::from_utf8_lossy(&out).into_owned()
-            }
+            Source::Json(text) => pace.copy(text),
+            Source::Jsonb(json) => jsonb_text(json, &mut pace),
         }
     }
 }
@@ -141,13 +141,13 @@ fn described(datum: &Datum) -> Result<&Record> {
 fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle) -> Result<Datum> {
     let description = described(description)?;
     let call = |what: &str| invalid_parameter(format!("cannot call populate_composite on {what}"));
-    match json.kind()? {
+    match json.kind(style)? {
         Kind::Object => {}
         Kind::Array(_) => return Err(call("an array")),
         Kind::Null | Kind::String | Kind::Other => return Err(call("a scalar")),
     }
     let keys: Vec<&str> = description.fields.iter().map(|(name, _)| &**name).collect();
-    let members = json.members(&keys)?;
+    let members = json.members(&keys, style)?;
     let before = match base {
         Datum::Null => vec![Datum::Null; keys.len()],
         base => described(base)?.values.clone(),
@@ -171,11 +171,11 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
 }
 
 fn value(json: Source<'_>, to: SqlType, place: &mut Place<'_>, style: &TextStyle) -> Result<Datum> {
-    let kind = json.kind()?;
+    let kind = json.kind(style)?;
     match (to.base, &kind) {
         (_, Kind::Null) => return Ok(Datum::Null),
-        (DataType::Json, _) => return Ok(Datum::Nested(Nested::Json(Arc::new(json.json())))),
-        (DataType::Jsonb, _) => return text::parse(&json.json(), DataType::Jsonb, style),
+        (DataType::Json, _) => return Ok(Datum::Nested(Nested::Json(Arc::new(json.json(style)?)))),
+        (DataType::Jsonb, _) => return text::parse(&json.json(style)?, DataType::Jsonb, style),
         (DataType::Composite(of), Kind::Object | Kind::Array(_) | Kind::Other) => {
             let description = Datum::Nested(Nested::Record(Arc::new(Record::of_type(of, vec![]))));
             return record(&description, &Datum::Null, json, style);
@@ -189,7 +189,7 @@ fn value(json: Source<'_>, to: SqlType, place: &mut Place<'_>, style: &TextStyle
         (DataType::Array(_), Kind::Object | Kind::Other) => return Err(no_array(place)),
         _ => {}
     }
-    let Datum::Text(plain) = json.plain()? else { return Ok(Datum::Null) };
+    let Datum::Text(plain) = json.plain(style)? else { return Ok(Datum::Null) };
     let value = text::parse(&plain, to.base, style)?;
     if to.modifier < 0 { Ok(value) } else { modifier::apply(value, to, false) }
 }
@@ -212,7 +212,7 @@ impl Elements {
         place: &mut Place<'_>,
         style: &TextStyle,
     ) -> Result<()> {
-        let Kind::Array(parts) = json.kind()? else { return Err(no_array(place)) };
+        let Kind::Array(parts) = json.kind(style)? else { return Err(no_array(place)) };
         match self.lengths.get(depth) {
             Some(length) if *length != parts.len() => return Err(ragged()),
             Some(_) => {}
@@ -220,7 +220,7 @@ impl Elements {
         }
         for (at, part) in parts.into_iter().enumerate() {
             place.subscripts.push(at);
-            let is_array = matches!(part.kind()?, Kind::Array(_));
+            let is_array = matches!(part.kind(style)?, Kind::Array(_));
             let goes_deeper = match self.deepest {
                 Some(deepest) => depth < deepest,
                 None => is_array && !matches!(to.base, DataType::Json | DataType::Jsonb),
@@ -269,7 +269,8 @@ fn ragged() -> Error {
 fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
     let function = arguments[3].as_str().unwrap_or_default();
-    let parts = match (json.kind()?, json) {
+    let style = &context.text_style();
+    let parts = match (json.kind(style)?, json) {
         (Kind::Array(parts), _) => parts,
         (kind, source) => {
             let what = match (kind, source) {
@@ -280,14 +281,13 @@ fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             return Err(invalid_parameter(format!("cannot call {function} on {what}")));
         }
     };
-    let style = context.text_style();
     let mut rows = Vec::with_capacity(parts.len());
     for part in parts {
-        if !matches!(part.kind()?, Kind::Object) {
+        if !matches!(part.kind(style)?, Kind::Object) {
             let message = format!("argument of {function} must be an array of objects");
             return Err(invalid_parameter(message));
         }
-        rows.push(record(&arguments[0], &arguments[1], part, &style)?);
+        rows.push(record(&arguments[0], &arguments[1], part, style)?);
     }
     Ok(array_datum(Array::from_elements(rows)))
 }

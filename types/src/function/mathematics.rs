@@ -10,6 +10,7 @@ use crate::datatype::DataType::{
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
+use crate::pieces::Pace;
 use crate::text;
 
 /// The rows of this family.
@@ -33,24 +34,26 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("sign", &[Float8], Float8, sign_double),
     row("sign", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).signum()))),
     row("sqrt", &[Float8], Float8, square_root),
-    row("sqrt", &[Numeric], Numeric, |a, _| numeric(&a[0]).sqrt().map(Datum::Numeric)),
+    row("sqrt", &[Numeric], Numeric, |a, c| numeric(&a[0]).sqrt(&mut c.pace()).map(Datum::Numeric)),
     row("|/", &[Float8], Float8, square_root),
     row("cbrt", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).cbrt()))),
     row("||/", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).cbrt()))),
     row("exp", &[Float8], Float8, exponential),
-    row("exp", &[Numeric], Numeric, |a, _| numeric(&a[0]).exp().map(Datum::Numeric)),
+    row("exp", &[Numeric], Numeric, |a, c| numeric(&a[0]).exp(&mut c.pace()).map(Datum::Numeric)),
     row("ln", &[Float8], Float8, |a, _| logarithm(float8(&a[0]), f64::ln)),
-    row("ln", &[Numeric], Numeric, |a, _| numeric(&a[0]).ln().map(Datum::Numeric)),
+    row("ln", &[Numeric], Numeric, |a, c| numeric(&a[0]).ln(&mut c.pace()).map(Datum::Numeric)),
     row("log", &[Float8], Float8, |a, _| logarithm(float8(&a[0]), f64::log10)),
-    row("log", &[Numeric], Numeric, |a, _| numeric(&a[0]).log10().map(Datum::Numeric)),
-    row("log", &[Numeric, Numeric], Numeric, |a, _| {
-        numeric(&a[1]).log(numeric(&a[0])).map(Datum::Numeric)
+    row("log", &[Numeric], Numeric, |a, c| numeric(&a[0]).log10(&mut c.pace()).map(Datum::Numeric)),
+    row("log", &[Numeric, Numeric], Numeric, |a, c| {
+        numeric(&a[1]).log(numeric(&a[0]), &mut c.pace()).map(Datum::Numeric)
     }),
-    row("numeric_log", &[Numeric, Numeric], Numeric, |a, _| {
-        numeric(&a[1]).log(numeric(&a[0])).map(Datum::Numeric)
+    row("numeric_log", &[Numeric, Numeric], Numeric, |a, c| {
+        numeric(&a[1]).log(numeric(&a[0]), &mut c.pace()).map(Datum::Numeric)
     }),
     row("log10", &[Float8], Float8, |a, _| logarithm(float8(&a[0]), f64::log10)),
-    row("log10", &[Numeric], Numeric, |a, _| numeric(&a[0]).log10().map(Datum::Numeric)),
+    row("log10", &[Numeric], Numeric, |a, c| {
+        numeric(&a[0]).log10(&mut c.pace()).map(Datum::Numeric)
+    }),
     row("power", &[Float8, Float8], Float8, power),
     row("power", &[Numeric, Numeric], Numeric, power_numeric),
     row("pow", &[Float8, Float8], Float8, power),
@@ -60,8 +63,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("pi", &[], Float8, |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
     row("random", &[], Float8, |_, c| Ok(Datum::Float8(c.random.next()))).volatile(),
     row("setseed", &[Float8], Void, set_seed).volatile(),
-    row("div", &[Numeric, Numeric], Numeric, |a, _| {
-        numeric(&a[0]).checked_div_trunc(numeric(&a[1])).map(Datum::Numeric)
+    row("div", &[Numeric, Numeric], Numeric, |a, c| {
+        numeric(&a[0]).checked_div_trunc(numeric(&a[1]), &mut c.pace()).map(Datum::Numeric)
     }),
     row("gcd", &[Int4, Int4], Int4, |a, _| {
         let divisor = gcd(int4(&a[0]).into(), int4(&a[1]).into());
@@ -85,13 +88,15 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let value = numeric(&a[0]);
         Ok(Datum::Numeric(value.with_scale(value.min_scale())))
     }),
-    row("gcd", &[Numeric, Numeric], Numeric, |a, _| {
-        numeric_gcd(numeric(&a[0]), numeric(&a[1])).map(Datum::Numeric)
+    row("gcd", &[Numeric, Numeric], Numeric, |a, c| {
+        numeric_gcd(numeric(&a[0]), numeric(&a[1]), &mut c.pace()).map(Datum::Numeric)
     }),
-    row("lcm", &[Numeric, Numeric], Numeric, |a, _| {
-        numeric_lcm(numeric(&a[0]), numeric(&a[1])).map(Datum::Numeric)
+    row("lcm", &[Numeric, Numeric], Numeric, |a, c| {
+        numeric_lcm(numeric(&a[0]), numeric(&a[1]), &mut c.pace()).map(Datum::Numeric)
     }),
-    row("factorial", &[Int8], Numeric, |a, _| factorial(int8(&a[0])).map(Datum::Numeric)),
+    row("factorial", &[Int8], Numeric, |a, c| {
+        factorial(int8(&a[0]), &mut c.pace()).map(Datum::Numeric)
+    }),
     row("width_bucket", &[Float8, Float8, Float8, Int4], Int4, width_bucket),
     typed_row("width_bucket", &[Compatible, CompatibleArray], Int4, bucket_of),
     row("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, width_bucket_numeric),
@@ -166,8 +171,8 @@ fn power(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     Ok(Datum::Float8(result))
 }
 
-fn power_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    numeric(&arguments[0]).pow(numeric(&arguments[1])).map(Datum::Numeric)
+fn power_numeric(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    numeric(&arguments[0]).pow(numeric(&arguments[1]), &mut context.pace()).map(Datum::Numeric)
 }
 
 fn gcd(left: i128, right: i128) -> i128 {
@@ -186,11 +191,15 @@ fn lcm(left: i128, right: i128) -> i128 {
 }
 
 /// Returns the greatest common divisor, with the larger of the two scales.
-fn numeric_gcd(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<decimal::Numeric> {
+fn numeric_gcd(
+    left: &decimal::Numeric,
+    right: &decimal::Numeric,
+    pace: &mut Pace<'_>,
+) -> Result<decimal::Numeric> {
     let scale = left.scale().max(right.scale());
     let (mut a, mut b) = (left.abs(), right.abs());
     while !b.is_zero() && a.is_finite() && b.is_finite() {
-        (a, b) = (b.clone(), a.checked_rem(&b)?);
+        (a, b) = (b.clone(), a.checked_rem(&b, pace)?);
     }
     if !a.is_finite() || !b.is_finite() {
         return Ok(decimal::Numeric::NAN);
@@ -198,7 +207,11 @@ fn numeric_gcd(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<deci
     Ok(a.with_scale(scale))
 }
 
-fn numeric_lcm(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<decimal::Numeric> {
+fn numeric_lcm(
+    left: &decimal::Numeric,
+    right: &decimal::Numeric,
+    pace: &mut Pace<'_>,
+) -> Result<decimal::Numeric> {
     let scale = left.scale().max(right.scale());
     if !left.is_finite() || !right.is_finite() {
         return Ok(decimal::Numeric::NAN);
@@ -206,12 +219,12 @@ fn numeric_lcm(left: &decimal::Numeric, right: &decimal::Numeric) -> Result<deci
     if left.is_zero() || right.is_zero() {
         return Ok(decimal::Numeric::ZERO.with_scale(scale));
     }
-    let shares = left.checked_div_trunc(&numeric_gcd(left, right)?)?;
-    Ok(shares.checked_mul(right)?.abs().with_scale(scale))
+    let shares = left.checked_div_trunc(&numeric_gcd(left, right, pace)?, pace)?;
+    Ok(shares.checked_mul(right, pace)?.abs().with_scale(scale))
 }
 
 /// `n!`. The largest that fits a numeric is that of 32177.
-fn factorial(n: i64) -> Result<decimal::Numeric> {
+fn factorial(n: i64, pace: &mut Pace<'_>) -> Result<decimal::Numeric> {
     let out_of_range = |message: &str| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
     if n < 0 {
         return Err(out_of_range("factorial of a negative number is undefined"));
@@ -221,11 +234,11 @@ fn factorial(n: i64) -> Result<decimal::Numeric> {
     }
     let one = decimal::Numeric::ONE;
     (2..=n).try_fold(one, |product, factor| {
-        product.checked_mul(&decimal::Numeric::from_i128(factor.into()))
+        product.checked_mul(&decimal::Numeric::from_i128(factor.into()), pace)
     })
 }
 
-fn width_bucket_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn width_bucket_numeric(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (operand, low) = (numeric(&arguments[0]), numeric(&arguments[1]));
     let (high, count) = (numeric(&arguments[2]), int4(&arguments[3]));
     check_buckets(
@@ -245,20 +258,25 @@ fn width_bucket_numeric(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if beyond {
         return count.checked_add(1).map(Datum::Int4).ok_or_else(int4_range);
     }
+    let pace = &mut context.pace();
     let (distance, width) = (operand.checked_sub(low)?, high.checked_sub(low)?);
-    let scaled = distance.checked_mul(&decimal::Numeric::from_i128(count.into()))?;
-    let bucket = scaled.checked_div_trunc(&width)?.to_i64().unwrap_or(0) as i32;
+    let scaled = distance.checked_mul(&decimal::Numeric::from_i128(count.into()), pace)?;
+    let bucket = scaled.checked_div_trunc(&width, pace)?.to_i64().unwrap_or(0) as i32;
     Ok(Datum::Int4(bucket.min(count - 1) + 1))
 }
 
 /// Returns how many of some thresholds, which ascend, a value has reached.
-fn bucket_of(arguments: &[Datum], of: DataType) -> Result<Datum> {
+fn bucket_of(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<Datum> {
     let thresholds = array(&arguments[1]);
     if thresholds.dimensions.len() > 1 {
         return Err(Error::new("2202E", "thresholds must be one-dimensional array"));
     }
-    if thresholds.elements.iter().any(Datum::is_null) {
-        return Err(Error::new("22004", "thresholds array must not contain NULLs"));
+    let mut pace = context.pace();
+    for threshold in &thresholds.elements {
+        if threshold.is_null() {
+            return Err(Error::new("22004", "thresholds array must not contain NULLs"));
+        }
+        pace.spend(1)?;
     }
     let reached = |one: &Datum| arguments[0].compare_typed(one, of).is_ge();
     let bucket = thresholds.elements.partition_point(reached);

@@ -133,7 +133,7 @@ type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
 
 /// As [`Implementation`], told the type of the first argument, which values do not say: elements of
 /// `char(n)[]` are compared as `char(n)` is.
-type TypedImplementation = fn(&[Datum], DataType) -> Result<Datum>;
+type TypedImplementation = fn(&[Datum], DataType, &EvalContext) -> Result<Datum>;
 
 /// How a function is computed.
 #[derive(Clone, Copy)]
@@ -385,7 +385,7 @@ pub fn call(
     }
     match row.body {
         Body::Plain(implementation) => implementation(arguments, context),
-        Body::Typed(implementation) => implementation(arguments, first),
+        Body::Typed(implementation) => implementation(arguments, first, context),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::datatype::DataType::{Float4, Float8, Int4, Int8, Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -54,8 +55,9 @@ fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
     }
     let mut value = value.clone();
     if layout.shifted {
-        let factor = decimal::Numeric::from_i128(10).pow(&(layout.multi as i64).into())?;
-        value = value.checked_mul(&factor)?;
+        let factor = decimal::Numeric::from_i128(10)
+            .pow(&(layout.multi as i64).into(), &mut Pace::never())?;
+        value = value.checked_mul(&factor, &mut Pace::never())?;
         layout.pre += layout.multi;
     }
     let scale = i32::try_from(layout.post).unwrap_or(i32::MAX);

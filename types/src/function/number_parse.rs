@@ -10,6 +10,7 @@ use crate::datatype::DataType::{Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] =
@@ -44,8 +45,9 @@ fn to_number(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if multi == 0 {
         return Ok(Datum::Numeric(value));
     }
-    let factor = decimal::Numeric::from_i128(10).pow(&(-(multi as i64)).into())?;
-    value.checked_mul(&factor).map(Datum::Numeric)
+    let factor =
+        decimal::Numeric::from_i128(10).pow(&(-(multi as i64)).into(), &mut Pace::never())?;
+    value.checked_mul(&factor, &mut Pace::never()).map(Datum::Numeric)
 }
 
 /// What is left of the input, and what was read of it.

@@ -1,5 +1,7 @@
 //! Text for SQL statements: quoted identifiers and literals, and `format`.
 
+use memchr::memmem::Finder;
+
 use super::argument::{text, text_datum};
 use super::strings::invalid_parameter;
 use super::{Row, row};
@@ -7,12 +9,20 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::Text;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::pieces::{MAX_BYTES, Pace, pieces};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("quote_ident", &[Text], Text, |a, _| Ok(text_datum(quote_ident(text(&a[0]))))),
-    row("quote_literal", &[Text], Text, |a, _| Ok(text_datum(quote_literal(text(&a[0]))))),
-    row("quote_nullable", &[Text], Text, |a, _| Ok(text_datum(quote_nullable(&a[0])))).takes_null(),
+    row("quote_ident", &[Text], Text, |a, c| {
+        quoted_ident(text(&a[0]), &mut c.pace()).map(text_datum)
+    }),
+    row("quote_literal", &[Text], Text, |a, c| {
+        quote_literal(text(&a[0]), &mut c.pace()).map(text_datum)
+    }),
+    row("quote_nullable", &[Text], Text, |a, c| {
+        quote_nullable(&a[0], &mut c.pace()).map(text_datum)
+    })
+    .takes_null(),
     row("format", &[Text, Text], Text, format_text).variadic().takes_null().stable(),
 ];
 
@@ -41,26 +51,45 @@ const KEYWORDS: &[&str] = &[
 
 /// Returns an identifier, in quotes if it needs them.
 pub fn quote_ident(name: &str) -> String {
+    quoted_ident(name, &mut Pace::never()).expect("there is no flag to be set")
+}
+
+fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && KEYWORDS.binary_search(&name).is_err();
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if plain { pace.copy(name) } else { quoted("\"", name, &['"'], pace) }
+}
+
+/// Returns a text in quotes, the last character of `opening`, with some characters doubled.
+fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> Result<String> {
+    let mut out = String::with_capacity(text.len() + opening.len() + 1);
+    out.push_str(opening);
+    for piece in pieces(text) {
+        pace.reserve(&mut out, piece.len() * 2 + 1)?;
+        for part in piece.split_inclusive(doubled) {
+            out.push_str(part);
+            out.extend(part.chars().next_back().filter(|last| doubled.contains(last)));
+            // A short part takes longer than its bytes.
+            pace.spend(part.len() + 32)?;
+        }
+    }
+    out.extend(opening.chars().next_back());
+    Ok(out)
 }
 
 /// Returns a string as an SQL literal.
-pub(super) fn quote_literal(string: &str) -> String {
-    let quoted = string.replace('\'', "''");
-    if string.contains('\\') {
-        format!("E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
+fn quote_literal(string: &str, pace: &mut Pace<'_>) -> Result<String> {
+    match pace.find(&Finder::new("\\"), string.as_bytes())? {
+        Some(_) => quoted("E'", string, &['\'', '\\'], pace),
+        None => quoted("'", string, &['\''], pace),
     }
 }
 
-fn quote_nullable(value: &Datum) -> String {
+fn quote_nullable(value: &Datum, pace: &mut Pace<'_>) -> Result<String> {
     match value {
-        Datum::Null => "NULL".to_owned(),
-        value => quote_literal(text(value)),
+        Datum::Null => Ok("NULL".to_owned()),
+        value => quote_literal(text(value), pace),
     }
 }
 
@@ -80,15 +109,16 @@ enum Width {
 }
 
 /// Fills the `%s`, `%I` and `%L` of a template with texts.
-pub(super) fn format_text(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+pub(super) fn format_text(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some((Datum::Text(template), arguments)) = arguments.split_first() else {
         return Ok(Datum::Null);
     };
     let mut out = String::with_capacity(template.len());
     let mut rest: &str = template;
     let mut next = 0;
+    let mut pace = context.pace();
     while let Some((before, after)) = rest.split_once('%') {
-        out.push_str(before);
+        pace.enlarge(&mut out, before)?;
         if let Some(after) = after.strip_prefix('%') {
             out.push('%');
             rest = after;
@@ -106,25 +136,28 @@ pub(super) fn format_text(arguments: &[Datum], _: &EvalContext) -> Result<Datum>
         let value = take(specifier.position)?;
         let value = match (specifier.conversion, value) {
             ('s', Datum::Null) => String::new(),
-            ('s', value) => text(value).to_owned(),
-            ('L', value) => quote_nullable(value),
+            ('s', value) => pace.copy(text(value))?,
+            ('L', value) => quote_nullable(value, &mut pace)?,
             (_, Datum::Null) => {
                 let message = "null values cannot be formatted as an SQL identifier";
                 return Err(Error::new("22004", message));
             }
-            (_, value) => quote_ident(text(value)),
+            (_, value) => quoted_ident(text(value), &mut pace)?,
         };
         let width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
-        let padding = width.saturating_sub(value.chars().count());
-        if padding > super::strings::MAX_TEXT_BYTES {
+        let padding = width.saturating_sub(pace.count(&value)?);
+        if padding > MAX_BYTES {
             return Err(super::strings::too_long());
         }
-        let padding = " ".repeat(padding);
-        let (first, second) = if left { (value, padding) } else { (padding, value) };
-        out.push_str(&first);
-        out.push_str(&second);
+        if left {
+            pace.enlarge(&mut out, &*value)?;
+        }
+        super::strings::append_repeated(&mut out, " ", padding, &mut pace)?;
+        if !left {
+            pace.enlarge(&mut out, &*value)?;
+        }
     }
-    out.push_str(rest);
+    pace.enlarge(&mut out, rest)?;
     Ok(text_datum(out))
 }
 

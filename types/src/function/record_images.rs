@@ -14,6 +14,7 @@ use crate::binary;
 use crate::datatype::DataType::{self, Bool, Record as RecordType};
 use crate::datum::{Datum, Record};
 use crate::error::Result;
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) fn functions() -> Vec<Row> {
@@ -55,7 +56,8 @@ fn image(value: &Datum, data_type: DataType) -> Vec<u8> {
         let label = labels.iter().find(|label| label.rank == *rank);
         return label.map_or(0, |label| label.oid).to_be_bytes().to_vec();
     }
-    binary::write(value, data_type, &mut bytes);
+    binary::write(value, data_type, &mut Pace::never(), &mut bytes)
+        .expect("there is no flag to be set");
     let is_word = matches!(
         data_type,
         DataType::Int2

@@ -143,7 +143,7 @@ pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
 
 fn to_json(arguments: &[Datum], pretty: bool, context: &EvalContext) -> Result<Datum> {
     let line = if pretty { "\n " } else { "" };
-    Ok(json_datum(json_of_record(record(&arguments[0])?, line, context)))
+    json_of_record(record(&arguments[0])?, line, context).map(json_datum)
 }
 
 /// Returns a record as a JSON object.
@@ -161,9 +161,11 @@ pub(super) fn jsonb_of_record(
 /// Returns a value as JSON is made of it: labels of enums are text.
 pub(super) fn labelled(value: &Datum, data_type: DataType) -> Cow<'_, Datum> {
     match (value, data_type) {
-        (Datum::Int8(rank), DataType::Enum(of)) => of
-            .name_of(*rank)
-            .map_or(Cow::Borrowed(value), |label| Cow::Owned(Datum::Text(Arc::clone(label)))),
+        (Datum::Int8(rank), DataType::Enum(of)) => {
+            of.name_of(*rank).map_or(Cow::Borrowed(value), |label| {
+                Cow::Owned(Datum::Text(Arc::clone(label).into()))
+            })
+        }
         (Datum::Nested(Nested::Array(array)), DataType::Array(element @ DataType::Enum(_))) => {
             let elements = array.elements.iter();
             let elements = elements.map(|one| labelled(one, *element).into_owned()).collect();

@@ -52,16 +52,19 @@ pub(super) const FUNCTIONS: &[Row] = &[
 pub(super) fn for_each_match(
     regex: &Regex<'_>,
     string: &str,
-    mut from: usize,
+    from: &mut usize,
     mut visit: impl FnMut(&Match) -> bool,
 ) -> Result<()> {
     let mut search = regex.search(string);
-    while from <= string.len() {
-        let Some(found) = search.find_at(from)? else { break };
+    while *from <= string.len() {
+        let Some(found) = search.find_at(*from)? else {
+            *from = string.len() + 1;
+            break;
+        };
         let all = found.all();
-        from = all.end;
+        *from = all.end;
         if all.is_empty() {
-            from += string[from..].chars().next().map_or(1, char::len_utf8);
+            *from += string[*from..].chars().next().map_or(1, char::len_utf8);
         }
         if !visit(&found) {
             break;
@@ -122,8 +125,8 @@ fn regexp_count(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let flags = no_global(flags, "regexp_count()")?;
     let mut found = 0;
     with_regex(text(&arguments[1]), flags, context, |regex| {
-        if let Some(from) = from {
-            for_each_match(regex, text(&arguments[0]), from, |_| {
+        if let Some(mut from) = from {
+            for_each_match(regex, text(&arguments[0]), &mut from, |_| {
                 found += 1;
                 true
             })?;
@@ -144,8 +147,8 @@ fn nth_group(
     let mut left = n;
     let mut range = None;
     with_regex(text(&arguments[1]), flags, context, |regex| {
-        let Some(from) = from else { return Ok(()) };
-        for_each_match(regex, text(&arguments[0]), from, |found| {
+        let Some(mut from) = from else { return Ok(()) };
+        for_each_match(regex, text(&arguments[0]), &mut from, |found| {
             left -= 1;
             if left == 0 {
                 range = found.group(group);
@@ -214,7 +217,7 @@ fn regexp_replace_from(arguments: &[Datum], context: &EvalContext) -> Result<Dat
 /// Replaces the nth match from a byte on; 0: all of them. `None`: as the flag `g` says.
 fn replace(
     arguments: &[Datum],
-    (from, n): (usize, Option<usize>),
+    (mut from, n): (usize, Option<usize>),
     letters: &str,
     context: &EvalContext,
 ) -> Result<Datum> {
@@ -224,7 +227,7 @@ fn replace(
     let mut replaced = String::with_capacity(string.len());
     let (mut copied, mut seen) = (0, 0);
     with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
-        for_each_match(regex, string, from, |found| {
+        for_each_match(regex, string, &mut from, |found| {
             seen += 1;
             let all = found.all();
             if n == 0 || seen == n {

@@ -1,13 +1,13 @@
 //! Functions that return sets of rows, for FROM.
 //!
-//! They are resolved as all functions are, among themselves. What their arguments hold is in memory
-//! already, so the rows are made at once, but for those of `generate_series` ([`Series`]).
+//! They are resolved as all functions are, among themselves. Their rows are made some at a time: of
+//! each call its arguments are kept, and the place in them that comes next.
 
 use std::sync::LazyLock;
 
 use super::argument::text_datum;
 use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text};
-use super::array_text::{pieces, split_pieces};
+use super::array_text::{FOUND as FOUND_AT_ONCE, Parts, Split, split_parts};
 use super::json_access::{plain, written};
 use super::json_path::query;
 use super::regular_expression::{Flags, with_regex};
@@ -23,17 +23,31 @@ use crate::datatype::DataType::{
 use crate::datatype::RegKind;
 use crate::datum::{Datum, Json};
 use crate::error::Result;
-use crate::text::{JsonParts, json_parts};
+use crate::pieces::Pace;
+use crate::text::{JsonKind, json_kind, next_json_member};
 
 /// A column of the rows: its name and type.
 type Column = (&'static str, DataType);
 
-/// Computes the rows. Arguments of strict functions are never NULL.
-type MakeRows = fn(&[Datum], &EvalContext) -> Result<Vec<Vec<Datum>>>;
+/// Computes the next rows, some at a time; none at the end. Arguments of strict functions are never
+/// NULL.
+type MakeRows = fn(&[Datum], &mut Place, &EvalContext) -> Result<Vec<Vec<Datum>>>;
+
+/// How far the arguments of a call have become rows.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// An element, or a byte of a text; 0 at first.
+    at: usize,
+    /// Of a text that is split.
+    split: Split,
+}
+
+/// Rows that are made at once.
+const ROWS: usize = 1024;
 
 /// How the rows come about.
 enum Implementation {
-    /// All at once.
+    /// Some at a time.
     Rows(MakeRows),
     /// One by one.
     Series,
@@ -108,53 +122,53 @@ const FUNCTIONS: &[Row] = &[
         &[("generate_subscripts", Int4)],
         subscripts,
     ),
-    row("json_array_elements", &[JsonType], &[("value", JsonType)], |a, _| {
-        let elements = json_elements(json_text(&a[0]), "json_array_elements")?;
-        Ok(elements.into_iter().map(|one| vec![json_datum(one.to_owned())]).collect())
+    row("json_array_elements", &[JsonType], &[("value", JsonType)], |a, place, c| {
+        json_elements(a, place, "json_array_elements", c, |one, pace| {
+            pace.copy(one).map(json_datum)
+        })
     }),
-    row("json_array_elements_text", &[JsonType], &[("value", Text)], |a, _| {
-        let elements = json_elements(json_text(&a[0]), "json_array_elements_text")?;
-        elements.into_iter().map(|one| Ok(vec![plain(Some(one))?])).collect()
+    row("json_array_elements_text", &[JsonType], &[("value", Text)], |a, place, c| {
+        json_elements(a, place, "json_array_elements_text", c, |one, pace| plain(Some(one), pace))
     }),
-    row("json_each", &[JsonType], &[("key", Text), ("value", JsonType)], |a, _| {
-        let pairs = json_pairs(json_text(&a[0]))?;
-        let pair = |(key, value): (Datum, &str)| vec![key, json_datum(value.to_owned())];
-        Ok(pairs.into_iter().map(pair).collect())
+    row("json_each", &[JsonType], &[("key", Text), ("value", JsonType)], |a, place, c| {
+        json_pairs(a, place, c, |value, pace| pace.copy(value).map(json_datum))
     }),
-    row("json_each_text", &[JsonType], &[("key", Text), ("value", Text)], |a, _| {
-        let pairs = json_pairs(json_text(&a[0]))?;
-        pairs.into_iter().map(|(key, value)| Ok(vec![key, plain(Some(value))?])).collect()
+    row("json_each_text", &[JsonType], &[("key", Text), ("value", Text)], |a, place, c| {
+        json_pairs(a, place, c, |value, pace| plain(Some(value), pace))
     }),
-    row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a, _| {
-        let keys = match json_parts(json_text(&a[0]))? {
-            JsonParts::Object(pairs) => pairs.into_iter().map(|(key, _)| Datum::Text(key)),
-            JsonParts::Array(_) => return Err(no_object("json_object_keys", "an array")),
-            _ => return Err(no_object("json_object_keys", "a scalar")),
-        };
-        Ok(keys.map(|key| vec![key]).collect())
+    row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a, place, c| {
+        match json_kind(json_text(&a[0])) {
+            JsonKind::Object => members(a, place, c, |key, _, _| Ok(vec![key])),
+            JsonKind::Array => Err(no_object("json_object_keys", "an array")),
+            JsonKind::Scalar => Err(no_object("json_object_keys", "a scalar")),
+        }
     }),
-    row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a, _| {
-        let elements = jsonb_elements(jsonb(&a[0]))?;
-        Ok(elements.iter().map(|one| vec![jsonb_datum(one.clone())]).collect())
+    row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a, place, c| {
+        let copied = |one: &Json, pace: &mut Pace<'_>| Ok(vec![jsonb_datum(one.copy(pace)?)]);
+        some(jsonb_elements(jsonb(&a[0]))?, place, c, copied)
     }),
-    row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a, _| {
-        let elements = jsonb_elements(jsonb(&a[0]))?;
-        Ok(elements.iter().map(|one| vec![written(Some(one))]).collect())
+    row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a, place, c| {
+        let text = |one: &Json, pace: &mut Pace<'_>| Ok(vec![written(Some(one), pace)?]);
+        some(jsonb_elements(jsonb(&a[0]))?, place, c, text)
     }),
-    row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a, _| {
+    row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a, place, c| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each")) };
-        let pair = |(key, value): &(_, Json)| vec![text_of(key), jsonb_datum(value.clone())];
-        Ok(pairs.iter().map(pair).collect())
+        some(pairs, place, c, |(key, value), pace| {
+            Ok(vec![text_of(key), jsonb_datum(value.copy(pace)?)])
+        })
     }),
-    row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a, _| {
+    row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a, place, c| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each_text")) };
-        let pair = |(key, value): &(_, Json)| vec![text_of(key), written(Some(value))];
-        Ok(pairs.iter().map(pair).collect())
+        some(pairs, place, c, |(key, value), pace| {
+            Ok(vec![text_of(key), written(Some(value), pace)?])
+        })
     }),
-    row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a, _| match jsonb(&a[0]) {
-        Json::Object(pairs) => Ok(pairs.iter().map(|(key, _)| vec![text_of(key)]).collect()),
-        Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
-        _ => Err(no_object("jsonb_object_keys", "a scalar")),
+    row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a, place, c| {
+        match jsonb(&a[0]) {
+            Json::Object(pairs) => some(pairs, place, c, |(key, _), _| Ok(vec![text_of(key)])),
+            Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
+            _ => Err(no_object("jsonb_object_keys", "a scalar")),
+        }
     }),
     row("jsonb_path_query", &[Jsonb, JsonPath], FOUND, path_query),
     row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], FOUND, path_query),
@@ -163,29 +177,47 @@ const FUNCTIONS: &[Row] = &[
     row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb], FOUND_ZONED, zoned_path_query),
     row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb, Bool], FOUND_ZONED, zoned_path_query),
     // Tables have no partitions.
-    row("pg_get_keywords", &[], KEYWORD, |_, _| Ok(keywords())),
+    row("pg_get_keywords", &[], KEYWORD, |_, place, _| once(place, || Ok(keywords()))),
     row(
         "pg_partition_ancestors",
         &[DataType::Reg(RegKind::Class)],
         &[("relid", DataType::Reg(RegKind::Class))],
-        |_, _| Ok(Vec::new()),
+        none,
     ),
     row("regexp_matches", &[Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_matches", &[Text, Text, Text], &[("regexp_matches", TEXTS)], matches),
     row("regexp_split_to_table", &[Text, Text], &[("regexp_split_to_table", Text)], split),
     row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
-    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], |a, c| {
-        Ok(single(pieces(a, c)?))
-    })
-    .takes_null(),
-    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], |a, c| {
-        Ok(single(pieces(a, c)?))
-    })
-    .takes_null(),
-    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, _| {
-        Ok(single(Some(array(&a[0]).elements.clone())))
+    row("string_to_table", &[Text, Text], &[("string_to_table", Text)], parts).takes_null(),
+    row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], parts).takes_null(),
+    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, place, c| {
+        some(&array(&a[0]).elements, place, c, |one, _| Ok(vec![one.clone()]))
     }),
 ];
+
+/// Makes rows of the next items.
+fn some<T>(
+    items: &[T],
+    place: &mut Place,
+    context: &EvalContext,
+    mut row: impl FnMut(&T, &mut Pace<'_>) -> Result<Vec<Datum>>,
+) -> Result<Vec<Vec<Datum>>> {
+    let items = &items[place.at..items.len().min(place.at + ROWS)];
+    place.at += items.len();
+    let mut pace = context.pace();
+    items.iter().map(|item| row(item, &mut pace)).collect()
+}
+
+/// Makes all rows when it is called first.
+fn once(
+    place: &mut Place,
+    rows: impl FnOnce() -> Result<Vec<Vec<Datum>>>,
+) -> Result<Vec<Vec<Datum>>> {
+    match std::mem::replace(&mut place.at, 1) {
+        0 => rows(),
+        _ => Ok(Vec::new()),
+    }
+}
 
 static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
     let signature = |(index, row): (usize, &Row)| Signature {
@@ -216,10 +248,22 @@ pub fn columns(id: FunctionId) -> &'static [(&'static str, DataType)] {
 
 /// Rows to come.
 pub enum SetRows {
-    /// Rows that are made.
-    Made(std::vec::IntoIter<Vec<Datum>>),
+    /// Some at a time.
+    Made {
+        /// Rows that are made.
+        rows: std::vec::IntoIter<Vec<Datum>>,
+        /// What makes more of them.
+        rest: Rest,
+    },
     /// Of one column each.
     Series(Series),
+}
+
+/// What rows are made of.
+pub struct Rest {
+    make: MakeRows,
+    arguments: Vec<Datum>,
+    place: Place,
 }
 
 impl SetRows {
@@ -230,7 +274,14 @@ impl SetRows {
     /// What PostgreSQL raises for it.
     pub fn next(&mut self, context: &EvalContext) -> Result<Option<Vec<Datum>>> {
         match self {
-            SetRows::Made(rows) => Ok(rows.next()),
+            SetRows::Made { rows, rest } => {
+                if let Some(row) = rows.next() {
+                    return Ok(Some(row));
+                }
+                context.interrupt.check()?;
+                *rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
+                Ok(rows.next())
+            }
             SetRows::Series(series) => Ok(series.next(context)?.map(|value| vec![value])),
         }
     }
@@ -243,13 +294,18 @@ impl SetRows {
 /// What PostgreSQL raises for the same arguments.
 pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<SetRows> {
     let row = &FUNCTIONS[usize::from(id.0)];
-    if row.strict && arguments.iter().any(Datum::is_null) {
-        return Ok(SetRows::Made(Vec::new().into_iter()));
-    }
-    match row.implementation {
-        Implementation::Rows(make) => Ok(SetRows::Made(make(arguments, context)?.into_iter())),
-        Implementation::Series => Series::new(arguments).map(SetRows::Series),
-    }
+    let make = match row.implementation {
+        _ if row.strict && arguments.iter().any(Datum::is_null) => none,
+        Implementation::Rows(make) => make,
+        Implementation::Series => return Series::new(arguments).map(SetRows::Series),
+    };
+    let mut rest = Rest { make, arguments: arguments.to_vec(), place: Place::default() };
+    let rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
+    Ok(SetRows::Made { rows, rest })
+}
+
+fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    Ok(Vec::new())
 }
 
 /// Returns the signature of a function.
@@ -257,35 +313,52 @@ pub fn signature(id: FunctionId) -> &'static Signature {
     &SIGNATURES[usize::from(id.0)]
 }
 
-fn single(values: Option<Vec<Datum>>) -> Vec<Vec<Datum>> {
-    values.into_iter().flatten().map(|value| vec![value]).collect()
+fn path_query(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+) -> Result<Vec<Vec<Datum>>> {
+    queried(arguments, place, context, false)
 }
 
-fn path_query(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
-    let found = query(arguments, context, false)?;
-    Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
+fn zoned_path_query(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+) -> Result<Vec<Vec<Datum>>> {
+    queried(arguments, place, context, true)
 }
 
-fn zoned_path_query(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
-    let found = query(arguments, context, true)?;
-    Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
+fn queried(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+    zoned: bool,
+) -> Result<Vec<Vec<Datum>>> {
+    once(place, || {
+        let found = query(arguments, context, zoned)?;
+        Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
+    })
 }
 
 fn text_of(key: &std::sync::Arc<str>) -> Datum {
-    Datum::Text(std::sync::Arc::clone(key))
+    Datum::Text(std::sync::Arc::clone(key).into())
 }
 
-fn subscripts(arguments: &[Datum], _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
     let index = usize::try_from(int4(&arguments[1])).ok().and_then(|index| index.checked_sub(1));
     let dimensions = &array(&arguments[0]).dimensions;
     let Some(dimension) = index.and_then(|index| dimensions.get(index)) else {
         return Ok(Vec::new());
     };
-    let mut all: Vec<Datum> = (dimension.lower..=dimension.upper()).map(Datum::Int4).collect();
-    if arguments.get(2).and_then(Datum::as_bool) == Some(true) {
-        all.reverse();
-    }
-    Ok(single(Some(all)))
+    let from_end = arguments.get(2).and_then(Datum::as_bool) == Some(true);
+    let subscript = |at: usize| match from_end {
+        true => dimension.upper() - at as i32,
+        false => dimension.lower + at as i32,
+    };
+    let range = place.at..dimension.length.min(place.at + ROWS);
+    place.at = range.end;
+    Ok(range.map(|at| vec![Datum::Int4(subscript(at))]).collect())
 }
 
 /// Returns the rows of `pg_get_keywords`, by word.
@@ -325,13 +398,52 @@ fn no_pairs(function: &str) -> crate::error::Error {
     invalid_parameter(format!("cannot call {function} on a non-object"))
 }
 
-fn json_elements<'a>(json: &'a str, function: &str) -> Result<Vec<&'a str>> {
-    match json_parts(json)? {
-        JsonParts::Array(elements) => Ok(elements),
-        JsonParts::Object(_) => {
+/// Makes rows of the next members of a `json`: of the key, NULL in an array, and the value.
+fn members(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+    mut row: impl FnMut(Datum, &str, &mut Pace<'_>) -> Result<Vec<Datum>>,
+) -> Result<Vec<Vec<Datum>>> {
+    let (mut rows, mut pace) = (Vec::new(), context.pace());
+    while rows.len() < ROWS {
+        let member = next_json_member(json_text(&arguments[0]), &mut place.at, &mut pace)?;
+        let Some((key, value)) = member else { break };
+        rows.push(row(key.map_or(Datum::Null, Datum::Text), value, &mut pace)?);
+    }
+    Ok(rows)
+}
+
+fn json_elements(
+    arguments: &[Datum],
+    place: &mut Place,
+    function: &str,
+    context: &EvalContext,
+    value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
+) -> Result<Vec<Vec<Datum>>> {
+    match json_kind(json_text(&arguments[0])) {
+        JsonKind::Array => {
+            members(arguments, place, context, |_, one, pace| Ok(vec![value(one, pace)?]))
+        }
+        JsonKind::Object => {
             Err(invalid_parameter(format!("cannot call {function} on a non-array")))
         }
-        _ => Err(invalid_parameter(format!("cannot call {function} on a scalar"))),
+        JsonKind::Scalar => Err(invalid_parameter(format!("cannot call {function} on a scalar"))),
+    }
+}
+
+fn json_pairs(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+    value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
+) -> Result<Vec<Vec<Datum>>> {
+    match json_kind(json_text(&arguments[0])) {
+        JsonKind::Object => {
+            members(arguments, place, context, |key, one, pace| Ok(vec![key, value(one, pace)?]))
+        }
+        JsonKind::Array => Err(invalid_parameter("cannot deconstruct an array as an object")),
+        JsonKind::Scalar => Err(invalid_parameter("cannot deconstruct a scalar")),
     }
 }
 
@@ -343,32 +455,49 @@ fn jsonb_elements(json: &Json) -> Result<&[Json]> {
     }
 }
 
-fn json_pairs(json: &str) -> Result<Vec<(Datum, &str)>> {
-    match json_parts(json)? {
-        JsonParts::Object(pairs) => {
-            Ok(pairs.into_iter().map(|(key, value)| (Datum::Text(key), value)).collect())
-        }
-        JsonParts::Array(_) => Err(invalid_parameter("cannot deconstruct an array as an object")),
-        _ => Err(invalid_parameter("cannot deconstruct a scalar")),
-    }
-}
-
 /// One row a match: its groups, or all of it if there are none.
-fn matches(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn matches(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+) -> Result<Vec<Vec<Datum>>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
+    let string = text(&arguments[0]);
     let mut rows = Vec::new();
+    if place.at > string.len() {
+        return Ok(rows);
+    }
     with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
-        for_each_match(regex, text(&arguments[0]), 0, |found| {
-            rows.push(vec![groups_of(found, text(&arguments[0]))]);
-            flags.global
+        for_each_match(regex, string, &mut place.at, |found| {
+            rows.push(vec![groups_of(found, string)]);
+            flags.global && rows.len() < FOUND_AT_ONCE
         })
     })?;
+    if !flags.global {
+        place.at = string.len() + 1;
+    }
     Ok(rows)
 }
 
-fn split(arguments: &[Datum], context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
-    let pieces = split_pieces(arguments, "regexp_split_to_table()", context)?;
-    Ok(pieces.into_iter().map(|piece| vec![text_datum(piece)]).collect())
+fn split(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    let function = "regexp_split_to_table()";
+    let parts = split_parts(arguments, function, &mut place.split, context)?;
+    Ok(parts.into_iter().map(|part| vec![text_datum(part)]).collect())
+}
+
+fn parts(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    if arguments[0].is_null() {
+        return Ok(rows);
+    }
+    let mut parts = Parts::new(arguments, context);
+    while rows.len() < ROWS {
+        match parts.next(&mut place.at)? {
+            Some(part) => rows.push(vec![part]),
+            None => break,
+        }
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::datatype::DataType::{Int8, Numeric, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric as decimal;
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -75,7 +76,10 @@ fn size_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
             .with_detail(format!("Invalid size unit: \"{unit}\"."))
             .with_hint("Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\"."));
     };
-    let bytes = value.checked_mul(&decimal::Numeric::from_i128(1 << power))?.round(0).to_i64();
+    let bytes = value
+        .checked_mul(&decimal::Numeric::from_i128(1 << power), &mut Pace::never())?
+        .round(0)
+        .to_i64();
     bytes
         .map(Datum::Int8)
         .ok_or_else(|| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))

@@ -3,6 +3,8 @@
 //! Lengths and positions count characters, not bytes. Case follows Unicode's one-to-one mappings,
 //! as PostgreSQL's C.UTF-8 and libc locales do.
 
+use std::borrow::Cow;
+
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::arithmetic::int4_range;
 use super::{Row, row};
@@ -10,62 +12,47 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Int4, Int8, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-
-/// The longest string that a function makes: PostgreSQL's limit of one gigabyte.
-pub(super) const MAX_TEXT_BYTES: usize = 0x3fff_ffff;
+use crate::pieces::{Buffer, MAX_BYTES, PIECE, Pace, Part, pieces, pieces_from_end};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("||", &[Text, Text], Text, join),
     row("textcat", &[Text, Text], Text, join),
-    row("||", &[Bytea, Bytea], Bytea, |a, _| {
-        Ok(bytea_datum([bytea(&a[0]), bytea(&a[1])].concat()))
+    row("||", &[Bytea, Bytea], Bytea, |a, c| {
+        joined::<Vec<u8>>(&[bytea(&a[0]), bytea(&a[1])], c).map(bytea_datum)
     }),
     row("concat", &[Text], Text, concat).variadic().takes_null(),
     row("concat_ws", &[Text, Text], Text, concat_ws).variadic().takes_null(),
-    row("length", &[Text], Int4, |a, _| count(text(&a[0]).chars().count())),
+    row("length", &[Text], Int4, length),
     row("length", &[Char], Int4, |a, _| count(unpadded(&a[0]).chars().count())),
     row("length", &[Bytea], Int4, |a, _| count(bytea(&a[0]).len())),
-    row("char_length", &[Text], Int4, |a, _| count(text(&a[0]).chars().count())),
+    row("char_length", &[Text], Int4, length),
     row("char_length", &[Char], Int4, |a, _| count(unpadded(&a[0]).chars().count())),
-    row("character_length", &[Text], Int4, |a, _| count(text(&a[0]).chars().count())),
+    row("character_length", &[Text], Int4, length),
     row("character_length", &[Char], Int4, |a, _| count(unpadded(&a[0]).chars().count())),
     row("octet_length", &[Text], Int4, |a, _| count(text(&a[0]).len())),
     row("octet_length", &[Char], Int4, |a, _| count(text(&a[0]).len())),
     row("octet_length", &[Bytea], Int4, |a, _| count(bytea(&a[0]).len())),
     row("bit_length", &[Text], Int4, |a, _| count(text(&a[0]).len() * 8)),
     row("bit_length", &[Bytea], Int4, |a, _| count(bytea(&a[0]).len() * 8)),
-    row("lower", &[Text], Text, |a, _| Ok(text_datum(lower(text(&a[0]))))),
-    row("upper", &[Text], Text, |a, _| Ok(text_datum(upper(text(&a[0]))))),
-    row("initcap", &[Text], Text, |a, _| Ok(text_datum(initcap(text(&a[0]))))),
-    row("btrim", &[Text], Text, |a, _| Ok(text_datum(text(&a[0]).trim_matches(' ')))),
-    row("btrim", &[Text, Text], Text, |a, _| {
-        let set = text(&a[1]);
-        Ok(text_datum(text(&a[0]).trim_matches(|c| set.contains(c))))
-    }),
-    row("btrim", &[Bytea, Bytea], Bytea, |a, _| Ok(trim_bytes(a, true, true))),
-    row("ltrim", &[Text], Text, |a, _| Ok(text_datum(text(&a[0]).trim_start_matches(' ')))),
-    row("ltrim", &[Text, Text], Text, |a, _| {
-        let set = text(&a[1]);
-        Ok(text_datum(text(&a[0]).trim_start_matches(|c| set.contains(c))))
-    }),
-    row("ltrim", &[Bytea, Bytea], Bytea, |a, _| Ok(trim_bytes(a, true, false))),
-    row("rtrim", &[Text], Text, |a, _| Ok(text_datum(text(&a[0]).trim_end_matches(' ')))),
-    row("rtrim", &[Text, Text], Text, |a, _| {
-        let set = text(&a[1]);
-        Ok(text_datum(text(&a[0]).trim_end_matches(|c| set.contains(c))))
-    }),
-    row("rtrim", &[Bytea, Bytea], Bytea, |a, _| Ok(trim_bytes(a, false, true))),
-    row("lpad", &[Text, Int4], Text, |a, _| pad(text(&a[0]), int4(&a[1]), " ", true)),
-    row("lpad", &[Text, Int4, Text], Text, |a, _| pad(text(&a[0]), int4(&a[1]), text(&a[2]), true)),
-    row("rpad", &[Text, Int4], Text, |a, _| pad(text(&a[0]), int4(&a[1]), " ", false)),
-    row("rpad", &[Text, Int4, Text], Text, |a, _| {
-        pad(text(&a[0]), int4(&a[1]), text(&a[2]), false)
-    }),
+    row("lower", &[Text], Text, |a, c| changed(a, lower_char, c)),
+    row("upper", &[Text], Text, |a, c| changed(a, upper_char, c)),
+    row("initcap", &[Text], Text, initcap),
+    row("btrim", &[Text], Text, |a, c| trim_text(a, Sides::BOTH, c)),
+    row("btrim", &[Text, Text], Text, |a, c| trim_text(a, Sides::BOTH, c)),
+    row("btrim", &[Bytea, Bytea], Bytea, |a, c| trim_bytes(a, Sides::BOTH, c)),
+    row("ltrim", &[Text], Text, |a, c| trim_text(a, Sides::LEFT, c)),
+    row("ltrim", &[Text, Text], Text, |a, c| trim_text(a, Sides::LEFT, c)),
+    row("ltrim", &[Bytea, Bytea], Bytea, |a, c| trim_bytes(a, Sides::LEFT, c)),
+    row("rtrim", &[Text], Text, |a, c| trim_text(a, Sides::RIGHT, c)),
+    row("rtrim", &[Text, Text], Text, |a, c| trim_text(a, Sides::RIGHT, c)),
+    row("rtrim", &[Bytea, Bytea], Bytea, |a, c| trim_bytes(a, Sides::RIGHT, c)),
+    row("lpad", &[Text, Int4], Text, |a, c| pad(a, true, c)),
+    row("lpad", &[Text, Int4, Text], Text, |a, c| pad(a, true, c)),
+    row("rpad", &[Text, Int4], Text, |a, c| pad(a, false, c)),
+    row("rpad", &[Text, Int4, Text], Text, |a, c| pad(a, false, c)),
     row("repeat", &[Text, Int4], Text, repeat),
-    row("reverse", &[Text], Text, |a, _| {
-        Ok(text_datum(text(&a[0]).chars().rev().collect::<String>()))
-    }),
+    row("reverse", &[Text], Text, reverse),
     row("starts_with", &[Text, Text], Bool, starts_with),
     row("^@", &[Text, Text], Bool, starts_with),
     row("ascii", &[Text], Int4, |a, _| {
@@ -76,37 +63,52 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("to_hex", &[Int8], Text, |a, _| Ok(text_datum(format!("{:x}", int8(&a[0]))))),
 ];
 
-fn join(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let (left, right) = (text(&arguments[0]), text(&arguments[1]));
-    let mut joined = String::with_capacity(left.len() + right.len());
-    joined.push_str(left);
-    joined.push_str(right);
-    Ok(text_datum(joined))
+fn join(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    joined::<String>(&[text(&arguments[0]), text(&arguments[1])], context).map(text_datum)
 }
 
-fn concat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+/// Returns parts, one behind the other.
+pub(super) fn joined<B: Buffer>(parts: &[&B::Part], context: &EvalContext) -> Result<B> {
+    let length: usize = parts.iter().map(|part| part.length()).sum();
+    if length > MAX_BYTES - 4 {
+        let message = format!("invalid memory alloc request size {}", length + 4);
+        return Err(Error::new("XX000", message));
+    }
+    let mut joined = B::with_capacity(length);
+    let mut pace = context.pace();
+    parts.iter().try_for_each(|part| pace.append(&mut joined, part))?;
+    Ok(joined)
+}
+
+fn concat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut joined = String::new();
+    let mut pace = context.pace();
     for argument in arguments {
         if let Datum::Text(part) = argument {
-            joined.push_str(part);
+            pace.enlarge(&mut joined, &**part)?;
         }
     }
     Ok(text_datum(joined))
 }
 
-fn concat_ws(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn concat_ws(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Datum::Text(separator) = &arguments[0] else {
         return Ok(Datum::Null);
     };
     let mut joined = String::new();
+    let mut pace = context.pace();
     let parts = arguments[1..].iter().filter(|part| !matches!(part, Datum::Null));
     for (index, part) in parts.enumerate() {
         if index > 0 {
-            joined.push_str(separator);
+            pace.enlarge(&mut joined, &**separator)?;
         }
-        joined.push_str(text(part));
+        pace.enlarge(&mut joined, text(part))?;
     }
     Ok(text_datum(joined))
+}
+
+fn length(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    count(context.pace().count(text(&arguments[0]))?)
 }
 
 /// Returns a `char` value without its padding.
@@ -140,60 +142,153 @@ fn upper_char(character: char) -> char {
     }
 }
 
-fn upper(string: &str) -> String {
-    string.chars().map(upper_char).collect()
+fn changed(
+    arguments: &[Datum],
+    change: impl Fn(char) -> char,
+    context: &EvalContext,
+) -> Result<Datum> {
+    let change = |character| Some(change(character));
+    context.pace().change(text(&arguments[0]), change).map(text_datum)
 }
 
-fn initcap(string: &str) -> String {
+fn initcap(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut within_word = false;
-    let mut capitalise = |character: char| {
+    let capitalise = |character: char| {
         let changed = if within_word { lower_char(character) } else { upper_char(character) };
         within_word = character.is_alphanumeric();
-        changed
+        Some(changed)
     };
-    string.chars().map(&mut capitalise).collect()
+    context.pace().change(text(&arguments[0]), capitalise).map(text_datum)
 }
 
-fn trim_bytes(arguments: &[Datum], start: bool, end: bool) -> Datum {
-    let (mut bytes, set) = (bytea(&arguments[0]), bytea(&arguments[1]));
-    while let Some((first, rest)) = bytes.split_first()
-        && start
-        && set.contains(first)
-    {
-        bytes = rest;
+fn reverse(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let string = text(&arguments[0]);
+    let mut reversed = String::with_capacity(string.len());
+    let mut pace = context.pace();
+    for piece in pieces_from_end(string) {
+        reversed.extend(piece.chars().rev());
+        pace.spend(piece.len())?;
     }
-    while let Some((last, rest)) = bytes.split_last()
-        && end
-        && set.contains(last)
-    {
-        bytes = rest;
-    }
-    bytea_datum(bytes)
+    Ok(text_datum(reversed))
 }
 
-fn pad(string: &str, length: i32, fill: &str, left: bool) -> Result<Datum> {
-    let length = usize::try_from(length).unwrap_or(0);
-    let have = string.chars().count();
+/// Where something is trimmed.
+#[derive(Clone, Copy)]
+struct Sides {
+    left: bool,
+    right: bool,
+}
+
+impl Sides {
+    const LEFT: Sides = Sides { left: true, right: false };
+    const RIGHT: Sides = Sides { left: false, right: true };
+    const BOTH: Sides = Sides { left: true, right: true };
+
+    /// Returns what is left of a text or of bytes, given what either end of a piece has to lose.
+    fn trim<'p, P: Part + ?Sized>(
+        self,
+        part: &'p P,
+        pace: &mut Pace<'_>,
+        [at_left, at_right]: [&dyn Fn(&P) -> usize; 2],
+    ) -> Result<&'p P> {
+        let mut rest = part;
+        let mut lost = 0;
+        for piece in pieces(part).take_while(|_| self.left) {
+            let blank = at_left(piece);
+            pace.spend(blank)?;
+            lost += blank;
+            if blank < piece.length() {
+                break;
+            }
+        }
+        rest = rest.cut(lost).1;
+        let mut kept = rest.length();
+        for piece in pieces_from_end(rest).take_while(|_| self.right) {
+            let blank = at_right(piece);
+            pace.spend(blank)?;
+            kept -= blank;
+            if blank < piece.length() {
+                break;
+            }
+        }
+        Ok(rest.cut(kept).0)
+    }
+}
+
+fn trim_text(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Result<Datum> {
+    let string = text(&arguments[0]);
+    let set = arguments.get(1).map_or(" ", text);
+    let at_left = |piece: &str| piece.len() - piece.trim_start_matches(|c| set.contains(c)).len();
+    let at_right = |piece: &str| piece.len() - piece.trim_end_matches(|c| set.contains(c)).len();
+    let mut pace = context.pace();
+    let kept = sides.trim(string, &mut pace, [&at_left, &at_right])?;
+    match kept.len() == string.len() {
+        true => Ok(arguments[0].clone()),
+        false => pace.copy::<String>(kept).map(text_datum),
+    }
+}
+
+fn trim_bytes(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Result<Datum> {
+    let (bytes, set) = (bytea(&arguments[0]), bytea(&arguments[1]));
+    let at_left = |piece: &[u8]| piece.iter().take_while(|byte| set.contains(byte)).count();
+    let at_right = |piece: &[u8]| piece.iter().rev().take_while(|byte| set.contains(byte)).count();
+    let mut pace = context.pace();
+    let kept = sides.trim(bytes, &mut pace, [&at_left, &at_right])?;
+    pace.copy::<Vec<u8>>(kept).map(bytea_datum)
+}
+
+fn pad(arguments: &[Datum], left: bool, context: &EvalContext) -> Result<Datum> {
+    let (string, fill) = (text(&arguments[0]), arguments.get(2).map_or(" ", text));
+    let length = usize::try_from(int4(&arguments[1])).unwrap_or(0);
+    let mut pace = context.pace();
+    let have = pace.count(string)?;
     if have >= length || fill.is_empty() {
-        return Ok(text_datum(string.chars().take(length).collect::<String>()));
+        let kept = pace.byte_position(string, length)?;
+        return pace.copy::<String>(&string[..kept]).map(text_datum);
     }
     // As PostgreSQL does, each character counts as the longest there is.
-    if length.saturating_mul(4) > MAX_TEXT_BYTES {
+    if length.saturating_mul(4) > MAX_BYTES {
         return Err(too_long());
     }
-    let padding = fill.chars().cycle().take(length - have);
-    let padded: String = if left {
-        padding.chain(string.chars()).collect()
-    } else {
-        string.chars().chain(padding).collect()
-    };
+    let (missing, width) = (length - have, pace.count(fill)?);
+    let rest = &fill[..pace.byte_position(fill, missing % width)?];
+    let times = missing / width;
+    let mut padded = String::with_capacity(string.len() + fill.len() * times + rest.len());
+    if !left {
+        pace.append(&mut padded, string)?;
+    }
+    append_repeated(&mut padded, fill, times, &mut pace)?;
+    pace.append(&mut padded, rest)?;
+    if left {
+        pace.append(&mut padded, string)?;
+    }
     Ok(text_datum(padded))
 }
 
-fn repeat(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+/// Appends a text so many times.
+pub(super) fn append_repeated(
+    out: &mut String,
+    unit: &str,
+    times: usize,
+    pace: &mut Pace<'_>,
+) -> Result<()> {
+    if unit.is_empty() {
+        return Ok(());
+    }
+    let at_once = (PIECE / unit.len()).clamp(1, times.max(1));
+    let block = if at_once > 1 { Cow::Owned(unit.repeat(at_once)) } else { Cow::Borrowed(unit) };
+    (0..times / at_once).try_for_each(|_| pace.append(out, &*block))?;
+    pace.append(out, &block[..unit.len() * (times % at_once)])
+}
+
+fn repeat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, times) = (text(&arguments[0]), usize::try_from(int4(&arguments[1])).unwrap_or(0));
     match string.len().checked_mul(times) {
-        Some(bytes) if bytes <= MAX_TEXT_BYTES => Ok(text_datum(string.repeat(times))),
+        Some(bytes) if bytes <= MAX_BYTES => {
+            let mut repeated = String::with_capacity(bytes);
+            append_repeated(&mut repeated, string, times, &mut context.pace())?;
+            Ok(text_datum(repeated))
+        }
         _ => Err(too_long()),
     }
 }

@@ -2,14 +2,19 @@
 //!
 //! Positions count characters from 1.
 
+use ahash::AHashMap;
+use memchr::memmem::Finder;
+use smallvec::SmallVec;
+
 use super::argument::{bytea, bytea_datum, int4, text, text_datum};
 use super::arithmetic::int4_range;
-use super::strings::{count, invalid_parameter};
+use super::strings::{count, invalid_parameter, joined};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -21,36 +26,30 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("substr", &[Bytea, Int4, Int4], Bytea, substring_bytes),
     row("substring", &[Bytea, Int4], Bytea, substring_bytes),
     row("substring", &[Bytea, Int4, Int4], Bytea, substring_bytes),
-    row("left", &[Text, Int4], Text, |a, _| {
-        let string = text(&a[0]);
-        Ok(text_datum(&string[..byte_position(string, head_length(string, int4(&a[1])))]))
+    row("left", &[Text, Int4], Text, |a, c| {
+        let (string, mut pace) = (text(&a[0]), c.pace());
+        let kept = head_length(string, int4(&a[1]), &mut pace)?;
+        let end = pace.byte_position(string, kept)?;
+        pace.copy::<String>(&string[..end]).map(text_datum)
     }),
-    row("right", &[Text, Int4], Text, |a, _| {
-        let string = text(&a[0]);
+    row("right", &[Text, Int4], Text, |a, c| {
+        let (string, mut pace) = (text(&a[0]), c.pace());
         let wanted = int4(&a[1]);
         let skipped = match usize::try_from(wanted) {
-            Ok(wanted) => string.chars().count().saturating_sub(wanted),
+            Ok(wanted) => pace.count(string)?.saturating_sub(wanted),
             // The smallest has no opposite: PostgreSQL then leaves nothing out.
             Err(_) => wanted.checked_neg().map_or(0, |skipped| skipped as usize),
         };
-        Ok(text_datum(&string[byte_position(string, skipped)..]))
+        let start = pace.byte_position(string, skipped)?;
+        pace.copy::<String>(&string[start..]).map(text_datum)
     }),
     row("position", &[Text, Text], Int4, position),
     row("strpos", &[Text, Text], Int4, position),
-    row("position", &[Bytea, Bytea], Int4, |a, _| {
-        let (bytes, wanted) = (bytea(&a[0]), bytea(&a[1]));
-        if wanted.is_empty() {
-            return Ok(Datum::Int4(1));
-        }
-        count(bytes.windows(wanted.len()).position(|w| w == wanted).map_or(0, |at| at + 1))
+    row("position", &[Bytea, Bytea], Int4, |a, c| {
+        let sought = Finder::new(bytea(&a[1]));
+        count(c.pace().find(&sought, bytea(&a[0]))?.map_or(0, |at| at + 1))
     }),
-    row("replace", &[Text, Text, Text], Text, |a, _| {
-        let (string, from) = (text(&a[0]), text(&a[1]));
-        if from.is_empty() {
-            return Ok(a[0].clone());
-        }
-        Ok(text_datum(string.replace(from, text(&a[2]))))
-    }),
+    row("replace", &[Text, Text, Text], Text, replace),
     row("translate", &[Text, Text, Text], Text, translate),
     row("split_part", &[Text, Text, Int4], Text, split_part),
     row("overlay", &[Text, Text, Int4], Text, overlay),
@@ -72,69 +71,116 @@ fn span(arguments: &[Datum]) -> Result<std::ops::Range<usize>> {
     Ok(clip(start)..clip(end))
 }
 
-/// Returns the byte at which character `index` of a string begins; its length if there is none.
-fn byte_position(string: &str, index: usize) -> usize {
-    if string.is_ascii() {
-        return index.min(string.len());
-    }
-    string.char_indices().nth(index).map_or(string.len(), |(at, _)| at)
-}
-
-fn substring(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn substring(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, span) = (text(&arguments[0]), span(arguments)?);
-    let rest = &string[byte_position(string, span.start)..];
-    Ok(text_datum(&rest[..byte_position(rest, span.end - span.start)]))
+    let mut pace = context.pace();
+    let rest = &string[pace.byte_position(string, span.start)?..];
+    let end = pace.byte_position(rest, span.end - span.start)?;
+    pace.copy::<String>(&rest[..end]).map(text_datum)
 }
 
-fn substring_bytes(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn substring_bytes(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (bytes, span) = (bytea(&arguments[0]), span(arguments)?);
     let (start, end) = (span.start.min(bytes.len()), span.end.min(bytes.len()));
-    Ok(bytea_datum(&bytes[start..end]))
+    context.pace().copy::<Vec<u8>>(&bytes[start..end]).map(bytea_datum)
 }
 
 /// Returns the characters that `left(string, wanted)` keeps.
-fn head_length(string: &str, wanted: i32) -> usize {
+fn head_length(string: &str, wanted: i32, pace: &mut Pace<'_>) -> Result<usize> {
     match usize::try_from(wanted) {
-        Ok(wanted) => wanted,
-        Err(_) => string.chars().count().saturating_sub(wanted.unsigned_abs() as usize),
+        Ok(wanted) => Ok(wanted),
+        Err(_) => Ok(pace.count(string)?.saturating_sub(wanted.unsigned_abs() as usize)),
     }
 }
 
-fn position(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn position(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let string = text(&arguments[0]);
-    match string.find(text(&arguments[1])) {
-        Some(at) => count(string[..at].chars().count() + 1),
+    let mut pace = context.pace();
+    match pace.find(&Finder::new(text(&arguments[1])), string.as_bytes())? {
+        Some(at) => count(pace.count(&string[..at])? + 1),
         None => Ok(Datum::Int4(0)),
     }
 }
 
-fn translate(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let from: Vec<char> = text(&arguments[1]).chars().collect();
-    let to: Vec<char> = text(&arguments[2]).chars().collect();
-    let change = |character: char| match from.iter().position(|c| *c == character) {
-        Some(index) => to.get(index).copied(),
-        None => Some(character),
-    };
-    Ok(text_datum(text(&arguments[0]).chars().filter_map(change).collect::<String>()))
+fn replace(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let (from, to) = (text(&arguments[1]), text(&arguments[2]));
+    if from.is_empty() {
+        return Ok(arguments[0].clone());
+    }
+    let sought = Finder::new(from);
+    let mut pace = context.pace();
+    let mut rest = text(&arguments[0]);
+    let mut out = String::with_capacity(rest.len());
+    while let Some(at) = pace.find(&sought, rest.as_bytes())? {
+        pace.enlarge(&mut out, &rest[..at])?;
+        pace.enlarge(&mut out, to)?;
+        rest = &rest[at + from.len()..];
+    }
+    pace.enlarge(&mut out, rest)?;
+    Ok(text_datum(out))
 }
 
-fn split_part(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+/// Longer lists of characters are looked up by hash.
+const FEW: usize = 16;
+
+fn translate(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let string = text(&arguments[0]);
+    let mut to = text(&arguments[2]).chars();
+    let changes = text(&arguments[1]).chars().map(|from| (from, to.next()));
+    let mut pace = context.pace();
+    if arguments[1].as_str().is_some_and(|from| from.len() <= FEW) {
+        let changes: SmallVec<[(char, Option<char>); FEW]> = changes.collect();
+        let change = |character: char| {
+            let change = changes.iter().find(|(from, _)| *from == character);
+            change.map_or(Some(character), |(_, to)| *to)
+        };
+        return pace.change(string, change).map(text_datum);
+    }
+    let mut known: AHashMap<char, Option<char>> = AHashMap::new();
+    for (from, to) in changes {
+        known.entry(from).or_insert(to);
+        pace.spend(1)?;
+    }
+    let change = |character: char| known.get(&character).copied().unwrap_or(Some(character));
+    pace.change(string, change).map(text_datum)
+}
+
+fn split_part(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, separator) = (text(&arguments[0]), text(&arguments[1]));
     let field = int4(&arguments[2]);
     if field == 0 {
         return Err(invalid_parameter("field position must not be zero"));
     }
     if separator.is_empty() {
-        return Ok(text_datum(if field.unsigned_abs() == 1 { string } else { "" }));
+        return Ok(if field.unsigned_abs() == 1 { arguments[0].clone() } else { text_datum("") });
     }
-    let skipped = field.unsigned_abs() as usize - 1;
-    let part = if field > 0 {
-        string.split(separator).nth(skipped)
-    } else {
-        let parts: Vec<&str> = string.split(separator).collect();
-        parts.iter().rev().nth(skipped).copied()
-    };
-    Ok(text_datum(part.unwrap_or("")))
+    let sought = Finder::new(separator);
+    let mut pace = context.pace();
+    let mut skipped = field.unsigned_abs() as usize - 1;
+    if field < 0 {
+        let mut count = 1;
+        let mut rest = string;
+        while let Some(at) = pace.find(&sought, rest.as_bytes())? {
+            count += 1;
+            rest = &rest[at + separator.len()..];
+        }
+        match (count - 1_usize).checked_sub(skipped) {
+            Some(before) => skipped = before,
+            None => return Ok(text_datum("")),
+        }
+    }
+    let mut rest = string;
+    loop {
+        let end = pace.find(&sought, rest.as_bytes())?;
+        if skipped == 0 {
+            return pace.copy::<String>(&rest[..end.unwrap_or(rest.len())]).map(text_datum);
+        }
+        match end {
+            Some(end) => rest = &rest[end + separator.len()..],
+            None => return Ok(text_datum("")),
+        }
+        skipped -= 1;
+    }
 }
 
 /// Checks that the end of what is replaced is a number that PostgreSQL can hold.
@@ -142,19 +188,21 @@ pub(super) fn check_end(start: i64, length: i64) -> Result<()> {
     i32::try_from(start + length).map(drop).map_err(|_| int4_range())
 }
 
-fn overlay(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, replacement) = (text(&arguments[0]), text(&arguments[1]));
     let start = int4(&arguments[2]);
     if start <= 0 {
         return Err(Error::new("22011", "negative substring length not allowed"));
     }
+    let mut pace = context.pace();
     let replaced = match arguments.get(3) {
         Some(length) => i64::from(int4(length)),
-        None => replacement.chars().count() as i64,
+        None => pace.count(replacement)? as i64,
     };
     check_end(start.into(), replaced)?;
     let head = i64::from(start) - 1;
-    let index = |at: i64| byte_position(string, usize::try_from(at.max(0)).unwrap_or(usize::MAX));
-    let (head, tail) = (&string[..index(head)], &string[index(head + replaced)..]);
-    Ok(text_datum([head, replacement, tail].concat()))
+    let mut index =
+        |at: i64| pace.byte_position(string, usize::try_from(at.max(0)).unwrap_or(usize::MAX));
+    let (head, tail) = (&string[..index(head)?], &string[index(head + replaced)?..]);
+    joined::<String>(&[head, replacement, tail], context).map(text_datum)
 }

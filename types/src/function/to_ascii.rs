@@ -90,15 +90,15 @@ fn unsupported(encoding: &str) -> Error {
     Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }
 
-fn by_code(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn by_code(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let code = int4(&arguments[1]);
     let known = usize::try_from(code).ok().filter(|code| *code < ENCODINGS.len());
     let known =
         known.ok_or_else(|| Error::new("42704", format!("{code} is not a valid encoding code")))?;
-    without_accents(text(&arguments[0]), known)
+    without_accents(text(&arguments[0]), known, context)
 }
 
-fn by_name(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn by_name(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let name = text(&arguments[1]);
     // Only letters and digits of a name count.
     let plain = |name: &str| -> String {
@@ -108,14 +108,14 @@ fn by_name(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let code = ENCODINGS.iter().position(|known| plain(known) == plain(name));
     let code =
         code.ok_or_else(|| Error::new("42704", format!("{name} is not a valid encoding name")))?;
-    without_accents(text(&arguments[0]), code)
+    without_accents(text(&arguments[0]), code, context)
 }
 
-fn without_accents(string: &str, code: usize) -> Result<Datum> {
+fn without_accents(string: &str, code: usize, context: &EvalContext) -> Result<Datum> {
     let table = table(code).ok_or_else(|| unsupported(ENCODINGS[code]))?;
     let plain = string.bytes().map(|byte| match byte.checked_sub(0x80) {
         None => char::from(byte),
         Some(above) => char::from(table[usize::from(above)]),
     });
-    Ok(text_datum(plain.collect::<String>()))
+    context.pace().collect(plain, string.len()).map(text_datum)
 }

@@ -12,39 +12,41 @@ use crate::error::{Error, Result};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("normalize", &[Text], Text, |a, _| normalized(text(&a[0]), "NFC").map(text_datum)),
-    row("normalize", &[Text, Text], Text, |a, _| {
-        normalized(text(&a[0]), text(&a[1])).map(text_datum)
-    }),
-    row("is_normalized", &[Text, Text], Bool, |a, _| {
-        Ok(Datum::Bool(normalized(text(&a[0]), text(&a[1]))? == text(&a[0])))
-    }),
-    row("is_normalized", &[Text], Bool, |a, _| {
-        Ok(Datum::Bool(normalized(text(&a[0]), "NFC")? == text(&a[0])))
-    }),
+    row("normalize", &[Text], Text, |a, c| normalized(a, c).map(text_datum)),
+    row("normalize", &[Text, Text], Text, |a, c| normalized(a, c).map(text_datum)),
+    row("is_normalized", &[Text, Text], Bool, is_normalized),
+    row("is_normalized", &[Text], Bool, is_normalized),
     row("unistr", &[Text], Text, unistr),
 ];
 
-fn normalized(string: &str, form: &str) -> Result<String> {
+fn normalized(arguments: &[Datum], context: &EvalContext) -> Result<String> {
+    let (string, form) = (text(&arguments[0]), arguments.get(1).map_or("NFC", text));
+    let mut pace = context.pace();
     match form.to_ascii_uppercase().as_str() {
-        "NFC" => Ok(string.nfc().collect()),
-        "NFD" => Ok(string.nfd().collect()),
-        "NFKC" => Ok(string.nfkc().collect()),
-        "NFKD" => Ok(string.nfkd().collect()),
+        "NFC" => pace.collect(string.nfc(), string.len()),
+        "NFD" => pace.collect(string.nfd(), string.len()),
+        "NFKC" => pace.collect(string.nfkc(), string.len()),
+        "NFKD" => pace.collect(string.nfkd(), string.len()),
         _ => Err(invalid_parameter(format!("invalid normalization form: {form}"))),
     }
 }
 
+fn is_normalized(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    Ok(Datum::Bool(normalized(arguments, context)? == text(&arguments[0])))
+}
+
 /// Replaces `\XXXX`, `\+XXXXXX`, `\uXXXX`, `\UXXXXXXXX` and `\\`.
-fn unistr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn unistr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut rest = text(&arguments[0]);
     let mut out = String::with_capacity(rest.len());
     let mut first_half: Option<u32> = None;
+    let mut pace = context.pace();
     while let Some(at) = rest.find('\\') {
         if at > 0 && first_half.is_some() {
             return Err(invalid_pair());
         }
-        out.push_str(&rest[..at]);
+        pace.append(&mut out, &rest[..at])?;
+        pace.spend(1)?;
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('\\') {
             if first_half.is_some() {
@@ -73,7 +75,7 @@ fn unistr(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if first_half.is_some() {
         return Err(invalid_pair());
     }
-    out.push_str(rest);
+    pace.append(&mut out, rest)?;
     Ok(text_datum(out))
 }
 

@@ -33,21 +33,22 @@ fn format_array(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut texts = vec![arguments[0].clone()];
     if !arguments[1].is_null() {
         let text = |element: &Datum| match element {
-            Datum::Null => Datum::Null,
-            element => Datum::text(element_text(element, context)),
+            Datum::Null => Ok(Datum::Null),
+            element => element_text(element, context).map(Datum::text),
         };
-        texts.extend(array(&arguments[1]).elements.iter().map(text));
+        let elements = array(&arguments[1]).elements.iter().map(text);
+        texts.extend(elements.collect::<Result<Vec<Datum>>>()?);
     }
     format_text(&texts, context)
 }
 
 fn json(arguments: &[Datum], context: &EvalContext, build: Implementation) -> Result<Datum> {
     let part = |element: &Datum| match element {
-        Datum::Null => Datum::Null,
-        element => Datum::Nested(Nested::Json(json_of(element, context).into())),
+        Datum::Null => Ok(Datum::Null),
+        element => Ok(Datum::Nested(Nested::Json(json_of(element, context)?.into()))),
     };
-    let parts: Vec<Datum> = array(&arguments[0]).elements.iter().map(part).collect();
-    build(&parts, context)
+    let parts = array(&arguments[0]).elements.iter().map(part);
+    build(&parts.collect::<Result<Vec<Datum>>>()?, context)
 }
 
 fn jsonb(arguments: &[Datum], context: &EvalContext, build: Implementation) -> Result<Datum> {

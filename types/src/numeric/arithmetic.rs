@@ -8,6 +8,7 @@ use super::{
     SMALL_POWERS, at_scale, div_round, division_by_zero,
 };
 use crate::error::Result;
+use crate::pieces::Pace;
 
 impl Numeric {
     /// Returns -1, 0 or 1, or NaN for NaN.
@@ -149,7 +150,7 @@ impl Numeric {
 
     /// Returns the product.
     #[inline]
-    pub fn checked_mul(&self, other: &Numeric) -> Result<Numeric> {
+    pub fn checked_mul(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if let (
             Repr::Small { scale: a_scale, mantissa: a },
             Repr::Small { scale: b_scale, mantissa: b },
@@ -161,7 +162,7 @@ impl Numeric {
         match (self.to_digits(), other.to_digits()) {
             (Some(a), Some(b)) => {
                 let scale = (a.scale + b.scale).min(MAX_SCALE);
-                Numeric::from_digits(a.mul(&b, scale as i32))
+                Numeric::from_digits(a.mul(&b, scale as i32, pace)?)
             }
             _ if self.is_nan() || other.is_nan() => Ok(Numeric::NAN),
             _ => Ok(Numeric::infinity(self.sign() * other.sign())),
@@ -173,7 +174,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_div(&self, other: &Numeric) -> Result<Numeric> {
+    pub fn checked_div(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || other.is_nan() {
             return Ok(Numeric::NAN);
         }
@@ -198,7 +199,7 @@ impl Numeric {
         match (self.to_digits(), other.to_digits()) {
             (Some(a), Some(b)) => {
                 let scale = div_scale(leading(&a), leading(&b), a.scale.max(b.scale));
-                Numeric::from_digits(a.div(&b, scale, Rounding::Nearest))
+                Numeric::from_digits(a.div(&b, (scale, Rounding::Nearest), pace)?)
             }
             (Some(_), None) => Ok(Numeric::ZERO),
             (None, Some(_)) => Ok(Numeric::infinity(self.sign() * other.sign())),
@@ -211,13 +212,13 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_div_trunc(&self, other: &Numeric) -> Result<Numeric> {
+    pub fn checked_div_trunc(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if !self.is_nan() && !other.is_nan() && other.is_zero() {
             return Err(division_by_zero());
         }
         match (self.to_digits(), other.to_digits()) {
-            (Some(a), Some(b)) => Numeric::from_digits(a.div(&b, 0, Rounding::Truncate)),
-            _ => self.checked_div(other),
+            (Some(a), Some(b)) => Numeric::from_digits(a.div(&b, (0, Rounding::Truncate), pace)?),
+            _ => self.checked_div(other, pace),
         }
     }
 
@@ -226,7 +227,7 @@ impl Numeric {
     /// # Errors
     ///
     /// `22012` for a division by zero.
-    pub fn checked_rem(&self, other: &Numeric) -> Result<Numeric> {
+    pub fn checked_rem(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || other.is_nan() {
             return Ok(Numeric::NAN);
         }
@@ -247,9 +248,9 @@ impl Numeric {
         }
         match (self.to_digits(), other.to_digits()) {
             (Some(a), Some(b)) => {
-                let quotient = a.div(&b, 0, Rounding::Truncate);
+                let quotient = a.div(&b, (0, Rounding::Truncate), pace)?;
                 let scale = a.scale.max(b.scale) as i32;
-                Numeric::from_digits(a.sub(&b.mul(&quotient, scale)))
+                Numeric::from_digits(a.sub(&b.mul(&quotient, scale, pace)?))
             }
             (Some(_), None) => Ok(self.clone()),
             _ => Ok(Numeric::NAN),

@@ -15,6 +15,9 @@
 
 use std::cmp::Ordering;
 
+use crate::error::Result;
+use crate::pieces::Pace;
+
 /// The base of a digit.
 pub(super) const BASE: u32 = 10_000;
 /// Decimal digits in a digit.
@@ -228,13 +231,14 @@ impl Digits {
     }
 
     /// Returns the product rounded to `scale`.
-    pub(super) fn mul(&self, other: &Digits, scale: i32) -> Digits {
+    pub(super) fn mul(&self, other: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
         let mut product = vec![0u64; self.digits.len() + other.digits.len()];
         for (i, &a) in self.digits.iter().enumerate() {
             let row = &mut product[i + 1..];
             for (slot, &b) in row.iter_mut().zip(&other.digits) {
                 *slot += u64::from(a) * u64::from(b);
             }
+            pace.spend(other.digits.len())?;
         }
         let mut carry = 0u64;
         let mut digits = vec![0u16; product.len()];
@@ -251,11 +255,16 @@ impl Digits {
         };
         result.normalize();
         result.set_scale(scale, Rounding::Nearest);
-        result
+        Ok(result)
     }
 
     /// Returns the quotient at `scale`. The divisor must not be 0.
-    pub(super) fn div(&self, divisor: &Digits, scale: i32, rounding: Rounding) -> Digits {
+    pub(super) fn div(
+        &self,
+        divisor: &Digits,
+        (scale, rounding): (i32, Rounding),
+        pace: &mut Pace<'_>,
+    ) -> Result<Digits> {
         assert!(!divisor.is_zero(), "the caller checks for division by zero");
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let shift = self.low() - divisor.low() + places;
@@ -265,7 +274,7 @@ impl Digits {
         } else {
             dividend.truncate(dividend.len().saturating_sub(shift.unsigned_abs() as usize));
         }
-        let quotient = divide(&dividend, &divisor.digits);
+        let quotient = divide(&dividend, &divisor.digits, pace)?;
         let mut result = Digits {
             negative: self.negative != divisor.negative,
             weight: quotient.len() as i32 - 1 - places,
@@ -274,12 +283,12 @@ impl Digits {
         };
         result.normalize();
         result.set_scale(scale, rounding);
-        result
+        Ok(result)
     }
 
     /// Returns the square root at `scale`, rounded: before the point, if that is negative. The
     /// value must not be negative.
-    pub(super) fn sqrt(&self, scale: i32) -> Digits {
+    pub(super) fn sqrt(&self, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
         let places = (scale + 1).div_euclid(DECIMALS) + 1;
         let mut radicand = self.digits.clone();
         let shift = self.low() + 2 * places;
@@ -288,7 +297,7 @@ impl Digits {
         } else {
             radicand.truncate(radicand.len().saturating_sub(shift.unsigned_abs() as usize));
         }
-        let root = integer_sqrt(&radicand);
+        let root = integer_sqrt(&radicand, pace)?;
         let mut result = Digits {
             negative: false,
             weight: root.len() as i32 - 1 - places,
@@ -297,7 +306,7 @@ impl Digits {
         };
         result.normalize();
         result.set_scale(scale, Rounding::Nearest);
-        result
+        Ok(result)
     }
 
     /// Cuts or extends the value to `scale` digits after the point (before it, if negative).
@@ -410,22 +419,21 @@ fn trimmed(digits: &[u16]) -> &[u16] {
 }
 
 /// Divides integers, most significant digit first; Knuth volume 2, 4.3.1, algorithm D.
-fn divide(dividend: &[u16], divisor: &[u16]) -> Vec<u16> {
+fn divide(dividend: &[u16], divisor: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
     let dividend = trimmed(dividend);
     let divisor = trimmed(divisor);
     if dividend.len() < divisor.len() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
+    pace.spend(dividend.len())?;
     if let [single] = divisor {
         let mut rest = 0u32;
-        return dividend
-            .iter()
-            .map(|&digit| {
-                let value = rest * BASE + u32::from(digit);
-                rest = value % u32::from(*single);
-                (value / u32::from(*single)) as u16
-            })
-            .collect();
+        let digits = dividend.iter().map(|&digit| {
+            let value = rest * BASE + u32::from(digit);
+            rest = value % u32::from(*single);
+            (value / u32::from(*single)) as u16
+        });
+        return Ok(digits.collect());
     }
     let factor = i64::from(BASE) / (i64::from(divisor[0]) + 1);
     let base = i64::from(BASE);
@@ -462,8 +470,10 @@ fn divide(dividend: &[u16], divisor: &[u16]) -> Vec<u16> {
             u[j] += carry;
         }
         quotient.push(guess as u16);
+        // A step of a division takes some times as long as one of a product.
+        pace.spend(n * 8)?;
     }
-    quotient
+    Ok(quotient)
 }
 
 /// Returns digits times a small factor; with one more leading digit if `room`.
@@ -483,34 +493,34 @@ fn scaled(digits: &[u16], factor: i64, room: bool) -> Vec<i64> {
 
 /// Returns the integer part of the square root of an integer: that of its upper half of digits,
 /// then Newton's method from above, which is there after a step.
-fn integer_sqrt(radicand: &[u16]) -> Vec<u16> {
+fn integer_sqrt(radicand: &[u16], pace: &mut Pace<'_>) -> Result<Vec<u16>> {
     let radicand = trimmed(radicand);
     if radicand.len() <= 4 {
         let value = radicand.iter().fold(0, |sum, &d| sum * u64::from(BASE) + u64::from(d));
         let mut root = Digits::from_mantissa(i128::from(value.isqrt()), 0);
         root.digits.resize((root.weight + 1).max(0) as usize, 0);
-        return root.digits;
+        return Ok(root.digits);
     }
     let whole = integer(radicand);
     let lower = (radicand.len().div_ceil(2) - 1) / 2;
-    let mut guess = integer_sqrt(&radicand[..radicand.len() - 2 * lower]);
+    let mut guess = integer_sqrt(&radicand[..radicand.len() - 2 * lower], pace)?;
     guess.resize(guess.len() + lower, 0);
     let two = Digits::from_mantissa(2, 0);
-    let step = |root: &Digits| {
-        let quotient = whole.div(root, 0, Rounding::Truncate);
-        root.add(&quotient).div(&two, 0, Rounding::Truncate)
+    let mut step = |root: &Digits| {
+        let quotient = whole.div(root, (0, Rounding::Truncate), pace)?;
+        root.add(&quotient).div(&two, (0, Rounding::Truncate), pace)
     };
     // From below the first step goes above, or to the root itself.
-    let mut root = step(&integer(&guess));
+    let mut root = step(&integer(&guess))?;
     loop {
-        let next = step(&root);
+        let next = step(&root)?;
         if next.cmp_abs(&root) != Ordering::Less {
             break;
         }
         root = next;
     }
     root.digits.resize((root.weight + 1).max(0) as usize, 0);
-    root.digits
+    Ok(root.digits)
 }
 
 /// Returns an integer from its digits.

@@ -2,6 +2,7 @@
 
 use super::{Numeric, transcendental};
 use crate::error::{Error, Result};
+use crate::pieces::Pace;
 
 impl Numeric {
     /// Returns the square root.
@@ -9,12 +10,12 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201F` for a negative number.
-    pub fn sqrt(&self) -> Result<Numeric> {
+    pub fn sqrt(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.sign() < 0 {
             return Err(Error::new("2201F", "cannot take square root of a negative number"));
         }
         match self.to_digits() {
-            Some(digits) => Numeric::from_digits(transcendental::sqrt(&digits)),
+            Some(digits) => Numeric::from_digits(transcendental::sqrt(&digits, pace)?),
             None => Ok(self.clone()),
         }
     }
@@ -24,9 +25,9 @@ impl Numeric {
     /// # Errors
     ///
     /// `22003` if it is out of range.
-    pub(crate) fn sqrt_to(&self, scale: i32) -> Result<Numeric> {
+    pub(crate) fn sqrt_to(&self, scale: i32, pace: &mut Pace<'_>) -> Result<Numeric> {
         match self.to_digits() {
-            Some(digits) => Numeric::from_digits(digits.sqrt(scale)),
+            Some(digits) => Numeric::from_digits(digits.sqrt(scale, pace)?),
             None => Ok(self.clone()),
         }
     }
@@ -36,9 +37,9 @@ impl Numeric {
     /// # Errors
     ///
     /// `22003` if the result is too large.
-    pub fn exp(&self) -> Result<Numeric> {
+    pub fn exp(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
         match self.to_digits() {
-            Some(digits) => Numeric::from_digits(transcendental::exp(&digits)?),
+            Some(digits) => Numeric::from_digits(transcendental::exp(&digits, pace)?),
             None if self.sign() < 0 => Ok(Numeric::ZERO),
             None => Ok(self.clone()),
         }
@@ -49,9 +50,9 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` for numbers that are not above zero.
-    pub fn ln(&self) -> Result<Numeric> {
+    pub fn ln(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
         match self.to_digits() {
-            Some(digits) => Numeric::from_digits(transcendental::ln(&digits)?),
+            Some(digits) => Numeric::from_digits(transcendental::ln(&digits, pace)?),
             None if self.sign() < 0 => {
                 Err(Error::new("2201E", "cannot take logarithm of a negative number"))
             }
@@ -64,8 +65,8 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` for numbers that are not above zero.
-    pub fn log10(&self) -> Result<Numeric> {
-        self.log(&Numeric::from(10))
+    pub fn log10(&self, pace: &mut Pace<'_>) -> Result<Numeric> {
+        self.log(&Numeric::from(10), pace)
     }
 
     /// Returns the logarithm to a base.
@@ -73,12 +74,14 @@ impl Numeric {
     /// # Errors
     ///
     /// `2201E` for numbers that are not above zero, `22012` for the base 1.
-    pub fn log(&self, base: &Numeric) -> Result<Numeric> {
+    pub fn log(&self, base: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || base.is_nan() {
             return Ok(Numeric::NAN);
         }
         match (base.to_digits(), self.to_digits()) {
-            (Some(base), Some(value)) => Numeric::from_digits(transcendental::log(&base, &value)?),
+            (Some(base), Some(value)) => {
+                Numeric::from_digits(transcendental::log(&base, &value, pace)?)
+            }
             (base_digits, value) => {
                 let signs = [base.sign(), self.sign()];
                 if signs.contains(&-1) {
@@ -103,7 +106,7 @@ impl Numeric {
     ///
     /// `2201F` for zero to a negative power and for a negative number to a power that is not whole;
     /// `22003` if the result is too large.
-    pub fn pow(&self, exponent: &Numeric) -> Result<Numeric> {
+    pub fn pow(&self, exponent: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
         if self.is_nan() || exponent.is_nan() {
             let one = exponent.is_zero() || *self == Numeric::ONE;
             return Ok(if one { Numeric::ONE } else { Numeric::NAN });
@@ -117,7 +120,7 @@ impl Numeric {
         }
         match (self.to_digits(), exponent.to_digits()) {
             (Some(base), Some(power)) => {
-                Numeric::from_digits(transcendental::power(&base, &power)?)
+                Numeric::from_digits(transcendental::power(&base, &power, pace)?)
             }
             _ => Ok(self.pow_infinite(exponent)),
         }
@@ -142,7 +145,9 @@ impl Numeric {
         if !grows {
             return Numeric::ZERO;
         }
-        let odd = exponent.checked_rem(&Numeric::from(2)).is_ok_and(|rest| !rest.is_zero());
+        let odd = exponent
+            .checked_rem(&Numeric::from(2), &mut Pace::never())
+            .is_ok_and(|rest| !rest.is_zero());
         if self.sign() < 0 && odd { Numeric::NEGATIVE_INFINITY } else { Numeric::INFINITY }
     }
 }

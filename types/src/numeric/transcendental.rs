@@ -15,6 +15,7 @@ use super::overflow;
 use super::{MAX_DISPLAY_SCALE, MIN_SIGNIFICANT_DIGITS};
 use crate::error::Error;
 use crate::error::Result;
+use crate::pieces::Pace;
 
 /// Beyond this many digits before or after the point a result is overflow or zero.
 const MAX_RESULT_SCALE: f64 = 2000.0;
@@ -27,18 +28,18 @@ fn result_scale(decimal_weight: i32, input_scale: u32) -> i32 {
 }
 
 /// Returns the square root with PostgreSQL's scale. The value must not be negative.
-pub(super) fn sqrt(value: &Digits) -> Digits {
+pub(super) fn sqrt(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     let weight = value.weight * DECIMALS / 2 + 1;
-    value.sqrt(result_scale(weight, value.scale))
+    value.sqrt(result_scale(weight, value.scale), pace)
 }
 
 /// Returns e to the power.
-pub(super) fn exp(value: &Digits) -> Result<Digits> {
+pub(super) fn exp(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     let estimate = (value.to_f64() * LOG10_E).clamp(-MAX_RESULT_SCALE, MAX_RESULT_SCALE);
-    exp_at(value, result_scale(estimate as i32, value.scale))
+    exp_at(value, result_scale(estimate as i32, value.scale), pace)
 }
 
-fn exp_at(value: &Digits, scale: i32) -> Result<Digits> {
+fn exp_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
     let mut estimate = value.to_f64();
     if estimate.abs() >= MAX_RESULT_SCALE * 3.0 {
         if estimate > 0.0 {
@@ -55,7 +56,7 @@ fn exp_at(value: &Digits, scale: i32) -> Result<Digits> {
             estimate /= 2.0;
         }
         let divisor = Digits::from_mantissa(1i128 << halvings, 0);
-        x = x.div(&divisor, x.scale as i32 + halvings, Rounding::Nearest);
+        x = x.div(&divisor, (x.scale as i32 + halvings, Rounding::Nearest), pace)?;
     }
     let significant =
         (1 + decimal_weight + scale + (f64::from(halvings) * LOG10_2) as i32).max(0) + 8;
@@ -64,7 +65,8 @@ fn exp_at(value: &Digits, scale: i32) -> Result<Digits> {
     let mut term = x.clone();
     let mut n = 2;
     loop {
-        term = term.mul(&x, local).div(&Digits::from_mantissa(n, 0), local, Rounding::Nearest);
+        let product = term.mul(&x, local, pace)?;
+        term = product.div(&Digits::from_mantissa(n, 0), (local, Rounding::Nearest), pace)?;
         if term.is_zero() {
             break;
         }
@@ -73,7 +75,7 @@ fn exp_at(value: &Digits, scale: i32) -> Result<Digits> {
     }
     for _ in 0..halvings {
         let local = (significant - result.weight * 2 * DECIMALS).max(0);
-        result = result.mul(&result, local);
+        result = result.mul(&result, local, pace)?;
     }
     result.set_scale(scale, Rounding::Nearest);
     Ok(result)
@@ -117,31 +119,31 @@ fn check_logarithm(value: &Digits) -> Result<()> {
 }
 
 /// Returns the natural logarithm.
-pub(super) fn ln(value: &Digits) -> Result<Digits> {
+pub(super) fn ln(value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     check_logarithm(value)?;
-    Ok(ln_at(value, result_scale(ln_weight(value), value.scale)))
+    ln_at(value, result_scale(ln_weight(value), value.scale), pace)
 }
 
-fn ln_at(value: &Digits, scale: i32) -> Digits {
+fn ln_at(value: &Digits, scale: i32, pace: &mut Pace<'_>) -> Result<Digits> {
     let (low, high) = near_one();
     let mut x = value.clone();
     let mut roots = 0u32;
     while x.cmp(&low) != Ordering::Greater || x.cmp(&high) != Ordering::Less {
         // Of a large number, fewer digits than it has before the point.
-        x = x.sqrt(scale - x.weight * DECIMALS / 2 + 8);
+        x = x.sqrt(scale - x.weight * DECIMALS / 2 + 8, pace)?;
         roots += 1;
     }
     let local = scale + (f64::from(roots + 1) * LOG10_2) as i32 + 8;
     let one = Digits::one();
-    let z = x.sub(&one).div(&x.add(&one), local, Rounding::Nearest);
-    let square = z.mul(&z, local);
+    let z = x.sub(&one).div(&x.add(&one), (local, Rounding::Nearest), pace)?;
+    let square = z.mul(&z, local, pace)?;
     let mut power = z.clone();
     let mut result = z;
     let mut n = 1;
     loop {
         n += 2;
-        power = power.mul(&square, local);
-        let term = power.div(&Digits::from_mantissa(n, 0), local, Rounding::Nearest);
+        power = power.mul(&square, local, pace)?;
+        let term = power.div(&Digits::from_mantissa(n, 0), (local, Rounding::Nearest), pace)?;
         if term.is_zero() {
             break;
         }
@@ -151,32 +153,32 @@ fn ln_at(value: &Digits, scale: i32) -> Digits {
         }
     }
     let factor = Digits::from_mantissa(1i128 << (roots + 1), 0);
-    result.mul(&factor, scale)
+    result.mul(&factor, scale, pace)
 }
 
 /// Returns the logarithm to a base.
-pub(super) fn log(base: &Digits, value: &Digits) -> Result<Digits> {
+pub(super) fn log(base: &Digits, value: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     check_logarithm(base)?;
     check_logarithm(value)?;
     let base_weight = ln_weight(base);
     let value_weight = ln_weight(value);
     let weight = value_weight - base_weight;
     let scale = result_scale(weight, base.scale.max(value.scale));
-    let ln_base = ln_at(base, (scale + weight - base_weight + 8).max(0));
-    let ln_value = ln_at(value, (scale + weight - value_weight + 8).max(0));
+    let ln_base = ln_at(base, (scale + weight - base_weight + 8).max(0), pace)?;
+    let ln_value = ln_at(value, (scale + weight - value_weight + 8).max(0), pace)?;
     if ln_base.is_zero() {
         return Err(super::division_by_zero());
     }
-    Ok(ln_value.div(&ln_base, scale, Rounding::Nearest))
+    ln_value.div(&ln_base, (scale, Rounding::Nearest), pace)
 }
 
 /// Returns `base` to the power `exponent`. The caller has refused 0 to a negative power and
 /// negative numbers to powers that are not whole.
-pub(super) fn power(base: &Digits, exponent: &Digits) -> Result<Digits> {
+pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Result<Digits> {
     if exponent.is_integral() {
         let whole = Digits { scale: 0, ..exponent.clone() };
         if let Some(Ok(n)) = whole.mantissa().map(i32::try_from) {
-            return power_whole(base, n);
+            return power_whole(base, n, pace);
         }
     }
     if base.is_zero() {
@@ -191,7 +193,7 @@ pub(super) fn power(base: &Digits, exponent: &Digits) -> Result<Digits> {
 
     let base_weight = ln_weight(base);
     let local = (8 - base_weight).clamp(0, MAX_DISPLAY_SCALE);
-    let estimate = ln_at(base, local).mul(exponent, local).to_f64();
+    let estimate = ln_at(base, local, pace)?.mul(exponent, local, pace)?.to_f64();
     if estimate.abs() > MAX_RESULT_SCALE * 3.01 {
         if estimate > 0.0 {
             return Err(overflow());
@@ -202,7 +204,8 @@ pub(super) fn power(base: &Digits, exponent: &Digits) -> Result<Digits> {
     let scale = result_scale(weight, base.scale.max(exponent.scale));
     let significant = (scale + weight).max(0);
     let local = (significant - base_weight + 8).max(0);
-    let mut result = exp_at(&ln_at(base, local).mul(exponent, local), scale)?;
+    let ln = ln_at(base, local, pace)?.mul(exponent, local, pace)?;
+    let mut result = exp_at(&ln, scale, pace)?;
     result.negative = negative && !result.is_zero();
     Ok(result)
 }
@@ -219,7 +222,7 @@ fn power_estimate(base: &Digits, exponent: i32) -> f64 {
     f64::from(exponent) * (f.log10() + f64::from(p))
 }
 
-fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
+fn power_whole(base: &Digits, exponent: i32, pace: &mut Pace<'_>) -> Result<Digits> {
     let scale = (base.scale as i32).clamp(MIN_SIGNIFICANT_DIGITS, MAX_DISPLAY_SCALE);
     let estimate = power_estimate(base, exponent);
     if estimate > f64::from((MAX_WEIGHT + 1) * DECIMALS) {
@@ -235,7 +238,7 @@ fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
             result.set_scale(scale, Rounding::Nearest);
             return Ok(result);
         }
-        2 => return Ok(base.mul(base, scale)),
+        2 => return base.mul(base, scale, pace),
         _ => {}
     }
     if base.is_zero() {
@@ -245,7 +248,7 @@ fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
         return Ok(Digits { scale: scale as u32, ..Digits::default() });
     }
     if exponent == -1 {
-        return Ok(Digits::one().div(base, scale, Rounding::Nearest));
+        return Digits::one().div(base, (scale, Rounding::Nearest), pace);
     }
     let significant = 1 + scale + estimate as i32 + f64::from(exponent).abs().ln() as i32 + 8;
     let mut mask = exponent.unsigned_abs();
@@ -255,12 +258,12 @@ fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
     while mask > 0 {
         let local =
             (significant - 2 * product.weight * DECIMALS).min(2 * product.scale as i32).max(0);
-        product = product.mul(&product, local);
+        product = product.mul(&product, local, pace)?;
         if mask & 1 == 1 {
             let local = (significant - (product.weight + result.weight) * DECIMALS)
                 .min((product.scale + result.scale) as i32)
                 .max(0);
-            result = product.mul(&result, local);
+            result = product.mul(&result, local, pace)?;
         }
         if product.weight > MAX_WEIGHT || result.weight > MAX_WEIGHT {
             if exponent > 0 {
@@ -274,7 +277,7 @@ fn power_whole(base: &Digits, exponent: i32) -> Result<Digits> {
         if result.is_zero() {
             return Err(overflow());
         }
-        return Ok(Digits::one().div(&result, scale, Rounding::Nearest));
+        return Digits::one().div(&result, (scale, Rounding::Nearest), pace);
     }
     result.set_scale(scale, Rounding::Nearest);
     Ok(result)

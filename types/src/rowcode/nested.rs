@@ -29,7 +29,7 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(json) => write_json(json, out),
         Nested::JsonPath(_) => {
-            text::write(
+            text::write_short(
                 &Datum::Nested(nested.clone()),
                 DataType::JsonPath,
                 &TextStyle::default(),
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
             FALSE => Json::Bool(false),
             TRUE => Json::Bool(true),
             NUMBER => Json::Number(self.number()?),
-            STRING => Json::String(self.text()?),
+            STRING => Json::String(self.text()?.into()),
             ARRAY => {
                 let count = self.varint()?;
                 let mut elements = Vec::with_capacity(count.min(self.bytes.len()));
@@ -385,7 +385,7 @@ mod tests {
         let shown = |data_type: DataType| {
             let value = Datum::Nested(read(&written, data_type).unwrap());
             let mut out = Vec::new();
-            text::write(&value, data_type, &TextStyle::default(), &mut out);
+            text::write(&value, data_type, &TextStyle::default(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(before), "(258,x)");

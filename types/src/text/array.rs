@@ -1,15 +1,22 @@
 //! The text of arrays: `{1,NULL,"a b"}`, with `[2:3]=` before it if a lower bound is not 1.
 
-use super::{TextStyle, parse as parse_value, write as write_value};
+use super::{TextStyle, parse as parse_value, write_at};
 use crate::datatype::DataType;
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::Pace;
 
 /// Appends an array.
-pub(super) fn write(array: &Array, element: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+pub(super) fn write(
+    array: &Array,
+    element: DataType,
+    style: &TextStyle,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     if array.dimensions.is_empty() {
         out.extend_from_slice(b"{}");
-        return;
+        return Ok(());
     }
     if array.dimensions.iter().any(|dimension| dimension.lower != 1) {
         for dimension in &array.dimensions {
@@ -18,8 +25,7 @@ pub(super) fn write(array: &Array, element: DataType, style: &TextStyle, out: &m
         }
         out.push(b'=');
     }
-    let mut elements = array.elements.iter();
-    write_level(&array.dimensions, &mut elements, element, style, out);
+    Writer { elements: array.elements.iter(), element, style, pace, out }.level(&array.dimensions)
 }
 
 /// Appends an `int2vector` or `oidvector`: its numbers with blanks between.
@@ -41,60 +47,76 @@ pub(super) fn parse_vector(text: &str, data_type: DataType, style: &TextStyle) -
     Ok(Array::from_zero(elements))
 }
 
-fn write_level(
-    dimensions: &[Dimension],
-    elements: &mut std::slice::Iter<'_, Datum>,
+/// Writes the elements that are left.
+struct Writer<'a, 'p> {
+    elements: std::slice::Iter<'a, Datum>,
     element: DataType,
-    style: &TextStyle,
-    out: &mut Vec<u8>,
-) {
-    let Some((outer, inner)) = dimensions.split_first() else { return };
-    out.push(b'{');
-    for index in 0..outer.length {
-        if index > 0 {
-            out.push(b',');
-        }
-        if inner.is_empty() {
-            match elements.next() {
-                None | Some(Datum::Null) => out.extend_from_slice(b"NULL"),
-                Some(value) => write_element(value, element, style, out),
-            }
-        } else {
-            write_level(inner, elements, element, style, out);
-        }
-    }
-    out.push(b'}');
+    style: &'a TextStyle,
+    pace: &'a mut Pace<'p>,
+    out: &'a mut Vec<u8>,
 }
 
-fn write_element(value: &Datum, element: DataType, style: &TextStyle, out: &mut Vec<u8>) {
-    let start = out.len();
-    write_value(value, element, style, out);
-    let written = &out[start..];
-    let special = |byte: &u8| {
-        matches!(
-            byte,
-            b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c
-        )
-    };
-    let quoted =
-        written.is_empty() || written.iter().any(special) || written.eq_ignore_ascii_case(b"null");
-    if !quoted {
-        return;
-    }
-    let written = out.split_off(start);
-    out.push(b'"');
-    for byte in written {
-        if matches!(byte, b'"' | b'\\') {
-            out.push(b'\\');
+impl Writer<'_, '_> {
+    fn level(&mut self, dimensions: &[Dimension]) -> Result<()> {
+        let Some((outer, inner)) = dimensions.split_first() else { return Ok(()) };
+        self.out.push(b'{');
+        for index in 0..outer.length {
+            self.pace.step(self.out, ELEMENT)?;
+            if index > 0 {
+                self.out.push(b',');
+            }
+            if inner.is_empty() {
+                match self.elements.next() {
+                    None | Some(Datum::Null) => self.out.extend_from_slice(b"NULL"),
+                    Some(value) => self.value(value)?,
+                }
+            } else {
+                self.level(inner)?;
+            }
         }
-        out.push(byte);
+        self.out.push(b'}');
+        Ok(())
     }
-    out.push(b'"');
+
+    fn value(&mut self, value: &Datum) -> Result<()> {
+        let start = self.out.len();
+        write_at(value, self.element, self.style, self.pace, self.out)?;
+        let written = &self.out[start..];
+        self.pace.spend(written.len())?;
+        let special = |byte: &u8| {
+            matches!(
+                byte,
+                b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c
+            )
+        };
+        let quoted = written.is_empty()
+            || written.iter().any(special)
+            || written.eq_ignore_ascii_case(b"null");
+        if !quoted {
+            return Ok(());
+        }
+        let written: Vec<u8> = self.pace.copy(written)?;
+        self.out.truncate(start);
+        self.out.push(b'"');
+        for byte in written {
+            self.pace.step(self.out, 1)?;
+            if matches!(byte, b'"' | b'\\') {
+                self.out.push(b'\\');
+            }
+            self.out.push(byte);
+        }
+        self.out.push(b'"');
+        Ok(())
+    }
 }
+
+/// What an element counts beside its bytes.
+const ELEMENT: usize = 16;
 
 /// Reads an array.
 pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
-    let mut reader = Reader { text, rest: text, elements: Vec::new(), lengths: Vec::new() };
+    let pace = Pace::new(&style.interrupt);
+    let mut reader = Reader { text, rest: text, elements: Vec::new(), lengths: Vec::new(), pace };
     let bounds = reader.bounds()?;
     if !reader.rest.starts_with('{') {
         return Err(match bounds {
@@ -122,11 +144,14 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
         }
     };
     // The whole is well-formed before an element is looked at.
-    let value = |text: Option<String>| match text {
-        Some(text) => parse_value(&text, element, style),
-        None => Ok(Datum::Null),
-    };
-    let elements = reader.elements.into_iter().map(value).collect::<Result<_>>()?;
+    let mut elements = Vec::with_capacity(reader.elements.len());
+    for text in reader.elements {
+        reader.pace.spend(ELEMENT)?;
+        elements.push(match text {
+            Some(text) => parse_value(&text, element, style)?,
+            None => Datum::Null,
+        });
+    }
     Ok(Array { dimensions, elements })
 }
 
@@ -142,6 +167,7 @@ struct Reader<'a> {
     elements: Vec<Option<String>>,
     /// Lengths of the levels, as the first of each says.
     lengths: Vec<usize>,
+    pace: Pace<'a>,
 }
 
 impl Reader<'_> {
@@ -219,7 +245,7 @@ impl Reader<'_> {
                     return Err(self.ragged());
                 }
                 let value = self.element()?;
-                self.elements.push(value);
+                self.pace.push(&mut self.elements, value)?;
                 if self.elements.len() > MAX_ELEMENTS {
                     return Err(too_large());
                 }
@@ -253,6 +279,7 @@ impl Reader<'_> {
             let mut value = String::new();
             let mut characters = quoted.chars();
             loop {
+                self.pace.step(&mut value, 1)?;
                 match characters.next() {
                     Some('"') => break,
                     Some('\\') => value.extend(characters.next()),
@@ -269,6 +296,7 @@ impl Reader<'_> {
         let mut kept = 0;
         let mut characters = self.rest.chars();
         loop {
+            self.pace.step(&mut value, 1)?;
             self.rest = characters.as_str();
             match characters.next() {
                 None => return Err(malformed(self.text, "Unexpected end of input.")),

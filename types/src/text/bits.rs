@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use crate::datum::{Bits, Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
+use crate::pieces::Pace;
 
-pub(super) fn write(bits: &Bits, out: &mut Vec<u8>) {
-    out.extend(bits.iter().map(|bit| if bit { b'1' } else { b'0' }));
+pub(super) fn write(bits: &Bits, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    for bit in bits.iter() {
+        pace.step(out, 1)?;
+        out.push(if bit { b'1' } else { b'0' });
+    }
+    Ok(())
 }
 
 /// Reads binary digits, behind a `b` if one is there, or hexadecimal ones behind an `x`.
-pub(super) fn parse(text: &str) -> Result<Datum> {
+pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Datum> {
     let bits = match text.as_bytes().first() {
-        Some(b'x' | b'X') => hexadecimal(&text[1..])?,
-        Some(b'b' | b'B') => binary(&text[1..])?,
-        _ => binary(text)?,
+        Some(b'x' | b'X') => hexadecimal(&text[1..], pace)?,
+        Some(b'b' | b'B') => binary(&text[1..], pace)?,
+        _ => binary(text, pace)?,
     };
     Ok(Datum::Nested(Nested::Bits(Arc::new(bits))))
 }
@@ -24,18 +29,23 @@ fn bad_digit(digit: char, what: &str) -> Error {
     Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
 }
 
-fn binary(digits: &str) -> Result<Bits> {
-    let bit = |digit| match digit {
-        '0' => Ok(false),
-        '1' => Ok(true),
-        other => Err(bad_digit(other, "binary")),
-    };
-    digits.chars().map(bit).collect::<Result<Vec<bool>>>().map(Bits::from_bits)
+fn binary(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
+    let mut bits = Vec::with_capacity(digits.len());
+    for digit in digits.chars() {
+        pace.spend(2)?;
+        bits.push(match digit {
+            '0' => false,
+            '1' => true,
+            other => return Err(bad_digit(other, "binary")),
+        });
+    }
+    Ok(Bits::from_bits(bits))
 }
 
-fn hexadecimal(digits: &str) -> Result<Bits> {
+fn hexadecimal(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
     let mut bits = Vec::with_capacity(4 * digits.len());
     for digit in digits.chars() {
+        pace.spend(8)?;
         let value = digit.to_digit(16).ok_or_else(|| bad_digit(digit, "hexadecimal"))?;
         bits.extend([8, 4, 2, 1].map(|mask| value & mask != 0));
     }

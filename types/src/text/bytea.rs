@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
+use crate::pieces::{Pace, pieces};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -12,37 +13,44 @@ pub(super) fn hex(byte: u8) -> [u8; 2] {
 }
 
 /// Appends bytes in hex or escape format.
-pub(super) fn write(bytes: &[u8], escape: bool, out: &mut Vec<u8>) {
+pub(super) fn write(
+    bytes: &[u8],
+    escape: bool,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     if !escape {
-        out.reserve(2 + bytes.len() * 2);
+        pace.reserve(out, 2 + bytes.len() * 2)?;
         out.extend_from_slice(b"\\x");
-        for &byte in bytes {
-            out.extend_from_slice(&hex(byte));
-        }
-        return;
     }
-    for &byte in bytes {
-        match byte {
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            0x20..=0x7E => out.push(byte),
-            _ => {
-                let octal = [byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| b'0' + digit);
-                out.push(b'\\');
-                out.extend_from_slice(&octal);
+    for piece in pieces(bytes) {
+        pace.reserve(out, piece.len() * if escape { 4 } else { 2 })?;
+        for &byte in piece {
+            match byte {
+                _ if !escape => out.extend_from_slice(&hex(byte)),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                0x20..=0x7E => out.push(byte),
+                _ => {
+                    let octal = [byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| b'0' + digit);
+                    out.push(b'\\');
+                    out.extend_from_slice(&octal);
+                }
             }
         }
+        pace.spend(piece.len())?;
     }
+    Ok(())
 }
 
 /// Reads hex (`\x…`) or escape format.
-pub(super) fn parse(text: &str) -> Result<Vec<u8>> {
+pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
-        Some(digits) => parse_hex(digits),
-        None => parse_escape(text.as_bytes()),
+        Some(digits) => parse_hex(digits, pace),
+        None => parse_escape(text.as_bytes(), pace),
     }
 }
 
-fn parse_hex(text: &str) -> Result<Vec<u8>> {
+fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut chars = text.chars();
     let digit = |c: char| {
@@ -52,6 +60,7 @@ fn parse_hex(text: &str) -> Result<Vec<u8>> {
         })
     };
     while let Some(c) = chars.next() {
+        pace.spend(1)?;
         if matches!(c, ' ' | '\n' | '\t' | '\r') {
             continue;
         }
@@ -65,10 +74,11 @@ fn parse_hex(text: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse_escape(text: &[u8]) -> Result<Vec<u8>> {
+fn parse_escape(text: &[u8], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     loop {
+        pace.spend(1)?;
         rest = match rest {
             [] => return Ok(bytes),
             [b'\\', b'\\', tail @ ..] => {

@@ -2,28 +2,30 @@
 
 use std::sync::Arc;
 
-use crate::datum::{Json, MAX_JSON_DEPTH};
+use crate::datum::{Json, MAX_JSON_DEPTH, Text};
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
+use crate::pieces::{Pace, pieces};
 
 /// Reads a `jsonb`.
-pub(super) fn parse(text: &str) -> Result<Json> {
-    let mut reader = Reader { text, at: 0, depth: 0, unescape: true };
+pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Json> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     reader.document()
 }
 
 /// Checks that a text is JSON.
-pub(super) fn check(text: &str) -> Result<()> {
-    let mut reader = Reader { text, at: 0, depth: 0, unescape: false };
+pub(super) fn check(text: &str, pace: &mut Pace<'_>) -> Result<()> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: false, pace };
     reader.document().map(drop)
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'p, 'i> {
     text: &'a str,
     at: usize,
     depth: usize,
     /// Whether strings are wanted, and their escapes must mean something.
     unescape: bool,
+    pace: &'p mut Pace<'i>,
 }
 
 fn invalid(detail: String) -> Error {
@@ -31,7 +33,7 @@ fn invalid(detail: String) -> Error {
         .with_detail(detail)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_, '_> {
     fn document(&mut self) -> Result<Json> {
         let value = self.value()?;
         match self.peek()? {
@@ -48,6 +50,7 @@ impl<'a> Reader<'a> {
     fn peek(&mut self) -> Result<Option<&'a str>> {
         let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
         self.at = self.text.len() - self.rest().trim_start_matches(blank).len();
+        self.pace.spend(TOKEN)?;
         let rest = self.rest();
         let length = match rest.bytes().next() {
             None => return Ok(None),
@@ -109,7 +112,8 @@ impl<'a> Reader<'a> {
             return Ok(Json::Array(elements));
         }
         loop {
-            elements.push(self.value()?);
+            let value = self.value()?;
+            self.pace.push(&mut elements, value)?;
             match self.expect()? {
                 "," => self.at += 1,
                 "]" => {
@@ -145,12 +149,13 @@ impl<'a> Reader<'a> {
                 return Err(invalid(format!("Expected \":\", but found \"{colon}\".")));
             }
             self.at += 1;
-            pairs.push((key, self.value()?));
+            let value = self.value()?;
+            self.pace.push(&mut pairs, (key.into(), value))?;
             match self.expect()? {
                 "," => self.at += 1,
                 "}" => {
                     self.at += 1;
-                    return Ok(Json::object(pairs));
+                    return Json::object_at(pairs, self.pace);
                 }
                 token => {
                     let detail = format!("Expected \",\" or \"}}\", but found \"{token}\".");
@@ -161,10 +166,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the length of the string literal that begins here, quotes included.
-    fn string_length(&self) -> Result<usize> {
+    fn string_length(&mut self) -> Result<usize> {
         let bytes = self.rest().as_bytes();
         let mut at = 1;
         while let Some(&byte) = bytes.get(at) {
+            self.pace.spend(1)?;
             match byte {
                 b'"' => return Ok(at + 1),
                 b'\\' => at += 2,
@@ -179,12 +185,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a string literal and returns what it means.
-    fn string(&mut self, token: &'a str) -> Result<Arc<str>> {
+    fn string(&mut self, token: &'a str) -> Result<Text> {
         self.at += token.len();
         let mut rest = &token[1..token.len() - 1];
         let mut out = String::with_capacity(rest.len());
         while let Some(at) = rest.find('\\') {
-            out.push_str(&rest[..at]);
+            self.pace.append(&mut out, &rest[..at])?;
             let Some(letter) = rest[at + 1..].chars().next() else { break };
             rest = &rest[at + 1 + letter.len_utf8()..];
             match letter {
@@ -200,7 +206,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        out.push_str(rest);
+        self.pace.append(&mut out, rest)?;
         Ok(out.into())
     }
 
@@ -293,19 +299,23 @@ fn number_length(rest: &str) -> Result<usize> {
     Ok(at)
 }
 
+/// What a token counts beside the bytes of a string.
+const TOKEN: usize = 16;
+
 /// Appends a value as PostgreSQL writes a `jsonb`.
-pub(super) fn write(json: &Json, out: &mut Vec<u8>) {
+pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pace.step(out, TOKEN)?;
     match json {
         Json::Null => out.extend_from_slice(b"null"),
         Json::Bool(true) => out.extend_from_slice(b"true"),
         Json::Bool(false) => out.extend_from_slice(b"false"),
         Json::Number(number) => number.write(out),
-        Json::String(text) => write_string(text, out),
+        Json::String(text) => write_string(text, pace, out)?,
         Json::Array(elements) => {
             out.push(b'[');
             for (index, element) in elements.iter().enumerate() {
                 out.extend_from_slice(if index > 0 { b", " } else { b"" });
-                write(element, out);
+                write(element, pace, out)?;
             }
             out.push(b']');
         }
@@ -313,32 +323,38 @@ pub(super) fn write(json: &Json, out: &mut Vec<u8>) {
             out.push(b'{');
             for (index, (key, value)) in pairs.iter().enumerate() {
                 out.extend_from_slice(if index > 0 { b", " } else { b"" });
-                write_string(key, out);
+                write_string(key, pace, out)?;
                 out.extend_from_slice(b": ");
-                write(value, out);
+                write(value, pace, out)?;
             }
             out.push(b'}');
         }
     }
+    Ok(())
 }
 
 /// Appends a string literal.
-pub(super) fn write_string(text: &str, out: &mut Vec<u8>) {
+pub(super) fn write_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            other => out.push(other),
+    for piece in pieces(text) {
+        pace.reserve(out, piece.len() + 2)?;
+        for byte in piece.bytes() {
+            match byte {
+                b'"' => out.extend_from_slice(b"\\\""),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                0x08 => out.extend_from_slice(b"\\b"),
+                0x0c => out.extend_from_slice(b"\\f"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                other => out.push(other),
+            }
         }
+        pace.spend(piece.len())?;
     }
     out.push(b'"');
+    Ok(())
 }
 
 /// What a `json` is made of, each part as it was written.
@@ -348,7 +364,7 @@ pub enum Parts<'a> {
     /// The elements.
     Array(Vec<&'a str>),
     /// A string, and what it means.
-    String(Arc<str>),
+    String(Text),
     /// `null`
     Null,
     /// A number, `true` or `false`.
@@ -360,8 +376,8 @@ pub enum Parts<'a> {
 /// # Errors
 ///
 /// Strings may have escapes that are no text, which nobody minded before.
-pub fn parts(text: &str) -> Result<Parts<'_>> {
-    let mut reader = Reader { text, at: 0, depth: 0, unescape: true };
+pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
     let token = reader.expect()?;
     match token.as_bytes()[0] {
         b'"' => reader.string(token).map(Parts::String),
@@ -374,36 +390,81 @@ pub fn parts(text: &str) -> Result<Parts<'_>> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_, '_> {
     /// Reads the members of an object or array that has been opened and is known to be right.
     fn members(&mut self, object: bool) -> Result<Parts<'a>> {
         let (mut pairs, mut elements) = (Vec::new(), Vec::new());
-        loop {
-            let token = self.expect()?;
-            match token {
-                "}" | "]" => break,
-                "," => {
-                    self.at += 1;
-                    continue;
-                }
-                _ => {}
-            }
-            let key = if object { Some(self.string(token)?) } else { None };
-            if object {
-                self.expect()?;
-                self.at += 1;
-            }
-            self.expect()?;
-            let start = self.at;
-            self.unescape = false;
-            self.value()?;
-            self.unescape = true;
-            let value = &self.text[start..self.at];
+        while let Some((key, value)) = self.member(object)? {
             match key {
-                Some(key) => pairs.push((key, value)),
-                None => elements.push(value),
+                Some(key) => self.pace.push(&mut pairs, (key.into(), value))?,
+                None => self.pace.push(&mut elements, value)?,
             }
         }
         Ok(if object { Parts::Object(pairs) } else { Parts::Array(elements) })
     }
+
+    /// Reads the next member: its key, if it has one, and its value; `None` at the end.
+    fn member(&mut self, object: bool) -> Result<Option<(Option<Text>, &'a str)>> {
+        let mut token = self.expect()?;
+        if token == "," {
+            self.at += 1;
+            token = self.expect()?;
+        }
+        if matches!(token, "}" | "]") {
+            return Ok(None);
+        }
+        let key = if object { Some(self.string(token)?) } else { None };
+        if object {
+            self.expect()?;
+            self.at += 1;
+        }
+        self.expect()?;
+        let start = self.at;
+        self.unescape = false;
+        self.value()?;
+        self.unescape = true;
+        Ok(Some((key, &self.text[start..self.at])))
+    }
+}
+
+/// What kind of value a `json` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonKind {
+    /// An object.
+    Object,
+    /// An array.
+    Array,
+    /// Anything else.
+    Scalar,
+}
+
+/// Returns what a `json` is, by its first character.
+pub fn json_kind(text: &str) -> JsonKind {
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => JsonKind::Object,
+        Some(b'[') => JsonKind::Array,
+        _ => JsonKind::Scalar,
+    }
+}
+
+/// Returns the next member of an object or array behind a place, which is 0 at first and is moved
+/// behind the member; `None` at the end.
+///
+/// # Errors
+///
+/// Those of [`parts`].
+pub fn next_member<'a>(
+    text: &'a str,
+    place: &mut usize,
+    pace: &mut Pace<'_>,
+) -> Result<Option<(Option<Text>, &'a str)>> {
+    let object = json_kind(text) == JsonKind::Object;
+    let mut reader = Reader { text, at: *place, depth: 0, unescape: true, pace };
+    if *place == 0 {
+        reader.expect()?;
+        reader.at += 1;
+    }
+    let member = reader.member(object)?;
+    *place = reader.at;
+    Ok(member)
 }

@@ -6,8 +6,14 @@ use crate::datatype::composite::{Attribute, CompositeType};
 use crate::datum::{Datum, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
+use crate::pieces::Pace;
 
-pub(super) fn write(record: &Record, style: &TextStyle, out: &mut Vec<u8>) {
+pub(super) fn write(
+    record: &Record,
+    style: &TextStyle,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.push(b'(');
     let mut text = Vec::new();
     for (index, (value, (_, data_type))) in
@@ -20,16 +26,17 @@ pub(super) fn write(record: &Record, style: &TextStyle, out: &mut Vec<u8>) {
             continue;
         }
         text.clear();
-        super::write(value, *data_type, style, &mut text);
+        super::write_at(value, *data_type, style, pace, &mut text)?;
         let special = |byte: &u8| {
             matches!(byte, b'"' | b'\\' | b'(' | b')' | b',' | 0x0b) || byte.is_ascii_whitespace()
         };
         if !text.is_empty() && !text.iter().any(special) {
-            out.extend_from_slice(&text);
+            pace.append(out, &*text)?;
             continue;
         }
         out.push(b'"');
         for &byte in &text {
+            pace.step(out, 1)?;
             if matches!(byte, b'"' | b'\\') {
                 out.push(byte);
             }
@@ -38,6 +45,7 @@ pub(super) fn write(record: &Record, style: &TextStyle, out: &mut Vec<u8>) {
         out.push(b'"');
     }
     out.push(b')');
+    Ok(())
 }
 
 /// Reads a value of a composite type, as PostgreSQL's `record_in` does.
@@ -53,7 +61,7 @@ pub(super) fn parse(text: &str, of: &'static CompositeType, style: &TextStyle) -
             values.push(Datum::Null);
             continue;
         }
-        let (value, behind) = field(text, rest)?;
+        let (value, behind) = field(text, rest, &mut Pace::new(&style.interrupt))?;
         rest = behind;
         values.push(attribute_value(&value, attribute, style)?);
     }
@@ -71,11 +79,12 @@ fn attribute_value(text: &str, attribute: &Attribute, style: &TextStyle) -> Resu
 }
 
 /// Returns the text of a field without its quotes, and what is behind it.
-fn field<'a>(text: &str, rest: &'a str) -> Result<(String, &'a str)> {
+fn field<'a>(text: &str, rest: &'a str, pace: &mut Pace<'_>) -> Result<(String, &'a str)> {
     let mut value = String::new();
     let mut is_quoted = false;
     let mut characters = rest.chars();
     loop {
+        pace.step(&mut value, 1)?;
         let behind = characters.as_str();
         match characters.next() {
             Some(',' | ')') if !is_quoted => return Ok((value, behind)),

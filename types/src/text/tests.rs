@@ -19,11 +19,11 @@ fn again(text: &str, data_type: DataType) -> String {
     match parse(text, data_type, &style) {
         Ok(value) => {
             let mut out = Vec::new();
-            write(&value, data_type, &style, &mut out);
+            write(&value, data_type, &style, &mut out).unwrap();
             let mut vector = Vector::new(data_type, 1);
             vector.push(&value);
             let mut row = Vec::new();
-            write_row(&vector, 0, data_type, &style, &mut row);
+            write_row(&vector, 0, data_type, &style, &mut row).unwrap();
             assert_eq!(row, out, "write and write_row of {text:?}");
             String::from_utf8(out).unwrap()
         }
@@ -71,7 +71,7 @@ fn escaped_bytea_reads_back() {
     let style = TextStyle { formats, ..TextStyle::default() };
     let value = Datum::bytea(vec![0, b'\\', b'a', 0xFF]);
     let mut out = Vec::new();
-    write(&value, DataType::Bytea, &style, &mut out);
+    write(&value, DataType::Bytea, &style, &mut out).unwrap();
     assert_eq!(out, b"\\000\\\\a\\377");
     assert_eq!(parse("\\000\\\\a\\377", DataType::Bytea, &style).unwrap(), value);
 }
@@ -143,7 +143,7 @@ proptest! {
         let style = style();
         if let Ok(value) = parse(&text, kind, &style) {
             let mut out = Vec::new();
-            write(&value, kind, &style, &mut out);
+            write(&value, kind, &style, &mut out).unwrap();
             let shown = String::from_utf8(out).unwrap();
             let back = match parse(&shown, kind, &style) {
                 // The name of a zone may say an offset that numbers may not.
@@ -171,7 +171,7 @@ proptest! {
         }
         let style = style();
         let mut out = Vec::new();
-        write(&value, kind, &style, &mut out);
+        write(&value, kind, &style, &mut out).unwrap();
         let shown = String::from_utf8(out).unwrap();
         let back = parse(&shown, kind, &style).unwrap();
         // An hour that exists twice is read as the later one.

@@ -174,7 +174,7 @@ impl Tree {
         rows.feed(partition, |row| (leaf_count + row - first) as u32, states.as_mut())?;
         for node in (1..leaf_count).rev() {
             for child in [2 * node, 2 * node + 1] {
-                let state = states.partial(child);
+                let state = states.partial(child)?;
                 states.merge(node, &state)?;
             }
         }
@@ -188,12 +188,12 @@ impl Tree {
         let mut to = self.leaf_count + range.end - self.first;
         while from < to {
             if from % 2 == 1 {
-                sum.merge(0, &self.states.partial(from))?;
+                sum.merge(0, &self.states.partial(from)?)?;
                 from += 1;
             }
             if to % 2 == 1 {
                 to -= 1;
-                sum.merge(0, &self.states.partial(to))?;
+                sum.merge(0, &self.states.partial(to)?)?;
             }
             from /= 2;
             to /= 2;

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::datum::JsonPath;
 use crate::datum::json_path::{Arithmetic, Item, Kind};
+use crate::pieces::Pace;
 use crate::text::json;
 
 /// Appends a path as PostgreSQL writes it.
@@ -28,7 +29,7 @@ fn priority(kind: &Kind) -> u8 {
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    json::write_string(text, out);
+    json::write_string(text, &mut Pace::never(), out).expect("there is no flag to be set");
 }
 
 /// Appends what stands in brackets, if `bracketed`.

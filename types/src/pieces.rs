@@ -1,0 +1,399 @@
+//! Long values, piece by piece: whatever copies, grows or walks a value of any length looks at the
+//! flag between two pieces of it, with what is here.
+//!
+//! A value has up to a gigabyte. To copy one takes a second, most of it the system's clearing of
+//! fresh pages; to work through one takes more. A statement is to end within a tenth of a second of
+//! its cancellation, so no such work is done in one go: texts and bytes are taken in pieces,
+//! buffers grow without a copy of all they hold, loops count what they do with a [`Pace`].
+//!
+//! # Invariants
+//!
+//! 1. The first look comes after a piece: what is shorter is as fast as without, and constants that
+//!    are shorter are computed at plan time, where any look fails
+//!    ([`EvalContext::hasty`](crate::context::EvalContext::hasty)).
+//! 2. Nothing is cut short: a look that fails is an error.
+
+use memchr::memmem::Finder;
+
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+
+/// Bytes between two looks, or steps that take about as long as a byte's: less than a millisecond,
+/// or a few in a debug build.
+pub const PIECE: usize = 1 << 20;
+
+/// PostgreSQL's `MaxAllocSize`: no value has more bytes.
+pub const MAX_BYTES: usize = 0x3fff_ffff;
+
+/// Counts work, and looks at the flag after each [`PIECE`] of it.
+#[derive(Debug)]
+pub struct Pace<'a> {
+    interrupt: &'a Interrupt,
+    left: usize,
+}
+
+impl<'a> Pace<'a> {
+    /// Returns one that has counted nothing.
+    pub fn new(interrupt: &'a Interrupt) -> Pace<'a> {
+        Pace { interrupt, left: PIECE }
+    }
+
+    /// Returns one that looks at no flag: for values that are known to be short, and where nothing
+    /// can fail.
+    pub fn never() -> Pace<'static> {
+        static NEVER: Interrupt = Interrupt(None);
+        Pace::new(&NEVER)
+    }
+
+    /// Returns the flag.
+    pub fn interrupt(&self) -> &'a Interrupt {
+        self.interrupt
+    }
+
+    /// Counts so many steps that were made.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set, here and wherever a `Pace` goes in.
+    #[inline]
+    pub fn spend(&mut self, steps: usize) -> Result<()> {
+        match self.left.checked_sub(steps) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<()> {
+        self.left = PIECE;
+        self.interrupt.check()
+    }
+
+    /// Has room for `more` in a buffer: where it must move, piece by piece.
+    pub fn reserve<B: Buffer>(&mut self, out: &mut B, more: usize) -> Result<()> {
+        let length = out.part().length();
+        if out.capacity() - length >= more {
+            return Ok(());
+        }
+        let capacity = (length + more).max(out.capacity() * 2);
+        if length < PIECE {
+            out.grow(capacity);
+            return Ok(());
+        }
+        let old = std::mem::replace(out, B::with_capacity(capacity));
+        self.put(out, old.part())
+    }
+
+    fn put<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
+        for piece in pieces(part) {
+            out.put(piece);
+            self.spend(piece.length())?;
+        }
+        Ok(())
+    }
+
+    /// Appends a part, however long.
+    pub fn append<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
+        self.reserve(out, part.length())?;
+        self.put(out, part)
+    }
+
+    /// Appends to a text that PostgreSQL would make in a `StringInfo`.
+    ///
+    /// # Errors
+    ///
+    /// `54000` if it would have more than a gigabyte.
+    pub fn enlarge<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
+        let (have, more) = (out.part().length(), part.length());
+        if have + more >= MAX_BYTES {
+            let detail = format!(
+                "Cannot enlarge string buffer containing {have} bytes by {more} more bytes."
+            );
+            return Err(Error::new("54000", "out of memory").with_detail(detail));
+        }
+        self.append(out, part)
+    }
+
+    /// Counts steps towards the next few bytes of a buffer, which it has room for then.
+    #[inline]
+    pub fn step<B: Buffer>(&mut self, out: &mut B, steps: usize) -> Result<()> {
+        const ROOM: usize = 64;
+        if out.capacity() - out.part().length() < ROOM {
+            self.reserve(out, ROOM)?;
+        }
+        self.spend(steps)
+    }
+
+    /// Returns a copy of a part, however long.
+    pub fn copy<B: Buffer>(&mut self, part: &B::Part) -> Result<B> {
+        let mut out = B::with_capacity(part.length());
+        self.append(&mut out, part)?;
+        Ok(out)
+    }
+
+    /// Returns a text of characters, about so many bytes.
+    pub fn collect(
+        &mut self,
+        characters: impl Iterator<Item = char>,
+        bytes: usize,
+    ) -> Result<String> {
+        let mut out = String::with_capacity(bytes);
+        for character in characters {
+            self.step(&mut out, 1)?;
+            out.push(character);
+        }
+        Ok(out)
+    }
+
+    /// Returns the characters that bytes begin with: all of them, if the bytes are UTF-8.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<String> {
+        let mut text = String::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some(piece) = pieces(rest).next() {
+            let valid = match std::str::from_utf8(piece) {
+                Ok(valid) => valid,
+                // A character may be cut by the end of the piece.
+                Err(error) => std::str::from_utf8(&piece[..error.valid_up_to()]).unwrap_or(""),
+            };
+            if valid.is_empty() {
+                break;
+            }
+            self.append(&mut text, valid)?;
+            rest = &rest[valid.len()..];
+        }
+        Ok(text)
+    }
+
+    /// Returns the text of bytes that are UTF-8.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub fn text(&mut self, bytes: Vec<u8>) -> Result<String> {
+        const UTF_8: &str = "the text of a value is UTF-8";
+        if bytes.len() < PIECE {
+            return Ok(String::from_utf8(bytes).expect(UTF_8));
+        }
+        let text = self.decode(&bytes)?;
+        assert!(text.len() == bytes.len(), "{UTF_8}");
+        Ok(text)
+    }
+
+    /// Appends to a list, which moves piece by piece where it must.
+    #[inline]
+    pub fn push<T>(&mut self, items: &mut Vec<T>, item: T) -> Result<()> {
+        if items.len() == items.capacity() && items.len() * size_of::<T>() >= PIECE {
+            self.move_items(items)?;
+        }
+        items.push(item);
+        self.spend(size_of::<T>())
+    }
+
+    #[cold]
+    fn move_items<T>(&mut self, items: &mut Vec<T>) -> Result<()> {
+        let old = std::mem::take(items);
+        items.reserve_exact(old.len() * 2);
+        let mut old = old.into_iter();
+        while old.len() > 0 {
+            items.extend(old.by_ref().take(PIECE / 64));
+            self.spend(PIECE / 64 * size_of::<T>())?;
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of a list.
+    pub fn clone_items<T: Clone>(&mut self, items: &[T]) -> Result<Vec<T>> {
+        let mut out = Vec::with_capacity(items.len());
+        for piece in items.chunks(PIECE / 64) {
+            out.extend_from_slice(piece);
+            self.spend(size_of_val(piece))?;
+        }
+        Ok(out)
+    }
+
+    /// Returns where something is found first, in bytes.
+    pub fn find(&mut self, sought: &Finder<'_>, within: &[u8]) -> Result<Option<usize>> {
+        let needle = sought.needle().len();
+        let step = PIECE.max(needle);
+        let mut start = 0;
+        loop {
+            let end = within.len().min(start + step + needle.saturating_sub(1));
+            if let Some(at) = sought.find(&within[start..end]) {
+                self.spend(at)?;
+                return Ok(Some(start + at));
+            }
+            if end == within.len() {
+                self.spend(end - start)?;
+                return Ok(None);
+            }
+            self.spend(step)?;
+            start += step;
+        }
+    }
+
+    /// Returns the number of characters.
+    pub fn count(&mut self, text: &str) -> Result<usize> {
+        let mut count = 0;
+        for piece in pieces(text) {
+            count += piece.chars().count();
+            self.spend(piece.len())?;
+        }
+        Ok(count)
+    }
+
+    /// Returns the byte at which character `index` begins; the length if there is none.
+    pub fn byte_position(&mut self, text: &str, index: usize) -> Result<usize> {
+        let (mut start, mut left) = (0, index);
+        for piece in pieces(text) {
+            self.spend(piece.len())?;
+            let count = if piece.is_ascii() { piece.len() } else { piece.chars().count() };
+            if left < count {
+                let within = match piece.len() == count {
+                    true => left,
+                    false => piece.char_indices().nth(left).map_or(piece.len(), |(at, _)| at),
+                };
+                return Ok(start + within);
+            }
+            left -= count;
+            start += piece.len();
+        }
+        Ok(start)
+    }
+
+    /// Returns a text of the characters that `change` makes of those of another.
+    pub fn change(
+        &mut self,
+        text: &str,
+        mut change: impl FnMut(char) -> Option<char>,
+    ) -> Result<String> {
+        let mut out = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            self.spend(piece.len())?;
+            self.reserve(&mut out, piece.len())?;
+            out.extend(piece.chars().filter_map(&mut change));
+        }
+        Ok(out)
+    }
+}
+
+/// A text or bytes: what pieces are taken of.
+pub trait Part {
+    /// Returns the number of bytes.
+    fn length(&self) -> usize;
+
+    /// Returns the first so many bytes, or a few less where a character would be cut, and the rest.
+    fn cut(&self, length: usize) -> (&Self, &Self);
+}
+
+impl Part for str {
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn cut(&self, length: usize) -> (&str, &str) {
+        self.split_at(self.floor_char_boundary(length))
+    }
+}
+
+impl Part for [u8] {
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn cut(&self, length: usize) -> (&[u8], &[u8]) {
+        self.split_at(length.min(self.len()))
+    }
+}
+
+/// What parts are appended to.
+pub trait Buffer: Sized {
+    /// What it holds.
+    type Part: Part + ?Sized;
+
+    /// Returns an empty one.
+    fn with_capacity(capacity: usize) -> Self;
+    /// Returns how many bytes it holds before it must move.
+    fn capacity(&self) -> usize;
+    /// Returns what it holds.
+    fn part(&self) -> &Self::Part;
+    /// Appends a part that there is room for.
+    fn put(&mut self, part: &Self::Part);
+    /// Moves to where there is room for so many bytes.
+    fn grow(&mut self, capacity: usize);
+}
+
+impl Buffer for String {
+    type Part = str;
+
+    fn with_capacity(capacity: usize) -> String {
+        String::with_capacity(capacity)
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    fn part(&self) -> &str {
+        self
+    }
+
+    #[inline]
+    fn put(&mut self, part: &str) {
+        self.push_str(part);
+    }
+
+    fn grow(&mut self, capacity: usize) {
+        self.reserve(capacity - self.len());
+    }
+}
+
+impl Buffer for Vec<u8> {
+    type Part = [u8];
+
+    fn with_capacity(capacity: usize) -> Vec<u8> {
+        Vec::with_capacity(capacity)
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    fn part(&self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn put(&mut self, part: &[u8]) {
+        self.extend_from_slice(part);
+    }
+
+    fn grow(&mut self, capacity: usize) {
+        self.reserve(capacity - self.len());
+    }
+}
+
+/// Returns the pieces of a text or of bytes.
+pub fn pieces<P: Part + ?Sized>(part: &P) -> impl Iterator<Item = &P> {
+    let mut rest = part;
+    std::iter::from_fn(move || {
+        let (piece, behind) = rest.cut(PIECE);
+        rest = behind;
+        (piece.length() > 0).then_some(piece)
+    })
+}
+
+/// Returns the last pieces of a text or of bytes first.
+pub fn pieces_from_end<P: Part + ?Sized>(part: &P) -> impl Iterator<Item = &P> {
+    let mut rest = part;
+    std::iter::from_fn(move || {
+        let (before, piece) = rest.cut(rest.length().saturating_sub(PIECE));
+        rest = before;
+        (piece.length() > 0).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests;
