@@ -100,6 +100,7 @@ const PORTABLE: &[&str] = &[
     "check_option",
     "client_queries",
     "comments",
+    "collations",
     "composite_types",
     "concurrent_indexes",
     "create_table",

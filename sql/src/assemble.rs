@@ -10,17 +10,19 @@ use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::Deferral;
+use crate::ast;
+use crate::ast::{Collation, Deferral};
 use crate::binder;
 use crate::binder::Names;
 use crate::binder::TableClause;
-use crate::catalog::Catalog;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, shown_name};
 use crate::catalog::record::{
-    CheckRecord, ColumnRecord, CoprocessorRecords, IndexRecord, KeyRecord, TableRecord,
+    CheckRecord, ColumnRecord, CoprocessorRecords, IndexKeyRecord, IndexRecord, KeyRecord,
+    TableRecord,
 };
 use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::catalog::user_type::OID_OFFSET;
+use crate::catalog::{Catalog, collation};
 use crate::error::Result;
 use crate::parser;
 
@@ -56,6 +58,7 @@ pub fn table(
             },
             identity: column.identity,
             domain: sql_type.domain.and_then(|oid| catalog.domain(oid)).cloned(),
+            collation: column.collation.or_else(|| collation::of(catalog, *sql_type)),
             dropped: column.dropped,
         });
     }
@@ -120,7 +123,9 @@ pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
         elements,
     };
     let sql_type = SqlType { domain: Some(oid), ..over };
-    let domain = Domain { record, over, sql_type, default, checks: Arc::new(checks), array: None };
+    let collation = record.collation.or_else(|| collation::of(catalog, over));
+    let checks = Arc::new(checks);
+    let domain = Domain { record, over, sql_type, collation, default, checks, array: None };
     Ok(domain.with_array())
 }
 
@@ -210,6 +215,17 @@ fn constraints(
     })
 }
 
+/// Returns the collations that the texts of an index's keys give them.
+fn collations(index: &IndexRecord) -> Result<Vec<Option<Collation>>> {
+    let collation = |key: &IndexKeyRecord| {
+        Ok(match parser::parse_expression(&key.expression)? {
+            ast::Expr::Collate { collation, .. } => Some(collation),
+            _ => None,
+        })
+    };
+    index.keys.iter().map(collation).collect()
+}
+
 /// Returns one index of a table. The order of its columns is [`IndexSpec`]'s.
 fn index(
     catalog: &Catalog,
@@ -227,9 +243,7 @@ fn index(
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
     // Of one that is deferrable two rows may have one key for a while.
     let unique = record.unique && *record.deferral == Deferral::Never;
-    let mut columns = Vec::new();
-    let mut key = Vec::new();
-    let mut slot = 0;
+    let (mut columns, mut key, mut slot) = (Vec::new(), Vec::new(), 0);
     let mut add = |data_type: DataType, key_position: Option<usize>| {
         let place = match key_position {
             Some(position) => Place::Key(position),
@@ -285,6 +299,7 @@ fn index(
         name: record.name.clone(),
         constraint: record.constraint,
         primary: *record.primary,
+        collations: collations(record)?,
         deferral: *record.deferral,
         spec: Arc::new(spec),
         state: if *record.building { IndexState::Building } else { IndexState::Active },

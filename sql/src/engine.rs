@@ -23,7 +23,7 @@ use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use crate::catalog::enumeration::ENUMS_PREFIX;
 use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord, decode_function};
-use crate::catalog::later::{decode_table, decode_view};
+use crate::catalog::later::{decode_composite, decode_domain, decode_table, decode_view};
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
@@ -340,8 +340,8 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
             Ok(())
         })
     };
-    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode(bytes)?)))?;
-    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode(bytes)?)))?;
+    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode_domain(bytes)?)))?;
+    read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode_composite(bytes)?)))?;
     read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode_function(bytes)?)))?;
     read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode_table(bytes)?))))?;
     read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode_view(bytes)?)))?;

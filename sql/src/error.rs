@@ -127,6 +127,8 @@ pub mod sqlstate {
     pub const GROUPING_ERROR: &str = "42803";
     /// `datatype_mismatch`
     pub const DATATYPE_MISMATCH: &str = "42804";
+    /// `collation_mismatch`
+    pub const COLLATION_MISMATCH: &str = "42P21";
     /// `wrong_object_type`
     pub const WRONG_OBJECT_TYPE: &str = "42809";
     /// `undefined_function` (and operator)

@@ -8,9 +8,9 @@
 
 use types::datatype::SqlType;
 
-use super::Ident;
 use super::query::{OrderItem, Query};
 use super::window::Over;
+use super::{Collation, Ident};
 
 /// The name of a field that stands for all of them, as in `(row).*`: no client can write it.
 pub const ALL_FIELDS: &str = "\0*";
@@ -31,6 +31,8 @@ pub struct TypeName {
     pub sql_type: SqlType,
     /// The name of a type of users, which the catalog is asked for.
     pub named: Option<NamedType>,
+    /// `COLLATE …` behind the type of a column, with its place.
+    pub collation: Option<(Collation, usize)>,
     /// Where the name stands.
     pub position: usize,
 }
@@ -282,6 +284,15 @@ pub enum Expr {
         /// Where it stands: the `::` or the word CAST.
         position: usize,
     },
+    /// `… COLLATE …`
+    Collate {
+        /// What is ordered by it.
+        operand: Box<Expr>,
+        /// The collation.
+        collation: Collation,
+        /// Where the word COLLATE stands.
+        position: usize,
+    },
     /// `COALESCE(…)`
     Coalesce {
         /// The operands, at least one.
@@ -347,6 +358,7 @@ impl Expr {
             | Expr::IsDistinct { left, .. } => left.position(),
             Expr::Subscript { operand, .. }
             | Expr::Field { operand, .. }
+            | Expr::Collate { operand, .. }
             | Expr::Between { operand, .. }
             | Expr::InList { operand, .. }
             | Expr::InSubquery { operand, .. }

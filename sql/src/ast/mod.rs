@@ -14,6 +14,7 @@
 //! SQL text of defaults and checks is kept beside their tree ([`SourceExpr`]); a tree is never
 //! printed back to SQL.
 
+pub mod collation;
 pub mod domain;
 pub mod function;
 pub mod enumeration;
@@ -27,6 +28,7 @@ pub mod session;
 pub mod window;
 pub mod with;
 
+pub use collation::Collation;
 pub use constraint::{
     ConstraintKind, Deferral, ForeignKey, KeyColumn, ReferentialAction, TableConstraint, UniqueKey,
 };

@@ -9,6 +9,7 @@ use crate::binder::level::{Binder, Clause};
 use crate::binder::operators::{all_of, any_of, number};
 use crate::binder::records::fields_of;
 use crate::binder::typed::{Typed, boolean, null};
+use crate::catalog::collation;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
@@ -97,6 +98,11 @@ impl Binder<'_> {
             }
             ast::Expr::Cast { operand, type_name, position } => {
                 self.bind_cast(operand, type_name, *position)
+            }
+            ast::Expr::Collate { operand, position, .. } => {
+                let operand = self.bind_expr(operand)?;
+                collation::check(operand.sql_type, *position)?;
+                Ok(operand)
             }
             ast::Expr::Coalesce { operands, position } => {
                 let operands =

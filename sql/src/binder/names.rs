@@ -40,7 +40,7 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Exists(_) => strong("exists"),
         Expr::Row { .. } => strong("row"),
         Expr::Array { .. } | Expr::ArraySubquery { .. } => strong("array"),
-        Expr::Subscript { operand, .. } => figure(operand),
+        Expr::Subscript { operand, .. } | Expr::Collate { operand, .. } => figure(operand),
         Expr::Subquery(query) => strong(&first_column(query)),
         // A bit string: its form is its type.
         Expr::TypedString { type_name, position, .. } if type_name.position == *position => None,

@@ -5,11 +5,12 @@ use types::function::Signature;
 use types::text::{TextStyle, parse};
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, BinaryOperator, LikeKind};
+use crate::ast::{self, BinaryOperator, Collation, LikeKind};
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::{are_alike, instantiate_domains};
 use crate::binder::resolution::{Match, resolve_operator};
 use crate::binder::typed::{Typed, is_string, null};
+use crate::catalog::collation;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
@@ -37,6 +38,10 @@ impl Binder<'_> {
         }
         let left = self.bind_expr(sides.0)?;
         let right = self.bind_expr(sides.1)?;
+        let is_text = |side: &Typed| side.is_unknown() || collation::of_type(side.base()).is_some();
+        if is_text(&left) && is_text(&right) {
+            check_explicit_collations(sides)?;
+        }
         self.operator(operator.symbol(), left, right, position)
     }
 
@@ -296,4 +301,31 @@ fn ambiguous_operator(shown: &str) -> Error {
     Error::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
         "Could not choose a best candidate operator. You might need to add explicit type casts.",
     )
+}
+
+/// Checks that the texts of an operator are not told to be ordered in two ways.
+fn check_explicit_collations((left, right): (&ast::Expr, &ast::Expr)) -> Result<()> {
+    let (Some((one, _)), Some((other, position))) = (collated(left), collated(right)) else {
+        return Ok(());
+    };
+    if one == other {
+        return Ok(());
+    }
+    let (one, other) = (one.name(), other.name());
+    let message =
+        format!("collation mismatch between explicit collations \"{one}\" and \"{other}\"");
+    Err(Error::new(sqlstate::COLLATION_MISMATCH, message).at(position))
+}
+
+/// Returns the collation that is written for a text or for one that it is made of, with its place.
+fn collated(expr: &ast::Expr) -> Option<(Collation, usize)> {
+    match expr {
+        ast::Expr::Collate { collation, position, .. } => Some((*collation, *position)),
+        ast::Expr::Binary { operator: BinaryOperator::Concat, left, right, .. } => {
+            collated(left).or_else(|| collated(right))
+        }
+        ast::Expr::Cast { operand, .. } => collated(operand),
+        ast::Expr::Coalesce { operands, .. } => operands.iter().find_map(collated),
+        _ => None,
+    }
 }

@@ -9,8 +9,10 @@ use std::sync::OnceLock;
 use types::SqlType;
 use types::datatype::composite::{Attribute, CompositeDefinition, CompositeType};
 
+use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::domain::shown_name;
+use crate::catalog::later::Later;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::view::View;
@@ -52,6 +54,8 @@ pub struct AttributeRecord {
     pub modifier: i32,
     /// It was dropped: its place in stored values stays, and nobody sees it.
     pub dropped: bool,
+    /// Its collation, if it is not that of its type.
+    pub collation: Later<Option<Collation>>,
 }
 
 /// A composite type.

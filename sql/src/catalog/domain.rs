@@ -12,7 +12,9 @@ use types::expr::{DomainChecks, EvalContext, Expr};
 use types::function::quote_ident;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::Collation;
 use crate::catalog::Catalog;
+use crate::catalog::later::Later;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::CheckRecord;
 
@@ -46,6 +48,8 @@ pub struct DomainRecord {
     pub default: Option<String>,
     /// CHECK constraints, in the order in which they were added.
     pub checks: Vec<CheckRecord>,
+    /// Its collation, if it is not that of the type that it is over.
+    pub collation: Later<Option<Collation>>,
 }
 
 /// A domain.
@@ -57,6 +61,8 @@ pub struct Domain {
     pub over: SqlType,
     /// The type of its values.
     pub sql_type: SqlType,
+    /// The collation of its values, if they can have one.
+    pub collation: Option<Collation>,
     /// The bound DEFAULT, of the type that the domain is over.
     pub default: Option<Expr>,
     /// What is demanded of values.
@@ -112,7 +118,8 @@ impl Domain {
             ..self.checks.as_ref().clone()
         };
         let sql_type = SqlType { domain: Some(oid), domain_array: NonZeroU32::new(oid), ..over };
-        Domain { record, over, sql_type, default: None, checks: checks.into(), array: None }
+        let (checks, collation) = (checks.into(), self.collation);
+        Domain { record, over, sql_type, collation, default: None, checks, array: None }
     }
 
     /// Returns a value as one of the domain.

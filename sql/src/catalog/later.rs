@@ -14,7 +14,9 @@ use bincode::{BorrowDecode, Decode, Encode};
 use store::codec;
 use store::codec::Damage;
 
-use crate::ast::{CheckOption, Deferral, OnCommit};
+use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
+use crate::catalog::composite::CompositeRecord;
+use crate::catalog::domain::DomainRecord;
 use crate::catalog::record::{TableRecord, ViewRecord};
 use crate::error::{Error, Result, sqlstate};
 
@@ -88,6 +90,8 @@ enum Addition {
     Unique { position: u32, deferral: Deferral },
     /// The index that keeps a deferrable primary key, by its position.
     Primary { position: u32 },
+    /// The collation of a column, by its position.
+    Collation { position: u32, collation: Collation },
 }
 
 /// An addition to a view.
@@ -95,6 +99,58 @@ enum Addition {
 enum ViewAddition {
     /// `WITH CHECK OPTION`
     CheckOption(CheckOption),
+}
+
+/// An addition to a domain or a composite type.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+enum TypeAddition {
+    /// The collation of an attribute, by its position; 0 for a domain.
+    Collation { position: u32, collation: Collation },
+}
+
+/// Returns the bytes of a domain's record.
+pub fn encode_domain(record: &DomainRecord) -> Vec<u8> {
+    let collation = record.collation.iter();
+    let additions =
+        collation.map(|&collation| TypeAddition::Collation { position: 0, collation }).collect();
+    encode_with(record, &additions)
+}
+
+/// Returns the domain's record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode_domain(bytes: &[u8]) -> Result<DomainRecord> {
+    let (mut record, additions) = decode_with::<DomainRecord, TypeAddition>(bytes)?;
+    for TypeAddition::Collation { collation, .. } in additions {
+        record.collation.0 = Some(collation);
+    }
+    Ok(record)
+}
+
+/// Returns the bytes of a composite type's record.
+pub fn encode_composite(record: &CompositeRecord) -> Vec<u8> {
+    let attributes = (0..).zip(&record.attributes);
+    let additions = attributes.filter_map(|(position, attribute)| {
+        let collation = (*attribute.collation)?;
+        Some(TypeAddition::Collation { position, collation })
+    });
+    encode_with(record, &additions.collect())
+}
+
+/// Returns the composite type's record of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are not one.
+pub fn decode_composite(bytes: &[u8]) -> Result<CompositeRecord> {
+    let (mut record, additions) = decode_with::<CompositeRecord, TypeAddition>(bytes)?;
+    for TypeAddition::Collation { position, collation } in additions {
+        let attribute = record.attributes.get_mut(position as usize).ok_or_else(to_nothing)?;
+        attribute.collation.0 = Some(collation);
+    }
+    Ok(record)
 }
 
 /// Returns the bytes of a view's record.
@@ -114,6 +170,11 @@ pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
         record.check_option.0 = Some(option);
     }
     Ok(record)
+}
+
+fn to_nothing() -> Error {
+    let message = "damaged catalog record: an addition to nothing";
+    Error::new(sqlstate::DATA_CORRUPTED, message)
 }
 
 fn damaged(damage: Damage) -> Error {
@@ -159,10 +220,7 @@ pub fn encode_table(record: &TableRecord) -> Vec<u8> {
 pub fn decode_table(bytes: &[u8]) -> Result<TableRecord> {
     let (mut record, additions) = decode_with::<TableRecord, Addition>(bytes)?;
     for addition in additions {
-        add(&mut record, addition).ok_or_else(|| {
-            let message = "damaged catalog record: an addition to nothing";
-            Error::new(sqlstate::DATA_CORRUPTED, message)
-        })?;
+        add(&mut record, addition).ok_or_else(to_nothing)?;
     }
     Ok(record)
 }
@@ -177,6 +235,11 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
     }
     if *record.on_commit != OnCommit::PreserveRows {
         additions.push(Addition::OnCommit(*record.on_commit));
+    }
+    for (position, column) in (0..).zip(&record.columns) {
+        if let Some(collation) = *column.collation {
+            additions.push(Addition::Collation { position, collation });
+        }
     }
     for (position, key) in (0..).zip(&record.foreign_keys) {
         if *key.deferral != Deferral::Never {
@@ -221,6 +284,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::Unique { position, deferral } => {
             record.indexes.get_mut(position as usize)?.deferral.0 = deferral;
+        }
+        Addition::Collation { position, collation } => {
+            record.columns.get_mut(position as usize)?.collation.0 = Some(collation);
         }
         Addition::Primary { position } => {
             record.indexes.get_mut(position as usize)?.primary.0 = true;

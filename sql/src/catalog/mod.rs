@@ -8,6 +8,7 @@
 //! rows; all are of one count, as are the ids of tables of the store. Tables,
 //! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
+pub mod collation;
 pub mod comment;
 pub mod composite;
 mod derived;

@@ -17,7 +17,7 @@ use store::codec;
 use store::codec::Damage;
 use store::descriptor::TableDescriptor;
 
-use crate::ast::{CheckOption, Deferral, OnCommit};
+use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::{Later, TableKind};
 use crate::error::{Error, Result, sqlstate};
@@ -203,6 +203,8 @@ pub struct ColumnRecord {
     pub missing: Option<String>,
     /// It was dropped: its place in packed rows stays, and nobody sees it.
     pub dropped: bool,
+    /// Its collation, if it is not that of its type.
+    pub collation: Later<Option<Collation>>,
 }
 
 /// Who may give a value to an identity column; its DEFAULT takes from its sequence.

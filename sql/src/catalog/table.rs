@@ -14,7 +14,7 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, SqlType};
 
-use crate::ast::Deferral;
+use crate::ast::{Collation, Deferral};
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::TableKind;
@@ -78,6 +78,8 @@ pub struct Column {
     pub generated: Option<Expr>,
     /// The domain that its values are of.
     pub domain: Option<Arc<Domain>>,
+    /// Its collation, if its values can have one.
+    pub collation: Option<Collation>,
     /// It was dropped: its place in packed rows stays, and nobody sees it.
     pub dropped: bool,
 }
@@ -96,6 +98,8 @@ pub struct Index {
     /// What the observer needs to keep it, with its id in the store and its layout. See
     /// [`IndexSpec`] for the order of the index's columns.
     pub spec: Arc<IndexSpec>,
+    /// The collations that are written for its keys.
+    pub collations: Vec<Option<Collation>>,
     /// Whether queries may use it.
     pub state: IndexState,
     /// When its constraint is checked.

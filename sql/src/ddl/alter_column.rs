@@ -10,9 +10,10 @@ use types::{Datum, SqlType};
 
 use crate::assemble;
 use crate::ast;
-use crate::catalog::Catalog;
+use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::create_table::COLUMNS_MAX;
 use crate::ddl::dependency::{self, Object};
@@ -96,6 +97,7 @@ impl Ddl<'_> {
             identity: None,
             missing: stored(&value, sql_type)?,
             dropped: false,
+            collation: Later(collation::written(&column.type_name, sql_type)?),
         });
         Ok(filling)
     }
@@ -133,6 +135,7 @@ impl Ddl<'_> {
             identity: None,
             missing: None,
             dropped: false,
+            collation: Later(collation::written(&column.type_name, sql_type)?),
         })
     }
 

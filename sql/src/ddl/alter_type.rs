@@ -9,6 +9,7 @@ use types::{DataType, Datum, SqlType};
 use crate::ast;
 use crate::binder;
 use crate::binder::TableClause;
+use crate::catalog::collation;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
@@ -69,6 +70,7 @@ impl Ddl<'_> {
         }
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored();
+        column.collation.0 = collation::written(type_name, to)?;
         record.schema_version += 1;
         if using.is_none() && stays(from, to) {
             return self.store_changed(table, record);

@@ -5,10 +5,11 @@
 use types::{DataType, SqlType};
 
 use crate::ast::{self, AttributeChange};
-use crate::catalog::Catalog;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
+use crate::catalog::later::Later;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
 use crate::ddl::dependency::{self, Object};
 use crate::error::{Error, Result, sqlstate};
@@ -45,7 +46,13 @@ impl Ddl<'_> {
         let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
         check_attribute_type(&name.value, sql_type)?;
         let (type_oid, modifier) = sql_type.stored();
-        Ok(AttributeRecord { name: name.value.clone(), type_oid, modifier, dropped: false })
+        Ok(AttributeRecord {
+            name: name.value.clone(),
+            type_oid,
+            modifier,
+            dropped: false,
+            collation: Later(collation::written(type_name, sql_type)?),
+        })
     }
 
     /// Changes attributes of a composite type.

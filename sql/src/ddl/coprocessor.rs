@@ -264,7 +264,12 @@ impl Ddl<'_> {
         let ident = |name: &str| Ident { value: name.to_owned(), position: 1 };
         let columns = definition.columns.iter().map(|column| {
             let name = ast::ColumnName { family: None, name: ident(&column.name) };
-            let type_name = ast::TypeName { sql_type: column.sql_type, named: None, position: 1 };
+            let type_name = ast::TypeName {
+                sql_type: column.sql_type,
+                named: None,
+                collation: None,
+                position: 1,
+            };
             let not_null = column.not_null;
             ast::ColumnDefinition { not_null, ..ast::ColumnDefinition::new(name, type_name) }
         });

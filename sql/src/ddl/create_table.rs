@@ -11,9 +11,9 @@ use crate::assemble;
 use crate::ast;
 use crate::ast::ConstraintKind;
 use crate::binder::{self, Names, TableClause};
-use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
+use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::generated;
 use crate::ddl::key_constraint::{DEFAULT_FAMILY, key_constraints, key_indexes, primary_key};
@@ -146,6 +146,7 @@ fn columns(
             }),
             missing: None,
             dropped: false,
+            collation: Later(collation::written(&column.type_name, sql_type)?),
         });
     }
     Ok(columns)

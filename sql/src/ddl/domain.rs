@@ -12,13 +12,14 @@ use types::{DataType, SqlType};
 use crate::assemble;
 use crate::ast::{self, AlterDomainAction, DomainCheck};
 use crate::binder::{TableClause, bind_table_expression};
-use crate::catalog::Catalog;
 use crate::catalog::comment::Subject;
 use crate::catalog::domain::{Domain, DomainRecord, VALUE};
+use crate::catalog::later::Later;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::CheckRecord;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::{Catalog, collation};
 use crate::ddl::sequence::kept_default;
 use crate::ddl::user_type::{kept_text, text_uses};
 use crate::ddl::{Ddl, lock_table, name};
@@ -42,6 +43,7 @@ impl Ddl<'_> {
             not_null: statement.not_null,
             default: None,
             checks: Vec::new(),
+            collation: Later(collation::written(&statement.type_name, over)?),
         };
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {

@@ -7,6 +7,7 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::ast::{self, IdentityKind, SequenceOptions};
+use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::Table;
@@ -46,6 +47,7 @@ impl Ddl<'_> {
             identity: column.identity.as_ref().map(|identity| kind_of(identity.kind)),
             missing: None,
             dropped: false,
+            collation: Later::default(),
         });
         let none = SequenceOptions::default();
         let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);

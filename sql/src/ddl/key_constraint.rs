@@ -199,6 +199,7 @@ pub(super) fn row_id_column() -> ColumnRecord {
         identity: None,
         missing: None,
         dropped: false,
+        collation: Later::default(),
     }
 }
 

@@ -141,6 +141,8 @@ impl Source<'_> {
         let mut definition = definition(self.like, &column.name, column.sql_type);
         definition.name.family = self.family(position);
         definition.not_null = column.not_null;
+        let place = self.like.table.position();
+        definition.type_name.collation = record.collation.map(|collation| (collation, place));
         if let Some(generated) = record.generated.as_ref().filter(|_| including.generated) {
             definition.generated = Some(source(generated)?);
         }
@@ -288,7 +290,7 @@ impl Source<'_> {
 fn definition(like: &LikeTable, name: &str, sql_type: types::SqlType) -> ColumnDefinition {
     let position = like.table.position();
     let name = ColumnName { family: None, name: Ident { value: name.to_owned(), position } };
-    ColumnDefinition::new(name, TypeName { sql_type, named: None, position })
+    ColumnDefinition::new(name, TypeName { sql_type, named: None, collation: None, position })
 }
 
 fn direction(descending: bool, nulls_first: bool) -> (SortOrder, Option<NullsOrder>) {

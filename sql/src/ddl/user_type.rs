@@ -17,7 +17,7 @@ use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
 use crate::catalog::function::{Function, FunctionRecord};
-use crate::catalog::later::encode_view;
+use crate::catalog::later::{encode_composite, encode_domain, encode_view};
 use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord, encode, view_key};
 use crate::catalog::user_type::UserType;
@@ -234,9 +234,9 @@ impl Ddl<'_> {
     pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
-            UserType::Domain(domain) => encode(&domain.record),
+            UserType::Domain(domain) => encode_domain(&domain.record),
             UserType::Composite(composite) => match &composite.record {
-                Some(record) => encode(record),
+                Some(record) => encode_composite(record),
                 None => return Ok(()),
             },
         };

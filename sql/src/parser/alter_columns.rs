@@ -138,7 +138,7 @@ impl Cursor<'_> {
         } else if self.take_words(&["drop", "not", "null"]) {
             TableChange::DropNotNull(column)
         } else if self.take_words(&["set", "data", "type"]) || self.take_word("type") {
-            let type_name = self.type_name()?;
+            let type_name = self.collated_type()?;
             let using = match self.take_word("using") {
                 true => Some(self.source_expr()?),
                 false => None,

@@ -85,6 +85,14 @@ impl Cursor<'_> {
         let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
         let own_key =
             || KeyColumn { name: column.name.clone(), order: SortOrder::Ascending, nulls: None };
+        if name.is_none()
+            && let Some(collation) = self.collate()?
+        {
+            if column.type_name.collation.replace(collation).is_some() {
+                return Err(ParseError::syntax("multiple COLLATE clauses not allowed", position));
+            }
+            return Ok(true);
+        }
         let kind = if self.take_words(&["not", "null"]) {
             column.not_null = true;
             None
@@ -195,7 +203,6 @@ impl Cursor<'_> {
         self.column_attributes(false)?;
         let position = self.position();
         let (construct, hint) = match self.peek_word().as_str() {
-            "collate" => ("COLLATE", "Text sorts by its bytes."),
             "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
             "compression" | "storage" => ("this attribute of a column", "Use table options."),
             "array" => ("an array type", "Keep the elements as rows of a table of their own."),

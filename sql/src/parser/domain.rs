@@ -42,11 +42,9 @@ impl Cursor<'_> {
                 if self.take_words(&["no", "inherit"]) {
                     return syntax("check constraints for domains cannot be marked NO INHERIT");
                 }
-            } else if self.take_word("collate") {
-                let collation = self.collation()?;
-                if !["default", "C", "POSIX", "ucs_basic"].contains(&collation.as_str()) {
-                    let what = format!("collation \"{collation}\"");
-                    return Err(ParseError::unsupported(what, position));
+            } else if let Some(collation) = self.collate()? {
+                if create.type_name.collation.replace(collation).is_some() {
+                    return syntax("multiple COLLATE clauses not allowed");
                 }
             } else if let Some(kind) = self.impossible_constraint() {
                 return syntax(&format!("{kind} constraints not possible for domains"));
@@ -72,11 +70,6 @@ impl Cursor<'_> {
     fn domain_check(&mut self) -> Result<SourceExpr> {
         self.expect_words(&["check"])?;
         self.check_expr()
-    }
-
-    fn collation(&mut self) -> Result<String> {
-        let name = self.table_name()?;
-        Ok(name.name.value)
     }
 
     /// Returns which constraint of tables stands here.

@@ -37,7 +37,7 @@ impl Cursor<'_> {
         self.expect(&Token::LParen)?;
         let mut attributes = Vec::new();
         if !self.take(&Token::RParen) {
-            attributes = self.list(|cursor| Ok((cursor.name()?, cursor.type_name()?)))?;
+            attributes = self.list(|cursor| Ok((cursor.name()?, cursor.collated_type()?)))?;
             self.expect(&Token::RParen)?;
         }
         let create = CreateComposite { name, attributes };
@@ -47,7 +47,7 @@ impl Cursor<'_> {
     /// Reads a change of an attribute of ALTER TYPE; `None` if there is none.
     fn attribute_change(&mut self) -> Result<Option<AttributeChange>> {
         let change = if self.take_words(&["add", "attribute"]) {
-            AttributeChange::Add { name: self.name()?, type_name: self.type_name()? }
+            AttributeChange::Add { name: self.name()?, type_name: self.collated_type()? }
         } else if self.take_words(&["drop", "attribute"]) {
             let if_exists = self.take_words(&["if", "exists"]);
             AttributeChange::Drop { name: self.name()?, if_exists }
@@ -59,7 +59,7 @@ impl Cursor<'_> {
             let name = self.name()?;
             self.take_words(&["set", "data"]);
             self.expect_words(&["type"])?;
-            AttributeChange::Type { name, type_name: self.type_name()? }
+            AttributeChange::Type { name, type_name: self.collated_type()? }
         } else {
             return Ok(None);
         };

@@ -11,6 +11,7 @@ use sqlparser::ast::{CastKind, Expr as Parsed, Value, ValueWithSpan};
 use sqlparser::tokenizer::Token;
 
 use super::call::interval_fields;
+use super::collation::lower_collation;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::limits;
@@ -177,8 +178,8 @@ impl Cursor<'_> {
                 self.quantified(*operand, operator, Quantifier::All, *right)
             }
             Parsed::Collate { collation, .. } => {
-                check_collation(&collation, start)?;
-                Ok(*operand)
+                let collation = lower_collation(&collation, start)?;
+                Ok(Expr::Collate { operand, collation, position: start })
             }
             Parsed::CompoundFieldAccess { access_chain, .. } => {
                 self.accesses(*operand, access_chain, start)
@@ -507,7 +508,7 @@ impl Cursor<'_> {
             Value::HexStringLiteral(digits) => bit_string('x', &digits, position),
             Value::NationalStringLiteral(value) => {
                 let sql_type = types::DataType::Char.into();
-                let type_name = TypeName { sql_type, named: None, position };
+                let type_name = TypeName { sql_type, named: None, collation: None, position };
                 Expr::TypedString { type_name, value, position: position + 1 }
             }
             _ => return Err(self.syntax_error_near(position)),
@@ -555,7 +556,7 @@ impl Cursor<'_> {
             .map_err(|()| self.syntax_error_near(at))?;
         let precision = fractional_seconds_precision.or(leading_precision);
         let sql_type = super::type_name::interval(fields, precision, position)?;
-        let type_name = TypeName { sql_type, named: None, position };
+        let type_name = TypeName { sql_type, named: None, collation: None, position };
         placed(Expr::TypedString { type_name, value, position: at }, position)
     }
 }
@@ -646,28 +647,9 @@ pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
     })
 }
 
-/// All text sorts by its bytes: of the collations only those can be named that do, too.
-fn check_collation(collation: &parsed::ObjectName, position: usize) -> Result<()> {
-    let mut parts = Vec::new();
-    for part in &collation.0 {
-        let parsed::ObjectNamePart::Identifier(part) = part else { continue };
-        parts.push(name::fold(&part.value, part.quote_style.is_some()));
-    }
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match parts.as_slice() {
-        ["default" | "C" | "POSIX" | "ucs_basic"]
-        | ["pg_catalog", "default" | "C" | "POSIX" | "ucs_basic"] => Ok(()),
-        _ => {
-            let what = format!("collation \"{}\"", parts.join("."));
-            let hint = "Text sorts by its bytes: use \"C\", or leave COLLATE out.";
-            Err(ParseError::unsupported(what, position).with_hint(hint))
-        }
-    }
-}
-
 /// Returns the constant that `B'…'` or `X'…'` is.
 fn bit_string(form: char, digits: &str, position: usize) -> Expr {
     let sql_type = types::DataType::Bit.into();
-    let type_name = TypeName { sql_type, named: None, position };
+    let type_name = TypeName { sql_type, named: None, collation: None, position };
     Expr::TypedString { type_name, value: format!("{form}{digits}"), position }
 }

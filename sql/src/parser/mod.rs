@@ -26,6 +26,7 @@ mod dialect;
 mod cursor;
 mod type_name;
 mod operator;
+mod collation;
 mod expr;
 mod array;
 mod call;

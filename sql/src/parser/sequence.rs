@@ -177,7 +177,7 @@ impl Cursor<'_> {
         };
         let position = self.position();
         self.advance();
-        Some(TypeName { sql_type: base.into(), named: None, position })
+        Some(TypeName { sql_type: base.into(), named: None, collation: None, position })
     }
 
     /// Reads `GENERATED … AS IDENTITY` from behind GENERATED.

@@ -121,7 +121,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Unspecified => Err(ParseError::syntax("a type name is missing", position)),
         other => Err(foreign_type(&other.to_string().to_ascii_lowercase(), position)),
     }?;
-    Ok(TypeName { sql_type, named: None, position })
+    Ok(TypeName { sql_type, named: None, collation: None, position })
 }
 
 /// An array of any number of dimensions, which are not told apart.
@@ -130,15 +130,18 @@ fn array_of(element: &Parsed, position: usize) -> Result<TypeName> {
     while let Parsed::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = element {
         element = inner;
     }
-    let TypeName { sql_type, named, position } = lower_type(element, position)?;
+    let TypeName { sql_type, named, position, .. } = lower_type(element, position)?;
     if let Some(named) = named {
         let named = Some(NamedType { is_array: true, ..named });
-        return Ok(TypeName { sql_type, named, position });
+        return Ok(TypeName { sql_type, named, collation: None, position });
     }
     match sql_type.base.array() {
-        Some(base) => {
-            Ok(TypeName { sql_type: SqlType { base, ..sql_type }, named: None, position })
-        }
+        Some(base) => Ok(TypeName {
+            sql_type: SqlType { base, ..sql_type },
+            named: None,
+            collation: None,
+            position,
+        }),
         None => {
             let what = format!("an array of {}", sql_type.base.sql_name());
             Err(ParseError::unsupported(what, position))
@@ -188,7 +191,7 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
         return Err(foreign_type(spelling, position));
     };
     let sql_type = modified(base, modifiers, spelling, position)?;
-    Ok(TypeName { sql_type, named: None, position })
+    Ok(TypeName { sql_type, named: None, collation: None, position })
 }
 
 /// Returns a type with what stands in parentheses behind its name.
@@ -237,7 +240,7 @@ fn modified(
 fn user_type(schema: Option<&str>, name: &str, position: usize) -> TypeName {
     let schema = schema.map(str::to_owned);
     let named = Some(NamedType { schema, name: name.to_owned(), is_array: false });
-    TypeName { sql_type: DataType::Unknown.into(), named, position }
+    TypeName { sql_type: DataType::Unknown.into(), named, collation: None, position }
 }
 
 /// Returns whether a name is that of a type of PostgreSQL or Phoenix that bennu does not have.

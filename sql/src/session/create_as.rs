@@ -139,7 +139,8 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
     let position = statement.name.position();
     let column = |(name, column): (&String, &OutputColumn)| {
         let name = ColumnName { family: None, name: Ident { value: name.clone(), position } };
-        let type_name = TypeName { sql_type: column.sql_type, named: None, position };
+        let type_name =
+            TypeName { sql_type: column.sql_type, named: None, collation: None, position };
         ColumnDefinition::new(name, type_name)
     };
     Ok(CreateTable {

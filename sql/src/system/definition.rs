@@ -3,7 +3,8 @@
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{CheckOption, Deferral, ReferentialAction};
+use crate::ast::{CheckOption, Collation, Deferral, ReferentialAction};
+use crate::catalog::collation;
 use crate::catalog::table::{Index, Table};
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
@@ -196,15 +197,21 @@ pub(super) struct IndexKey {
     pub(super) sql_type: SqlType,
     pub(super) descending: bool,
     pub(super) nulls_first: bool,
+    /// Its collation, if its values can have one.
+    pub(super) collation: Option<Collation>,
+    /// It is not that of the column or expression.
+    pub(super) is_collated: bool,
 }
 
 /// Returns the keys of an index, without included columns.
 pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
     let keys = index.spec.keys.iter().zip(&index.spec.layout.key);
-    let key = |(expr, order): (&Expr, &types::rowcode::KeyColumn)| {
+    let key = |((expr, order), written): ((&Expr, &types::rowcode::KeyColumn), _)| {
+        let mut own = collation::of_type(expr.data_type());
         let (name, number, sql_type) = match expr {
             Expr::Column { index, .. } => {
                 let column = &table.columns[*index];
+                own = column.collation;
                 (column.name.clone(), number_of_column(table, *index), column.sql_type)
             }
             Expr::Call { function, .. } => {
@@ -221,9 +228,11 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
             sql_type,
             descending: order.descending,
             nulls_first: order.nulls_first,
+            collation: Option::or(written, own),
+            is_collated: written.is_some() && written != own,
         }
     };
-    keys.map(key).collect()
+    keys.zip(index.collations.iter().copied()).map(key).collect()
 }
 
 /// A column or a call stands bare in an index definition, all else in parentheses.
@@ -250,6 +259,8 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
             sql_type: column.sql_type,
             descending: key.descending,
             nulls_first: key.nulls_first,
+            collation: column.collation,
+            is_collated: false,
         }
     };
     table.layout.key.iter().map(key).collect()
@@ -262,6 +273,9 @@ pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
 
 fn ordered(key: &IndexKey, is_primary: bool) -> String {
     let mut text = key.text.clone();
+    if let Some(collation) = key.collation.filter(|_| key.is_collated) {
+        text.push_str(&format!(" COLLATE {}", identifier(collation.name())));
+    }
     if key.descending {
         text.push_str(" DESC");
     }

@@ -8,6 +8,7 @@ use types::expr::Routine;
 use types::system::SystemSource;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::Collation;
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
@@ -372,7 +373,9 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
         }
         "pg_operator_is_visible" => pg_proc::operator_by_oid(oid).map(|_| true),
         "pg_opclass_is_visible" | "pg_opfamily_is_visible" => Some(true),
-        "pg_collation_is_visible" => matches!(oid, 100 | 950).then_some(true),
+        "pg_collation_is_visible" => {
+            Collation::ALL.into_iter().any(|one| one.oid() == oid).then_some(true)
+        }
         _ => None,
     };
     known.map_or(Datum::Null, Datum::Bool)

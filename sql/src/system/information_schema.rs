@@ -2,7 +2,7 @@
 
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::Deferral;
+use crate::ast::{Collation, Deferral};
 use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::name::is_temporary;
@@ -196,6 +196,7 @@ fn domain(shape: &Shape, objects: &Objects, domain: &Domain) -> Row {
         ("dtd_identifier", text("1")),
     ]);
     type_limits::set(shape, &mut row, domain.over);
+    shape.set(&mut row, collation_columns(domain.collation));
     row
 }
 
@@ -269,7 +270,18 @@ fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attri
         ("is_derived_reference_attribute", yes_or_no(false)),
     ]);
     type_limits::set(shape, &mut row, over);
+    shape.set(&mut row, collation_columns(one.collation));
     row
+}
+
+/// What is said of a collation that is not the database's.
+fn collation_columns(collation: Option<Collation>) -> [(&'static str, Datum); 3] {
+    let shown = collation.filter(|collation| *collation != Collation::Default);
+    [
+        ("collation_catalog", text_or_null(shown.map(|_| DATABASE_NAME))),
+        ("collation_schema", text_or_null(shown.map(|_| "pg_catalog"))),
+        ("collation_name", text_or_null(shown.map(Collation::name))),
+    ]
 }
 
 fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
@@ -307,6 +319,7 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ),
     ]);
     type_limits::set(shape, &mut row, over);
+    shape.set(&mut row, collation_columns(column.collation));
     if identity.is_some()
         && let Some(sequence) = objects.sequence_of(relation.oid, column)
     {

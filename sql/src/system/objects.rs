@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use types::{DataType, SqlType};
 
-use crate::catalog::Catalog;
+use crate::ast::Collation;
 use crate::catalog::comment::Subject;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
@@ -26,6 +26,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
+use crate::catalog::{Catalog, collation};
 use crate::system::definition;
 use crate::system::shape::{self, SHAPES, Shape};
 
@@ -97,6 +98,8 @@ pub(super) struct Attribute {
     pub(super) default: Option<String>,
     pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
+    /// Its collation, if its values can have one.
+    pub(super) collation: Option<Collation>,
 }
 
 /// A constraint of a table.
@@ -239,7 +242,7 @@ impl Objects {
         catalog.sequences().for_each(|sequence| objects.add_sequence(sequence));
         catalog.types().for_each(|one| match one.as_ref() {
             UserType::Domain(domain) => objects.add_domain(domain),
-            UserType::Composite(composite) => objects.add_composite(composite),
+            UserType::Composite(composite) => objects.add_composite(composite, catalog),
             UserType::Enum(_) => {}
         });
         objects.index();
@@ -339,7 +342,7 @@ impl Objects {
         self.add(shown(sequence.oid), schema, &sequence.name, kind, columns);
     }
 
-    fn add_composite(&mut self, composite: &Composite) {
+    fn add_composite(&mut self, composite: &Composite, catalog: &Catalog) {
         let Some(record) = &composite.record else { return };
         let definition = composite.definition();
         let schema = self.schema_oid(&definition.schema);
@@ -351,6 +354,10 @@ impl Objects {
             default: None,
             is_generated: false,
             identity: None,
+            collation: match record.attributes.get(one.number) {
+                Some(written) if written.collation.is_some() => *written.collation,
+                _ => collation::of(catalog, one.sql_type),
+            },
         };
         let columns = definition.attributes.iter().map(attribute).collect();
         let kind = Kind::Composite(definition.oid);
@@ -630,6 +637,7 @@ fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute
         default: None,
         is_generated: false,
         identity: None,
+        collation: collation::of_type(sql_type.base),
     };
     (1..).zip(columns).map(column).collect()
 }
@@ -660,6 +668,7 @@ fn attributes(table: &Table, record: Option<&Arc<TableRecord>>) -> Vec<Attribute
             default: default.map(|default| definition::default(default, table, written)),
             is_generated: column.generated.is_some(),
             identity: column.identity,
+            collation: column.collation,
         }
     };
     table.visible_columns().map(attribute).collect()

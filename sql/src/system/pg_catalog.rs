@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Deferral, ReferentialAction};
-use crate::catalog::Catalog;
+use crate::ast::{Collation, Deferral, ReferentialAction};
 use crate::catalog::domain::Domain;
 use crate::catalog::name;
 use crate::catalog::record::IdentityRecord;
@@ -17,6 +16,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::table::IndexState;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
+use crate::catalog::{Catalog, collation};
 use crate::system::definition;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, ForeignKey,
@@ -33,10 +33,6 @@ pub(super) const HEAP: u32 = 2;
 pub(super) const BTREE: u32 = 403;
 /// OID of tablespace `pg_default`.
 pub(super) const TABLESPACE: u32 = 1_663;
-/// OID of collation `default`.
-const DEFAULT_COLLATION: u32 = 100;
-/// OID of collation `C`.
-const C_COLLATION: u32 = 950;
 /// `pg_index.indoption`: from large to small.
 const DESCENDING: i16 = 1;
 /// `pg_index.indoption`: NULLs before all values.
@@ -144,12 +140,8 @@ fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Cat
     ])
 }
 
-fn collation_of(data_type: DataType) -> u32 {
-    match data_type.element().unwrap_or(data_type) {
-        DataType::Name => C_COLLATION,
-        other if pg_type::of(other).is_some_and(|facts| facts.category == 'S') => DEFAULT_COLLATION,
-        _ => 0,
-    }
+fn collation_oid(collation: Option<Collation>) -> Datum {
+    oid(collation.map_or(0, Collation::oid))
 }
 
 fn attributes(shape: &Shape, objects: &Objects) -> Vec<Row> {
@@ -187,7 +179,7 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
         ("attidentity", text(identity)),
         ("attgenerated", text(if column.is_generated { "s" } else { "" })),
         ("attislocal", Datum::Bool(true)),
-        ("attcollation", oid(collation_of(base))),
+        ("attcollation", collation_oid(column.collation)),
     ])
 }
 
@@ -288,6 +280,7 @@ fn domain_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
         ("typmodin", oid(0)),
         ("typmodout", oid(0)),
         ("typnotnull", Datum::Bool(domain.record.not_null)),
+        ("typcollation", collation_oid(domain.collation)),
         ("typbasetype", oid(domain.over.oid())),
         ("typtypmod", int4(domain.over.stored().1)),
         ("typdefaultbin", text_or_null(default.clone())),
@@ -354,7 +347,7 @@ fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
         ("typalign", char(facts.align)),
         ("typstorage", char(facts.storage)),
         ("typtypmod", int4(-1)),
-        ("typcollation", oid(collation_of(data_type))),
+        ("typcollation", collation_oid(collation::of_type(data_type))),
     ])
 }
 
@@ -377,7 +370,7 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         let descending = if key.descending { DESCENDING } else { 0 };
         int2(descending | if key.nulls_first { NULLS_FIRST } else { 0 })
     };
-    let collations = keys.iter().map(|key| oid(collation_of(key.sql_type.base)));
+    let collations = keys.iter().map(|key| collation_oid(key.collation));
     let classes = keys.iter().map(|key| oid(pg_opclass::default_of(key.sql_type.base)));
     let expressions: Vec<&str> =
         keys.iter().filter(|key| key.number == 0).map(|key| key.text.as_str()).collect();
@@ -577,20 +570,26 @@ fn access_methods(shape: &Shape) -> Vec<Row> {
 }
 
 fn collations(shape: &Shape) -> Vec<Row> {
-    let row = |number, name: &str, provider, locale: Datum| {
+    let row = |collation: Collation| {
+        let (provider, encoding, locale) = match collation {
+            Collation::Default => ('d', -1, Datum::Null),
+            Collation::UcsBasic => ('c', UTF8, text("C")),
+            Collation::CUtf8 => ('c', UTF8, text("C.utf8")),
+            Collation::C | Collation::Posix => ('c', -1, text(collation.name())),
+        };
         shape.row([
-            ("oid", oid(number)),
-            ("collname", text(name)),
+            ("oid", oid(collation.oid())),
+            ("collname", text(collation.name())),
             ("collnamespace", oid(PG_CATALOG)),
             ("collowner", oid(OWNER)),
             ("collprovider", char(provider)),
             ("collisdeterministic", Datum::Bool(true)),
-            ("collencoding", int4(-1)),
+            ("collencoding", int4(encoding)),
             ("collcollate", locale.clone()),
             ("collctype", locale),
         ])
     };
-    vec![row(DEFAULT_COLLATION, "default", 'd', Datum::Null), row(C_COLLATION, "C", 'c', text("C"))]
+    Collation::ALL.into_iter().map(row).collect()
 }
 
 fn languages(shape: &Shape) -> Vec<Row> {

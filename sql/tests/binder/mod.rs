@@ -119,6 +119,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
             identity: None,
             domain: None,
             dropped: false,
+            collation: None,
         });
     }
     let key = |column: &usize| KeyColumn { column: *column, descending: false, nulls_first: false };
@@ -201,6 +202,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         name,
         constraint: false,
         primary: false,
+        collations: Vec::new(),
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,

@@ -47,8 +47,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         .map(|one| key_column(position(&one.name.name.value), &one.order, &one.nulls))
         .collect();
     let mut families = vec![FamilyDescriptor::new("0")];
-    let mut columns = Vec::new();
-    let mut layout_columns = Vec::new();
+    let (mut columns, mut layout_columns) = (Vec::new(), Vec::new());
     // The next slot of each family.
     let mut slots = vec![0];
     for (index, one) in create.columns.iter().enumerate() {
@@ -73,6 +72,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
             identity: None,
             domain: None,
             dropped: false,
+            collation: None,
         });
     }
     let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
@@ -223,6 +223,7 @@ fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
         name: name.to_owned(),
         constraint: false,
         primary: false,
+        collations: Vec::new(),
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,

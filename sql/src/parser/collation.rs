@@ -1,0 +1,76 @@
+//! COLLATE: from a name to a collation.
+
+use sqlparser::ast as parsed;
+
+use super::cursor::Cursor;
+use super::error::{ParseError, Result, sqlstate};
+use super::name;
+use crate::ast::{Collation, TypeName};
+
+impl Cursor<'_> {
+    /// Reads `[COLLATE name]` behind a type.
+    pub(super) fn collated_type(&mut self) -> Result<TypeName> {
+        let type_name = self.type_name()?;
+        Ok(match self.collate()? {
+            Some(collation) => TypeName { collation: Some(collation), ..type_name },
+            None => type_name,
+        })
+    }
+
+    /// Reads `COLLATE name` with its place, if it stands here.
+    pub(super) fn collate(&mut self) -> Result<Option<(Collation, usize)>> {
+        let position = self.position();
+        if !self.take_word("collate") {
+            return Ok(None);
+        }
+        let name = self.table_name()?;
+        let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+        Ok(Some((named(schema, &name.name.value, position)?, position)))
+    }
+}
+
+/// Returns the collation of a name in an expression.
+pub(super) fn lower_collation(written: &parsed::ObjectName, position: usize) -> Result<Collation> {
+    let mut parts = Vec::new();
+    for part in &written.0 {
+        let parsed::ObjectNamePart::Identifier(part) = part else { continue };
+        parts.push(name::fold(&part.value, part.quote_style.is_some()));
+    }
+    match parts.as_slice() {
+        [name] => named(None, name, position),
+        [schema, name] => named(Some(schema), name, position),
+        _ => {
+            let message =
+                format!("improper qualified name (too many dotted names): {}", parts.join("."));
+            Err(ParseError::syntax(message, position))
+        }
+    }
+}
+
+fn named(schema: Option<&str>, name: &str, position: usize) -> Result<Collation> {
+    let known = Collation::ALL.into_iter().find(|one| one.name() == name);
+    if let Some(known) = known.filter(|_| schema.is_none_or(|schema| schema == "pg_catalog")) {
+        return Ok(known);
+    }
+    if is_of_a_language(name) {
+        let hint = "Text sorts by its bytes: use \"C\", or leave COLLATE out.";
+        let what = format!("collation \"{name}\"");
+        return Err(ParseError::unsupported(what, position).with_hint(hint));
+    }
+    let shown = match schema {
+        Some(schema) => format!("{schema}.{name}"),
+        None => name.to_owned(),
+    };
+    let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
+    Err(ParseError::new(sqlstate::UNDEFINED_OBJECT, message, position))
+}
+
+/// Returns whether a name is one that PostgreSQL's collations of languages have: `en_US`,
+/// `de_DE.utf8`, `en-US-x-icu`.
+fn is_of_a_language(name: &str) -> bool {
+    let locale = name.split('.').next().unwrap_or_default().as_bytes();
+    let is_locale = matches!(locale, [a, b, b'_', c, d]
+        if [a, b].iter().all(|one| one.is_ascii_lowercase())
+            && [c, d].iter().all(|one| one.is_ascii_uppercase()));
+    is_locale || name.ends_with("-x-icu")
+}
