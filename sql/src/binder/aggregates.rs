@@ -12,6 +12,7 @@ use crate::binder::calls::{call_text, undefined_function};
 use crate::binder::level::{
     AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
 };
+use crate::binder::polymorphic::undetermined;
 use crate::binder::select::direction;
 use crate::binder::tree::{for_each_expression, walk_plan};
 use crate::binder::typed::{Typed, check_ordered, check_told_apart};
@@ -134,6 +135,9 @@ impl Binder<'_> {
             return self.ordered_set(name, arguments, keys, filter, position);
         }
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        if types == [DataType::Unknown] && POLYMORPHIC.contains(&name) {
+            return Err(undetermined());
+        }
         let resolved = match (call.star, types.as_slice()) {
             (true, []) => aggregate::resolve(name, &[]),
             (false, [_, ..]) => aggregate::resolve(name, &types),
@@ -223,6 +227,9 @@ impl Binder<'_> {
         let types = |values: &[Typed]| values.iter().map(Typed::base).collect::<Vec<DataType>>();
         let (mut sorted, directions): (Vec<Typed>, Vec<_>) = keys.into_iter().unzip();
         let all = [types(&direct), types(&sorted)].concat();
+        if types(&sorted) == [DataType::Unknown] && POLYMORPHIC.contains(&name) {
+            return Err(undetermined());
+        }
         let is_hypothetical = Hypothetical::from_name(name).is_some();
         if is_hypothetical && direct.len() != sorted.len() {
             let hint = format!(
@@ -295,12 +302,17 @@ fn add_key(keys: &mut Vec<SortKey>, expression: Expr, (descending, nulls_first):
     }
 }
 
+/// The aggregates of which several forms, and none of them first, take a literal without a type.
+const AMBIGUOUS: [&str; 6] = ["array_agg", "avg", "bit_and", "bit_or", "bit_xor", "sum"];
+/// The aggregates that take any type, and so need to be told which.
+const POLYMORPHIC: [&str; 5] = ["any_value", "json_agg", "jsonb_agg", "mode", "percentile_disc"];
+
 fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType], position: usize) -> Error {
     if !call.star && types.is_empty() && name == "count" {
         let message = format!("{name}(*) must be used to call a parameterless aggregate function");
         return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
     }
-    if name == "array_agg" && types == [DataType::Unknown] {
+    if AMBIGUOUS.contains(&name) && types == [DataType::Unknown] {
         let message = format!("function {} is not unique", call_text(name, types));
         return Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
             .with_hint(

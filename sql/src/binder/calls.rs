@@ -14,7 +14,7 @@ use crate::binder::aggregates::is_aggregate;
 use crate::binder::arrays::internal;
 use crate::binder::json_records::JsonRows;
 use crate::binder::level::Binder;
-use crate::binder::polymorphic::is_exact;
+use crate::binder::polymorphic::{is_exact, undetermined};
 use crate::binder::resolution::{Match, resolve_function};
 use crate::binder::sets::is_set_function;
 use crate::binder::typed::{Typed, null};
@@ -136,8 +136,7 @@ impl Binder<'_> {
         let suits = types.iter().all(fits) && (name == "enum_range" || types.len() == 1);
         let Some(of) = of.filter(|_| suits) else {
             if types.iter().all(|data_type| *data_type == DataType::Unknown) {
-                let message = "could not determine polymorphic type because input has type unknown";
-                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+                return Err(undetermined());
             }
             return Err(undefined_function(&call_text(name, &types), position));
         };
@@ -260,15 +259,14 @@ impl Binder<'_> {
         {
             return Ok(field);
         }
-        let undetermined = types::function::overloads(name).iter().any(|signature| {
+        let is_polymorphic = types::function::overloads(name).iter().any(|signature| {
             let pairs = signature.arguments.iter().zip(&types);
             signature.arguments.len() == types.len()
                 && pairs.clone().any(|(to, _)| is_exact(*to))
                 && pairs.clone().all(|(to, from)| !is_exact(*to) || *from == DataType::Unknown)
         });
-        if undetermined {
-            let message = "could not determine polymorphic type because input has type unknown";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+        if is_polymorphic {
+            return Err(undetermined());
         }
         Err(undefined_function(&shown, position))
     }

@@ -18,7 +18,7 @@ use crate::ast::{self, FunctionCall, Ident};
 use crate::binder::arrays::internal;
 use crate::binder::calls::{is_built_in, undefined_function};
 use crate::binder::level::{Binder, Clause, TableClause};
-use crate::binder::polymorphic::{Domains, settle};
+use crate::binder::polymorphic::{Domains, settle, undetermined};
 use crate::binder::resolution::{Candidate, Match, resolve_function, select};
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
@@ -312,8 +312,7 @@ impl Binder<'_> {
         let polymorphic =
             |one: &&Arc<Function>| one.is_polymorphic() && one.parameters.len() == types.len();
         if unknown && named.iter().any(|one| polymorphic(&one)) {
-            let message = "could not determine polymorphic type because input has type unknown";
-            return Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position);
+            return undetermined();
         }
         let error = undefined_function(&self.shown_user(call, types), position);
         if noun_of(named) == "function" {
@@ -342,10 +341,7 @@ impl Binder<'_> {
     /// Converts the arguments to what the parameters take.
     fn given(&mut self, taker: Taker, values: Vec<Typed>, position: usize) -> Result<Resolved> {
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
-        let unsettled = || {
-            let message = "could not determine polymorphic type because input has type unknown";
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
-        };
+        let unsettled = || undetermined();
         let Taker { function, places, gathered, wanted } = taker;
         let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
         let catalog = self.catalog;

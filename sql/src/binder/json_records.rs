@@ -15,6 +15,7 @@ use crate::ast::{FromCall, FunctionCall, Ident, TypeName};
 use crate::binder::arrays::internal;
 use crate::binder::calls::{call_text, undefined_function};
 use crate::binder::level::Binder;
+use crate::binder::polymorphic::undetermined;
 use crate::binder::records::{field_of, fields_of};
 use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
@@ -231,10 +232,7 @@ impl Binder<'_> {
 fn row_type_of(name: &str, base: &Typed) -> Result<Record> {
     match base.base() {
         DataType::Composite(of) => Ok(Record::of_type(of, Vec::new())),
-        DataType::Unknown => {
-            let message = "could not determine polymorphic type because input has type unknown";
-            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
-        }
+        DataType::Unknown => Err(undetermined()),
         DataType::Record => match fields_of(&base.expr) {
             Some((fields, _)) => Ok(Record { of: None, fields, values: Vec::new() }),
             None => {

@@ -9,6 +9,13 @@ use types::{DataType, SqlType};
 
 use crate::binder::typed::{can_coerce, category, is_preferred};
 use crate::catalog::Catalog;
+use crate::error::{Error, sqlstate};
+
+/// Returns the error of a call whose literals do not tell what its polymorphic type is.
+pub(super) fn undetermined() -> Error {
+    let message = "could not determine polymorphic type because input has type unknown";
+    Error::new(sqlstate::DATATYPE_MISMATCH, message)
+}
 
 /// Returns the type that a signature wants for an argument.
 pub(super) fn argument_type(signature: &Signature, index: usize) -> DataType {

@@ -13,6 +13,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident, Over};
 use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
+use crate::binder::polymorphic::undetermined;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::select::direction;
 use crate::binder::tree::{for_each_column, map_columns};
@@ -202,8 +203,7 @@ impl Binder<'_> {
         if let (Some(value), None) = (&value, &default)
             && value.is_unknown()
         {
-            let message = "could not determine polymorphic type because input has type unknown";
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(value.position));
+            return Err(undetermined());
         }
         let values: Vec<Typed> = value.into_iter().chain(default).collect();
         let (values, sql_type) = self.unify(values, "window function")?;

@@ -120,9 +120,10 @@ fn of_one(kind: AggregateKind, argument: DataType) -> Option<(DataType, DataType
         AggregateKind::StddevPop
         | AggregateKind::StddevSamp
         | AggregateKind::VarPop
-        | AggregateKind::VarSamp => match average_type(argument)? {
+        | AggregateKind::VarSamp => match argument {
+            DataType::Unknown => (DataType::Float8, DataType::Float8),
             DataType::Interval => return None,
-            result => (argument, result),
+            argument => (argument, average_type(argument)?),
         },
         AggregateKind::ArrayAgg => match argument {
             DataType::Array(_) => (argument, argument),
