@@ -57,13 +57,18 @@ impl Database {
         &self.engine
     }
 
-    /// Flushes what the next start would have to replay, syncs the log and stops background work.
+    /// Gives back what sequences have reserved, flushes what the next start would have to replay,
+    /// syncs the log and stops background work.
     /// Sessions that are still open get errors.
     ///
     /// # Errors
     ///
     /// If the log cannot be synced.
     pub fn shut_down(&self) -> Result<()> {
+        if let Err(error) = self.engine.give_back() {
+            // Those values are left out.
+            tracing::warn!(%error, "could not give back values of sequences before the stop");
+        }
         let store = self.engine.store();
         if store.status().log_bytes > REPLAY_BYTES_MAX
             && let Err(error) = store.flush_all()

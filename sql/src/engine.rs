@@ -165,6 +165,15 @@ impl Engine {
         &self.store
     }
 
+    /// Gives back what sequences have reserved and not given out, before a clean stop.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    pub fn give_back(&self) -> Result<()> {
+        self.sequences.give_back()
+    }
+
     /// Returns the catalog as it was committed last.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()

@@ -89,6 +89,8 @@ pub mod sqlstate {
     pub const INVALID_CATALOG_NAME: &str = "3D000";
     /// `invalid_schema_name`
     pub const INVALID_SCHEMA_NAME: &str = "3F000";
+    /// `invalid_schema_definition`
+    pub const INVALID_SCHEMA_DEFINITION: &str = "42P15";
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: &str = "21000";
     /// `invalid_text_representation`

@@ -88,6 +88,7 @@ impl Engine {
             transaction: &transaction,
             changes: &mut changes,
             eval: EvalContext::default(),
+            user: crate::catalog::name::OWNER.to_owned(),
             path: Arc::default(),
             system: Box::new(NoSystem),
             notices: Vec::new(),

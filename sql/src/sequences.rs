@@ -2,8 +2,9 @@
 //!
 //! A value is given out once and never again, whatever becomes of the transaction that got it. What
 //! is stored is the value up to which all may have been given out: it is 32 steps ahead, written by
-//! a transaction of its own that is durable before the first of them is used. A restart goes on
-//! behind it, so that up to 32 values are left out then, as in PostgreSQL after a crash.
+//! a transaction of its own that is durable before the first of them is used. A start after a crash
+//! goes on behind it, so that up to 32 values are left out then, as in PostgreSQL; a clean stop
+//! gives back those that were not used.
 
 use std::sync::Arc;
 
@@ -130,6 +131,24 @@ impl SequenceStates {
         let row = Mutation::new(state_key(id)).delete_row();
         transaction.mutate(CATALOG_TABLE, vec![row])?;
         transaction.commit()?;
+        Ok(())
+    }
+
+    /// Gives back values that were reserved and not given out. Nobody takes any more.
+    ///
+    /// # Errors
+    ///
+    /// What the store reports.
+    pub fn give_back(&self) -> Result<()> {
+        let states: Vec<(u32, Arc<Mutex<Option<State>>>)> =
+            self.states.lock().iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
+        for (id, state) in states {
+            let mut state = state.lock();
+            if let Some(now) = state.as_mut().filter(|now| now.reserved > 0) {
+                self.write(id, now.value, now.is_called)?;
+                now.reserved = 0;
+            }
+        }
         Ok(())
     }
 

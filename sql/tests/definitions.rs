@@ -63,6 +63,10 @@ fn sequences_go_on_after_a_restart() {
     // What was reserved is left out, but not near the end.
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "33|2\n");
     assert_eq!(server.run("a", "SELECT nextval('gone')"), "8\n");
+    // A clean stop gives them back.
+    server.engine().give_back().unwrap();
+    server.restart();
+    assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "34|3\n");
     assert!(server.run("b", "SELECT lastval()").contains("55000"));
     assert!(server.run("b", "SELECT currval('s')").contains("55000"));
 }

@@ -321,18 +321,30 @@ pub enum NewName {
     /// The schema.
     Schema(Ident),
     /// `OWNER TO`: the role that it belongs to.
-    Owner(Ident),
+    Owner(Role),
+}
+
+/// A role that something is to belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// The one of a name.
+    Named(Ident),
+    /// `CURRENT_USER`, `CURRENT_ROLE` and `SESSION_USER`: whom the session is of, and where that
+    /// stands.
+    Current(usize),
 }
 
 /// `CREATE SCHEMA`
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CreateSchema {
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
-    /// Its name.
-    pub name: Ident,
+    /// Its name, if it is not its owner's.
+    pub name: Option<Ident>,
     /// `AUTHORIZATION`: the role that it is to belong to.
-    pub owner: Option<Ident>,
+    pub owner: Option<Role>,
+    /// What is created in it, in the order in which that is done.
+    pub elements: Vec<Statement>,
 }
 
 /// `DROP` of things of which there are never any: extensions, triggers and so on.

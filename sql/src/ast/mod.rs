@@ -37,7 +37,8 @@ pub use ddl::{
     CheckOption, ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema,
     CreateTable, CreateTableAs, CreateView, Drop, DropNothing, IndexKey, LikeParts, LikeTable,
     Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh,
-    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, TableChange, TableOption, Truncate,
+    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role, TableChange, TableOption,
+    Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,

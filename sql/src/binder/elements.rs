@@ -35,17 +35,13 @@ impl Binder<'_> {
                         written,
                         target,
                         &mut bound,
-                        |binder, (column, field), old| {
-                            match old {
-                                // A view has no defaults of its own.
-                                None if is_default(value) && written.is_view() => {
-                                    Ok(no_value(column))
-                                }
-                                None => binder.assigned(value, column),
-                                Some(old) => {
-                                    binder.assigned_part((target, column, field), value, old)
-                                }
+                        |binder, (column, field), old| match old {
+                            None if is_default(value) && written.is_view() => {
+                                let own = written.default_of_view(column).cloned();
+                                Ok(own.unwrap_or_else(|| no_value(column)))
                             }
+                            None => binder.assigned(value, column),
+                            Some(old) => binder.assigned_part((target, column, field), value, old),
                         },
                     )?;
                 }

@@ -89,8 +89,11 @@ pub fn view_meaning(
 }
 
 fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
-    let column =
-        |column: &OutputColumn| ViewColumn { name: column.name.clone(), sql_type: column.sql_type };
+    let column = |column: &OutputColumn| ViewColumn {
+        name: column.name.clone(),
+        sql_type: column.sql_type,
+        default: None,
+    };
     columns.iter().map(column).collect()
 }
 

@@ -13,8 +13,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use types::DataType;
 use types::expr::Expr;
+use types::{DataType, SqlType};
 
 use crate::ast::{self, CheckOption, ColumnName, QueryBody, TableName, TableRef};
 use crate::binder::assignment::target_column;
@@ -24,11 +24,13 @@ use crate::binder::rows::{ApplyStep, Rows};
 use crate::binder::scope::{Relation, RelationKind, ScopeColumn};
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column};
-use crate::catalog::table::Table;
+use crate::binder::{Names, TableClause, bind_table_expression};
+use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Apply, Logical, OutputColumn, ViewCheck};
+use crate::parser;
 
 /// What a statement does with the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,9 @@ pub(super) struct Written {
     through: Option<Through>,
 }
 
+/// The name of a column of a table, and a default that a view has for it.
+type NamedDefault = (String, Expr);
+
 /// A view over rows of one table.
 struct Through {
     view: Arc<View>,
@@ -63,6 +68,8 @@ struct Through {
     /// For each view with a check option, or below one, its name and which of the predicates are
     /// its own, the one next to the table first.
     checks: Vec<(String, Range<usize>)>,
+    /// Its own defaults, by the names of the table's columns.
+    defaults: Vec<NamedDefault>,
 }
 
 /// Rows of one table, as a plan yields them.
@@ -90,6 +97,14 @@ impl Written {
     /// Returns the name that the rows go by without an alias.
     pub(super) fn name(&self) -> &str {
         self.through.as_ref().map_or(&self.table.name, |through| &through.view.name)
+    }
+
+    /// Returns what UPDATE through a view takes for DEFAULT of a column of the table, if the view
+    /// itself says so: those below it are not asked.
+    pub(super) fn default_of_view(&self, column: &Column) -> Option<&Expr> {
+        let through = self.through.as_ref()?;
+        let named = |one: &NamedDefault| one.0 == column.name;
+        through.defaults.iter().find(|one| named(one)).map(|(_, default)| default)
     }
 
     /// Returns whether the table is written through a view.
@@ -166,13 +181,7 @@ impl Written {
             Expr::Column { index, .. } => Ok(index),
             _ => {
                 let verb = if self.change == Change::Insert { "insert into" } else { "update" };
-                let message = format!(
-                    "cannot {verb} column \"{}\" of view \"{}\"",
-                    column.name, through.view.name
-                );
-                Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(
-                    "View columns that are not columns of their base relation are not updatable.",
-                ))
+                Err(not_a_column(verb, &column.name, &through.view.name))
             }
         }
     }
@@ -259,8 +268,62 @@ impl Binder<'_> {
             );
         }
         let checks = self.check_options(&view, predicates.len())?;
-        let through = Some(Through { view, columns, predicates, steps, checks });
+        let (table, defaults) = self.with_defaults(table, &view, (&columns, change))?;
+        let through = Some(Through { view, columns, predicates, steps, checks, defaults });
         Ok(Written { table, change, through })
+    }
+
+    /// Returns a table with the defaults that a view, and those that it is over, have for columns:
+    /// the outermost one decides. Those of the view itself are returned apart, too.
+    fn with_defaults(
+        &mut self,
+        table: Arc<Table>,
+        view: &Arc<View>,
+        (columns, change): (&[ScopeColumn], Change),
+    ) -> Result<(Arc<Table>, Vec<NamedDefault>)> {
+        let mut own = None;
+        let mut found: Vec<(usize, Expr)> = Vec::new();
+        let mut places: Vec<Expr> = columns.iter().map(|column| column.expr.clone()).collect();
+        let mut next = Some(Arc::clone(view));
+        while let Some(view) = next {
+            for (column, place) in view.columns.iter().zip(&places) {
+                let Some(text) = &column.default else { continue };
+                match place {
+                    Expr::Column { index, .. } if found.iter().any(|(at, _)| at == index) => {}
+                    Expr::Column { index, .. } => {
+                        let target = Some(column.sql_type);
+                        let default = self.stored_expression(text, target)?;
+                        found.push((*index, default));
+                    }
+                    _ if change == Change::Insert => {
+                        return Err(not_a_column("insert into", &column.name, &view.name));
+                    }
+                    _ => {}
+                }
+            }
+            own.get_or_insert_with(|| found.clone());
+            next = view.relations.first().and_then(|one| self.catalog.view(one.oid)).cloned();
+            if let Some(inner) = &next {
+                let (rows, _) = self.bind_view_rows(inner, &inner.name, &[])?;
+                places = simple(rows.plan).map_or(Vec::new(), |rows| rows.expressions);
+            }
+        }
+        if found.is_empty() {
+            return Ok((table, Vec::new()));
+        }
+        let named = |(at, default): (usize, Expr)| (table.columns[at].name.clone(), default);
+        let own = own.into_iter().flatten().map(named).collect();
+        let mut table = table.as_ref().clone();
+        for (at, default) in found {
+            table.columns[at].default = Some(default);
+        }
+        Ok((Arc::new(table), own))
+    }
+
+    fn stored_expression(&self, text: &str, target: Option<SqlType>) -> Result<Expr> {
+        let names = Names::stored(self.catalog);
+        let expression = parser::parse_expression(text)?;
+        bind_table_expression(TableClause::Stored, &expression, &[], target, names)
     }
 
     /// Returns the views whose conditions are checked, and which of so many predicates are theirs,
@@ -332,6 +395,12 @@ fn is_within(expr: &Expr, columns: usize) -> bool {
     let mut is_within = true;
     for_each_column(expr, &mut |index| is_within &= index < columns);
     is_within
+}
+
+fn not_a_column(verb: &str, column: &str, view: &str) -> Error {
+    let message = format!("cannot {verb} column \"{column}\" of view \"{view}\"");
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        .with_detail("View columns that are not columns of their base relation are not updatable.")
 }
 
 const SINGLE: &str =

@@ -99,6 +99,8 @@ enum Addition {
 enum ViewAddition {
     /// `WITH CHECK OPTION`
     CheckOption(CheckOption),
+    /// The default of a column, by its position.
+    Default { position: u32, text: String },
 }
 
 /// An addition to a domain or a composite type.
@@ -155,8 +157,12 @@ pub fn decode_composite(bytes: &[u8]) -> Result<CompositeRecord> {
 
 /// Returns the bytes of a view's record.
 pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
-    let additions = record.check_option.iter().copied().map(ViewAddition::CheckOption);
-    encode_with(record, &additions.collect())
+    let check_option = record.check_option.iter().copied().map(ViewAddition::CheckOption);
+    let defaults = (0..).zip(&record.columns).filter_map(|(position, column)| {
+        let text = column.default.0.clone()?;
+        Some(ViewAddition::Default { position, text })
+    });
+    encode_with(record, &check_option.chain(defaults).collect())
 }
 
 /// Returns the view's record of some bytes.
@@ -166,8 +172,14 @@ pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
 /// XX001 if they are not one.
 pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
     let (mut record, additions) = decode_with::<ViewRecord, ViewAddition>(bytes)?;
-    for ViewAddition::CheckOption(option) in additions {
-        record.check_option.0 = Some(option);
+    for addition in additions {
+        match addition {
+            ViewAddition::CheckOption(option) => record.check_option.0 = Some(option),
+            ViewAddition::Default { position, text } => {
+                let column = record.columns.get_mut(position as usize).ok_or_else(to_nothing)?;
+                column.default.0 = Some(text);
+            }
+        }
     }
     Ok(record)
 }

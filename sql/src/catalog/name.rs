@@ -95,6 +95,14 @@ impl SearchPath {
         SearchPath { schemas, temp: None }
     }
 
+    /// Returns the path with a schema in front of the others.
+    #[must_use]
+    pub fn behind(&self, schema: &str) -> SearchPath {
+        let mut path = self.clone();
+        path.schemas.insert(0, schema.to_owned());
+        path
+    }
+
     /// Returns the path of a session whose temporary things are in a schema of this name.
     #[must_use]
     pub fn with_temp(mut self, temp: &str) -> SearchPath {

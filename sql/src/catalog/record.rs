@@ -145,6 +145,8 @@ pub struct ViewColumnRecord {
     pub type_oid: u32,
     /// Modifier of its type.
     pub modifier: i32,
+    /// SQL text of DEFAULT.
+    pub default: Later<Option<String>>,
 }
 
 /// A table.

@@ -48,6 +48,8 @@ pub struct ViewColumn {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
+    /// SQL text of what it is where INSERT through the view says nothing.
+    pub default: Option<String>,
 }
 
 impl View {
@@ -64,7 +66,8 @@ impl View {
         let query = parser::parse_query(&record.text).map_err(|error| damaged(error.message))?;
         let column = |column: &ViewColumnRecord| {
             let sql_type = catalog.stored_type(column.type_oid, column.modifier)?;
-            Ok(ViewColumn { name: column.name.clone(), sql_type })
+            let default = column.default.0.clone();
+            Ok(ViewColumn { name: column.name.clone(), sql_type, default })
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
         let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
@@ -79,6 +82,7 @@ impl View {
             name: column.name.clone(),
             type_oid: column.sql_type.stored().0,
             modifier: column.sql_type.stored().1,
+            default: Later(column.default.clone()),
         };
         ViewRecord {
             oid: self.oid,

@@ -38,6 +38,13 @@ impl Ddl<'_> {
         if let Some(Relation::View(view)) = self.find(&catalog, &statement.name) {
             return self.alter_view(view, statement, changes);
         }
+        let found = self.find(&catalog, &statement.name);
+        // A column of anything can get another name so.
+        let is_renaming = matches!(changes, [TableChange::RenameColumn { .. }]);
+        if statement.kind == ast::ObjectKind::View && found.is_some() && !is_renaming {
+            let message = format!("\"{}\" is not a view", statement.name.name.value);
+            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
         let table = match self.table(&catalog, &statement.name) {
             Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_TABLE => {
                 return self.miss(error, statement.if_exists);

@@ -41,6 +41,7 @@ impl Ddl<'_> {
         let column = |column: &crate::catalog::table::Column| ViewColumn {
             name: column.name.clone(),
             sql_type: column.sql_type,
+            default: None,
         };
         let query = parser::parse_query(&definition.text)?;
         self.store_view(View {

@@ -240,6 +240,8 @@ pub struct Ddl<'a> {
     pub eval: EvalContext,
     /// Where names without a schema are looked for.
     pub path: Arc<SearchPath>,
+    /// Whom the session is of.
+    pub user: String,
     /// What queries can read beside the catalog.
     pub system: Box<dyn SystemCatalog + 'a>,
     /// What the client is to be told.

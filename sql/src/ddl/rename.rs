@@ -11,7 +11,6 @@ use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::takes_from;
-use crate::ddl::schema::check_owner;
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -78,7 +77,7 @@ impl Ddl<'_> {
     /// There is one owner of everything.
     fn change_owner(&self, to: &NewName) -> Result<()> {
         match to {
-            NewName::Owner(role) => check_owner(role),
+            NewName::Owner(role) => self.check_owner(role),
             NewName::Name(_) | NewName::Schema(_) => Ok(()),
         }
     }

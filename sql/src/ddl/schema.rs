@@ -3,7 +3,7 @@
 use ahash::AHashMap;
 use store::Mutation;
 
-use crate::ast;
+use crate::ast::{self, Role, Statement, TEMP};
 use crate::catalog::Catalog;
 use crate::catalog::name::OWNER;
 use crate::catalog::record::{CATALOG_TABLE, encode};
@@ -12,23 +12,43 @@ use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Creates a schema; only says so if it exists and the statement allows that.
-    pub fn create_schema(&mut self, statement: &ast::CreateSchema) -> Result<()> {
+    /// Creates a schema; only says so if it exists and the statement allows that. Returns its name
+    /// once what the statement says is to be in it can be made.
+    pub fn create_schema(&mut self, statement: &ast::CreateSchema) -> Result<String> {
         let catalog = self.lock_catalog()?;
-        let name = &statement.name.value;
-        check_name(name)?;
-        statement.owner.as_ref().map_or(Ok(()), check_owner)?;
-        if exists(&catalog, name) {
+        let name = match (&statement.name, &statement.owner) {
+            (Some(name), _) | (None, Some(Role::Named(name))) => name.value.clone(),
+            (None, _) => self.user.clone(),
+        };
+        check_name(&name)?;
+        statement.owner.as_ref().map_or(Ok(()), |owner| self.check_owner(owner))?;
+        if exists(&catalog, &name) {
             let message = format!("schema \"{name}\" already exists");
             if statement.if_not_exists {
                 self.note(sqlstate::DUPLICATE_SCHEMA, format!("{message}, skipping"));
-                return Ok(());
+                return Ok(name);
             }
             return Err(Error::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
         let oid = self.next_id()?;
         self.write_next_id(oid + 1)?;
-        self.store_schema(&catalog, Schema { oid, name: name.clone(), relations: AHashMap::new() })
+        let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
+        self.store_schema(&catalog, schema)?;
+        statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
+        Ok(name)
+    }
+
+    /// Refuses another owner than the one that there is.
+    pub(super) fn check_owner(&self, role: &Role) -> Result<()> {
+        let name = match role {
+            Role::Named(name) => &name.value,
+            Role::Current(_) => &self.user,
+        };
+        if name == OWNER {
+            return Ok(());
+        }
+        let what = format!("giving something to role \"{name}\"");
+        Err(Error::not_supported(what, format!("Everything belongs to role {OWNER}.")))
     }
 
     /// Renames a schema.
@@ -57,13 +77,29 @@ impl Ddl<'_> {
     }
 }
 
-/// Refuses another owner than the one that there is.
-pub(super) fn check_owner(role: &ast::Ident) -> Result<()> {
-    if role.value == OWNER {
-        return Ok(());
+/// What CREATE SCHEMA creates is in that schema.
+fn check_element(element: &Statement, schema: &str) -> Result<()> {
+    let name = match element {
+        Statement::CreateTable(create) => &create.name,
+        Statement::CreateView(create) => &create.name,
+        Statement::CreateSequence(create) => &create.name,
+        Statement::CreateIndex(create) => &create.table,
+        _ => return Ok(()),
+    };
+    match name.schema.as_ref().filter(|given| given.value != schema) {
+        None => Ok(()),
+        Some(given) if given.value == TEMP => {
+            let message = "cannot create temporary relation in non-temporary schema";
+            Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(given.position))
+        }
+        Some(given) => {
+            let message = format!(
+                "CREATE specifies a schema ({}) different from the one being created ({schema})",
+                given.value
+            );
+            Err(Error::new(sqlstate::INVALID_SCHEMA_DEFINITION, message))
+        }
     }
-    let what = format!("giving something to role \"{}\"", role.value);
-    Err(Error::not_supported(what, format!("Everything belongs to role {OWNER}.")))
 }
 
 fn exists(catalog: &Catalog, name: &str) -> bool {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use store::Mutation;
+use types::DataType;
+use types::expr::Expr;
 
 use crate::ast;
 use crate::ast::TableChange;
@@ -13,6 +15,7 @@ use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::alter_table::refused_action;
+use crate::ddl::sequence::bound_default;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
@@ -27,7 +30,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let view_name = &statement.name.name.value;
-        let columns = named_columns(statement, definition.columns)?;
+        let mut columns = named_columns(statement, definition.columns)?;
         let oid = match catalog.relation(&schema, view_name) {
             None => {
                 self.check_row_type_name(&catalog, &schema, view_name)?;
@@ -37,6 +40,9 @@ impl Ddl<'_> {
             }
             Some(Relation::View(old)) if statement.or_replace => {
                 check_replacement(old, &columns)?;
+                for (column, before) in columns.iter_mut().zip(&old.columns) {
+                    column.default.clone_from(&before.default);
+                }
                 check_recursion(&catalog, old, &definition.relations)?;
                 old.oid
             }
@@ -102,6 +108,10 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let name = &statement.name.name.value;
         for change in changes {
+            if let TableChange::ColumnDefault { column, default } = change {
+                self.set_view_default(view.oid, column, default.as_ref())?;
+                continue;
+            }
             let TableChange::RenameColumn { column, to } = change else {
                 return Err(refused_action(change, name, "views"));
             };
@@ -122,6 +132,35 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Gives a column of a view another default, or none.
+    fn set_view_default(
+        &mut self,
+        oid: u32,
+        column: &ast::Ident,
+        default: Option<&ast::SourceExpr>,
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(view) = catalog.view(oid) else { return Ok(()) };
+        let mut view = view.as_ref().clone();
+        let found = view.columns.iter().position(|one| one.name == column.value);
+        let at = found.ok_or_else(|| {
+            let (column, view) = (&column.value, &view.name);
+            let message = format!("column \"{column}\" of relation \"{view}\" does not exist");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        let of = (view.columns[at].name.as_str(), view.columns[at].sql_type);
+        let text = match default {
+            None => None,
+            Some(default) => {
+                let (text, bound) = bound_default(self.names(&catalog), default, of)?;
+                refuse_named(&bound)?;
+                Some(text)
+            }
+        };
+        view.columns[at].default = text;
+        self.store_view(view)
+    }
+
     /// Gives a column of a view another name. Queries that name it go on by the old one.
     pub(super) fn rename_view_column(&mut self, view: &View, from: &str, to: &str) -> Result<()> {
         let mut view = view.clone();
@@ -139,6 +178,27 @@ impl Ddl<'_> {
         let oid = view.oid;
         self.changes.set_catalog(before.with_view(view));
         self.follow_rows(&before, oid)
+    }
+}
+
+/// Refuses a default that would have to follow what it names.
+fn refuse_named(default: &Expr) -> Result<()> {
+    let mut names = false;
+    default.walk(&mut |part| {
+        names |= match part {
+            Expr::Routine { .. } | Expr::Domain { .. } => true,
+            Expr::Call { function, .. } => ["nextval", "currval", "setval"]
+                .contains(&types::function::signature(*function).name),
+            other => matches!(other.data_type(), DataType::Enum(_) | DataType::Composite(_)),
+        };
+    });
+    match names {
+        true => {
+            let what =
+                "a default of a view's column that names a sequence, function or type of users";
+            Err(Error::not_supported(what, "Give the default to the column of the table."))
+        }
+        false => Ok(()),
     }
 }
 

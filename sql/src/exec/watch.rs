@@ -206,8 +206,7 @@ impl Watch {
         let Err(error) = found else { return Ok(()) };
         let values = reference.key.values(new);
         let is_violation = error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION;
-        // Of a key that is NULL in part nothing can come to be there.
-        if !reference.is_deferred || !is_violation || values.iter().any(Datum::is_null) {
+        if !reference.is_deferred || !is_violation {
             return Err(error);
         }
         let (table, key) = (watched.table.oid, reference.key.clone());
@@ -230,7 +229,7 @@ impl Watch {
         let values = reference.key.values(new);
         if values.iter().any(Datum::is_null) {
             let partly = reference.key.match_full && !values.iter().all(Datum::is_null);
-            return if partly { Err(mixed(watched, reference)) } else { Ok(()) };
+            return if partly { Err(mixed(&watched.table, &reference.key)) } else { Ok(()) };
         }
         let referenced = &reference.referenced;
         let Some(place) = reference.key.place(referenced, &values)? else {
@@ -338,8 +337,8 @@ pub fn missing(table: &Table, reference: &Reference, values: &[Datum]) -> Error 
     violated(table, key, not_inserted(table, key), detail)
 }
 
-fn mixed(watched: &Watched, reference: &Reference) -> Error {
-    let (table, key) = (&watched.table, &reference.key);
+/// Returns the error of a row whose reference, which is MATCH FULL, is NULL in part.
+pub fn mixed(table: &Table, key: &ForeignKey) -> Error {
     let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
     violated(table, key, not_inserted(table, key), detail.to_owned())
 }

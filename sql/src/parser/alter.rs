@@ -135,7 +135,8 @@ impl Cursor<'_> {
         if let Some(rename) = self.rename(kind, if_exists, &name)? {
             return Ok(rename);
         }
-        if self.is_word("rename") {
+        let alters = kind == ObjectKind::View && self.is_word("alter");
+        if alters || self.is_word("rename") {
             let action = AlterTableAction::Changes(self.table_changes(&name)?);
             return Ok(Statement::AlterTable(Box::new(AlterTable {
                 kind,

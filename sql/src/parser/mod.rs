@@ -233,6 +233,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let dialect = BennuDialect::default();
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
+    schema::part_elements(&mut tokens);
     rewrite::rewrite(&mut tokens);
     let exclusions = window::take_exclusions(&mut tokens, &source);
     let join_aliases = rewrite_from::take_join_aliases(&mut tokens, &source);
@@ -320,7 +321,7 @@ fn token_error(error: &TokenizerError, source: &Source<'_>) -> ParseError {
 
 impl Cursor<'_> {
     /// Reads one statement by its first word.
-    fn statement(&mut self) -> Result<Statement> {
+    pub(super) fn statement(&mut self) -> Result<Statement> {
         let position = self.position();
         match self.peek_word().as_str() {
             "select" | "values" => self.query_statement(),

@@ -1,9 +1,12 @@
 //! CREATE and ALTER SCHEMA, and new names of what is in one.
 
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
+use super::tokens::{is_blank, is_word, next};
 use crate::ast::{
-    CreateSchema, Ident, NewName, ObjectKind, Rename, RenameSchema, Statement, TableName,
+    CreateSchema, NewName, ObjectKind, Rename, RenameSchema, Role, Statement, TableName,
 };
 
 impl Cursor<'_> {
@@ -16,24 +19,74 @@ impl Cursor<'_> {
             name = Some(self.name()?);
         }
         let owner = if self.take_word("authorization") { Some(self.role()?) } else { None };
-        let Some(name) = name.or_else(|| owner.clone()) else { return Err(self.unexpected()) };
-        if self.is_word("create") || self.is_word("grant") {
-            let what = "CREATE SCHEMA with elements";
-            return Err(ParseError::unsupported(what, self.position())
-                .with_hint("Create them after it, by schema.name."));
+        if name.is_none() && owner.is_none() {
+            return Err(self.unexpected());
         }
-        Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name, owner }))
+        let mut elements = Vec::new();
+        while self.is_before_element() {
+            self.advance();
+            if if_not_exists {
+                let message = "CREATE SCHEMA IF NOT EXISTS cannot include schema elements";
+                let position = self.position();
+                return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position));
+            }
+            elements.push(self.schema_element()?);
+        }
+        // One kind after the other, whatever the order in which they are written.
+        elements.sort_by_key(|element| match element {
+            Statement::CreateSequence(_) => 0,
+            Statement::CreateTable(_) => 1,
+            Statement::CreateView(_) => 2,
+            _ => 3,
+        });
+        Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name, owner, elements }))
     }
 
-    /// Reads the name of a role that things are to belong to.
-    fn role(&mut self) -> Result<Ident> {
+    /// Returns whether the semicolon comes that [`part_elements`] has put in front of an element.
+    fn is_before_element(&self) -> bool {
+        let place = |n| self.parser.peek_nth_token_ref(n).span.start;
+        self.peek() == &Token::SemiColon && place(0) == place(1)
+    }
+
+    /// Reads what is created in a schema by the same statement.
+    fn schema_element(&mut self) -> Result<Statement> {
+        let words = [
+            "table",
+            "temp",
+            "temporary",
+            "view",
+            "recursive",
+            "or",
+            "sequence",
+            "index",
+            "unique",
+        ];
+        if self.is_word("create") && !words.iter().any(|word| self.nth_word_is(1, word)) {
+            self.advance();
+            return Err(self.unexpected());
+        }
+        let position = self.position();
+        match self.statement()? {
+            element @ (Statement::CreateTable(_)
+            | Statement::CreateView(_)
+            | Statement::CreateSequence(_)
+            | Statement::CreateIndex(_)) => Ok(element),
+            Statement::CreateTableAs(_) => {
+                Err(ParseError::syntax("syntax error at or near \"as\"", position))
+            }
+            _ => Err(ParseError::unsupported("this element of CREATE SCHEMA", position)),
+        }
+    }
+
+    /// Reads the role that things are to belong to.
+    fn role(&mut self) -> Result<Role> {
         let words = ["current_user", "current_role", "session_user"];
         if words.iter().any(|word| self.is_word(word)) {
-            let what = format!("{} as an owner", self.peek_word().to_uppercase());
-            return Err(ParseError::unsupported(what, self.position())
-                .with_hint("Write the name of the role."));
+            let position = self.position();
+            self.advance();
+            return Ok(Role::Current(position));
         }
-        self.name()
+        self.name().map(Role::Named)
     }
 
     /// Reads a statement behind the words ALTER SCHEMA.
@@ -74,5 +127,37 @@ impl Cursor<'_> {
             return Ok(None);
         };
         Ok(Some(Statement::Rename(Rename { kind, if_exists, name: name.clone(), to })))
+    }
+}
+
+/// Puts a semicolon in front of each element of CREATE SCHEMA, at the place where the element
+/// begins: so statements end there. CREATE and GRANT are no names without quotes.
+pub(super) fn part_elements(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = next(tokens, 0).filter(|_| tokens.first().is_some_and(is_blank)).unwrap_or(0);
+    while at < tokens.len() {
+        let is_schema = is_word(&tokens[at], "create")
+            && next(tokens, at).is_some_and(|second| is_word(&tokens[second], "schema"));
+        let mut depth = 0;
+        let mut before = at;
+        while let Some(here) = next(tokens, before) {
+            match tokens[here].token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                Token::SemiColon if depth == 0 => break,
+                _ => {}
+            }
+            let starts = is_word(&tokens[here], "create") || is_word(&tokens[here], "grant");
+            let is_label = is_word(&tokens[before], "as") || tokens[before].token == Token::Period;
+            before = here;
+            if is_schema && depth == 0 && starts && !is_label {
+                let place = tokens[here].span.start;
+                let span = Span { start: place, end: place };
+                tokens.insert(here, TokenWithSpan { token: Token::SemiColon, span });
+                before = here + 1;
+            }
+        }
+        let Some(end) = next(tokens, before) else { return };
+        let Some(first) = next(tokens, end) else { return };
+        at = first;
     }
 }

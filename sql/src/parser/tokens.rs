@@ -24,16 +24,17 @@ pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
         if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
-fn is_space(token: &TokenWithSpan) -> bool {
+/// Returns whether a token is white space or a comment.
+pub(super) fn is_blank(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
 /// Returns the next token that is no white space.
 pub(super) fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (index + 1..tokens.len()).find(|&index| !is_space(&tokens[index]))
+    (index + 1..tokens.len()).find(|&index| !is_blank(&tokens[index]))
 }
 
 /// Returns the last token before this one that is no white space.
 pub(super) fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
-    (0..index).rev().find(|&index| !is_space(&tokens[index]))
+    (0..index).rev().find(|&index| !is_blank(&tokens[index]))
 }

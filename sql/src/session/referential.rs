@@ -17,7 +17,7 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
-use crate::exec::watch::{Late, Reference, Watch, Watched, key_text, missing, violated};
+use crate::exec::watch::{Late, Reference, Watch, Watched, key_text, missing, mixed, violated};
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
 use crate::session::Planned;
@@ -157,6 +157,13 @@ impl Worker {
         plans: &mut Plans,
     ) -> Result<()> {
         let Gone { referenced, referencing, key, old, .. } = gone;
+        // A key that is NULL in part never comes to be there.
+        if old.iter().any(Datum::is_null) {
+            return match self.is_referenced(gone, watch, plans)? {
+                true => Err(mixed(referencing, key)),
+                false => Ok(()),
+            };
+        }
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
         if let Some(place) = key.place(referenced, old)? {
@@ -337,7 +344,10 @@ impl Worker {
         };
         let conditions = key.columns.iter().enumerate().map(|(at, column)| {
             let name = quoted(&referencing.columns[*column as usize].name);
-            format!("{name} = ${}", at + 1)
+            match gone.old[at].is_null() {
+                true => format!("{name} IS NULL"),
+                false => format!("{name} = ${}", at + 1),
+            }
         });
         let conditions: Vec<String> = conditions.collect();
         let text = format!("{statement}{from} WHERE {}", conditions.join(" AND "));

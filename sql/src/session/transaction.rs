@@ -12,7 +12,7 @@ use types::context::EvalContext;
 
 use crate::ast::IsolationLevel;
 use crate::attach::Attached;
-use crate::catalog::name::SearchPath;
+use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -173,7 +173,7 @@ impl Open {
     pub(super) fn ddl<'a>(
         &'a mut self,
         engine: &'a Engine,
-        path: &Arc<SearchPath>,
+        constants: &SessionConstants,
         eval: EvalContext,
     ) -> Ddl<'a> {
         Ddl {
@@ -181,7 +181,11 @@ impl Open {
             transaction: &self.transaction,
             changes: &mut self.changes,
             eval,
-            path: Arc::clone(path),
+            path: Arc::clone(constants.search_path()),
+            user: match constants.value("current_user") {
+                Some(types::Datum::Text(name)) => name.to_string(),
+                _ => String::new(),
+            },
             system: Box::new(SystemNames::of(engine)),
             notices: Vec::new(),
         }

@@ -11,12 +11,13 @@ use types::{Datum, SqlType};
 use crate::advisory::Level;
 use crate::ast;
 use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement, TypeStatement};
-use crate::binder::{self, Names, TableClause};
+use crate::binder::{self, Names, SessionConstants, TableClause};
 use crate::catalog::table::Table;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
 use crate::ddl;
 use crate::ddl::Ddl;
+use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::parser;
@@ -229,41 +230,7 @@ impl Session {
             ));
         }
         let (system, constants) = (Arc::clone(&self.engine), self.constants.clone());
-        self.in_ddl(statement.tag(), |ddl| match statement {
-            Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
-            Statement::CreateSchema(create) => ddl.create_schema(create),
-            Statement::RenameSchema(rename) => ddl.rename_schema(rename),
-            Statement::DropNothing(drop) => ddl.drop_nothing(drop),
-            Statement::Drop(drop) => ddl.drop(drop),
-            Statement::Rename(rename) => ddl.rename(rename),
-            Statement::Truncate(truncate) => ddl.truncate(truncate),
-            Statement::Comment(comment) => ddl.comment_on(comment),
-            Statement::AlterTable(alter) => match &alter.action {
-                AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
-                AlterTableAction::CheckOption(option) => ddl.alter_check_option(alter, *option),
-                _ => ddl.alter_coprocessors(alter),
-            },
-            Statement::CreateView(create) => {
-                let catalog = ddl.lock_catalog()?;
-                let definition = binder::bind_view_definition(
-                    &create.query,
-                    &catalog,
-                    &SystemNames::of(&system),
-                    &constants,
-                )?;
-                match ddl.place_view(&catalog, create, &definition) {
-                    Some(placed) => ddl.create_view(&placed, definition),
-                    None => ddl.create_view(create, definition),
-                }
-            }
-            Statement::Type(statement) => ddl.change_types(statement),
-            Statement::Function(statement) => ddl.change_functions(statement),
-            Statement::CreateSequence(create) => ddl.create_sequence(create),
-            Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
-            Statement::CreateIndex(create) => ddl.create_index(create),
-            Statement::AlterQuota(alter) => ddl.alter_quota(alter),
-            _ => unreachable!("the caller passes DDL statements only"),
-        })
+        self.in_ddl(statement.tag(), |ddl| define(ddl, statement, (&system, &constants)))
     }
 
     /// Does a part of a statement that changes the catalog.
@@ -280,7 +247,7 @@ impl Session {
         if open.modes.read_only {
             return Err(read_only(tag));
         }
-        let mut ddl = open.ddl(&around.engine, around.constants.search_path(), eval);
+        let mut ddl = open.ddl(&around.engine, &around.constants, eval);
         let done = run(&mut ddl)?;
         let notices = std::mem::take(&mut ddl.notices);
         drop(ddl);
@@ -603,6 +570,69 @@ impl Session {
     pub(super) fn warn(&mut self, code: &'static str, message: &str) {
         self.notice("WARNING", Error::new(code, message));
     }
+}
+
+/// Does what a statement says that changes the catalog.
+fn define(
+    ddl: &mut Ddl<'_>,
+    statement: &Statement,
+    (system, constants): (&Arc<Engine>, &SessionConstants),
+) -> Result<()> {
+    match statement {
+        Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
+        Statement::CreateSchema(create) => define_schema(ddl, create, (system, constants)),
+        Statement::RenameSchema(rename) => ddl.rename_schema(rename),
+        Statement::DropNothing(drop) => ddl.drop_nothing(drop),
+        Statement::Drop(drop) => ddl.drop(drop),
+        Statement::Rename(rename) => ddl.rename(rename),
+        Statement::Truncate(truncate) => ddl.truncate(truncate),
+        Statement::Comment(comment) => ddl.comment_on(comment),
+        Statement::AlterTable(alter) => match &alter.action {
+            AlterTableAction::Changes(changes) => ddl.alter_columns(alter, changes),
+            AlterTableAction::CheckOption(option) => ddl.alter_check_option(alter, *option),
+            _ => ddl.alter_coprocessors(alter),
+        },
+        Statement::CreateView(create) => {
+            let catalog = ddl.lock_catalog()?;
+            let definition = binder::bind_view_definition(
+                &create.query,
+                &catalog,
+                &SystemNames::of(system),
+                constants,
+            )?;
+            match ddl.place_view(&catalog, create, &definition) {
+                Some(placed) => ddl.create_view(&placed, definition),
+                None => ddl.create_view(create, definition),
+            }
+        }
+        Statement::Type(statement) => ddl.change_types(statement),
+        Statement::Function(statement) => ddl.change_functions(statement),
+        Statement::CreateSequence(create) => ddl.create_sequence(create),
+        Statement::AlterSequence(alter) => ddl.alter_sequence(alter),
+        Statement::CreateIndex(create) => ddl.create_index(create),
+        Statement::AlterQuota(alter) => ddl.alter_quota(alter),
+        _ => unreachable!("the caller passes DDL statements only"),
+    }
+}
+
+/// Creates a schema, and in it what the statement says: names without a schema are looked for there
+/// first.
+fn define_schema(
+    ddl: &mut Ddl<'_>,
+    create: &ast::CreateSchema,
+    (system, constants): (&Arc<Engine>, &SessionConstants),
+) -> Result<()> {
+    let schema = ddl.create_schema(create)?;
+    if create.elements.is_empty() {
+        return Ok(());
+    }
+    let path = Arc::new(constants.search_path().behind(&schema));
+    let mut within = constants.clone();
+    within.set_search_path(Arc::clone(&path));
+    let outside = std::mem::replace(&mut ddl.path, path);
+    create.elements.iter().try_for_each(|element| define(ddl, element, (system, &within)))?;
+    ddl.path = outside;
+    Ok(())
 }
 
 /// Returns whether a statement changes the catalog and nothing else. ALTER TABLE may do more.

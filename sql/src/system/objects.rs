@@ -326,7 +326,11 @@ impl Objects {
     fn add_view(&mut self, view: &Arc<View>) {
         let columns = view.columns.iter().map(|column| (column.name.as_str(), column.sql_type));
         let (oid, schema) = (shown(view.oid), self.schema_oid(&view.schema));
-        self.add(oid, schema, &view.name, Kind::View(Arc::clone(view)), plain(columns));
+        let mut columns = plain(columns);
+        for (shown, column) in columns.iter_mut().zip(&view.columns) {
+            shown.default.clone_from(&column.default);
+        }
+        self.add(oid, schema, &view.name, Kind::View(Arc::clone(view)), columns);
     }
 
     fn add_sequence(&mut self, sequence: &Arc<Sequence>) {
