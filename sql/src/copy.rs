@@ -346,8 +346,11 @@ impl CopyIn {
         });
         self.row[column] = checked.map_err(|error| {
             let (table, column) = (&self.table.name, &self.table.columns[column].name);
-            let context = format!("COPY {table}, line {line}, column {column}{}", shown());
-            Error { context: Some(context), ..Error::from(error) }
+            let error = Error::from(error);
+            let within = error.context.map_or(String::new(), |within| within + "\n");
+            let shown = shown();
+            let context = format!("{within}COPY {table}, line {line}, column {column}{shown}");
+            Error { context: Some(context), ..error }
         })?;
         Ok(())
     }

@@ -8,6 +8,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, BinaryOperator, Quantifier, Subscript};
 use crate::binder::level::Binder;
+use crate::binder::subqueries::yields_boolean;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 
@@ -163,9 +164,9 @@ impl Binder<'_> {
         };
         let probe = Typed::new(Expr::constant(Datum::Null, element), element, at);
         let compared = self.operator(operator.symbol(), left, probe, position)?;
-        let Expr::Call { function, arguments, data_type: DataType::Bool } = compared.expr else {
-            let message = "op ANY/ALL (array) requires operator to yield boolean";
-            return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
+        yields_boolean(&compared, position)?;
+        let Expr::Call { function, arguments, .. } = compared.expr else {
+            return Err(no_array(element, position));
         };
         let mut sides = arguments.into_iter();
         let (Some(left), Some(right)) = (sides.next(), sides.next()) else {

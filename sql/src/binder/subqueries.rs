@@ -138,7 +138,14 @@ impl Binder<'_> {
                 let message = "subquery has too few columns";
                 return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
             };
-            self.operator(operator.symbol(), left, right, position)?
+            let value = self.operator(operator.symbol(), left, right, position)?;
+            if value.base() != DataType::Bool {
+                let found = value.base().sql_name();
+                let message =
+                    format!("row comparison operator must yield type boolean, not type {found}");
+                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+            }
+            value
         };
         let comparison = self.condition(comparison, "ANY")?;
         let kind = match quantifier {
@@ -192,6 +199,7 @@ impl Binder<'_> {
             _ => {
                 let compare = |one| {
                     let value = self.operator(operator.symbol(), left.clone(), one, position)?;
+                    yields_boolean(&value, position)?;
                     self.condition(value, "ANY")
                 };
                 let list = elements.into_iter().map(compare).collect::<Result<Vec<Expr>>>()?;
@@ -200,4 +208,13 @@ impl Binder<'_> {
         };
         Ok(Typed::boolean(expr, start))
     }
+}
+
+/// Refuses an operator in front of ANY and ALL whose result is no boolean.
+pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
+    if compared.base() == DataType::Bool {
+        return Ok(());
+    }
+    let message = "op ANY/ALL (array) requires operator to yield boolean";
+    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position))
 }

@@ -344,6 +344,14 @@ fn quantified(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserErr
 /// Returns the operator at hand that may stand in front of ANY and ALL, and how many tokens it is.
 fn quantified_operator(parser: &Parser) -> Option<(usize, BinaryOperator)> {
     let operator = match &parser.peek_token_ref().token {
+        // These yield no boolean, which the binder says.
+        Token::Plus => BinaryOperator::Plus,
+        Token::Minus => BinaryOperator::Minus,
+        Token::Mul => BinaryOperator::Multiply,
+        Token::Div => BinaryOperator::Divide,
+        Token::Mod => BinaryOperator::Modulo,
+        Token::Caret => BinaryOperator::BitwiseXor,
+        Token::StringConcat => BinaryOperator::StringConcat,
         Token::Eq => BinaryOperator::Eq,
         Token::Neq => BinaryOperator::NotEq,
         Token::Lt => BinaryOperator::Lt,

@@ -384,7 +384,8 @@ impl Session {
         let watch = self.watch(&[table.id])?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = exec::Context { watch, ..self.context(open, Vec::new()) };
-        let style = self.settings.style().clone();
+        let interrupt = context.eval.interrupt.clone();
+        let style = TextStyle { interrupt, ..self.settings.style().clone() };
         let filter = match &statement.filter {
             Some(filter) => Some(self.copy_filter(filter, &table)?),
             None => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::datum::{Json, MAX_JSON_DEPTH, Text};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, Subject, sqlstate};
 use crate::numeric::Numeric;
 use crate::pieces::{Pace, pieces};
 
@@ -28,18 +28,61 @@ struct Reader<'a, 'p, 'i> {
     pace: &'p mut Pace<'i>,
 }
 
-fn invalid(detail: String) -> Error {
-    Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
-        .with_detail(detail)
-}
+/// The longest part of a line that CONTEXT shows, in bytes.
+const EXCERPT_BYTES: usize = 50;
 
 impl<'a> Reader<'a, '_, '_> {
     fn document(&mut self) -> Result<Json> {
         let value = self.value()?;
         match self.peek()? {
             None => Ok(value),
-            Some(token) => Err(invalid(format!("Expected end of input, but found \"{token}\"."))),
+            Some(token) => Err(self.unexpected("end of input", token)),
         }
+    }
+
+    /// Returns the error of what ends at byte `end`, shown as PostgreSQL's `report_json_context`
+    /// does.
+    fn invalid(&self, end: usize, detail: impl Into<String>) -> Error {
+        let message = "invalid input syntax for type json";
+        let error = Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message);
+        self.located(error.with_detail(detail), end)
+    }
+
+    fn located(&self, mut error: Error, end: usize) -> Error {
+        let before = &self.text[..end];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.matches('\n').count() + 1;
+        let mut start = line_start;
+        while end - start >= EXCERPT_BYTES {
+            start += self.text[start..].chars().next().map_or(1, char::len_utf8);
+        }
+        if start - line_start <= 3 {
+            start = line_start;
+        }
+        let prefix = if start > line_start { "..." } else { "" };
+        let goes_on = !matches!(self.text.as_bytes().get(end), None | Some(b'\n' | b'\r'));
+        let suffix = if goes_on { "..." } else { "" };
+        let excerpt = &self.text[start..end];
+        let context = format!("JSON data, line {line}: {prefix}{excerpt}{suffix}");
+        let context = Some(context);
+        error.subject = Some(Box::new(Subject { context, ..Subject::default() }));
+        error
+    }
+
+    /// Returns the error of the token at hand, where something else should stand.
+    fn unexpected(&self, expected: &str, token: &str) -> Error {
+        let detail = format!("Expected {expected}, but found \"{token}\".");
+        self.invalid(self.at + token.len(), detail)
+    }
+
+    /// Returns the error of a token that is none, so many bytes long.
+    fn no_token(&self, length: usize) -> Error {
+        let token = &self.rest()[..length];
+        self.invalid(self.at + length, format!("Token \"{token}\" is invalid."))
+    }
+
+    fn ended(&self) -> Error {
+        self.invalid(self.text.len(), "The input string ended unexpectedly.")
     }
 
     fn rest(&self) -> &'a str {
@@ -56,11 +99,13 @@ impl<'a> Reader<'a, '_, '_> {
             None => return Ok(None),
             Some(b'{' | b'}' | b'[' | b']' | b',' | b':') => 1,
             Some(b'"') => self.string_length()?,
-            Some(b'-' | b'0'..=b'9') => number_length(rest)?,
+            Some(b'-' | b'0'..=b'9') => {
+                number_length(rest).map_err(|length| self.no_token(length))?
+            }
             Some(_) => {
                 let length = word_length(rest);
                 if !matches!(&rest[..length], "true" | "false" | "null") {
-                    return Err(invalid(format!("Token \"{}\" is invalid.", &rest[..length])));
+                    return Err(self.no_token(length));
                 }
                 length
             }
@@ -70,7 +115,7 @@ impl<'a> Reader<'a, '_, '_> {
 
     /// Returns the next token, which must be there.
     fn expect(&mut self) -> Result<&'a str> {
-        self.peek()?.ok_or_else(ended)
+        self.peek()?.ok_or_else(|| self.ended())
     }
 
     fn value(&mut self) -> Result<Json> {
@@ -79,9 +124,7 @@ impl<'a> Reader<'a, '_, '_> {
             b'{' => self.nested(Reader::object),
             b'[' => self.nested(Reader::array),
             b'"' => self.string(token).map(Json::String),
-            b'}' | b']' | b',' | b':' => {
-                Err(invalid(format!("Expected JSON value, but found \"{token}\".")))
-            }
+            b'}' | b']' | b',' | b':' => Err(self.unexpected("JSON value", token)),
             byte => {
                 self.at += token.len();
                 match byte {
@@ -120,10 +163,7 @@ impl<'a> Reader<'a, '_, '_> {
                     self.at += 1;
                     return Ok(Json::Array(elements));
                 }
-                token => {
-                    let detail = format!("Expected \",\" or \"]\", but found \"{token}\".");
-                    return Err(invalid(detail));
-                }
+                token => return Err(self.unexpected("\",\" or \"]\"", token)),
             }
         }
     }
@@ -136,17 +176,17 @@ impl<'a> Reader<'a, '_, '_> {
             return Ok(Json::object(pairs));
         }
         if !first.starts_with('"') {
-            return Err(invalid(format!("Expected string or \"}}\", but found \"{first}\".")));
+            return Err(self.unexpected("string or \"}\"", first));
         }
         loop {
             let token = self.expect()?;
             if !token.starts_with('"') {
-                return Err(invalid(format!("Expected string, but found \"{token}\".")));
+                return Err(self.unexpected("string", token));
             }
             let key = self.string(token)?;
             let colon = self.expect()?;
             if colon != ":" {
-                return Err(invalid(format!("Expected \":\", but found \"{colon}\".")));
+                return Err(self.unexpected("\":\"", colon));
             }
             self.at += 1;
             let value = self.value()?;
@@ -157,10 +197,7 @@ impl<'a> Reader<'a, '_, '_> {
                     self.at += 1;
                     return Json::object_at(pairs, self.pace);
                 }
-                token => {
-                    let detail = format!("Expected \",\" or \"}}\", but found \"{token}\".");
-                    return Err(invalid(detail));
-                }
+                token => return Err(self.unexpected("\",\" or \"}\"", token)),
             }
         }
     }
@@ -176,12 +213,12 @@ impl<'a> Reader<'a, '_, '_> {
                 b'\\' => at += 2,
                 0..0x20 => {
                     let detail = format!("Character with value 0x{byte:02x} must be escaped.");
-                    return Err(invalid(detail));
+                    return Err(self.invalid(self.at + at, detail));
                 }
                 _ => at += 1,
             }
         }
-        Err(invalid(format!("Token \"{}\" is invalid.", self.rest())))
+        Err(self.no_token(self.rest().len()))
     }
 
     /// Takes a string literal and returns what it means.
@@ -202,7 +239,8 @@ impl<'a> Reader<'a, '_, '_> {
                 't' => out.push('\t'),
                 'u' => rest = self.unicode(rest, &mut out)?,
                 other => {
-                    return Err(invalid(format!("Escape sequence \"\\{other}\" is invalid.")));
+                    let detail = format!("Escape sequence \"\\{other}\" is invalid.");
+                    return Err(self.invalid(self.place(rest), detail));
                 }
             }
         }
@@ -210,35 +248,61 @@ impl<'a> Reader<'a, '_, '_> {
         Ok(out.into())
     }
 
+    /// Returns where the rest of the string begins that was taken last.
+    fn place(&self, rest: &str) -> usize {
+        self.at - 1 - rest.len()
+    }
+
+    /// Reads four hexadecimal digits.
+    fn hexadecimal(&self, rest: &'a str) -> Result<(u32, &'a str)> {
+        let digits = rest.bytes().take(4).take_while(u8::is_ascii_hexdigit).count();
+        if digits == 4
+            && let Ok(code) = u32::from_str_radix(&rest[..4], 16)
+        {
+            return Ok((code, &rest[4..]));
+        }
+        let bad = rest[digits..].chars().next().map_or(0, char::len_utf8);
+        let detail = "\"\\u\" must be followed by four hexadecimal digits.";
+        Err(self.invalid(self.place(rest) + digits + bad, detail))
+    }
+
     /// Reads what follows `\u`, and the other half of a pair behind it.
     fn unicode(&self, rest: &'a str, out: &mut String) -> Result<&'a str> {
-        const ALONE: &str = "Unicode low surrogate must follow a high surrogate.";
-        let (first, mut rest) = hexadecimal(rest)?;
+        let alone = |rest: &str, more: usize| {
+            let detail = "Unicode low surrogate must follow a high surrogate.";
+            self.invalid(self.place(rest) + more, detail)
+        };
+        let (first, mut rest) = self.hexadecimal(rest)?;
         if !self.unescape {
             return Ok(rest);
         }
         let code = match first {
             0 => {
-                let message = "unsupported Unicode escape sequence";
-                return Err(Error::new("22P05", message)
-                    .with_detail("\\u0000 cannot be converted to text."));
+                let error = Error::new("22P05", "unsupported Unicode escape sequence")
+                    .with_detail("\\u0000 cannot be converted to text.");
+                return Err(self.located(error, self.place(rest)));
             }
             0xd800..=0xdbff => {
-                let after = rest.strip_prefix("\\u").ok_or_else(|| invalid(ALONE.to_owned()))?;
-                let (second, after) = hexadecimal(after)?;
+                let after = rest.strip_prefix("\\u").ok_or_else(|| {
+                    // What stands there instead, an escape as a whole.
+                    let length = if rest.starts_with('\\') { 2 } else { 1 };
+                    let behind = self.text[self.place(rest)..].chars().take(length);
+                    alone(rest, behind.map(char::len_utf8).sum())
+                })?;
+                let (second, after) = self.hexadecimal(after)?;
                 rest = after;
                 match second {
                     0xdc00..=0xdfff => 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff),
                     0xd800..=0xdbff => {
                         let detail = "Unicode high surrogate must not follow a high surrogate.";
-                        return Err(invalid(detail.to_owned()));
+                        return Err(self.invalid(self.place(rest), detail));
                     }
-                    _ => return Err(invalid(ALONE.to_owned())),
+                    _ => return Err(alone(rest, 0)),
                 }
             }
             other => other,
         };
-        out.push(char::from_u32(code).ok_or_else(|| invalid(ALONE.to_owned()))?);
+        out.push(char::from_u32(code).ok_or_else(|| alone(rest, 0))?);
         Ok(rest)
     }
 }
@@ -247,21 +311,6 @@ impl<'a> Reader<'a, '_, '_> {
 pub(crate) fn too_deep() -> Error {
     Error::new("54001", "stack depth limit exceeded")
         .with_hint(format!("JSON values are nested at most {MAX_JSON_DEPTH} deep."))
-}
-
-fn ended() -> Error {
-    invalid("The input string ended unexpectedly.".to_owned())
-}
-
-fn hexadecimal(rest: &str) -> Result<(u32, &str)> {
-    let digits = rest.get(..4).filter(|four| four.bytes().all(|b| b.is_ascii_hexdigit()));
-    match digits.and_then(|four| u32::from_str_radix(four, 16).ok()) {
-        Some(code) => Ok((code, &rest[4..])),
-        None => {
-            let detail = "\"\\u\" must be followed by four hexadecimal digits.";
-            Err(invalid(detail.to_owned()))
-        }
-    }
 }
 
 /// Returns the length of a run of letters and digits, or of one other character.
@@ -273,7 +322,8 @@ fn word_length(rest: &str) -> usize {
     }
 }
 
-fn number_length(rest: &str) -> Result<usize> {
+/// Returns the length of a number, or that of the token which is none.
+fn number_length(rest: &str) -> std::result::Result<usize, usize> {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut at = usize::from(bytes[0] == b'-');
@@ -294,7 +344,7 @@ fn number_length(rest: &str) -> Result<usize> {
     let word = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || !c.is_ascii();
     let behind: usize = rest[at..].chars().take_while(word).map(char::len_utf8).sum();
     if !good || behind > 0 {
-        return Err(invalid(format!("Token \"{}\" is invalid.", &rest[..at + behind])));
+        return Err(at + behind);
     }
     Ok(at)
 }

@@ -179,3 +179,27 @@ proptest! {
         prop_assert!(folded || back.compare(&value).is_eq(), "{value:?} {shown:?} {back:?}");
     }
 }
+
+/// As PostgreSQL 15 shows them.
+#[test]
+fn errors_of_json_show_where_they_are() {
+    let cases = [
+        ("{\"a\":1,\"b\":[1,2,}", "line 1: {\"a\":1,\"b\":[1,2,}"),
+        ("{\"a\":1 \"b\":[1,2]}", "line 1: {\"a\":1 \"b\"..."),
+        ("{\"a\":1,\n \"b\":[1,2,],\n \"c\": 1}", "line 2:  \"b\":[1,2,]..."),
+        ("{\"a\":1,\n\n \"b\":\"a\tb\"}", "line 3:  \"b\":\"a..."),
+        ("[\"\\ud800\\n\"]", "line 1: [\"\\ud800\\n..."),
+        ("{\"b\":\"a\\u12qbc\"}", "line 1: {\"b\":\"a\\u12q..."),
+        ("[1,2", "line 1: [1,2"),
+        ("", "line 1: "),
+    ];
+    for (text, shown) in cases {
+        let error = parse(text, DataType::Jsonb, &TextStyle::default()).unwrap_err();
+        let context = error.subject.and_then(|subject| subject.context);
+        assert_eq!(context, Some(format!("JSON data, {shown}")), "{text}");
+    }
+    let long = format!("{{\"{}\":1,}}", "a".repeat(60));
+    let error = parse(&long, DataType::Json, &TextStyle::default()).unwrap_err();
+    let context = error.subject.and_then(|subject| subject.context).unwrap_or_default();
+    assert_eq!(context, format!("JSON data, line 1: ...{}\":1,}}", "a".repeat(44)));
+}

@@ -1,0 +1,51 @@
+//! Statements over huge values end when their time is up, also in one call; and constants that
+//! would take long are not computed while a statement is prepared or explained.
+
+use sql::EngineOptions;
+
+use crate::server::Server;
+
+/// Each would take seconds; none may take the memory of its whole value.
+const HUGE: &[&str] = &[
+    "select length(repeat('abc', 330000000))",
+    "select length(lpad('x', 260000000, 'ab'))",
+    "select length(upper(repeat('abc', 330000000)))",
+    "select length(replace(repeat('abc', 330000000), 'b', 'x'))",
+    "select md5(repeat('abc', 330000000))",
+    "select length(repeat('a', 500000000) || repeat('b', 500000000))",
+    "select array_length(array_fill(1, array[100000000]), 1)",
+    "select array_length(array_agg(i), 1) from generate_series(1, 100000000) i",
+    "select length(string_agg(repeat('a', 100000000), ',')) from generate_series(1, 9)",
+    "select jsonb_array_length(('[' || repeat('1,', 400000000) || '1]')::jsonb)",
+    "select length(repeat('ab', 400000000)::bytea::text)",
+    "select factorial(32000) * factorial(32000) is null",
+    "select count(*) from string_to_table(repeat('a,', 400000000), ',')",
+    "select repeat('x', 1000000000)",
+    "values (repeat('x', 1000000000))",
+    "select case when length(repeat('x', 1000000000)) > 1 then 1 end",
+];
+
+#[test]
+fn one_call_over_one_value_ends_in_time() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("s", "set statement_timeout = 20");
+    for statement in HUGE {
+        let answer = server.run("s", statement);
+        assert!(answer.contains("57014"), "{statement}: {answer:.200}");
+    }
+}
+
+#[test]
+fn long_constants_are_left_to_the_execution() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("s", "set statement_timeout = 5000");
+    for statement in HUGE {
+        for before in ["explain", "prepare p as"] {
+            let answer = server.run("s", &format!("{before} {statement}"));
+            assert!(!answer.contains("57014"), "{before} {statement}: {answer:.200}");
+        }
+        server.run("s", "deallocate p");
+    }
+    let answer = server.run("s", "create table t (a text default repeat('x', 1000000000))");
+    assert!(!answer.contains("57014"), "{answer:.200}");
+}
