@@ -114,6 +114,7 @@ const PORTABLE: &[&str] = &[
     "delete",
     "distinct",
     "distinct_on",
+    "documentation_forms",
     "domain_arrays",
     "jsonpath_errors",
     "record_images",

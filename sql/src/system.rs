@@ -10,6 +10,7 @@ mod functions;
 mod information_schema;
 mod names;
 mod objects;
+mod pg_cast;
 mod pg_catalog;
 mod pg_opclass;
 mod pg_proc;

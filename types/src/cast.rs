@@ -60,6 +60,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         | (Reg(_), Oid)
         | (Reg(RegKind::Proc), Reg(RegKind::Procedure))
         | (Reg(RegKind::Procedure), Reg(RegKind::Proc))
+        | (Reg(RegKind::Oper), Reg(RegKind::Operator))
+        | (Reg(RegKind::Operator), Reg(RegKind::Oper))
         | (Text | Varchar, Reg(RegKind::Class))
         | (Float4, Float8)
         | (Numeric, Float4 | Float8) => Implicit,
@@ -91,6 +93,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit
         }
+        (DataType::Void, string) if string.is_text() => Assignment,
         (DataType::Void, _) | (_, DataType::Void) => return None,
         (_, string) if string.is_text() => Assignment,
         (string, _) if string.is_text() => Explicit,

@@ -115,6 +115,10 @@ pub enum RegKind {
     Procedure,
     /// `regoper`: an operator, by symbol alone
     Oper,
+    /// `regoperator`: an operator, by symbol and types of its sides
+    Operator,
+    /// `regcollation`: a collation
+    Collation,
     /// `regclass`: a table, index, view or sequence
     Class,
     /// `regtype`: a type
@@ -123,6 +127,13 @@ pub enum RegKind {
     Role,
     /// `regnamespace`: a schema
     Namespace,
+}
+
+impl RegKind {
+    /// Returns whether it names operators, one of which is `-`; for others that is nothing.
+    pub fn is_of_operators(self) -> bool {
+        matches!(self, RegKind::Oper | RegKind::Operator)
+    }
 }
 
 /// A type with its modifier, as a column or a cast names it.
@@ -260,6 +271,8 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Numeric, 1700, -1, "numeric", &["numeric", "decimal"]),
     row(DataType::Reg(RegKind::Procedure), 2202, 4, "regprocedure", &["regprocedure"]),
     row(DataType::Reg(RegKind::Oper), 2203, 4, "regoper", &["regoper"]),
+    row(DataType::Reg(RegKind::Operator), 2204, 4, "regoperator", &["regoperator"]),
+    row(DataType::Reg(RegKind::Collation), 4191, 4, "regcollation", &["regcollation"]),
     row(DataType::Reg(RegKind::Class), 2205, 4, "regclass", &["regclass"]),
     row(DataType::Reg(RegKind::Type), 2206, 4, "regtype", &["regtype"]),
     row(DataType::Reg(RegKind::Namespace), 4089, 4, "regnamespace", &["regnamespace"]),
@@ -295,6 +308,8 @@ const TYPES: &[TypeRow] = &[
     array(&DataType::Reg(RegKind::Proc), 1008, "regproc[]", &["_regproc"]),
     array(&DataType::Reg(RegKind::Procedure), 2207, "regprocedure[]", &["_regprocedure"]),
     array(&DataType::Reg(RegKind::Oper), 2208, "regoper[]", &["_regoper"]),
+    array(&DataType::Reg(RegKind::Operator), 2209, "regoperator[]", &["_regoperator"]),
+    array(&DataType::Reg(RegKind::Collation), 4192, "regcollation[]", &["_regcollation"]),
     array(&DataType::Reg(RegKind::Class), 2210, "regclass[]", &["_regclass"]),
     array(&DataType::Reg(RegKind::Type), 2211, "regtype[]", &["_regtype"]),
     array(&DataType::Reg(RegKind::Namespace), 4090, "regnamespace[]", &["_regnamespace"]),

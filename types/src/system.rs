@@ -65,7 +65,7 @@ impl System {
     pub fn write_reg(&self, kind: RegKind, oid: i64, out: &mut Vec<u8>) {
         if oid == 0 {
             // `-` is an operator.
-            return out.push(if kind == RegKind::Oper { b'0' } else { b'-' });
+            return out.push(if kind.is_of_operators() { b'0' } else { b'-' });
         }
         let source = self.0.as_deref();
         let name = source.and_then(|source| source.reg_name(kind, u32::try_from(oid).ok()?));
@@ -81,7 +81,7 @@ impl System {
     ///
     /// Those of [`SystemSource::reg_oid`].
     pub fn read_reg(&self, kind: RegKind, text: &str) -> Result<i64> {
-        if text == "-" && kind != RegKind::Oper {
+        if text == "-" && !kind.is_of_operators() {
             return Ok(0);
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -724,8 +724,10 @@ pub enum SqlValueFunction {
     LocalTime,
     /// `LOCALTIMESTAMP`
     LocalTimestamp,
-    /// `CURRENT_USER`, `CURRENT_ROLE`, `USER`
+    /// `CURRENT_USER`
     CurrentUser,
+    /// `CURRENT_ROLE`
+    CurrentRole,
     /// `user`, which is `current_user` by another name.
     User,
     /// `SESSION_USER`

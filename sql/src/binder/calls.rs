@@ -445,7 +445,9 @@ fn sql_value_name(function: SqlValueFunction) -> &'static str {
         SqlValueFunction::CurrentTimestamp => "current_timestamp",
         SqlValueFunction::LocalTime => "localtime",
         SqlValueFunction::LocalTimestamp => "localtimestamp",
-        SqlValueFunction::CurrentUser | SqlValueFunction::User => "current_user",
+        SqlValueFunction::CurrentUser | SqlValueFunction::CurrentRole | SqlValueFunction::User => {
+            "current_user"
+        }
         SqlValueFunction::SessionUser => "session_user",
         SqlValueFunction::CurrentCatalog => "current_catalog",
         SqlValueFunction::CurrentSchema => "current_schema",

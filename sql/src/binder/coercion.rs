@@ -9,7 +9,6 @@
 use std::sync::Arc;
 
 use types::cast::{CastContext, cast, cast_context, is_foldable};
-use types::datatype::RegKind;
 use types::datetime::{DateOrder, IntervalStyle};
 use types::datum::Text;
 use types::expr::{EvalContext, Expr};
@@ -123,7 +122,13 @@ impl Binder<'_> {
         let position = value.position;
         match value.expr {
             Expr::Constant { value: Datum::Text(text), .. } => {
-                literal(&text, to, explicit).map_err(|error| error.at(position))
+                literal(&text, to, explicit).map_err(|error| {
+                    // PostgreSQL cuts to length later, where it knows of no place.
+                    let plain = SqlType { modifier: -1, ..to };
+                    let too_long = to.modifier >= 0 && to.base != DataType::Interval;
+                    let is_read = too_long && literal(&text, plain, explicit).is_ok();
+                    if is_read { error } else { error.at(position) }
+                })
             }
             Expr::Constant { .. } => Ok(null(to.base)),
             Expr::Parameter { index, .. } => {
@@ -321,7 +326,7 @@ fn is_row_of_session(to: DataType) -> bool {
 
 /// Returns whether a literal is the name of something in the catalog.
 fn names_object(text: &str, to: DataType) -> bool {
-    let none = text == "-" && !matches!(to, DataType::Reg(RegKind::Oper));
+    let none = text == "-" && matches!(to, DataType::Reg(kind) if !kind.is_of_operators());
     matches!(to.element().unwrap_or(to), DataType::Reg(_))
         && (text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()))
         && !none

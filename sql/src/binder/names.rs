@@ -89,6 +89,7 @@ fn sql_value(function: SqlValueFunction) -> &'static str {
         SqlValueFunction::LocalTime => "localtime",
         SqlValueFunction::LocalTimestamp => "localtimestamp",
         SqlValueFunction::CurrentUser => "current_user",
+        SqlValueFunction::CurrentRole => "current_role",
         SqlValueFunction::User => "user",
         SqlValueFunction::SessionUser => "session_user",
         SqlValueFunction::CurrentCatalog => "current_catalog",

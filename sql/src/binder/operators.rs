@@ -122,8 +122,9 @@ impl Binder<'_> {
         operand: &ast::Expr,
         position: usize,
     ) -> Result<Typed> {
-        if let (ast::UnaryOperator::Minus, ast::Expr::Number { text, .. }) = (operator, operand) {
-            return number(&format!("-{text}"), position);
+        if let (ast::UnaryOperator::Minus, Some(literal)) = (operator, signed_number(operand)) {
+            let negated = literal.strip_prefix('-').map(str::to_owned);
+            return number(&negated.unwrap_or_else(|| format!("-{literal}")), position);
         }
         let value = self.bind_expr(operand)?;
         let shown = [value.sql_type];
@@ -270,6 +271,18 @@ pub(super) fn all_of(mut list: Vec<Expr>) -> Expr {
 /// Returns the disjunction.
 pub(super) fn any_of(mut list: Vec<Expr>) -> Expr {
     if list.len() == 1 { list.remove(0) } else { Expr::Or(list) }
+}
+
+/// Returns the text of a number with the signs in front of it: they are part of it.
+fn signed_number(operand: &ast::Expr) -> Option<String> {
+    match operand {
+        ast::Expr::Number { text, .. } => Some(text.clone()),
+        ast::Expr::Unary { operator: ast::UnaryOperator::Minus, operand, .. } => {
+            let text = signed_number(operand)?;
+            Some(text.strip_prefix('-').map_or_else(|| format!("-{text}"), str::to_owned))
+        }
+        _ => None,
+    }
 }
 
 /// Returns what a number means, its sign included.

@@ -451,15 +451,17 @@ fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         () => return None,
     };
     (0..=end).for_each(|_| parser.advance_token());
-    let text = match parser.parse_expr() {
-        Ok(text) => text,
-        Err(error) => return Some(Err(error)),
+    // Behind FROM may stand what is trimmed, too.
+    let mut read = || {
+        let expr = Box::new(parser.parse_expr()?);
+        let trim_what = match parser.consume_token(&Token::Comma) {
+            true => Some(Box::new(parser.parse_expr()?)),
+            false => None,
+        };
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::Trim { expr, trim_where, trim_what, trim_characters: None })
     };
-    let trim = |_| {
-        let (expr, trim_what) = (Box::new(text), None);
-        Expr::Trim { expr, trim_where, trim_what, trim_characters: None }
-    };
-    Some(parser.expect_token(&Token::RParen).map(trim))
+    Some(read())
 }
 
 /// Reads Phoenix's and SQL's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR s` as

@@ -317,8 +317,10 @@ fn of_user_function<T>(
 fn to_reg(source: &SystemRowSource, objects: &Objects, kind: &str, name: &str) -> Result<Datum> {
     let kind = match kind {
         "class" => RegKind::Class,
+        "collation" => RegKind::Collation,
         "namespace" => RegKind::Namespace,
         "oper" => RegKind::Oper,
+        "operator" => RegKind::Operator,
         "proc" => RegKind::Proc,
         "procedure" => RegKind::Procedure,
         "role" => RegKind::Role,

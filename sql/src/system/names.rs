@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::datatype::RegKind;
 use types::{DataType, SqlType};
 
-use crate::ast::TableName;
+use crate::ast::{Collation, TableName};
 use crate::catalog::function::Function;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result, sqlstate};
@@ -147,6 +147,8 @@ pub(super) fn oid_of(
             }
         }
         RegKind::Procedure => procedure(viewer, text),
+        RegKind::Operator => operator(viewer, objects, text),
+        RegKind::Collation => collation(viewer, objects, text),
         RegKind::Oper => {
             let name = parse(text)?;
             check_schema(viewer, objects, &name)?;
@@ -167,6 +169,62 @@ pub(super) fn oid_of(
             }
         }
     }
+}
+
+/// Finds `symbol(type, type)`; a prefix operator has NONE for the first one.
+fn operator(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> {
+    let (name, list) = name_and_types(text)?;
+    check_schema(viewer, objects, &name)?;
+    let path = viewer.search_path();
+    let side = |one: &str| match one.eq_ignore_ascii_case("none") {
+        true => Ok(None),
+        false => viewer.catalog.type_named(&parser::parse_type(one)?, &path).map(Some),
+    };
+    let sides = list.iter().map(|one| side(one)).collect::<Result<Vec<Option<SqlType>>>>()?;
+    match sides.len() {
+        0 | 1 => {
+            let hint = "Use NONE to denote the missing argument of a unary operator.";
+            return Err(Error::new("42P02", "missing argument").with_hint(hint));
+        }
+        2 => {}
+        _ => {
+            let hint = "Provide two argument types for operator.";
+            return Err(Error::new("54023", "too many arguments").with_hint(hint));
+        }
+    }
+    let bases: Vec<DataType> = sides.into_iter().flatten().map(|one| one.base).collect();
+    let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
+    let found = pg_proc::operator(&name.name.value, &bases).filter(|_| is_ours);
+    found.ok_or_else(|| {
+        let message = format!("operator does not exist: {text}");
+        Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+    })
+}
+
+/// Returns the collation that a text names.
+fn collation(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> {
+    let name = parse(text)?;
+    check_schema(viewer, objects, &name)?;
+    let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
+    let mut known = Collation::ALL.into_iter().filter(|_| is_ours);
+    let found = known.find(|known| known.name() == name.name.value);
+    found.map(Collation::oid).ok_or_else(|| {
+        let shown = shown(&name);
+        let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
+        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    })
+}
+
+/// Returns the name and the types of `name(type, …)`.
+fn name_and_types(text: &str) -> Result<(TableName, Vec<&str>)> {
+    let expected = |what: &str| {
+        Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, format!("expected a {what} parenthesis"))
+    };
+    let (name, rest) = text.split_once('(').ok_or_else(|| expected("left"))?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| expected("right"))?;
+    let name = parse(name)?;
+    let types = list.split(',').filter(|_| !list.trim().is_empty()).map(str::trim);
+    Ok((name, types.collect()))
 }
 
 /// Checks that there is the schema that a name has.
@@ -195,17 +253,11 @@ fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
         let message = format!("function \"{text}\" does not exist");
         Error::new(sqlstate::UNDEFINED_FUNCTION, message)
     };
-    let expected =
-        || Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a left parenthesis");
-    let (name, rest) = text.split_once('(').ok_or_else(expected)?;
-    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
-        Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
-    })?;
-    let name = parse(name)?;
+    let (name, list) = name_and_types(text)?;
     let path = viewer.search_path();
     let mut types: Vec<SqlType> = Vec::new();
-    for one in list.split(',').filter(|_| !list.trim().is_empty()) {
-        types.push(viewer.catalog.type_named(&parser::parse_type(one.trim())?, &path)?);
+    for one in list {
+        types.push(viewer.catalog.type_named(&parser::parse_type(one)?, &path)?);
     }
     let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
     let found = functions(&name).into_iter().find(|one| one.arguments == bases);
@@ -269,6 +321,18 @@ pub(super) fn name_of(
             let symbol = pg_proc::operator_by_oid(number)?;
             let several = pg_proc::operators_named(symbol).len() > 1;
             Some(format!("{}{symbol}", if several { "pg_catalog." } else { "" }))
+        }
+        RegKind::Operator => {
+            let symbol = pg_proc::operator_by_oid(number)?;
+            Some(match pg_proc::operator_arguments(number)? {
+                [left, right] => format!("{symbol}({},{})", left.sql_name(), right.sql_name()),
+                [right] => format!("{symbol}(NONE,{})", right.sql_name()),
+                _ => return None,
+            })
+        }
+        RegKind::Collation => {
+            let found = Collation::ALL.into_iter().find(|known| known.oid() == number);
+            found.map(|known| identifier(known.name()))
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::system::objects::{
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
-use crate::system::{Row, pg_opclass, pg_proc, user_functions};
+use crate::system::{Row, pg_cast, pg_opclass, pg_proc, user_functions};
 
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
@@ -62,6 +62,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
             rows.extend(of_users.map(|one| user_functions::row(shape, objects, one)));
             rows
         }
+        "pg_cast" => pg_cast::rows(shape),
+        "pg_amop" => pg_opclass::operators(shape),
         "pg_opclass" => pg_opclass::classes(shape),
         "pg_opfamily" => pg_opclass::families(shape),
         "pg_operator" => pg_proc::operators(shape),

@@ -8,8 +8,9 @@ use types::{DataType, Datum};
 use crate::system::Row;
 use crate::system::objects::OWNER;
 use crate::system::pg_catalog::BTREE;
+use crate::system::pg_proc;
 use crate::system::shape::{PG_CATALOG, Shape};
-use crate::system::value::{oid, text};
+use crate::system::value::{char, int2, oid, text};
 
 /// OID of the class, its name, its family, the type, and whether it is the type's default.
 type Class = (u32, &'static str, u32, DataType, bool);
@@ -46,6 +47,9 @@ const CLASSES: &[Class] = &[
     (10_088, "jsonb_ops", 4_033, DataType::Jsonb, true),
 ];
 
+/// Added to the OID of an operator to make that of its row of `pg_amop`.
+const FIRST_MEMBER: u32 = 5_000;
+
 /// Families that are not called as the first of their classes.
 const FAMILIES: &[(u32, &str)] =
     &[(434, "datetime_ops"), (1_970, "float_ops"), (1_976, "integer_ops")];
@@ -77,6 +81,39 @@ pub(super) fn classes(shape: &Shape) -> Vec<Row> {
         ])
     };
     CLASSES.iter().map(row).collect()
+}
+
+/// Returns the family that orders a type.
+fn family_of(data_type: DataType) -> Option<u32> {
+    CLASSES.iter().find(|class| class.3 == data_type && class.4).map(|class| class.2)
+}
+
+/// Returns the rows of `pg_amop`: the operators that compare types of one family.
+pub(super) fn operators(shape: &Shape) -> Vec<Row> {
+    let strategies = (1_i16..).zip(["<", "<=", "=", ">=", ">"]);
+    let all = strategies.flat_map(|(strategy, symbol)| {
+        types::function::overloads(symbol).iter().map(move |one| (strategy, one))
+    });
+    let mut rows = Vec::new();
+    for (strategy, operator) in all {
+        let &[left, right] = operator.arguments else { continue };
+        let Some(family) = family_of(left).filter(|of| family_of(right) == Some(*of)) else {
+            continue;
+        };
+        let number = pg_proc::function_oid(operator);
+        rows.push(shape.row([
+            ("oid", oid(FIRST_MEMBER + number)),
+            ("amopfamily", oid(family)),
+            ("amoplefttype", oid(left.oid())),
+            ("amoprighttype", oid(right.oid())),
+            ("amopstrategy", int2(strategy)),
+            ("amoppurpose", char('s')),
+            ("amopopr", oid(number)),
+            ("amopmethod", oid(BTREE)),
+            ("amopsortfamily", oid(0)),
+        ]));
+    }
+    rows
 }
 
 /// Returns the rows of `pg_opfamily`.

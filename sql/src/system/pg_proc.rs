@@ -9,6 +9,7 @@ use types::{DataType, Datum};
 
 use crate::system::Row;
 use crate::system::objects::OWNER;
+use crate::system::pg_cast;
 use crate::system::pg_type;
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, oid, text, vector};
@@ -42,7 +43,12 @@ static INTERNALS: LazyLock<Vec<String>> = LazyLock::new(|| {
         "enum_send",
         "heap_tableam_handler",
     ];
-    let mut names: Vec<String> = io.chain(others.map(str::to_owned)).collect();
+    let casts = pg_cast::all().filter_map(|cast| {
+        let of_source = cast.function.and_then(|name| overload_of(name, cast.source));
+        cast.function.filter(|_| of_source.is_none())
+    });
+    let others = others.into_iter().chain(casts).map(str::to_owned);
+    let mut names: Vec<String> = io.chain(others).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -52,6 +58,16 @@ static INTERNALS: LazyLock<Vec<String>> = LazyLock::new(|| {
 pub(super) fn internal_oid(name: &str) -> u32 {
     let at = INTERNALS.binary_search_by(|known| known.as_str().cmp(name));
     at.map_or(0, |at| FIRST_INTERNAL + at as u32)
+}
+
+/// Returns the OID of the function that casts a type, by its name.
+pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
+    overload_of(name, source).map_or_else(|| internal_oid(name), function_oid)
+}
+
+/// Returns the function of a name that takes a type first.
+fn overload_of(name: &str, first: DataType) -> Option<&'static Signature> {
+    function::overloads(name).iter().find(|one| one.arguments.first() == Some(&first))
 }
 
 /// Returns the OID of a built-in function or operator.
@@ -122,6 +138,19 @@ pub(super) fn by_oid(number: u32) -> Option<Named> {
 pub(super) fn operator_by_oid(number: u32) -> Option<&'static str> {
     let signature = function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?;
     function::is_operator(signature.name).then_some(signature.name)
+}
+
+/// Returns the OID of the operator of a symbol that takes these types.
+pub(super) fn operator(symbol: &str, arguments: &[DataType]) -> Option<u32> {
+    let mut overloads = function::overloads(symbol).iter();
+    let found = overloads.find(|one| one.arguments == arguments);
+    found.filter(|one| function::is_operator(one.name)).map(function_oid)
+}
+
+/// Returns what the operator with an OID takes.
+pub(super) fn operator_arguments(number: u32) -> Option<&'static [DataType]> {
+    operator_by_oid(number)?;
+    Some(function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?.arguments)
 }
 
 /// Returns the OIDs of the operators of a symbol.

@@ -100,8 +100,10 @@ pub(super) const VISIBLE: &[Row] = visible![
 /// Objects by name; NULL where a cast would raise an error.
 pub(super) const FOUND: &[Row] = found![
     "to_regclass", Class;
+    "to_regcollation", Collation;
     "to_regnamespace", Namespace;
     "to_regoper", Oper;
+    "to_regoperator", Operator;
     "to_regproc", Proc;
     "to_regprocedure", Procedure;
     "to_regrole", Role;

@@ -1,0 +1,82 @@
+//! Rows of `pg_cast`: the casts of `casts.txt`, which are PostgreSQL's between types that are here.
+//!
+//! What casts do, [`types::cast`] knows; a test holds the contexts to it.
+
+use types::DataType;
+
+use crate::system::Row;
+use crate::system::pg_proc;
+use crate::system::shape::Shape;
+use crate::system::value::{char, oid};
+
+/// A cast that the catalog tells of.
+pub(super) struct Cast {
+    oid: u32,
+    pub(super) source: DataType,
+    target: DataType,
+    /// The name of its function; none where values stay as they are, or go by their text.
+    pub(super) function: Option<&'static str>,
+    context: char,
+    method: char,
+}
+
+/// Returns the casts.
+pub(super) fn all() -> impl Iterator<Item = Cast> {
+    let lines = include_str!("casts.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let fields: Vec<&'static str> = line.split(' ').collect();
+        let [number, source, target, function, context, method] = fields.as_slice() else {
+            return None;
+        };
+        Some(Cast {
+            oid: number.parse().ok()?,
+            source: named(source)?,
+            target: named(target)?,
+            function: Some(*function).filter(|function| *function != "-"),
+            context: context.chars().next()?,
+            method: method.chars().next()?,
+        })
+    })
+}
+
+/// Returns the type that `pg_type` has under a name.
+fn named(name: &str) -> Option<DataType> {
+    DataType::all().find(|one| one.internal_name() == name)
+}
+
+/// Returns the rows.
+pub(super) fn rows(shape: &Shape) -> Vec<Row> {
+    let row = |cast: Cast| {
+        let function = cast.function.map_or(0, |name| pg_proc::cast_oid(name, cast.source));
+        shape.row([
+            ("oid", oid(cast.oid)),
+            ("castsource", oid(cast.source.oid())),
+            ("casttarget", oid(cast.target.oid())),
+            ("castfunc", oid(function)),
+            ("castcontext", char(cast.context)),
+            ("castmethod", char(cast.method)),
+        ])
+    };
+    all().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use types::cast::{CastContext, cast_context};
+
+    use super::*;
+
+    #[test]
+    fn contexts_are_those_that_casts_have() {
+        assert_eq!(all().count(), include_str!("casts.txt").lines().count() - 1);
+        for cast in all().filter(|cast| cast.source != cast.target) {
+            let context = match cast.context {
+                'i' => CastContext::Implicit,
+                'a' => CastContext::Assignment,
+                _ => CastContext::Explicit,
+            };
+            let (source, target) = (cast.source, cast.target);
+            assert_eq!(cast_context(source, target), Some(context), "{source:?} {target:?}");
+        }
+    }
+}
