@@ -15,6 +15,8 @@ const NUMBERED: &[&str] = &[
     "regprocedure[]",
     "regoper",
     "regoper[]",
+    "regoperator",
+    "regoperator[]",
 ];
 
 /// The first value of a statement, or its SQLSTATE and message.
