@@ -63,7 +63,8 @@ fn type_text(type_name: &TypeName) -> String {
         Some(named) => named.name.clone(),
         None => {
             let base = type_name.sql_type.base;
-            base.element().unwrap_or(base).internal_name().to_owned()
+            let element = base.element().filter(|_| matches!(base, types::DataType::Array(_)));
+            element.unwrap_or(base).internal_name().to_owned()
         }
     }
 }

@@ -131,7 +131,12 @@ impl Binder<'_> {
         let symbol = operator.symbol();
         match resolve_operator(symbol, &[value.base()]) {
             Match::One(signature) => self.call(signature, vec![value], position),
-            Match::None => Err(no_operator(&self.operation(symbol, &shown)).at(position)),
+            Match::None => {
+                let hint = "No operator matches the given name and argument type. \
+                            You might need to add an explicit type cast.";
+                let error = no_operator(&self.operation(symbol, &shown)).with_hint(hint);
+                Err(error.at(position))
+            }
             Match::Ambiguous => {
                 Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))
             }
