@@ -33,7 +33,7 @@ pub struct Window {
     pub order_by: Vec<OrderItem>,
     /// The frame, if written.
     pub frame: Option<Frame>,
-    /// Where the call or the name stands that it belongs to.
+    /// Where its parenthesis opens.
     pub position: usize,
 }
 

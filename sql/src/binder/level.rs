@@ -20,7 +20,7 @@ use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
-use crate::ast::NamedWindow;
+use crate::ast::{FrameUnits, NamedWindow};
 use crate::binder::function_body::Frame;
 use crate::binder::named::NamedRows;
 use crate::binder::parameters::Parameters;
@@ -72,6 +72,8 @@ pub(super) enum Clause {
     Call,
     SystemTime,
     Filter,
+    /// An offset of a window's frame.
+    Frame(FrameUnits),
     /// An expression without a query around it.
     Table(TableClause),
 }
@@ -179,6 +181,9 @@ impl Clause {
             Clause::Call => "CALL arguments",
             Clause::SystemTime => "FOR SYSTEM_TIME",
             Clause::Filter => "FILTER",
+            Clause::Frame(FrameUnits::Rows) => "window ROWS",
+            Clause::Frame(FrameUnits::Range) => "window RANGE",
+            Clause::Frame(FrameUnits::Groups) => "window GROUPS",
             Clause::Table(clause) => clause.plural(),
         }
     }
@@ -207,7 +212,8 @@ impl Clause {
 
     /// Returns whether it matters which columns of the level itself are named here.
     pub(super) fn minds_columns(self) -> bool {
-        self.allows_aggregates() || matches!(self, Clause::Limit | Clause::Offset)
+        self.allows_aggregates()
+            || matches!(self, Clause::Limit | Clause::Offset | Clause::Frame(_))
     }
 }
 

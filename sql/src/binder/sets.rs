@@ -180,6 +180,9 @@ impl Binder<'_> {
         }
         let message = match level.clause {
             clause if clause.allows_sets() => return Ok(()),
+            Clause::Frame(_) => {
+                "set-returning functions are not allowed in window definitions".to_owned()
+            }
             Clause::FunctionInFrom => {
                 "set-returning functions must appear at top level of FROM".to_owned()
             }

@@ -8,15 +8,16 @@
 //! parse_clause.c).
 
 use types::aggregate::AggregateKind;
+use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident, Over};
 use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
 use crate::binder::polymorphic::undetermined;
-use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::rows::Rows;
 use crate::binder::select::direction;
-use crate::binder::tree::{for_each_column, map_columns};
+use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, can_coerce, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -28,6 +29,8 @@ struct Definition {
     partition_by: Vec<ast::Expr>,
     order_by: Vec<ast::OrderItem>,
     frame: Option<ast::Frame>,
+    /// Where its parenthesis opens.
+    position: usize,
 }
 
 /// Returns the window function of this name.
@@ -243,7 +246,11 @@ impl Binder<'_> {
             None => Frame::default(),
             Some(frame) => {
                 let order = (first, definition.order_by.len(), order_by.first());
-                self.bind_frame(frame, order)?
+                let position = definition.position;
+                self.bind_frame(frame, order).map_err(|error| match error.position {
+                    Some(_) => error,
+                    None => error.at(position),
+                })?
             }
         };
         Ok((BoundWindow { partition_by, order_by }, frame))
@@ -272,6 +279,7 @@ impl Binder<'_> {
             partition_by: window.partition_by.clone(),
             order_by: window.order_by.clone(),
             frame: window.frame.clone(),
+            position: window.position,
         };
         let Some(base) = &window.base else { return Ok(own) };
         let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
@@ -301,7 +309,7 @@ impl Binder<'_> {
             });
         }
         let order_by = if own.order_by.is_empty() { inherited.order_by } else { own.order_by };
-        Ok(Definition { partition_by: inherited.partition_by, order_by, frame: own.frame })
+        Ok(Definition { partition_by: inherited.partition_by, order_by, ..own })
     }
 
     fn bind_frame(
@@ -310,11 +318,7 @@ impl Binder<'_> {
         (first, key_count, key): (Option<Typed>, usize, Option<&SortKey>),
     ) -> Result<Frame> {
         let units = frame.units;
-        let clause = match units {
-            FrameUnits::Rows => "ROWS",
-            FrameUnits::Range => "RANGE",
-            FrameUnits::Groups => "GROUPS",
-        };
+        let clause = units_name(units);
         if units == FrameUnits::Groups && key_count == 0 {
             return Err(windowing_error("GROUPS mode requires an ORDER BY clause"));
         }
@@ -322,7 +326,15 @@ impl Binder<'_> {
             (Some(value), 1, Some(key)) => Some((value, key.descending)),
             _ => None,
         };
-        let mut bound = |bound: &ast::FrameBound| {
+        let has_offset = [&frame.start, &frame.end].into_iter().any(|bound| {
+            matches!(bound, ast::FrameBound::Preceding(_) | ast::FrameBound::Following(_))
+        });
+        if units == FrameUnits::Range && has_offset && key.is_none() {
+            let message =
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
+            return Err(windowing_error(message));
+        }
+        let mut bound = |bound: &ast::FrameBound| -> Result<FrameBound> {
             let (offset, following) = match bound {
                 ast::FrameBound::UnboundedPreceding => return Ok(FrameBound::UnboundedPreceding),
                 ast::FrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
@@ -330,15 +342,10 @@ impl Binder<'_> {
                 ast::FrameBound::Preceding(offset) => (offset, false),
                 ast::FrameBound::Following(offset) => (offset, true),
             };
-            let offset = self.bind_offset(offset, clause)?;
-            if units != FrameUnits::Range {
+            let offset = self.bind_offset(offset, units)?;
+            let Some((key, descending)) = key.clone().filter(|_| units == FrameUnits::Range) else {
                 let offset = self.row_offset(offset, clause)?;
                 return Ok(FrameBound::Offset { offset, following, reach: None });
-            }
-            let Some((key, descending)) = key.clone() else {
-                let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one \
-                               ORDER BY column";
-                return Err(windowing_error(message).at(offset.position));
             };
             let ahead = if following != descending { "+" } else { "-" };
             let (offset, reach) = self.reach(key, ahead, offset)?;
@@ -348,31 +355,33 @@ impl Binder<'_> {
         Ok(Frame { units, start, end, exclusion: frame.exclusion })
     }
 
-    fn bind_offset(&mut self, offset: &ast::Expr, clause: &str) -> Result<Typed> {
-        let value = self.bind_expr(offset)?;
-        if has_subquery(&value.expr) {
-            let what = format!("a subquery in the frame of {clause}");
-            let hint = "Compute the value in a statement of its own and pass it.";
-            return Err(Error::not_supported(what, hint).at(value.position));
+    fn bind_offset(&mut self, offset: &ast::Expr, units: FrameUnits) -> Result<Typed> {
+        let level = self.level();
+        let known = level.references.len();
+        let clause = std::mem::replace(&mut level.clause, Clause::Frame(units));
+        let value = self.bind_expr(offset);
+        let level = self.level();
+        level.clause = clause;
+        let named = level.references.get(known).map(|reference| reference.position);
+        level.references.truncate(known);
+        let value = value?;
+        match named {
+            None => Ok(value),
+            Some(position) => {
+                let message =
+                    format!("argument of {} must not contain variables", units_name(units));
+                Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message).at(position))
+            }
         }
-        let mut columns = false;
-        for_each_column(&value.expr, &mut |_| columns = true);
-        if columns {
-            let message = format!("argument of {clause} must not contain variables");
-            let code = sqlstate::INVALID_COLUMN_REFERENCE;
-            return Err(Error::new(code, message).at(value.position));
-        }
-        Ok(value)
     }
 
     fn row_offset(&mut self, offset: Typed, clause: &str) -> Result<Expr> {
         let (from, position) = (offset.base(), offset.position);
-        if !can_coerce(from, DataType::Int8) {
+        self.coerce(offset, DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
             let from = from.sql_name();
             let message = format!("argument of {clause} must be type bigint, not type {from}");
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
-        }
-        self.implicit(offset, DataType::Int8)
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+        })
     }
 
     /// Returns the offset of RANGE, and how far a frame reaches: keys are compared as a type in
@@ -415,6 +424,14 @@ impl Binder<'_> {
         let limit = self.operator(ahead, from, step, position)?;
         let limit = self.explicit(limit, compared.into(), position)?;
         Ok((offset, Reach { key, limit }))
+    }
+}
+
+fn units_name(units: FrameUnits) -> &'static str {
+    match units {
+        FrameUnits::Rows => "ROWS",
+        FrameUnits::Range => "RANGE",
+        FrameUnits::Groups => "GROUPS",
     }
 }
 

@@ -332,6 +332,17 @@ impl Cursor<'_> {
             .find(|index| !matches!(self.parser.token_at(*index).token, Token::Whitespace(_)))
     }
 
+    /// Returns the index of the next token after this one that is no white space.
+    pub(super) fn token_after(&self, index: usize) -> Option<usize> {
+        (index + 1..self.token_count)
+            .find(|index| !matches!(self.parser.token_at(*index).token, Token::Whitespace(_)))
+    }
+
+    /// Returns where a token starts.
+    pub(super) fn start_of(&self, index: usize) -> usize {
+        self.source.position(self.parser.token_at(index).span.start)
+    }
+
     /// Returns where the last token before `position` starts that `wanted` accepts, looking back a
     /// few tokens only; `position` itself if there is none.
     pub(super) fn start_before(&self, position: usize, wanted: impl Fn(&Token) -> bool) -> usize {

@@ -129,6 +129,7 @@ impl Cursor<'_> {
         let partition_by = self.lower_list(partition_by)?;
         let order_by = self.order_items(order_by)?;
         let frame = window_frame.map(|frame| self.frame(frame, position)).transpose()?;
+        let position = self.opening(position).map_or(position, |index| self.start_of(index));
         Ok(Window { base, partition_by, order_by, frame, position })
     }
 
@@ -140,15 +141,61 @@ impl Cursor<'_> {
             parsed::WindowFrameUnits::Groups => FrameUnits::Groups,
         };
         let start = self.frame_bound(start_bound)?;
+        let is_short = end_bound.is_none();
         let end = match end_bound {
             None => FrameBound::CurrentRow,
             Some(bound) => self.frame_bound(bound)?,
         };
-        check_bounds(&start, &end)
-            .map_err(|message| ParseError::new("42P20", message, position))?;
+        check_bounds(&start, &end, is_short).map_err(|(message, is_end)| {
+            let place = self.bound_position(position, is_end).unwrap_or(position);
+            ParseError::new("42P20", message, place)
+        })?;
         let found = self.exclusions.iter().find(|(owner, _)| *owner == position);
         let exclusion = found.map(|(_, exclusion)| *exclusion).unwrap_or_default();
         Ok(Frame { units, start, end, exclusion })
+    }
+
+    /// Returns the token that opens the window of the call, or the name, at `position`.
+    fn opening(&self, position: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        let mut index = self.token_index(position)?;
+        let mut is_next = false;
+        loop {
+            let token = self.parser.token_at(index);
+            match token.token {
+                Token::LParen if is_next && depth == 0 => return Some(index),
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.checked_sub(1)?,
+                Token::EOF => return None,
+                _ if depth == 0 => is_next = is_word(token, "over") || is_word(token, "as"),
+                _ => {}
+            }
+            index = self.token_after(index)?;
+        }
+    }
+
+    /// Returns where a bound stands of the frame in the window of what is at `position`.
+    fn bound_position(&self, position: usize, is_end: bool) -> Option<usize> {
+        let mut depth = 0_usize;
+        let mut index = self.opening(position)?;
+        let (mut start, mut end) = (None, None);
+        loop {
+            let token = self.parser.token_at(index);
+            match token.token {
+                Token::LParen => depth += 1,
+                Token::RParen if depth == 1 => break,
+                Token::RParen => depth -= 1,
+                Token::EOF => return None,
+                _ if depth > 1 => {}
+                _ if ["rows", "range", "groups", "between"].iter().any(|w| is_word(token, w)) => {
+                    start = self.token_after(index);
+                }
+                _ if is_word(token, "and") => end = self.token_after(index),
+                _ => {}
+            }
+            index = self.token_after(index)?;
+        }
+        (if is_end { end.or(start) } else { start }).map(|index| self.start_of(index))
     }
 
     fn frame_bound(&mut self, bound: parsed::WindowFrameBound) -> Result<FrameBound> {
@@ -166,17 +213,25 @@ impl Cursor<'_> {
     }
 }
 
-/// A frame does not end before it starts.
-fn check_bounds(start: &FrameBound, end: &FrameBound) -> std::result::Result<(), &'static str> {
+/// A frame does not end before it starts; a short one has no end written. An error comes with
+/// whether it is of the end.
+fn check_bounds(
+    start: &FrameBound,
+    end: &FrameBound,
+    is_short: bool,
+) -> std::result::Result<(), (&'static str, bool)> {
     use FrameBound::{CurrentRow, Following, Preceding, UnboundedFollowing, UnboundedPreceding};
     match (start, end) {
-        (UnboundedFollowing, _) => Err("frame start cannot be UNBOUNDED FOLLOWING"),
-        (_, UnboundedPreceding) => Err("frame end cannot be UNBOUNDED PRECEDING"),
+        (UnboundedFollowing, _) => Err(("frame start cannot be UNBOUNDED FOLLOWING", false)),
+        (_, UnboundedPreceding) => Err(("frame end cannot be UNBOUNDED PRECEDING", true)),
         (CurrentRow, Preceding(_)) => {
-            Err("frame starting from current row cannot have preceding rows")
+            Err(("frame starting from current row cannot have preceding rows", true))
+        }
+        (Following(_), CurrentRow) if is_short => {
+            Err(("frame starting from following row cannot end with current row", false))
         }
         (Following(_), CurrentRow | Preceding(_)) => {
-            Err("frame starting from following row cannot have preceding rows")
+            Err(("frame starting from following row cannot have preceding rows", true))
         }
         _ => Ok(()),
     }

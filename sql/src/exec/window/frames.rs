@@ -14,7 +14,6 @@ use types::numeric::Numeric;
 use types::{DataType, Datum, Vector};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::Context;
 use crate::exec::project::column_of;
 use crate::exec::window::run::Run;
 use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, Reach};
@@ -211,11 +210,11 @@ fn bound(bound: &FrameBound, side: Side, run: &Run) -> Result<Bound> {
         FrameBound::CurrentRow => Bound::CurrentRow,
         FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
         FrameBound::Offset { offset, following, reach: None } => {
-            let count = row_offset(offset, side, &run.context)?;
+            let count = row_offset(&offset_of(offset, run)?, side)?;
             Bound::Count { count, following: *following }
         }
         FrameBound::Offset { offset, reach: Some(Reach { key, limit }), .. } => {
-            check_offset(&run.context.value(offset)?, side)?;
+            check_offset(&offset_of(offset, run)?, side)?;
             Bound::Value(Values {
                 keys: column_of(key, &run.batch, &run.context.eval)?,
                 limits: column_of(limit, &run.batch, &run.context.eval)?,
@@ -234,9 +233,14 @@ fn null_offset(side: Side) -> Error {
     Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message)
 }
 
-fn row_offset(offset: &Expr, side: Side, context: &Context) -> Result<usize> {
-    let value = context.value(offset)?;
-    let count = value.as_i64().ok_or_else(|| null_offset(side))?;
+/// Returns the value of an offset. It is the same for all rows; a subquery's is in each of them.
+fn offset_of(offset: &Expr, run: &Run) -> Result<Datum> {
+    let row: Vec<Datum> = run.batch.columns.iter().map(|column| column.datum(0)).collect();
+    Ok(offset.eval_row(&row, &run.context.eval)?)
+}
+
+fn row_offset(offset: &Datum, side: Side) -> Result<usize> {
+    let count = offset.as_i64().ok_or_else(|| null_offset(side))?;
     usize::try_from(count).map_err(|_| {
         let message = format!("frame {} offset must not be negative", side_name(side));
         Error::new(sqlstate::INVALID_PRECEDING_OR_FOLLOWING_SIZE, message)
