@@ -22,6 +22,10 @@ const HUGE: &[&str] = &[
     "select count(*) from string_to_table(repeat('a,', 400000000), ',')",
     "select repeat('x', 1000000000)",
     "values (repeat('x', 1000000000))",
+    "select repeat('a', 300000000) ~ 'a*b'",
+    "select repeat('a', 300000000) similar to 'a*b'",
+    "select length(regexp_replace(repeat('a', 300000000), 'a+b', 'x'))",
+    "select count(*) from regexp_split_to_table(repeat('a', 300000000), '[b-z]+')",
     "select case when length(repeat('x', 1000000000)) > 1 then 1 end",
 ];
 

@@ -5,6 +5,8 @@
 //! be what PostgreSQL says. Otherwise the extent of the match and of its groups is found by
 //! `regex/matcher.rs`: the longest, or the shortest if the pattern prefers that. Patterns with
 //! back-references and look-around, which the crate does not know, are matched there altogether.
+//! In long texts the crate's automaton is walked here (`regex/stepped.rs`), so that a search ends
+//! when the statement does.
 //!
 //! Source: PostgreSQL's `src/backend/regex`, whose engine is Henry Spencer's.
 
@@ -13,15 +15,18 @@ mod matcher;
 mod parse;
 mod plain;
 mod set;
+mod stepped;
 mod tree;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
 use crate::interrupt::cancelled;
-use crate::pieces::Pace;
+use crate::pieces::{PIECE, Pace};
 use matcher::{Matcher, Stopped};
+use stepped::{Found, States, Stepped};
 use tree::Part;
 
 /// The language of a pattern.
@@ -100,6 +105,8 @@ pub struct Pattern {
     ignore_case: bool,
     /// A pattern of the crate that matches at the same places.
     plain: Option<regex::Regex>,
+    /// The same for long texts, once there is one; `None` if it is too large for that.
+    stepped: OnceLock<Option<Stepped>>,
     /// The crate's matches are ours.
     exact: bool,
 }
@@ -116,11 +123,13 @@ impl Pattern {
             parse::parse(pattern, options).map_err(bad)?;
         let mut written = String::new();
         let known = plain::write(&part, &mut written);
-        let built = || regex::RegexBuilder::new(&written).size_limit(8 << 20).build().ok();
+        let built =
+            || regex::RegexBuilder::new(&written).size_limit(stepped::SIZE_MAX).build().ok();
         let plain = if known { built() } else { None };
         let all = plain.as_ref().is_some_and(|plain| plain.captures_len() == groups + 1);
         let exact = all && plain::is_exact(&part);
-        Ok(Pattern { part, groups, ignore_case: options.ignore_case, plain, exact })
+        let (ignore_case, stepped) = (options.ignore_case, OnceLock::new());
+        Ok(Pattern { part, groups, ignore_case, plain, stepped, exact })
     }
 
     /// Returns how many groups there are.
@@ -134,10 +143,23 @@ impl Pattern {
     ///
     /// 54001 if the search takes too long, 57014 if it is cancelled.
     pub fn is_match(&self, text: &str, context: &EvalContext) -> Result<bool> {
-        match &self.plain {
-            Some(plain) => Ok(plain.is_match(text)),
-            None => Ok(self.search(text, context).find_at(0)?.is_some()),
+        let Some(plain) = &self.plain else {
+            return Ok(self.search(text, context).find_at(0)?.is_some());
+        };
+        if let Some(stepped) = self.stepped(plain, text.len()) {
+            match stepped.is_match(text, &mut context.pace())? {
+                Found::Match(()) => return Ok(true),
+                Found::Nothing => return Ok(false),
+                Found::Unknown => {}
+            }
         }
+        Ok(plain.is_match(text))
+    }
+
+    /// Returns what searches so many bytes and can be stopped, if they are many.
+    fn stepped(&self, plain: &regex::Regex, bytes: usize) -> Option<&Stepped> {
+        let stepped = || self.stepped.get_or_init(|| Stepped::new(plain.as_str())).as_ref();
+        if bytes > PIECE { stepped() } else { None }
     }
 
     /// Begins a search, which ends early when the statement is cancelled.
@@ -146,6 +168,7 @@ impl Pattern {
             pattern: self,
             pace: context.pace(),
             text,
+            states: None,
             characters: Vec::new(),
             bytes: Vec::new(),
         }
@@ -160,6 +183,8 @@ pub struct Search<'p> {
     pattern: &'p Pattern,
     pace: Pace<'p>,
     text: &'p str,
+    /// What a search in a long text has come to.
+    states: Option<States>,
     /// The characters, and the byte that each begins at; empty until they are asked for.
     characters: Vec<char>,
     bytes: Vec<usize>,
@@ -175,19 +200,38 @@ impl Search<'_> {
         let pattern = self.pattern;
         let mut begin = from;
         if let Some(plain) = &pattern.plain {
-            if pattern.exact {
-                let found = plain.captures_at(self.text, from);
-                self.pace.spend(MATCH)?;
-                let ranges = found.map(|found| {
-                    Match(found.iter().map(|group| group.map(|group| group.range())).collect())
-                });
-                return Ok(ranges);
-            }
-            match plain.find_at(self.text, from) {
-                Some(found) => begin = found.start(),
-                None => return Ok(None),
+            self.pace.spend(MATCH)?;
+            match self.find_stepped(plain, from)? {
+                Found::Nothing => return Ok(None),
+                Found::Match(found) if pattern.exact && pattern.groups == 0 => {
+                    return Ok(Some(Match(vec![Some(found)])));
+                }
+                // The groups of one that is long are looked for below.
+                Found::Match(found) if pattern.exact && found.len() <= PIECE => {
+                    return Ok(captures(plain, &self.text[..found.end], found.start));
+                }
+                Found::Match(found) => begin = found.start,
+                Found::Unknown if pattern.exact => return Ok(captures(plain, self.text, from)),
+                Found::Unknown => match plain.find_at(self.text, from) {
+                    Some(found) => begin = found.start(),
+                    None => return Ok(None),
+                },
             }
         }
+        self.find_ours(begin)
+    }
+
+    /// Returns the first match from a byte on as the crate's automaton has it.
+    fn find_stepped(&mut self, plain: &regex::Regex, from: usize) -> Result<Found<Range<usize>>> {
+        let left = self.text.len().saturating_sub(from);
+        let Some(stepped) = self.pattern.stepped(plain, left) else { return Ok(Found::Unknown) };
+        let states = self.states.get_or_insert_with(|| stepped.states());
+        stepped.find(self.text, from, states, &mut self.pace)
+    }
+
+    /// Returns the first match from a byte on, by our own matcher.
+    fn find_ours(&mut self, begin: usize) -> Result<Option<Match>> {
+        let pattern = self.pattern;
         if self.bytes.is_empty() {
             for (at, character) in self.text.char_indices() {
                 self.pace.push(&mut self.characters, character)?;
@@ -215,3 +259,11 @@ impl Search<'_> {
         Ok(None)
     }
 }
+
+fn captures(plain: &regex::Regex, text: &str, from: usize) -> Option<Match> {
+    let found = plain.captures_at(text, from)?;
+    Some(Match(found.iter().map(|group| group.map(|group| group.range())).collect()))
+}
+
+#[cfg(test)]
+mod tests;
