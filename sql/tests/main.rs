@@ -7,6 +7,7 @@ mod coprocessors;
 mod definitions;
 mod deferrable_unique;
 mod foreign_keys;
+mod long_unions;
 mod long_values;
 mod online_indexes;
 mod parser_limits;

@@ -45,6 +45,8 @@ fn depth_and_chains_are_refused() {
         repeated("select a", " between 1 and 2 is null", "", many),
         repeated("select 1", " union select 1", "", many),
         repeated("select 1", " union select 1, 2", "", many),
+        repeated("select 1", " union all select 1", " )", 1_000),
+        repeated("select 1", " union all select 1", "", 1_000_000),
         repeated("select 1 from t", " join t on true", "", many),
         repeated("select a", " at time zone 'x'", "", many),
         format!("select * from {}t", "(".repeat(many)),
@@ -74,7 +76,7 @@ fn limits_leave_room() {
         format!("select {}1{}", "(".repeat(60), ")".repeat(60)),
         format!("select {}1{}", "(select ".repeat(60), ")".repeat(60)),
         format!("select * from {}t{}", "(select * from ".repeat(50), ") x".repeat(50)),
-        repeated("select 1", " union all select 1", "", 200),
+        repeated("select 1", " union all select 1", "", 1_000),
         format!("select {}a{}", "case when a = 1 then ".repeat(50), " else 2 end".repeat(50)),
     ];
     for sql in inside {

@@ -40,6 +40,15 @@ impl Query {
             position,
         }
     }
+
+    /// Returns whether it is nothing but its body.
+    pub fn is_bare(&self) -> bool {
+        self.with.is_none()
+            && self.order_by.is_empty()
+            && self.limit.is_none()
+            && self.offset.is_none()
+            && self.locking.is_empty()
+    }
 }
 
 /// A query together with its SQL text, for what is stored in the catalog.

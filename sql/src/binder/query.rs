@@ -32,33 +32,48 @@ impl Binder<'_> {
                 let bound = self.bind_values(rows)?;
                 self.bind_tail(bound, query)
             }
-            QueryBody::SetOperation { operator, all, left, right } => {
-                let (left, right) = self.bind_operands((*operator, *all), left, right)?;
-                let bound = self.bind_set_operation((*operator, *all), left, right)?;
+            QueryBody::SetOperation { .. } => {
+                let bound = self.bind_chain(query)?;
                 self.bind_tail(bound, query)
             }
         }
     }
 
-    fn bind_operands(
-        &mut self,
-        operation: (SetOperator, bool),
-        left: &Query,
-        right: &Query,
-    ) -> Result<(BoundQuery, BoundQuery)> {
-        let (in_left, in_right) = match operation {
-            (SetOperator::Intersect, true) => (Some("within INTERSECT"), Some("within INTERSECT")),
-            (SetOperator::Except, _) => (None, Some("within EXCEPT")),
-            _ => (None, None),
-        };
-        let mut bind = |query: &Query, place: Option<&'static str>| match place {
-            None => self.bind_query(query, false),
-            Some(place) => self.without_recursion(place, |b| b.bind_query(query, false)),
-        };
-        Ok((bind(left, in_left)?, bind(right, in_right)?))
+    /// Binds a chain of set operators, which leans to the left, in a loop.
+    fn bind_chain(&mut self, query: &Query) -> Result<BoundQuery> {
+        let (mut spine, mut leaf, mut in_leaf) = (Vec::new(), query, None);
+        while let QueryBody::SetOperation { operator, all, left, right } = &leaf.body
+            && (spine.is_empty() || leaf.is_bare())
+            && in_leaf.is_none()
+        {
+            let in_right = match (*operator, *all) {
+                (SetOperator::Intersect, true) => {
+                    in_leaf = Some("within INTERSECT");
+                    in_leaf
+                }
+                (SetOperator::Except, _) => Some("within EXCEPT"),
+                _ => None,
+            };
+            spine.push(((*operator, *all), &**right, in_right));
+            leaf = left;
+        }
+        let mut left = self.bind_operand(leaf, in_leaf)?;
+        let mut joined = false;
+        for (operation, right, in_right) in spine.into_iter().rev() {
+            let right = self.bind_operand(right, in_right)?;
+            left = self.bind_set_operation(operation, (left, joined), right)?;
+            joined = operation.0 == SetOperator::Union;
+        }
+        Ok(left)
     }
 
-    /// Binds LIMIT and OFFSET.
+    fn bind_operand(&mut self, query: &Query, place: Option<&'static str>) -> Result<BoundQuery> {
+        match place {
+            None => self.bind_query(query, false),
+            Some(place) => self.without_recursion(place, |b| b.bind_query(query, false)),
+        }
+    }
+
     /// Binds LIMIT and OFFSET; `scope` is what they must not name.
     pub(super) fn bind_limits(&mut self, query: &Query, scope: &Scope) -> Result<Limits> {
         if query.with_ties
@@ -160,10 +175,11 @@ impl Binder<'_> {
         Ok(BoundQuery { plan, columns: output, positions })
     }
 
+    /// Binds a set operator; `joined` if the operator before it in a chain is UNION.
     fn bind_set_operation(
         &mut self,
         (operator, all): (SetOperator, bool),
-        left: BoundQuery,
+        (left, joined): (BoundQuery, bool),
         right: BoundQuery,
     ) -> Result<BoundQuery> {
         let name = match operator {
@@ -191,7 +207,7 @@ impl Binder<'_> {
         let left = self.convert(left, &types, CastContext::Implicit)?;
         let right = self.convert(right, &types, CastContext::Implicit)?;
         let plan = match operator {
-            SetOperator::Union => union(left, right, all),
+            SetOperator::Union => union((left, joined), right, all),
             SetOperator::Intersect => set_operation(SetKind::Intersect, all, left, right),
             SetOperator::Except => set_operation(SetKind::Except, all, left, right),
         };
@@ -329,9 +345,20 @@ pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Le
     Logical::Append { inputs: rows.into_iter().map(row).collect() }
 }
 
-fn union(left: Logical, right: Logical, all: bool) -> Logical {
-    let both = Logical::Append { inputs: vec![left, right] };
-    if all { both } else { Logical::Distinct { input: Box::new(both), on: Vec::new() } }
+/// Returns the rows of both sides; one more input of the UNION before it, if `joined`.
+fn union((left, joined): (Logical, bool), right: Logical, all: bool) -> Logical {
+    let mut inputs = match left {
+        Logical::Append { inputs } if joined => inputs,
+        // What is made distinct once more need not be before.
+        Logical::Distinct { input, on } if joined && !all && on.is_empty() => match *input {
+            Logical::Append { inputs } => inputs,
+            other => vec![other],
+        },
+        left => vec![left],
+    };
+    inputs.push(right);
+    let all_rows = Logical::Append { inputs };
+    if all { all_rows } else { Logical::Distinct { input: Box::new(all_rows), on: Vec::new() } }
 }
 
 fn set_operation(kind: SetKind, all: bool, left: Logical, right: Logical) -> Logical {

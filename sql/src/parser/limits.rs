@@ -5,7 +5,7 @@
 //! with SQLSTATE 54001, whatever the stack of the calling thread.
 //!
 //! A chain is counted between commas, at one level of nesting. AND and OR have a larger limit,
-//! because their chains become lists.
+//! because their chains become lists; so has UNION.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -20,8 +20,10 @@ pub const NESTING_DEPTH: usize = 64;
 pub const CHAINED_OPERATORS: usize = 250;
 /// ANDs and ORs in a row.
 pub const CHAINED_CONDITIONS: usize = 4_000;
-/// UNION, INTERSECT, EXCEPT and JOIN in one query.
+/// INTERSECT, EXCEPT and JOIN in one query.
 pub const CHAINED_QUERIES: usize = 250;
+/// UNIONs in one query, which are bound in a loop and make one list.
+pub const CHAINED_UNIONS: usize = 1_000;
 /// What the parser is given as its own limit: calls in a nest of [`NESTING_DEPTH`], with room for
 /// the levels of precedence and for prefix operators.
 pub(crate) const PARSER_DEPTH: usize = 250;
@@ -46,6 +48,7 @@ struct Level {
     operators: usize,
     conditions: usize,
     queries: usize,
+    unions: usize,
 }
 
 /// What a token does to the counts.
@@ -60,6 +63,7 @@ enum Effect {
     Between,
     Condition,
     QueryOperator,
+    Union,
     /// Starts another expression.
     Restart,
     Statement,
@@ -99,8 +103,11 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
                 level.conditions += 1;
                 level.operators = 0;
             }
-            Effect::QueryOperator => {
-                level.queries += 1;
+            effect @ (Effect::QueryOperator | Effect::Union) => {
+                match effect {
+                    Effect::Union => level.unions += 1,
+                    _ => level.queries += 1,
+                }
                 level.operators = 0;
                 level.conditions = 0;
             }
@@ -117,6 +124,7 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
             || level.operators > CHAINED_OPERATORS
             || level.conditions > CHAINED_CONDITIONS
             || level.queries > CHAINED_QUERIES
+            || level.unions > CHAINED_UNIONS
         {
             return Err(too_complex(source.position(token.span.start)));
         }
@@ -129,8 +137,8 @@ pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
     ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded", position)
         .with_hint(format!(
             "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators, \
-             {CHAINED_CONDITIONS} conditions and {CHAINED_QUERIES} joins or unions; split it, or \
-             use IN or VALUES lists."
+             {CHAINED_CONDITIONS} conditions, {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; \
+             split it, or use IN or VALUES lists."
         ))
 }
 
@@ -165,7 +173,7 @@ fn word_effect(word: &str) -> Effect {
         "select", "from", "where", "group", "having", "order", "limit", "offset", "set", "values",
         "when", "then", "else", "on", "using",
     ];
-    const QUERIES: &[&str] = &["union", "intersect", "except", "minus", "join", "apply"];
+    const QUERIES: &[&str] = &["intersect", "except", "minus", "join", "apply"];
     if word.len() > 9 {
         return Effect::Nothing;
     }
@@ -180,6 +188,8 @@ fn word_effect(word: &str) -> Effect {
         Effect::Close { case: true }
     } else if OPERATORS.iter().any(is) {
         Effect::Operator
+    } else if is(&"union") {
+        Effect::Union
     } else if QUERIES.iter().any(is) {
         Effect::QueryOperator
     } else if RESTARTS.iter().any(is) {

@@ -150,13 +150,10 @@ impl Cursor<'_> {
             SetExpr::Query(query) => {
                 let query = self.lower_query(*query)?;
                 let position = query.position;
-                let plain = query.with.is_none()
-                    && query.order_by.is_empty()
-                    && query.limit.is_none()
-                    && query.offset.is_none()
-                    && query.locking.is_empty();
-                let body =
-                    if plain { query.body } else { QueryBody::Select(Box::new(wrap(query))) };
+                let body = match query.is_bare() {
+                    true => query.body,
+                    false => QueryBody::Select(Box::new(wrap(query))),
+                };
                 Ok((body, position))
             }
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
