@@ -1,6 +1,6 @@
 //! Statements about domains.
 
-use super::{Ident, SourceExpr, TableName, TypeName};
+use super::{Ident, Role, SourceExpr, TableName, TypeName};
 
 /// `CREATE DOMAIN`
 #[derive(Debug, Clone, PartialEq)]
@@ -71,4 +71,6 @@ pub enum AlterDomainAction {
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
+    /// `OWNER TO`: the role that it belongs to.
+    Owner(Role),
 }

@@ -1,6 +1,6 @@
 //! Statements about types that users define.
 
-use super::{AlterDomain, CreateDomain, Ident, TableName, TypeName};
+use super::{AlterDomain, CreateDomain, Ident, Role, TableName, TypeName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +118,8 @@ pub enum AlterTypeAction {
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
+    /// `OWNER TO`: the role that it belongs to.
+    Owner(Role),
 }
 
 /// `BEFORE` or `AFTER` another label.

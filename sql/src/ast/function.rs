@@ -1,6 +1,6 @@
 //! Statements about functions that users define.
 
-use super::{Ident, SourceExpr, TableName, TypeName};
+use super::{Ident, Role, SourceExpr, TableName, TypeName};
 
 /// A statement about functions.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,6 +154,8 @@ pub enum AlterFunctionAction {
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
+    /// `OWNER TO`: the role that it belongs to.
+    Owner(Role),
     /// `IMMUTABLE`, `STRICT` and their kin.
     Attributes {
         /// How its value may change, if that is said.

@@ -73,6 +73,7 @@ impl Ddl<'_> {
             AlterDomainAction::SetSchema(schema) => {
                 return self.move_type(&catalog, &UserType::Domain(known), &schema.value);
             }
+            AlterDomainAction::Owner(role) => return self.check_owner(role),
             AlterDomainAction::Default(None) => record.default = None,
             AlterDomainAction::Default(Some(default)) => {
                 let default = self.domain_default(&catalog, &record, over, default)?;

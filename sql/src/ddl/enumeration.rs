@@ -77,6 +77,7 @@ impl Ddl<'_> {
             AlterTypeAction::SetSchema(schema) => {
                 return self.move_type(&catalog, &known, &schema.value);
             }
+            AlterTypeAction::Owner(role) => return self.check_owner(role),
             AlterTypeAction::AddValue { .. }
             | AlterTypeAction::RenameValue { .. }
             | AlterTypeAction::Attributes(_) => {}
@@ -93,7 +94,7 @@ impl Ddl<'_> {
                     let message = format!("enum label \"{label}\" already exists");
                     if *if_not_exists {
                         let message = format!("{message}, skipping");
-                        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+                        self.note(sqlstate::DUPLICATE_OBJECT, message);
                         return Ok(());
                     }
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
@@ -114,6 +115,7 @@ impl Ddl<'_> {
             }
             AlterTypeAction::Rename(_)
             | AlterTypeAction::SetSchema(_)
+            | AlterTypeAction::Owner(_)
             | AlterTypeAction::Attributes(_) => Ok(()),
         }
     }

@@ -255,6 +255,7 @@ impl Ddl<'_> {
             AlterFunctionAction::Rename(to) => {
                 self.rename_function(&known, &known.record.schema, &to.value)
             }
+            AlterFunctionAction::Owner(role) => self.check_owner(role),
             AlterFunctionAction::SetSchema(schema) if catalog.schema(&schema.value).is_none() => {
                 Err(no_schema(&schema.value))
             }

@@ -45,6 +45,10 @@ impl Cursor<'_> {
     /// Reads what stands behind a constraint of a column; `takes` if it is one that can be
     /// deferrable.
     pub(super) fn column_attributes(&mut self, takes: bool) -> Result<Deferral> {
+        if takes && self.is_words(&["using", "index"]) {
+            let what = "an index clause of a constraint";
+            return Err(ParseError::unsupported(what, self.position()));
+        }
         let mut read = Attributes::default();
         loop {
             let position = self.position();

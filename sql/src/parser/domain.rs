@@ -97,6 +97,8 @@ impl Cursor<'_> {
             AlterDomainAction::DropNotNull
         } else if self.take_words(&["set", "schema"]) {
             AlterDomainAction::SetSchema(self.name()?)
+        } else if self.take_words(&["owner", "to"]) {
+            AlterDomainAction::Owner(self.role()?)
         } else if self.take_words(&["rename", "to"]) {
             AlterDomainAction::Rename(self.name()?)
         } else if self.take_words(&["rename", "constraint"]) {

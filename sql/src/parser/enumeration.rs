@@ -93,6 +93,8 @@ impl Cursor<'_> {
             AlterTypeAction::RenameValue { from, to: self.string()? }
         } else if self.take_words(&["rename", "to"]) {
             AlterTypeAction::Rename(self.name()?)
+        } else if self.take_words(&["owner", "to"]) {
+            AlterTypeAction::Owner(self.role()?)
         } else if self.take_words(&["set", "schema"]) {
             AlterTypeAction::SetSchema(self.name()?)
         } else {

@@ -248,6 +248,8 @@ impl Cursor<'_> {
         let position = self.position();
         let action = if self.take_words(&["rename", "to"]) {
             AlterFunctionAction::Rename(self.name()?)
+        } else if self.take_words(&["owner", "to"]) {
+            AlterFunctionAction::Owner(self.role()?)
         } else if self.take_words(&["set", "schema"]) {
             AlterFunctionAction::SetSchema(self.name()?)
         } else {

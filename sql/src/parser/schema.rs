@@ -79,7 +79,7 @@ impl Cursor<'_> {
     }
 
     /// Reads the role that things are to belong to.
-    fn role(&mut self) -> Result<Role> {
+    pub(super) fn role(&mut self) -> Result<Role> {
         let words = ["current_user", "current_role", "session_user"];
         if words.iter().any(|word| self.is_word(word)) {
             let position = self.position();
