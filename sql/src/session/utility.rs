@@ -90,6 +90,7 @@ impl Session {
             },
             Statement::AlterIndex(alter) => self.alter_index_regions(&alter.name, &alter.action)?,
             Statement::Vacuum { tables, full, analyze } => {
+                self.refuse_in_block("VACUUM")?;
                 self.run_vacuum(tables, *full, *analyze)?;
             }
             Statement::Analyze(tables) => self.run_analyze(tables)?,
