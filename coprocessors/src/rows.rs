@@ -302,7 +302,7 @@ fn timestamps(
     context: &EvalContext,
 ) -> store::Result<Vector> {
     let time = |time: Option<Timestamp>| match time {
-        None | Some(Timestamp::LATEST) => context.transaction_timestamp,
+        None | Some(Timestamp::LATEST) => context.transaction_timestamp(),
         Some(Timestamp(time)) => time.saturating_sub(EPOCH_MICROSECONDS),
     };
     let mut times = Vec::new();

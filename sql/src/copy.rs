@@ -245,10 +245,10 @@ impl CopyIn {
         columns: &[usize],
         format: CopyFormat,
         context: exec::Context,
-        (style, filter, catalog): (text::TextStyle, Option<Expr>, Arc<Catalog>),
+        (filter, catalog): (Option<Expr>, Arc<Catalog>),
     ) -> Result<CopyIn> {
         let eval = context.eval.clone();
-        let style = text::TextStyle { now: Some(eval.transaction_timestamp), ..style };
+        let style = eval.style.clone();
         let mut row = vec![Datum::Null; table.columns.len()];
         let mut volatile = Vec::new();
         for (position, column) in table.columns.iter().enumerate() {

@@ -284,6 +284,7 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         (Datum::Text(string), _) if from == DataType::InternalChar => from_char(string, to),
         // Digits are a name, too.
         (Datum::Text(string), DataType::Reg(RegKind::Class)) => context
+            .style
             .system
             .source()?
             .reg_oid(RegKind::Class, string)
@@ -303,7 +304,7 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         }
         (_, to) if to.is_text() => {
             let mut bytes = Vec::new();
-            text::write(value, from, &context.text_style(), &mut bytes)?;
+            text::write(value, from, &context.style, &mut bytes)?;
             let string = context.pace().text(bytes)?;
             Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
         }
@@ -351,7 +352,7 @@ fn from_nested(
             let array = Array { dimensions: array.dimensions.clone(), elements };
             Ok(Datum::Nested(Nested::Array(Arc::new(array))))
         }
-        (Nested::Json(text), ..) => text::parse(text, to, &context.text_style()),
+        (Nested::Json(text), ..) => text::parse(text, to, &context.style),
         (Nested::Jsonb(json), ..) => match to {
             DataType::Json => {
                 let (mut bytes, mut pace) = (Vec::new(), context.pace());
@@ -443,7 +444,7 @@ fn from_text(string: &Text, from: DataType, to: DataType, context: &EvalContext)
             }))
         }
         DataType::Name => Ok(Datum::Text(name(unpadded).into())),
-        _ => text::parse(string, to, &context.text_style()),
+        _ => text::parse(string, to, &context.style),
     }
 }
 
@@ -537,7 +538,7 @@ fn from_datetime(
     to: DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
-    let zone = &context.time_zone;
+    let zone = &context.style.time_zone;
     let time = |timestamp| datetime::timestamp_to_time(timestamp).map_or(Datum::Null, Datum::Time);
     match (value, to) {
         (Datum::Date(date), DataType::Timestamp) => {
@@ -562,7 +563,7 @@ fn from_datetime(
             Ok(time(datetime::timestamptz_to_local(*at, zone)?))
         }
         (Datum::Time(time), DataType::Timetz) => {
-            let now = context.transaction_timestamp;
+            let now = context.transaction_timestamp();
             let (time, west) = datetime::time_to_timetz(*time, zone, now)?;
             Ok(Datum::Nested(Nested::Timetz { time, west }))
         }

@@ -6,36 +6,40 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::datetime::TimeZone;
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
 use crate::pieces::Pace;
 use crate::random::Random;
-use crate::system::System;
-use crate::text::{Formats, TextStyle};
+use crate::text::TextStyle;
 
 /// What an evaluation may know beside its row.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct EvalContext {
     /// Values of [`Expr::Parameter`](crate::expr::Expr::Parameter).
     pub parameters: Vec<Datum>,
-    /// `now()`: the start of the transaction, microseconds since 2000-01-01 UTC.
-    pub transaction_timestamp: i64,
-    /// `statement_timestamp()`, same unit.
+    /// What the text of values depends on: the time zone, the catalog, and the flag that ends what
+    /// takes long.
+    pub style: TextStyle,
+    /// `statement_timestamp()`: microseconds since 2000-01-01 UTC.
     pub statement_timestamp: i64,
-    /// Name of the session's time zone, as [`datetime`](crate::datetime) resolves it.
-    pub time_zone: TimeZone,
-    /// The forms of text that the session has set.
-    pub formats: Formats,
-    /// The catalog that functions which tell of it ask.
-    pub system: System,
     /// The sequences that `nextval()` and its kin know.
     pub sequences: Sequences,
-    /// Ends what takes long.
-    pub interrupt: Interrupt,
     /// What `random()` draws from.
     pub random: Random,
+}
+
+impl Default for EvalContext {
+    /// Returns one that knows nothing; its clock stands at the beginning.
+    fn default() -> EvalContext {
+        EvalContext {
+            parameters: Vec::new(),
+            style: TextStyle { now: Some(0), ..TextStyle::default() },
+            statement_timestamp: 0,
+            sequences: Sequences::default(),
+            random: Random::default(),
+        }
+    }
 }
 
 impl EvalContext {
@@ -43,23 +47,24 @@ impl EvalContext {
     /// long, so that fails with 57014.
     pub fn hasty() -> EvalContext {
         let interrupt = Interrupt(Some(Arc::new(AtomicBool::new(true))));
-        EvalContext { interrupt, ..EvalContext::default() }
+        EvalContext::stopped_by(interrupt)
+    }
+
+    /// Returns one that knows nothing but what ends it.
+    pub fn stopped_by(interrupt: Interrupt) -> EvalContext {
+        let mut context = EvalContext::default();
+        context.style.interrupt = interrupt;
+        context
     }
 
     /// Returns what counts the steps of a computation, and ends it when the flag is set.
     pub fn pace(&self) -> Pace<'_> {
-        Pace::new(&self.interrupt)
+        Pace::new(&self.style.interrupt)
     }
 
-    /// Returns how values are written and read as text.
-    pub fn text_style(&self) -> TextStyle {
-        TextStyle {
-            time_zone: self.time_zone.clone(),
-            formats: self.formats,
-            now: Some(self.transaction_timestamp),
-            system: self.system.clone(),
-            interrupt: self.interrupt.clone(),
-        }
+    /// Returns `now()`: the start of the transaction, microseconds since 2000-01-01 UTC.
+    pub fn transaction_timestamp(&self) -> i64 {
+        self.style.now.unwrap_or_default()
     }
 }
 

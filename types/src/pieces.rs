@@ -73,11 +73,18 @@ impl<'a> Pace<'a> {
     }
 
     /// Has room for `more` in a buffer: where it must move, piece by piece.
+    #[inline]
     pub fn reserve<B: Buffer>(&mut self, out: &mut B, more: usize) -> Result<()> {
         let length = out.part().length();
         if out.capacity() - length >= more {
             return Ok(());
         }
+        self.make_room(out, more)
+    }
+
+    #[inline(never)]
+    fn make_room<B: Buffer>(&mut self, out: &mut B, more: usize) -> Result<()> {
+        let length = out.part().length();
         let capacity = (length + more).max(out.capacity() * 2);
         if length < PIECE {
             out.grow(capacity);
@@ -87,7 +94,12 @@ impl<'a> Pace<'a> {
         self.put(out, old.part())
     }
 
+    #[inline]
     fn put<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
+        if part.length() <= PIECE {
+            out.put(part);
+            return self.spend(part.length());
+        }
         for piece in pieces(part) {
             out.put(piece);
             self.spend(piece.length())?;
@@ -96,6 +108,7 @@ impl<'a> Pace<'a> {
     }
 
     /// Appends a part, however long.
+    #[inline]
     pub fn append<B: Buffer>(&mut self, out: &mut B, part: &B::Part) -> Result<()> {
         self.reserve(out, part.length())?;
         self.put(out, part)

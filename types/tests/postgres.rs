@@ -20,7 +20,8 @@ const DIFFERS: &[(&str, &str)] =
 
 fn context() -> EvalContext {
     let time_zone = TimeZone::parse_setting("America/New_York").expect("the zone exists");
-    EvalContext { time_zone, ..EvalContext::default() }
+    let style = TextStyle { time_zone, now: Some(0), ..TextStyle::default() };
+    EvalContext { style, ..EvalContext::default() }
 }
 
 /// Runs `answer` on every case of a file and compares.
@@ -78,7 +79,7 @@ fn parse(value: &str, data_type: DataType) -> Result<Datum, Error> {
 }
 
 fn style() -> TextStyle {
-    TextStyle { time_zone: context().time_zone, ..TextStyle::default() }
+    context().style
 }
 
 fn written(value: &Datum, data_type: DataType) -> String {

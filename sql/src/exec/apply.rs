@@ -284,7 +284,7 @@ impl Subquery {
         Ok(Answer::Value(types::function::gathered(
             values,
             of_arrays,
-            &self.context.eval.interrupt,
+            &self.context.eval.style.interrupt,
         )?))
     }
 

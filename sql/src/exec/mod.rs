@@ -229,7 +229,7 @@ impl Context {
 
     /// Fails once the statement was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
-        Ok(self.eval.interrupt.check()?)
+        Ok(self.eval.style.interrupt.check()?)
     }
 
     /// Returns the context as a plan needs it: with room for all its parameters.

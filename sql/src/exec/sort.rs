@@ -51,7 +51,7 @@ impl Sort {
     }
 
     fn read_all(&mut self) -> Result<Sorted> {
-        let (order, interrupt) = (Arc::clone(&self.order), &self.context.eval.interrupt);
+        let (order, interrupt) = (Arc::clone(&self.order), &self.context.eval.style.interrupt);
         let mut rows = Collected::new(&order.types);
         let mut runs: Vec<Arc<SpillFile>> = Vec::new();
         while let Some(batch) = self.input.next()? {
@@ -81,7 +81,7 @@ impl Sort {
 
     /// Writes rows as a run.
     fn set_aside(&self, rows: &Collected) -> Result<Arc<SpillFile>> {
-        let order = self.order.sort(rows, self.goal, &self.context.eval.interrupt)?;
+        let order = self.order.sort(rows, self.goal, &self.context.eval.style.interrupt)?;
         let mut run = RunWriter::create(&self.order.types, &self.context)?;
         for part in order.chunks(BATCH_ROWS) {
             self.context.check()?;

@@ -385,13 +385,11 @@ impl Session {
         let watch = self.watch(&[table.id])?;
         let open = self.open.as_ref().expect("a statement was begun");
         let context = exec::Context { watch, ..self.context(open, Vec::new()) };
-        let interrupt = context.eval.interrupt.clone();
-        let style = TextStyle { interrupt, ..self.settings.style().clone() };
         let filter = match &statement.filter {
             Some(filter) => Some(self.copy_filter(filter, &table)?),
             None => None,
         };
-        let copy = CopyIn::new(table, &columns, format, context, (style, filter, self.catalog()))?;
+        let copy = CopyIn::new(table, &columns, format, context, (filter, self.catalog()))?;
         Ok(Execution::CopyIn(Box::new(copy)))
     }
 
@@ -507,9 +505,10 @@ impl Session {
                 arguments.len()
             )));
         }
-        let TextStyle { time_zone, formats, .. } = self.settings.style().clone();
+        let now = self.open.as_ref().map(|open| open.started);
+        let style = TextStyle { now, ..self.settings.style().clone() };
         let sequences = self.shared_sequences.clone();
-        let context = EvalContext { time_zone, formats, sequences, ..EvalContext::default() };
+        let context = EvalContext { style, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
         let names = Names { catalog: &catalog, path: self.constants.search_path() };

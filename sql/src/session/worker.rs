@@ -10,6 +10,7 @@ use types::expr::EvalContext;
 use types::interrupt::Interrupt;
 use types::random::Random;
 use types::system::System;
+use types::text::TextStyle;
 
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
@@ -189,14 +190,15 @@ impl Worker {
         system: &Arc<SystemRowSource>,
     ) -> EvalContext {
         EvalContext {
-            system: System(Some(Arc::clone(system) as _)),
+            style: TextStyle {
+                now: Some(open.started),
+                system: System(Some(Arc::clone(system) as _)),
+                interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))),
+                ..self.settings.style().clone()
+            },
             parameters,
-            transaction_timestamp: open.started,
             statement_timestamp: transaction::now(&self.engine),
-            time_zone: self.settings.style().time_zone.clone(),
-            formats: self.settings.style().formats,
             sequences: self.sequences_of(open),
-            interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))),
             random: self.random.clone(),
         }
     }

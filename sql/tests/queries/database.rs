@@ -277,7 +277,7 @@ static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
 
 /// Returns the flag that cancels what runs in a context.
 pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
-    context.eval.interrupt.0.clone().expect("it has one")
+    context.eval.style.interrupt.0.clone().expect("it has one")
 }
 
 /// Returns what a plan runs with.
@@ -287,8 +287,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         transaction: Arc::clone(transaction),
         eval: EvalContext {
             parameters,
-            interrupt: Interrupt(Some(Arc::default())),
-            ..EvalContext::default()
+            ..EvalContext::stopped_by(Interrupt(Some(Arc::default())))
         },
         system: Arc::new(System),
         ordered: false,

@@ -273,9 +273,7 @@ impl JsonTexts {
 
 /// Returns a context that knows only what the text of values depends on, and the flag.
 fn zone_of(context: &EvalContext) -> EvalContext {
-    let (time_zone, formats) = (context.time_zone.clone(), context.formats);
-    let interrupt = context.interrupt.clone();
-    EvalContext { time_zone, formats, interrupt, ..EvalContext::default() }
+    EvalContext { style: context.style.clone(), ..EvalContext::default() }
 }
 
 fn null_field() -> Error {

@@ -44,7 +44,7 @@ impl AggregateStates {
         AggregateStates {
             aggregate: aggregate.clone(),
             accumulator: aggregate.accumulator(context),
-            kept: Kept::new(aggregate, &context.interrupt),
+            kept: Kept::new(aggregate, &context.style.interrupt),
         }
     }
 

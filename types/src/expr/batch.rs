@@ -96,7 +96,7 @@ impl Expr {
     fn eval_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vector> {
         let mut values = Vector::new(self.data_type(), batch.row_count);
         for index in 0..batch.row_count {
-            context.interrupt.check()?;
+            context.style.interrupt.check()?;
             values.push_at(&self.eval_row(&batch.row(index), context)?, &mut context.pace())?;
         }
         Ok(values)
@@ -106,7 +106,7 @@ impl Expr {
     fn filter_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
         let mut selection = Vec::new();
         for index in 0..batch.row_count {
-            context.interrupt.check()?;
+            context.style.interrupt.check()?;
             if self.passes_row(&batch.row(index), context)? {
                 selection.push(position(index));
             }
@@ -182,7 +182,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
         Expr::Routine { routine, .. } => {
             let mut vector = Vector::new(routine.result, rows.count());
             for index in 0..position(rows.count()) {
-                context.interrupt.check()?;
+                context.style.interrupt.check()?;
                 let row = rows.batch.row(rows.row(index) as usize);
                 vector.push_at(&expr.eval_row(&row, context)?, &mut context.pace())?;
             }
@@ -374,7 +374,7 @@ fn call_each<'a>(
             results.push_null();
             continue;
         }
-        context.interrupt.check()?;
+        context.style.interrupt.check()?;
         for (value, operand) in values.iter_mut().zip(operands) {
             if let Operand::Vector(vector) = operand {
                 *value = vector.datum_at(index, &mut context.pace())?;
@@ -408,7 +408,7 @@ fn like<'a>(
         if strings.is_null(index) {
             return Ok(false);
         }
-        context.interrupt.check()?;
+        context.style.interrupt.check()?;
         pattern.matches(values.get(index)).map(|found| found != negated)
     };
     let results: Result<Vec<bool>> = (0..values.len()).map(test).collect();

@@ -18,7 +18,7 @@ impl Routine {
         if self.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        context.system.source()?.call_routine(self, arguments)
+        context.style.system.source()?.call_routine(self, arguments)
     }
 }
 

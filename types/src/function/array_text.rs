@@ -32,7 +32,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let null = arguments.get(2).filter(|null| !null.is_null()).map(text);
-    let style = context.text_style();
+    let style = &context.style;
     let mut out = Vec::new();
     let mut first = true;
     let mut pace = context.pace();
@@ -47,7 +47,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         pace.step(&mut out, 0)?;
         match element {
             Datum::Null => pace.append(&mut out, null.unwrap_or_default().as_bytes())?,
-            value => text::write(value, DataType::Unknown, &style, &mut out)?,
+            value => text::write(value, DataType::Unknown, style, &mut out)?,
         }
     }
     pace.text(out).map(text_datum)
@@ -56,7 +56,7 @@ fn to_string(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 /// Returns an element as output shows it.
 pub(super) fn element_text(element: &Datum, context: &EvalContext) -> Result<String> {
     let mut out = Vec::new();
-    text::write(element, DataType::Unknown, &context.text_style(), &mut out)?;
+    text::write(element, DataType::Unknown, &context.style, &mut out)?;
     context.pace().text(out)
 }
 

@@ -21,7 +21,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("transaction_timestamp", &[], Timestamptz, transaction).stable(),
     row("current_timestamp", &[], Timestamptz, transaction).stable(),
     row("current_timestamp", &[Int4], Timestamptz, |a, c| {
-        Ok(Datum::Timestamptz(round_second(c.transaction_timestamp, int4(&a[0]))))
+        Ok(Datum::Timestamptz(round_second(c.transaction_timestamp(), int4(&a[0]))))
     })
     .stable(),
     row("statement_timestamp", &[], Timestamptz, |_, c| {
@@ -50,14 +50,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 fn transaction(_: &[Datum], context: &EvalContext) -> Result<Datum> {
-    Ok(Datum::Timestamptz(context.transaction_timestamp))
+    Ok(Datum::Timestamptz(context.transaction_timestamp()))
 }
 
 /// Writes the time now by the session's clock: `Wed Feb 26 08:13:41.123456 2020 UTC`.
 fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
     let now = clock();
     let micros = now.rem_euclid(MICROS_PER_SECOND);
-    let mut style = context.text_style();
+    let mut style = context.style.clone();
     style.formats.style = Style { date: DateStyle::Postgres, ..Style::default() };
     let mut written = Vec::new();
     text::write_short(&Datum::Timestamptz(now - micros), Timestamptz, &style, &mut written);
@@ -69,7 +69,7 @@ fn time_of_day(_: &[Datum], context: &EvalContext) -> Result<Datum> {
 
 /// Returns the start of the transaction by the session's clock.
 fn local(context: &EvalContext) -> Result<i64> {
-    datetime::timestamptz_to_local(context.transaction_timestamp, &context.time_zone)
+    datetime::timestamptz_to_local(context.transaction_timestamp(), &context.style.time_zone)
 }
 
 /// Returns the time now, microseconds since 2000-01-01 UTC.

@@ -261,7 +261,7 @@ fn zoned(local: &Datum, context: &EvalContext) -> Result<i64> {
         other => unreachable!("only dates and timestamps are local, not {other:?}"),
     };
     match at > i64::MIN + 1 && at < i64::MAX - 1 {
-        true => datetime::local_to_timestamptz(at, &context.time_zone),
+        true => datetime::local_to_timestamptz(at, &context.style.time_zone),
         false => Ok(at),
     }
 }

@@ -56,11 +56,11 @@ struct Zone {
 
 fn to_char_zoned(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let at = timestamptz(&arguments[0]);
-    let local = datetime::timestamptz_to_local(at, &context.time_zone)?;
+    let local = datetime::timestamptz_to_local(at, &context.style.time_zone)?;
     let finite = datetime::is_finite_timestamp(at);
     let zone = finite.then(|| Zone {
-        offset_seconds: context.time_zone.offset_at(at),
-        abbreviation: context.time_zone.abbreviation_at(at),
+        offset_seconds: context.style.time_zone.offset_at(at),
+        abbreviation: context.style.time_zone.abbreviation_at(at),
     });
     Ok(format(local, text(&arguments[1]), zone))
 }

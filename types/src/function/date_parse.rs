@@ -49,7 +49,7 @@ pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result
     let out_of_range = || Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
     let local = datetime::timestamp_from_civil(&civil).ok_or_else(out_of_range)? + moment.time;
     let zone = moment.offset.map(TimeZone::fixed);
-    datetime::local_to_timestamptz(local, zone.as_ref().unwrap_or(&context.time_zone))
+    datetime::local_to_timestamptz(local, zone.as_ref().unwrap_or(&context.style.time_zone))
         .map(Datum::Timestamptz)
 }
 

@@ -30,7 +30,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("timestamptz", &[Date, Time], Timestamptz, |a, c| {
         let local = Datum::Timestamp(datetime::date_to_timestamp(date(&a[0]))?);
         let local = if is_infinite(&local) { local } else { date_plus_time(a, c)? };
-        datetime::local_to_timestamptz(timestamp(&local), &c.time_zone).map(Datum::Timestamptz)
+        datetime::local_to_timestamptz(timestamp(&local), &c.style.time_zone)
+            .map(Datum::Timestamptz)
     })
     .stable(),
     row("+", &[Timestamp, Interval], Timestamp, timestamp_plus_interval),
@@ -177,12 +178,12 @@ fn timestamp_minus_interval(arguments: &[Datum], _: &EvalContext) -> Result<Datu
 
 fn timestamptz_plus_interval(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (at, moved) = (timestamptz(&arguments[0]), interval(&arguments[1]));
-    datetime::timestamptz_plus_interval(at, moved, &context.time_zone).map(Datum::Timestamptz)
+    datetime::timestamptz_plus_interval(at, moved, &context.style.time_zone).map(Datum::Timestamptz)
 }
 
 fn timestamptz_minus_interval(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (at, back) = (timestamptz(&arguments[0]), interval(&arguments[1]).checked_neg()?);
-    datetime::timestamptz_plus_interval(at, back, &context.time_zone).map(Datum::Timestamptz)
+    datetime::timestamptz_plus_interval(at, back, &context.style.time_zone).map(Datum::Timestamptz)
 }
 
 fn timestamp_minus_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
@@ -238,9 +239,11 @@ fn extract(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         Datum::Date(value) => datetime::extract_from_date(field(Date)?, *value),
         Datum::Time(value) => datetime::extract_from_time(field(Time)?, *value),
         Datum::Timestamp(value) => datetime::extract_from_timestamp(field(Timestamp)?, *value),
-        Datum::Timestamptz(value) => {
-            datetime::extract_from_timestamptz(field(Timestamptz)?, *value, &context.time_zone)
-        }
+        Datum::Timestamptz(value) => datetime::extract_from_timestamptz(
+            field(Timestamptz)?,
+            *value,
+            &context.style.time_zone,
+        ),
         other @ Datum::Nested(_) => datetime::extract_from_timetz(field(Timetz)?, timetz(other)),
         other => datetime::extract_from_interval(field(Interval)?, interval(other)),
     }?;
@@ -273,7 +276,7 @@ fn date_trunc(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             datetime::date_trunc_timestamp(field(Timestamp)?, *value).map(Datum::Timestamp)
         }
         Datum::Timestamptz(value) => {
-            datetime::date_trunc_timestamptz(field(Timestamptz)?, *value, &context.time_zone)
+            datetime::date_trunc_timestamptz(field(Timestamptz)?, *value, &context.style.time_zone)
                 .map(Datum::Timestamptz)
         }
         other => {
@@ -298,7 +301,8 @@ fn age(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// Returns midnight of the session's current date, as a timestamp.
 fn today(context: &EvalContext) -> Result<i64> {
-    let now = datetime::timestamptz_to_local(context.transaction_timestamp, &context.time_zone)?;
+    let now =
+        datetime::timestamptz_to_local(context.transaction_timestamp(), &context.style.time_zone)?;
     datetime::date_to_timestamp(datetime::timestamp_to_date(now))
 }
 
@@ -307,12 +311,13 @@ fn age_today(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 }
 
 fn age_zoned(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let local = |at: &Datum| datetime::timestamptz_to_local(timestamptz(at), &context.time_zone);
+    let local =
+        |at: &Datum| datetime::timestamptz_to_local(timestamptz(at), &context.style.time_zone);
     datetime::age(local(&arguments[0])?, local(&arguments[1])?).map(Datum::Interval)
 }
 
 fn age_zoned_today(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let at = datetime::timestamptz_to_local(timestamptz(&arguments[0]), &context.time_zone)?;
+    let at = datetime::timestamptz_to_local(timestamptz(&arguments[0]), &context.style.time_zone)?;
     datetime::age(today(context)?, at).map(Datum::Interval)
 }
 
@@ -350,7 +355,7 @@ fn make_timestamptz(arguments: &[Datum], context: &EvalContext) -> Result<Datum>
     let local = timestamp_of(arguments)?;
     let zone = match arguments.get(6) {
         Some(name) => TimeZone::parse(string(name))?,
-        None => context.time_zone.clone(),
+        None => context.style.time_zone.clone(),
     };
     datetime::local_to_timestamptz(local, &zone).map(Datum::Timestamptz)
 }

@@ -80,7 +80,7 @@ pub(super) fn jsonb_text(json: &Json, pace: &mut Pace<'_>) -> Result<String> {
 
 /// Returns the text of a value as strings of JSON have it: dates and times as ISO 8601 writes them.
 fn string_of(value: &Datum, context: &EvalContext) -> Result<String> {
-    let mut style = context.text_style();
+    let mut style = context.style.clone();
     style.formats.style.date = datetime::DateStyle::Iso;
     let mut out = Vec::new();
     text::write(value, DataType::Unknown, &style, &mut out)?;
@@ -255,12 +255,10 @@ fn to_jsonb(value: &Datum, context: &EvalContext) -> Result<Json> {
         Datum::Null => Json::Null,
         Datum::Bool(value) => Json::Bool(*value),
         Datum::Nested(Nested::Jsonb(json)) => json.copy(&mut context.pace())?,
-        Datum::Nested(Nested::Json(text)) => {
-            match text::parse(text, Jsonb, &context.text_style())? {
-                Datum::Nested(Nested::Jsonb(json)) => Arc::unwrap_or_clone(json),
-                _ => Json::Null,
-            }
-        }
+        Datum::Nested(Nested::Json(text)) => match text::parse(text, Jsonb, &context.style)? {
+            Datum::Nested(Nested::Jsonb(json)) => Arc::unwrap_or_clone(json),
+            _ => Json::Null,
+        },
         Datum::Nested(Nested::Array(array)) => {
             let mut elements = array.elements.iter();
             array_jsonb(&array.dimensions, &mut elements, context)?

@@ -29,7 +29,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
         match Source::of(&a[2]) {
             None => Ok(a[1].clone()),
-            Some(json) => record(&a[0], &a[1], json, &c.text_style()),
+            Some(json) => record(&a[0], &a[1], json, &c.style),
         }
     })
     .takes_null()
@@ -269,7 +269,7 @@ fn ragged() -> Error {
 fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
     let function = arguments[3].as_str().unwrap_or_default();
-    let style = &context.text_style();
+    let style = &context.style;
     let parts = match (json.kind(style)?, json) {
         (Kind::Array(parts), _) => parts,
         (kind, source) => {

@@ -61,7 +61,7 @@ fn span(start: &Datum, end: &Datum, context: &EvalContext) -> Result<Option<(i64
             Datum::Timestamp(datetime::timestamp_plus_interval(*at, *length)?)
         }
         (Datum::Timestamptz(at), length @ Datum::Interval(_)) => Datum::Timestamptz(
-            datetime::timestamptz_plus_interval(*at, interval(length), &context.time_zone)?,
+            datetime::timestamptz_plus_interval(*at, interval(length), &context.style.time_zone)?,
         ),
         (_, end) => end.clone(),
     };

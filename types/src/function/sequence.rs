@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
 fn name<'a>(argument: &'a Datum, context: &EvalContext) -> Result<Cow<'a, str>> {
     let Datum::Int8(oid) = argument else { return Ok(Cow::Borrowed(text(argument))) };
     let mut name = Vec::new();
-    context.system.write_reg(RegKind::Class, *oid, &mut name);
+    context.style.system.write_reg(RegKind::Class, *oid, &mut name);
     Ok(Cow::Owned(String::from_utf8_lossy(&name).into_owned()))
 }
 

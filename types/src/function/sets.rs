@@ -278,7 +278,7 @@ impl SetRows {
                 if let Some(row) = rows.next() {
                     return Ok(Some(row));
                 }
-                context.interrupt.check()?;
+                context.style.interrupt.check()?;
                 *rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
                 Ok(rows.next())
             }

@@ -14,7 +14,7 @@ const CLASS: DataType = DataType::Reg(RegKind::Class);
 macro_rules! ask {
     ($name:literal, $arguments:expr, $result:expr) => {
         row($name, $arguments, $result, |arguments, context| {
-            context.system.source()?.call($name, arguments)
+            context.style.system.source()?.call($name, arguments)
         })
         .stable()
     };

@@ -24,7 +24,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Ok(datum((round_second(time, int4(&a[1])), west)))
     }),
     row("timetz", &[Time], Timetz, |a, c| {
-        datetime::time_to_timetz(time(&a[0]), &c.time_zone, c.transaction_timestamp).map(datum)
+        datetime::time_to_timetz(time(&a[0]), &c.style.time_zone, c.transaction_timestamp())
+            .map(datum)
     })
     .stable(),
     row("time", &[Timetz], Time, |a, _| Ok(Datum::Time(timetz(&a[0]).0))),
@@ -36,12 +37,12 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .stable(),
     row("timezone", &[Text, Timetz], Timetz, |a, c| {
         let zone = datetime::TimeZone::parse(string(&a[0]))?;
-        let west = -zone.offset_at(c.transaction_timestamp);
+        let west = -zone.offset_at(c.transaction_timestamp());
         Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
     })
     .stable(),
     row("timezone", &[Interval, Timetz], Timetz, |a, c| {
-        let west = -zone_of(&a[0])?.offset_at(c.transaction_timestamp);
+        let west = -zone_of(&a[0])?.offset_at(c.transaction_timestamp());
         Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
     }),
 ];
@@ -51,8 +52,8 @@ fn datum((time, west): TimeWest) -> Datum {
 }
 
 fn now(context: &EvalContext) -> Result<Datum> {
-    let now = context.transaction_timestamp;
-    let time = datetime::timestamptz_to_timetz(now, &context.time_zone)?;
+    let now = context.transaction_timestamp();
+    let time = datetime::timestamptz_to_timetz(now, &context.style.time_zone)?;
     Ok(time.map_or(Datum::Null, datum))
 }
 

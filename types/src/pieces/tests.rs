@@ -13,7 +13,7 @@ use crate::numeric::Numeric;
 
 fn context(is_set: bool) -> EvalContext {
     let interrupt = Interrupt(Some(Arc::new(AtomicBool::new(is_set))));
-    EvalContext { interrupt, ..EvalContext::default() }
+    EvalContext::stopped_by(interrupt)
 }
 
 /// A text with characters of one to four bytes, somewhat longer than three pieces.
