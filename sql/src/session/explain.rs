@@ -15,7 +15,7 @@ use crate::plan::Shown;
 use crate::plan::profile::Profile;
 use crate::rows::{Rows, Tag};
 use crate::session::prepared::{PlannedQuery, PlannedStatement, is_planned};
-use crate::session::{Execution, Session, read_only};
+use crate::session::{Execution, Session};
 
 /// What is said of a statement that plans nothing.
 const NO_PLAN: &str = "Utility statements have no plan structure";
@@ -137,11 +137,10 @@ impl Session {
         profile: &Arc<Profile>,
     ) -> Result<(u64, u64)> {
         let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
-        let open = self.begin_request();
+        self.begin_request();
+        self.check_writes(&planned.writes, tag)?;
+        let open = self.open.as_ref().expect("a statement was begun");
         if !planned.writes.is_empty() {
-            if open.modes.read_only {
-                return Err(read_only(tag));
-            }
             let _turn = open.transaction.turn(Work::Write)?;
             for &table in &planned.writes {
                 self.lock_for_write(table)?;

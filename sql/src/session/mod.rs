@@ -591,10 +591,9 @@ impl Session {
         mut parameters: Vec<Datum>,
         tag: &str,
     ) -> Result<Execution> {
-        let open = self.begin_request();
-        if open.modes.read_only {
-            return Err(read_only(tag));
-        }
+        self.begin_request();
+        self.check_writes(&planned.writes, tag)?;
+        let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn(Work::Write)?;
         for &table in &planned.writes {
             self.lock_for_write(table)?;
@@ -602,6 +601,7 @@ impl Session {
         // Whoever changed a table while this waited for it has made the plan stale.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
+            self.check_writes(&again.writes, tag)?;
             for table in again.writes.iter().filter(|table| !planned.writes.contains(table)) {
                 self.lock_for_write(*table)?;
             }

@@ -20,7 +20,6 @@ use crate::catalog::function::Function;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{self, SharedView, memory};
 use crate::session::prepared::{Planned, Planning};
-use crate::session::read_only;
 use crate::session::transaction::{Open, Seen};
 use crate::session::worker::{Around, Worker};
 use crate::system::{RoutineSource, SystemRowSource};
@@ -212,9 +211,7 @@ impl Worker {
             Ok(false)
         };
         if !planned.plan.is_query() {
-            if open.modes.read_only {
-                return Err(read_only(tag));
-            }
+            self.check_writes(&planned.writes, tag)?;
             for batch in &self.modify(planned, context)?.returning {
                 if add(batch)? {
                     break;

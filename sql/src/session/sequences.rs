@@ -6,7 +6,7 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use types::context::SequenceSource;
 
-use crate::catalog::name::SearchPath;
+use crate::catalog::name::{SearchPath, is_temporary};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::undefined_table;
@@ -72,16 +72,16 @@ impl SessionSequences {
         }
     }
 
-    fn check_writable(&self, function: &str) -> Result<()> {
-        match self.read_only {
+    fn check_writable(&self, sequence: &Sequence, function: &str) -> Result<()> {
+        match self.read_only && !is_temporary(&sequence.schema) {
             true => Err(super::read_only(&format!("{function}()"))),
             false => Ok(()),
         }
     }
 
     fn next_value(&self, name: &str) -> Result<i64> {
-        self.check_writable("nextval")?;
         let sequence = self.find(name)?;
+        self.check_writable(&sequence, "nextval")?;
         let value = self.engine.sequences.next(&sequence)?;
         let mut seen = self.seen.lock();
         seen.values.insert(sequence.id, value);
@@ -110,8 +110,8 @@ impl SessionSequences {
     }
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<()> {
-        self.check_writable("setval")?;
         let sequence = self.find(name)?;
+        self.check_writable(&sequence, "setval")?;
         self.engine.sequences.set(&sequence, value, is_called)?;
         if is_called {
             self.seen.lock().values.insert(sequence.id, value);

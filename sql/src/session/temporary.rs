@@ -23,7 +23,7 @@ impl Session {
         if due.is_empty() {
             return Ok(());
         }
-        self.in_ddl("COMMIT", |ddl| ddl.end_temporary(&due))
+        self.in_any_ddl(|ddl| ddl.end_temporary(&due))
     }
 
     /// Drops all that is temporary, as part of the transaction.

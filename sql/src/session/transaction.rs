@@ -405,7 +405,8 @@ fn options(
     let asynchronous = settings.value("synchronous_commit") == "off";
     TransactionOptions {
         isolation: modes.isolation,
-        read_only: modes.read_only,
+        // What may not be written to is known before: temporary tables may, and values of theirs.
+        read_only: false,
         durability: asynchronous.then_some(Durability::AsyncWal),
         consistency,
         lock_timeout: settings.duration("lock_timeout"),

@@ -240,14 +240,22 @@ impl Session {
         tag: &str,
         run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
+        match self.begin_statement().modes.read_only {
+            true => Err(read_only(tag)),
+            false => self.in_any_ddl(run),
+        }
+    }
+
+    /// Does what also a transaction does to the catalog that may only read.
+    pub(super) fn in_any_ddl<T>(
+        &mut self,
+        run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
         let Worker { around, open, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
-        if open.modes.read_only {
-            return Err(read_only(tag));
-        }
         let mut ddl = open.ddl(&around.engine, &around.constants, eval);
         let done = run(&mut ddl)?;
         let notices = std::mem::take(&mut ddl.notices);
@@ -361,11 +369,9 @@ impl Session {
         if statement.direction == ast::CopyDirection::ToStdout {
             return self.run_copy_out(statement, name, columns);
         }
-        let open = self.begin_request();
-        if open.modes.read_only {
-            return Err(read_only("COPY FROM"));
-        }
+        self.begin_request();
         let mut table = self.table(name)?;
+        self.check_writes(&[table.id], "COPY FROM")?;
         if table.is_materialized() {
             let message = format!("cannot copy to materialized view \"{}\"", table.name);
             return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));

@@ -15,11 +15,13 @@ use types::text::TextStyle;
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
+use crate::catalog::name::is_temporary;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::exec;
 use crate::exec::SharedView;
 use crate::session::prepared::Planning;
+use crate::session::read_only;
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{self, Modes, Open};
@@ -126,6 +128,22 @@ impl Worker {
                 Ok(open)
             }
             none => Ok(none.insert(Open::begin(engine, &self.settings, modes, stop))),
+        }
+    }
+
+    /// Refuses a statement that writes to these tables where the transaction may only read: what
+    /// is temporary may be written to even so.
+    pub(super) fn check_writes(&self, tables: &[store::TableId], tag: &str) -> Result<()> {
+        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+            return Ok(());
+        }
+        let catalog = self.catalog();
+        let is_own = |table: &store::TableId| {
+            catalog.table_stored(*table).is_some_and(|table| is_temporary(&table.schema))
+        };
+        match tables.iter().all(is_own) {
+            true => Ok(()),
+            false => Err(read_only(tag)),
         }
     }
 
