@@ -1,7 +1,6 @@
 //! Searches in long texts find what those in short ones do, and can be stopped.
 
 use super::*;
-use crate::interrupt::Interrupt;
 
 /// Parts of texts, and patterns whose matches lie in them in one way or another.
 const TEXTS: &[&str] =
@@ -101,13 +100,13 @@ fn a_long_text_has_the_matches_of_its_beginning() {
 fn searches_in_long_texts_are_stopped() {
     let text = "a".repeat(3 * PIECE);
     let context = EvalContext::hasty();
-    assert!(context.interrupt.is_set());
+    assert!(context.style.interrupt.is_set());
     for pattern in ["a*b", "(a*)b", "(a*)", "b|c", "(a)\\1b"] {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
         let found = pattern.search(&text, &context).find_at(0);
         assert_eq!(found.expect_err("cancelled").sqlstate, "57014");
     }
-    let calm = EvalContext { interrupt: Interrupt::default(), ..EvalContext::default() };
+    let calm = EvalContext::default();
     let pattern = Pattern::new("a*b", Options::default()).expect("a pattern");
     assert!(pattern.is_match(&text, &context).is_err());
     assert_eq!(pattern.is_match(&text, &calm), Ok(false));
