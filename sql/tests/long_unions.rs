@@ -34,3 +34,37 @@ fn longer_ones_are_refused() {
         assert!(answer.contains("54001"), "{answer:.300}");
     }
 }
+
+/// Alternates between two operators, so that one might nest within the other.
+fn alternating(operators: [&str; 2], count: usize, value: impl Fn(usize) -> String) -> String {
+    let mut text = format!("select {}", value(0));
+    for i in 1..=count {
+        text.push_str(&format!(" {} select {}", operators[i % 2], value(i)));
+    }
+    text
+}
+
+#[test]
+fn chains_that_nest_are_flat_or_refused() {
+    let mut server = Server::start(EngineOptions::default);
+    let number = |i: usize| i.to_string();
+    for operators in [["union", "union all"], ["union all", "union"]] {
+        let chain = alternating(operators, 1000, number);
+        let answer = server.run("s", &format!("select 'rows: ' || count(*) from ({chain}) x"));
+        assert!(answer.contains("rows: 1001"), "{answer:.300}");
+    }
+    // Each operator makes a column wider, of many.
+    let wide = |i: usize| {
+        let one = |c| if c < i { "1::bigint".to_owned() } else { "1".to_owned() };
+        (0..300).map(one).collect::<Vec<_>>().join(", ")
+    };
+    let chain = alternating(["union", "union"], 300, wide);
+    assert!(server.run("s", &chain).contains("54001"));
+    let chain = alternating(["union", "except"], 490, number);
+    let answer = server.run("s", &chain);
+    assert!(answer.contains("54001"), "{answer:.300}");
+    let opened = "(".repeat(60);
+    let level = format!("{})", " except select 1".repeat(200));
+    let answer = server.run("s", &format!("{opened}select 1{}", level.repeat(60)));
+    assert!(answer.contains("54001"), "{answer:.300}");
+}

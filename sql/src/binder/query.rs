@@ -15,6 +15,10 @@ use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
+use crate::parser::limits::CHAINED_QUERIES;
+
+/// Steps of a plan that a chain of set operators may put on top of each other.
+const DEPTH_MAX: usize = 2 * CHAINED_QUERIES + 8;
 
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
@@ -62,6 +66,9 @@ impl Binder<'_> {
         for (operation, right, in_right) in spine.into_iter().rev() {
             let right = self.bind_operand(right, in_right)?;
             left = self.bind_set_operation(operation, (left, joined), right)?;
+            if left_depth(&left.plan) > DEPTH_MAX {
+                return Err(too_deep(left.positions.first().copied().unwrap_or(1)));
+            }
             joined = operation.0 == SetOperator::Union;
         }
         Ok(left)
@@ -345,25 +352,58 @@ pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Le
     Logical::Append { inputs: rows.into_iter().map(row).collect() }
 }
 
+/// Returns how deep a chain of set operators is: each may have a step of its own, one that makes
+/// distinct, and one that converts.
+fn left_depth(mut plan: &Logical) -> usize {
+    let mut depth = 0;
+    loop {
+        plan = match plan {
+            Logical::Append { inputs } if !inputs.is_empty() => &inputs[0],
+            Logical::Distinct { input, .. } | Logical::Project { input, .. } => input,
+            Logical::SetOperation(operation) => &operation.left,
+            _ => return depth,
+        };
+        depth += 1;
+    }
+}
+
 /// Returns the rows of both sides; one more input of the UNION before it, if `joined`.
 fn union((left, joined): (Logical, bool), right: Logical, all: bool) -> Logical {
     let mut inputs = match left {
         Logical::Append { inputs } if joined => inputs,
-        // What is made distinct once more need not be before.
-        Logical::Distinct { input, on } if joined && !all && on.is_empty() => match *input {
-            Logical::Append { inputs } => inputs,
-            other => vec![other],
-        },
         left => vec![left],
     };
+    // What is made distinct once more need not be before.
+    if joined && !all {
+        let mut rest = inputs.split_off(1);
+        inputs = inputs.into_iter().flat_map(without_distinct).collect();
+        inputs.append(&mut rest);
+    }
     inputs.push(right);
     let all_rows = Logical::Append { inputs };
     if all { all_rows } else { Logical::Distinct { input: Box::new(all_rows), on: Vec::new() } }
 }
 
+/// Returns what the rows of a plan are made of, more often than once perhaps.
+fn without_distinct(plan: Logical) -> Vec<Logical> {
+    match plan {
+        Logical::Distinct { input, on } if on.is_empty() => match *input {
+            Logical::Append { inputs } => inputs,
+            other => vec![other],
+        },
+        plan => vec![plan],
+    }
+}
+
 fn set_operation(kind: SetKind, all: bool, left: Logical, right: Logical) -> Logical {
     let (left, right) = (Box::new(left), Box::new(right));
     Logical::SetOperation(SetOperation { kind, all, left, right })
+}
+
+fn too_deep(position: usize) -> Error {
+    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .with_hint("Split the chain of set operators, or put its parts into temporary tables.")
+        .at(position)
 }
 
 fn not_an_output(expr: &ast::Expr) -> Error {
