@@ -192,7 +192,7 @@ fn write_nested(
 ///
 /// # Errors
 ///
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn write_jsonb(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     json::write(json, pace, out)
 }
@@ -201,7 +201,7 @@ pub fn write_jsonb(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resul
 ///
 /// # Errors
 ///
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn write_json_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     json::write_string(text, pace, out)
 }
@@ -210,7 +210,7 @@ pub fn write_json_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> 
 ///
 /// # Errors
 ///
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn write_row(
     vector: &Vector,
     index: usize,
