@@ -34,9 +34,10 @@ const GONE_PERIOD: Duration = Duration::from_millis(500);
 /// How long to wait when the system has no resources for another client.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Stack of a thread that runs statements: plans are as deep as they have joins, and are walked by
-/// recursion. What is not used takes no memory.
-const STACK_BYTES: usize = 16 << 20;
+/// Stack of a thread that runs statements: plans are as deep as they have joins and set operations,
+/// a statement may have some hundreds of either, and they are walked by recursion, which takes some
+/// 64 KiB a step in a debug build. What is not used takes no memory.
+const STACK_BYTES: usize = 64 << 20;
 
 /// Returns the threads that connections run on.
 ///

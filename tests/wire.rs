@@ -1,6 +1,7 @@
 //! The Postgres protocol from outside: what drivers see, and what they never send.
 
 mod copy;
+mod deep_statements;
 mod frames;
 mod queries;
 mod results;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use types::Batch;
 
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
 use crate::exec::{Context, Operator, build};
 use crate::plan::LoopJoinNode;
@@ -45,7 +45,11 @@ impl Candidates for AllRows {
     type Probe = ();
 
     fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
-        self.row_count += batch.row_count as u32;
+        let count = self.row_count.checked_add(batch.row_count as u32).ok_or_else(|| {
+            let message = "too many rows on one side of a join of all pairs";
+            Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message)
+        })?;
+        self.row_count = count;
         Ok(())
     }
 

@@ -4,8 +4,9 @@
 //! and long chains of operators, which make trees that lean to the left. Both are refused here
 //! with SQLSTATE 54001, whatever the stack of the calling thread.
 //!
-//! A chain is counted between commas, at one level of nesting. AND and OR have a larger limit,
-//! because their chains become lists; so has UNION.
+//! A chain is counted between commas, at one level of nesting; with the deepest chain of what it has
+//! in parentheses it makes a tree, whose depth has a limit of its own. AND and OR have a larger
+//! limit, because their chains become lists; so has UNION.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -18,6 +19,8 @@ pub const SCRIPT_BYTES: usize = 16 << 20;
 pub const NESTING_DEPTH: usize = 64;
 /// Operators in a row, other than AND and OR.
 pub const CHAINED_OPERATORS: usize = 250;
+/// Operators and joins in a row, with those in parentheses among them, and so on.
+pub const TREE_DEPTH: usize = 500;
 /// ANDs and ORs in a row.
 pub const CHAINED_CONDITIONS: usize = 4_000;
 /// INTERSECT, EXCEPT and JOIN in one query.
@@ -49,6 +52,18 @@ struct Level {
     conditions: usize,
     queries: usize,
     unions: usize,
+    /// The deepest tree in parentheses that belongs to the chain at hand.
+    inner: usize,
+    /// The deepest tree so far.
+    depth: usize,
+}
+
+impl Level {
+    /// Ends a chain: what follows is beside it, not above.
+    fn restart(&mut self) {
+        self.operators = 0;
+        self.inner = 0;
+    }
 }
 
 /// What a token does to the counts.
@@ -90,7 +105,10 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
             Effect::Open { case } => levels.push(Level { case, ..Level::default() }),
             Effect::Close { case } => {
                 if top > 0 && level.case == case {
+                    let depth = level.depth + 1;
                     levels.pop();
+                    let around = &mut levels[top - 1];
+                    around.inner = around.inner.max(depth);
                 }
             }
             Effect::Operator => level.operators += 1,
@@ -101,26 +119,30 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
             Effect::Condition if level.between => level.between = false,
             Effect::Condition => {
                 level.conditions += 1;
-                level.operators = 0;
+                level.restart();
             }
             effect @ (Effect::QueryOperator | Effect::Union) => {
                 match effect {
                     Effect::Union => level.unions += 1,
                     _ => level.queries += 1,
                 }
+                // What was in parentheses may be its left side.
                 level.operators = 0;
                 level.conditions = 0;
             }
             Effect::Restart => {
-                level.operators = 0;
+                level.restart();
                 level.conditions = 0;
                 level.between = false;
             }
             Effect::Statement => levels = vec![Level::default()],
             Effect::Nothing => continue,
         }
-        let level = &levels[levels.len() - 1];
-        if levels.len() > NESTING_DEPTH
+        let nesting = levels.len();
+        let level = &mut levels[nesting - 1];
+        level.depth = level.depth.max(level.operators + level.queries + level.inner);
+        if nesting > NESTING_DEPTH
+            || level.depth > TREE_DEPTH
             || level.operators > CHAINED_OPERATORS
             || level.conditions > CHAINED_CONDITIONS
             || level.queries > CHAINED_QUERIES
@@ -136,8 +158,8 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
 pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
     ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded", position)
         .with_hint(format!(
-            "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators, \
-             {CHAINED_CONDITIONS} conditions, {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; \
+            "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators \
+             ({TREE_DEPTH} with those in parentheses), {CHAINED_CONDITIONS} conditions, {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; \
              split it, or use IN or VALUES lists."
         ))
 }
@@ -223,6 +245,26 @@ mod tests {
         // The AND of a BETWEEN continues the chain.
         let between = "a between 1 and 2 is null ".repeat(CHAINED_OPERATORS / 2 + 1);
         assert!(check(&format!("select {between}")).is_err());
+    }
+
+    #[test]
+    fn chains_in_parentheses_make_deep_trees_together() {
+        let chain = |inside: &str, terms: usize| format!("({inside}){}", " + 1".repeat(terms));
+        let nested = |levels: usize, terms: usize| {
+            (0..levels).fold("1".to_owned(), |inside, _| chain(&inside, terms))
+        };
+        assert_eq!(check(&format!("select {}", nested(2, CHAINED_OPERATORS - 1))), Ok(()));
+        assert!(check(&format!("select {}", nested(3, CHAINED_OPERATORS - 1))).is_err());
+        assert!(check(&format!("select {}", nested(60, 10))).is_err());
+        let one = nested(2, 200);
+        assert_eq!(
+            check(&format!("select {one}, {one} from t where {one} = 1 or {one} = 2")),
+            Ok(())
+        );
+        let joined = |inside: &str| format!("({inside}{})", " cross join t".repeat(200));
+        let joins = (0..2).fold("t".to_owned(), |inside, _| joined(&inside));
+        assert_eq!(check(&format!("select from {joins}")), Ok(()));
+        assert!(check(&format!("select from {}", joined(&joins))).is_err());
     }
 
     #[test]
