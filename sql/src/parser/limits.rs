@@ -4,9 +4,9 @@
 //! and long chains of operators, which make trees that lean to the left. Both are refused here
 //! with SQLSTATE 54001, whatever the stack of the calling thread.
 //!
-//! A chain is counted between commas, at one level of nesting; with the deepest chain of what it has
-//! in parentheses it makes a tree, whose depth has a limit of its own. AND and OR have a larger
-//! limit, because their chains become lists; so has UNION.
+//! A chain is counted between commas, at one level of nesting; with the deepest one in parentheses
+//! it makes a tree, whose depth has a limit of its own. AND and OR have a larger limit, because
+//! their chains become lists; so has UNION.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
