@@ -159,8 +159,9 @@ pub(crate) fn too_complex(position: impl Into<Option<usize>>) -> ParseError {
     ParseError::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded", position)
         .with_hint(format!(
             "A statement may nest {NESTING_DEPTH} levels and chain {CHAINED_OPERATORS} operators \
-             ({TREE_DEPTH} with those in parentheses), {CHAINED_CONDITIONS} conditions, {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; \
-             split it, or use IN or VALUES lists."
+             ({TREE_DEPTH} with those in parentheses), {CHAINED_CONDITIONS} conditions, \
+             {CHAINED_UNIONS} unions and {CHAINED_QUERIES} joins; split it, or use IN or VALUES \
+             lists."
         ))
 }
 
