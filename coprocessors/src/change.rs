@@ -10,6 +10,7 @@
 //! 3. If a batch changes a row twice, the second change starts from the outcome of the first. Who
 //!    derives other rows from it wants the net change.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -17,6 +18,7 @@ use smallvec::SmallVec;
 use store::observer::ObserverContext;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Edit, Get, Mutation, RowRef, Timestamp};
+use types::expr::EvalContext;
 
 use crate::row::PackedCells;
 
@@ -40,6 +42,13 @@ pub struct Change<'a> {
     pub new: RowState<'a>,
     /// The version that what follows from this change is written at; `None` is the commit time.
     pub timestamp: Option<Timestamp>,
+}
+
+/// Returns what expressions over the rows of a write are evaluated with: what the session gave with
+/// it, or, for a write that came from no session, nothing.
+pub fn evaluation<'a>(context: &'a dyn ObserverContext) -> Cow<'a, EvalContext> {
+    let given = context.attachment().and_then(|given| given.downcast_ref::<EvalContext>());
+    given.map_or_else(Cow::default, Cow::Borrowed)
 }
 
 impl<'a> RowState<'a> {

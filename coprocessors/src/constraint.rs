@@ -13,10 +13,11 @@ use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
 use types::function::quote_ident;
 use types::rowcode::{RowDecoder, RowLayout};
+use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
 
-use crate::change::{Change, changes, load_previous};
+use crate::change::{Change, changes, evaluation, load_previous};
 use crate::row::{self, PackedCells};
 use crate::violation::{self, CONSTRAINT, DuplicateKey};
 
@@ -53,7 +54,11 @@ impl ConstraintSpec {
         let nulls = self.not_null.iter().copied().filter(|&column| row[column].is_null());
         if let Some(column) = nulls.min() {
             let name = &self.column_names[column];
-            return refused(violation::not_null(table, name, self.failing_row(row.to_vec())));
+            return refused(violation::not_null(
+                table,
+                name,
+                self.failing_row(row.to_vec(), &context.style),
+            ));
         }
         let mut checks: Vec<&Check> = self.checks.iter().collect();
         checks.sort_by(|a, b| a.name.cmp(&b.name));
@@ -62,7 +67,7 @@ impl ConstraintSpec {
             if holds.map_err(|error| violation::value_error(CONSTRAINT, error))?.as_bool()
                 == Some(false)
             {
-                let failing_row = self.failing_row(row.to_vec());
+                let failing_row = self.failing_row(row.to_vec(), &context.style);
                 return refused(violation::check(table, &check.name, failing_row));
             }
         }
@@ -70,7 +75,7 @@ impl ConstraintSpec {
     }
 
     /// Returns `Failing row contains (…).` of all columns that are shown.
-    pub fn failing_row(&self, values: Vec<Datum>) -> String {
+    pub fn failing_row(&self, values: Vec<Datum>, style: &TextStyle) -> String {
         let (types, values): (Vec<DataType>, Vec<Datum>) = values
             .into_iter()
             .zip(&self.layout.columns)
@@ -78,7 +83,7 @@ impl ConstraintSpec {
             .filter(|(_, name)| !name.is_empty())
             .map(|((value, column), _)| (column.data_type, value))
             .unzip();
-        violation::failing_row(&types, &values)
+        violation::failing_row(&types, &values, style)
     }
 }
 
@@ -102,7 +107,6 @@ pub struct ConstraintObserver {
     not_null: Vec<usize>,
     /// The predicates of [`ConstraintSpec::checks`], over `columns`.
     predicates: Vec<Expr>,
-    context: EvalContext,
 }
 
 /// What is wrong with a row.
@@ -148,7 +152,6 @@ impl ConstraintObserver {
             families: row::families_with(&spec.layout, &columns),
             columns,
             spec,
-            context: EvalContext::default(),
         }
     }
 
@@ -166,7 +169,7 @@ impl ConstraintObserver {
     }
 
     /// Checks rows at once; `false` if one of them may fail.
-    fn pass_together(&self, rows: &[&Change<'_>]) -> types::Result<bool> {
+    fn pass_together(&self, rows: &[&Change<'_>], eval: &EvalContext) -> types::Result<bool> {
         let layout = &self.spec.layout;
         let mut vectors = row::vectors_for(layout, &self.columns, rows.len());
         let decoder = RowDecoder::new(layout, &self.columns)?;
@@ -185,7 +188,7 @@ impl ConstraintObserver {
         let columns = vectors.into_iter().map(Arc::new).collect();
         let batch = Batch { columns, row_count: rows.len() };
         for predicate in &self.predicates {
-            if any_false(&predicate.eval_batch(&batch, &self.context)?) {
+            if any_false(&predicate.eval_batch(&batch, eval)?) {
                 return Ok(false);
             }
         }
@@ -193,7 +196,7 @@ impl ConstraintObserver {
     }
 
     /// Checks one row.
-    fn check_row(&self, change: &Change<'_>) -> Result<(), Failure> {
+    fn check_row(&self, change: &Change<'_>, eval: &EvalContext) -> Result<(), Failure> {
         let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
         RowDecoder::new(&self.spec.layout, &self.columns)
             .and_then(|decoder| decoder.decode(change.row, &change.new.packed(), &mut values))
@@ -204,7 +207,7 @@ impl ConstraintObserver {
             return Err(Failure::Null(position));
         }
         for (position, predicate) in self.predicates.iter().enumerate() {
-            let outcome = predicate.eval_row(&values, &self.context).map_err(Failure::Value)?;
+            let outcome = predicate.eval_row(&values, eval).map_err(Failure::Value)?;
             if matches!(outcome, Datum::Bool(false)) {
                 return Err(Failure::Check(position));
             }
@@ -256,7 +259,7 @@ impl ConstraintObserver {
         let values = layout
             .unpack(change.row, &packed)
             .map_err(|error| violation::value_error(CONSTRAINT, error))?;
-        Ok(self.spec.failing_row(values))
+        Ok(self.spec.failing_row(values, &evaluation(context).style))
     }
 }
 
@@ -282,6 +285,7 @@ impl RegionObserver for ConstraintObserver {
             return Ok(());
         }
         load_previous(context, batch, |mutation| self.is_partial(mutation))?;
+        let eval = evaluation(context);
         let changes = changes(self.spec.layout.family_count, batch);
         let rows: Vec<&Change<'_>> = batch
             .iter()
@@ -290,11 +294,11 @@ impl RegionObserver for ConstraintObserver {
             .map(|(_, change)| change)
             .collect();
         // An error of a whole batch does not say which row is first: the rows decide below.
-        if rows.len() >= VECTOR_ROWS_MIN && self.pass_together(&rows).unwrap_or(false) {
+        if rows.len() >= VECTOR_ROWS_MIN && self.pass_together(&rows, &eval).unwrap_or(false) {
             return Ok(());
         }
         for row in rows {
-            self.check_row(row).map_err(|failure| self.veto(context, row, failure))?;
+            self.check_row(row, &eval).map_err(|failure| self.veto(context, row, failure))?;
         }
         Ok(())
     }

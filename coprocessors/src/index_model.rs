@@ -13,7 +13,7 @@ use store::{
     CellBatch, FamilyDescriptor, Mutation, Options, Scan, Store, TableDescriptor, TableId,
     Transaction,
 };
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{DataType, Datum};
 
@@ -178,11 +178,11 @@ impl Tables {
         let stored = contents(transaction, TABLE, &self.base);
         assert_eq!(stored, expected.collect::<BTreeMap<_, _>>(), "base table");
         for spec in &self.specs {
-            let context = types::expr::EvalContext::default();
+            let context = EvalContext::default();
             let in_index: Vec<_> =
                 stored.values().filter(|row| spec.has_entry(row, &context).unwrap()).collect();
             let expected = in_index.iter().map(|row| {
-                let key = index::index_row_key(spec, row).unwrap();
+                let key = index::index_row_key(spec, row, &context).unwrap();
                 (key, index_row(spec, row))
             });
             let expected: BTreeMap<_, _> = expected.collect();
@@ -202,7 +202,7 @@ impl Tables {
 
 /// Returns the row of the index's table, in its layout's order.
 fn index_row(spec: &IndexSpec, base_row: &[Datum]) -> Vec<Datum> {
-    let context = types::expr::EvalContext::default();
+    let context = EvalContext::default();
     let mut row: Vec<Datum> =
         spec.keys.iter().map(|key| key.eval_row(base_row, &context).unwrap()).collect();
     row.extend(spec.base_layout.key.iter().map(|key| base_row[key.column].clone()));
@@ -417,7 +417,10 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
 
     let transaction = tables.begin();
     for spec in &tables.specs {
-        assert_eq!(index::index_build(&transaction, TABLE, spec).unwrap(), 2500);
+        assert_eq!(
+            index::index_build(&transaction, TABLE, spec, &EvalContext::default()).unwrap(),
+            2500
+        );
     }
     transaction.begin_statement();
     tables.check(&transaction, &rows);
@@ -427,7 +430,7 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
     let transaction = tables.begin();
     transaction.mutate(TABLE, vec![tables.put(7, &rows[&7])]).unwrap();
     transaction.begin_statement();
-    match index::index_build(&transaction, TABLE, &tables.specs[0]) {
+    match index::index_build(&transaction, TABLE, &tables.specs[0], &EvalContext::default()) {
         Err(store::Error::Vetoed(veto)) => {
             assert_eq!(veto.code, "23505");
             assert_eq!(veto.message, "could not create unique index \"i2\"");

@@ -89,7 +89,7 @@ pub fn key_text(names: &[&str], types: &[DataType], values: &[Datum]) -> String 
         if position > 0 {
             out.push_str(", ");
         }
-        out.push_str(&value_text(value, *data_type));
+        out.push_str(&value_text(value, *data_type, &TextStyle::default()));
     }
     out.push(')');
     out
@@ -144,13 +144,13 @@ pub fn value_error(coprocessor: &str, error: types::Error) -> store::Error {
 }
 
 /// Returns `Failing row contains (1, null, x).`, each value cut at 64 bytes.
-pub fn failing_row(types: &[DataType], values: &[Datum]) -> String {
+pub fn failing_row(types: &[DataType], values: &[Datum], style: &TextStyle) -> String {
     let mut out = String::from("Failing row contains (");
     for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
         if position > 0 {
             out.push_str(", ");
         }
-        let text = value_text(value, *data_type);
+        let text = value_text(value, *data_type, style);
         if text.len() > FAILING_VALUE_BYTES {
             out.push_str(&text[..text.floor_char_boundary(FAILING_VALUE_BYTES)]);
             out.push_str("...");
@@ -162,12 +162,12 @@ pub fn failing_row(types: &[DataType], values: &[Datum]) -> String {
     out
 }
 
-fn value_text(value: &Datum, data_type: DataType) -> String {
+fn value_text(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
     if matches!(value, Datum::Null) {
         return "null".to_owned();
     }
     let mut out = Vec::new();
-    text::write_short(value, data_type, &TextStyle::default(), &mut out);
+    text::write_short(value, data_type, style, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -204,7 +204,7 @@ mod tests {
         let exact = "b".repeat(64);
         let values = [Datum::Int4(1), Datum::Null, text(&long), text(&exact)];
         assert_eq!(
-            failing_row(&types, &values),
+            failing_row(&types, &values, &TextStyle::default()),
             format!("Failing row contains (1, null, {}..., {exact}).", "a".repeat(63))
         );
     }

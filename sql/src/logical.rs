@@ -572,20 +572,31 @@ pub struct Insert {
     /// What happens when the row exists.
     pub on_conflict: OnConflict,
     /// What the action of a conflict is over, where it has subqueries.
-    pub conflict_row: Option<Box<ConflictRow>>,
+    pub conflict_row: Option<Box<GivenRow>>,
     /// What views that it goes through ask of the rows.
     pub checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
+impl Insert {
+    /// Returns the rows at hand that parts of the statement are over.
+    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
+        let of_checks = self.checks.iter_mut().flat_map(|check| &mut check.row);
+        self.conflict_row.iter_mut().chain(of_checks).map(Box::as_mut)
+    }
+}
+
 /// A condition that rows must meet that are written through a view.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ViewCheck {
     /// The view whose condition it is.
     pub view: String,
-    /// Over the row in table order.
+    /// Over the row in table order; with `row` over that.
     pub predicate: Expr,
+    /// The row with what the subqueries of the condition say of it, where there are any: that is
+    /// one column.
+    pub row: Option<Box<GivenRow>>,
 }
 
 /// What an insert does when a row with its key exists.
@@ -612,11 +623,12 @@ pub enum OnConflict {
     },
 }
 
-/// The row that the action of a conflict is over, where it has subqueries: the existing row and the
-/// one that was to be inserted, then what the subqueries add.
+/// A row that the executor has at hand, with what subqueries add to it. The action of a conflict is
+/// over one where it has subqueries: the existing row and the one that was to be inserted, then
+/// what the subqueries add.
 #[derive(Debug, Clone)]
-pub struct ConflictRow {
-    /// Parameters that take the values of the two rows.
+pub struct GivenRow {
+    /// Parameters that take the values of the row at hand.
     pub parameters: Vec<Expr>,
     /// Yields the one row.
     pub plan: Logical,
@@ -669,6 +681,13 @@ pub struct Update {
     pub checks: Vec<ViewCheck>,
     /// RETURNING, over the source's columns, with the new values of the table's.
     pub returning: Option<Returning>,
+}
+
+impl Update {
+    /// Returns the rows at hand that parts of the statement are over.
+    pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
+        self.checks.iter_mut().flat_map(|check| &mut check.row).map(Box::as_mut)
+    }
 }
 
 /// DELETE.

@@ -92,6 +92,7 @@ impl Engine {
             path: Arc::default(),
             system: Box::new(NoSystem),
             notices: Vec::new(),
+            stale: Vec::new(),
         });
         let committed = changed.and_then(|()| {
             let _publishing = self.publishing.lock();

@@ -287,6 +287,8 @@ pub struct SystemRowSource {
     pub own_objects: Arc<SessionObjects>,
     /// Set when the statement is to stop.
     pub cancelled: Arc<AtomicBool>,
+    /// What is constant within the session.
+    pub constants: Arc<SessionConstants>,
     /// Runs the functions of users that the statement calls.
     pub routines: Arc<dyn RoutineSource>,
 }
@@ -633,7 +635,7 @@ pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> Se
         constants.insert(name, text(user));
     }
     constants.insert("current_database", text("bennu"));
-    constants.insert("current_catalog", text("bennu"));
+    constants.insert("current catalog", text("bennu"));
     constants.insert("version", text(version));
     constants.insert("pg_backend_pid", Datum::Int4(process_id));
     constants

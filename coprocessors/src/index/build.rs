@@ -6,6 +6,8 @@ use std::sync::Arc;
 use store::transaction::{Expect, LockMode, LockWait, Locking};
 use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 
+use types::expr::EvalContext;
+
 use super::IndexSpec;
 use super::entry::{EntryWriter, after_index_keys, base_columns, base_key, duplicate_veto};
 use crate::change::RowState;
@@ -28,11 +30,12 @@ pub fn index_build(
     transaction: &Transaction,
     base_table: TableId,
     spec: &IndexSpec,
+    context: &EvalContext,
 ) -> store::Result<u64> {
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
-    let mut writer =
-        EntryWriter::new(spec).map_err(|error| violation::value_error(&spec.name, error))?;
+    let mut writer = EntryWriter::new(spec, context)
+        .map_err(|error| violation::value_error(&spec.name, error))?;
     let mut rows = CellBatch::new();
     let mut entry_count = 0;
     while scanner.next_batch(BUILD_ROWS, &mut rows)? {
@@ -90,6 +93,7 @@ pub fn index_fill(
     begin: &dyn Fn() -> Arc<Transaction>,
     base_table: TableId,
     spec: &IndexSpec,
+    context: &EvalContext,
 ) -> store::Result<u64> {
     let reader = begin();
     reader.begin_statement();
@@ -98,7 +102,7 @@ pub fn index_fill(
     let mut filler = Filler {
         base_table,
         spec,
-        writer: EntryWriter::new(spec)
+        writer: EntryWriter::new(spec, context)
             .map_err(|error| violation::value_error(&spec.name, error))?,
         cells: CellBatch::new(),
     };

@@ -52,11 +52,11 @@ pub(super) struct EntryWriter<'s> {
     values: Vec<Datum>,
     /// The base row for functional keys and the predicate, sparse.
     input_row: Vec<Datum>,
-    context: EvalContext,
+    context: &'s EvalContext,
 }
 
 impl<'s> EntryWriter<'s> {
-    pub(super) fn new(spec: &'s IndexSpec) -> Result<EntryWriter<'s>> {
+    pub(super) fn new(spec: &'s IndexSpec, context: &'s EvalContext) -> Result<EntryWriter<'s>> {
         let inputs = function_inputs(spec);
         let width = if inputs.is_empty() { 0 } else { spec.base_layout.columns.len() };
         let copies_primary_key = !spec.unique && same_primary_key(spec);
@@ -76,7 +76,7 @@ impl<'s> EntryWriter<'s> {
             copies_primary_key,
             decoded: vec![Datum::Null; columns.len()],
             input_row: vec![Datum::Null; width],
-            context: EvalContext::default(),
+            context,
             spec,
         })
     }
@@ -90,7 +90,7 @@ impl<'s> EntryWriter<'s> {
         for (&column, value) in self.inputs.iter().zip(input_values) {
             self.input_row[column] = std::mem::replace(value, Datum::Null);
         }
-        if !self.spec.has_entry(&self.input_row, &self.context)? {
+        if !self.spec.has_entry(&self.input_row, self.context)? {
             return Ok(false);
         }
         let mut decoded = decoded.iter_mut();
@@ -101,7 +101,7 @@ impl<'s> EntryWriter<'s> {
                     std::mem::replace(next, Datum::Null)
                 }
                 Source::Function(key) => {
-                    self.spec.keys[*key].eval_row(&self.input_row, &self.context)?
+                    self.spec.keys[*key].eval_row(&self.input_row, self.context)?
                 }
                 Source::Copied => Datum::Null,
             };
@@ -241,13 +241,12 @@ fn salted(layout: &RowLayout, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Returns the row in the order of the index's layout.
-fn index_values(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<Datum>> {
-    let context = EvalContext::default();
+fn index_values(spec: &IndexSpec, base_row: &[Datum], context: &EvalContext) -> Result<Vec<Datum>> {
     let mut values = Vec::with_capacity(spec.layout.columns.len());
     for key in &spec.keys {
         values.push(match key {
             Expr::Column { index, .. } => base_row[*index].clone(),
-            _ => key.eval_row(base_row, &context)?,
+            _ => key.eval_row(base_row, context)?,
         });
     }
     let primary_key = spec.base_layout.key.iter().map(|key| key.column);
@@ -272,8 +271,12 @@ fn row_key_of(spec: &IndexSpec, values: &[Datum]) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// What a functional key raises.
-pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
-    row_key_of(spec, &index_values(spec, base_row)?)
+pub fn index_row_key(
+    spec: &IndexSpec,
+    base_row: &[Datum],
+    context: &EvalContext,
+) -> Result<Vec<u8>> {
+    row_key_of(spec, &index_values(spec, base_row, context)?)
 }
 
 /// Returns what the row keys of all entries begin with that have the index keys of a base row (in
@@ -282,11 +285,15 @@ pub fn index_row_key(spec: &IndexSpec, base_row: &[Datum]) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// What a functional key raises.
-pub fn key_prefix(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Vec<u8>>> {
-    if !spec.has_entry(base_row, &EvalContext::default())? {
+pub fn key_prefix(
+    spec: &IndexSpec,
+    base_row: &[Datum],
+    context: &EvalContext,
+) -> Result<Option<Vec<u8>>> {
+    if !spec.has_entry(base_row, context)? {
         return Ok(None);
     }
-    let mut keys = index_values(spec, base_row)?;
+    let mut keys = index_values(spec, base_row, context)?;
     keys.truncate(spec.keys.len());
     if spec.are_apart(&keys) {
         return Ok(None);
@@ -309,10 +316,11 @@ pub fn duplicate_key(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
 ///
 /// What a functional key raises.
 pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutation>> {
-    if !spec.has_entry(base_row, &EvalContext::default())? {
+    let context = EvalContext::default();
+    if !spec.has_entry(base_row, &context)? {
         return Ok(None);
     }
-    let values = index_values(spec, base_row)?;
+    let values = index_values(spec, base_row, &context)?;
     let key = row_key_of(spec, &values)?;
     let mutation = put(key, spec.layout.pack(0, &values)?, None);
     let is_apart = spec.are_apart(&values[..spec.keys.len()]);

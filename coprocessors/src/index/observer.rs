@@ -20,10 +20,11 @@ use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::transaction::{Expect, Locking};
 use store::{Edit, Mutation, Timestamp};
 use types::Datum;
+use types::expr::EvalContext;
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
-use crate::change::{Change, load_previous, net_changes, refuse_unfollowed};
+use crate::change::{Change, evaluation, load_previous, net_changes, refuse_unfollowed};
 use crate::row;
 use crate::violation::{self, DuplicateKey};
 
@@ -51,8 +52,8 @@ impl IndexObserver {
         }
     }
 
-    fn additions(&self, changes: &[Change<'_>]) -> types::Result<Additions> {
-        let mut writer = EntryWriter::new(&self.spec)?;
+    fn additions(&self, changes: &[Change<'_>], context: &EvalContext) -> types::Result<Additions> {
+        let mut writer = EntryWriter::new(&self.spec, context)?;
         let mut additions = Additions::default();
         for change in changes {
             self.add_change(&mut writer, change, &mut additions)?;
@@ -114,8 +115,13 @@ impl IndexObserver {
     }
 
     /// Returns the error for the rows of a batch that want a key which is taken.
-    fn duplicate(&self, changes: &[Change<'_>], index_key: &[u8]) -> store::Error {
-        let wanted = self.keys_of(changes, index_key).ok().flatten();
+    fn duplicate(
+        &self,
+        changes: &[Change<'_>],
+        index_key: &[u8],
+        context: &EvalContext,
+    ) -> store::Error {
+        let wanted = self.keys_of(changes, index_key, context).ok().flatten();
         match duplicate_veto(&self.spec, index_key, wanted.as_deref(), |key: &DuplicateKey<'_>| {
             key.exists(&self.spec.name)
         }) {
@@ -129,8 +135,9 @@ impl IndexObserver {
         &self,
         changes: &[Change<'_>],
         index_key: &[u8],
+        context: &EvalContext,
     ) -> types::Result<Option<Vec<Datum>>> {
-        let mut writer = EntryWriter::new(&self.spec)?;
+        let mut writer = EntryWriter::new(&self.spec, context)?;
         for change in changes.iter().rev().filter(|change| change.new.exists()) {
             if writer.read(change.row, &change.new.packed())?
                 && writer.key(change.row)? == index_key
@@ -198,11 +205,12 @@ impl RegionObserver for IndexObserver {
         refuse_unfollowed("indexes", batch)?;
         load_previous(context, batch, |_| true)?;
         let changes = net_changes(self.spec.base_layout.family_count, batch);
+        let eval = evaluation(context);
         let mut additions = self
-            .additions(&changes)
+            .additions(&changes, &eval)
             .map_err(|error| violation::value_error(&self.spec.name, error))?;
         if let Some(index_key) = additions.settle() {
-            return Err(self.duplicate(&changes, &index_key));
+            return Err(self.duplicate(&changes, &index_key, &eval));
         }
         let mutations = additions.into_mutations();
         if mutations.is_empty() {
@@ -210,7 +218,7 @@ impl RegionObserver for IndexObserver {
         }
         match context.add(self.spec.store_table, mutations) {
             Err(store::Error::RowExists { table, row }) if table == self.spec.store_table => {
-                Err(self.duplicate(&changes, &row))
+                Err(self.duplicate(&changes, &row, &eval))
             }
             outcome => outcome,
         }
@@ -397,7 +405,7 @@ mod tests {
         let two = put_row(&base, &row(2, Some(7), "", 0)).expect_absent();
         let within = refusal(&spec, &FakeContext::default(), vec![one.clone(), two]);
         assert_eq!(within, expected);
-        let taken = index_row_key(&spec, &row(1, Some(7), "", 0)).unwrap();
+        let taken = index_row_key(&spec, &row(1, Some(7), "", 0), &EvalContext::default()).unwrap();
         let context = FakeContext { taken: Some(taken), ..FakeContext::default() };
         assert_eq!(refusal(&spec, &context, vec![one]), expected);
     }
@@ -477,7 +485,8 @@ mod tests {
                 let cells = row_of_cells(&mutation.row, &[(0, value, 1)]);
                 let expected = base.encode_key(&values).unwrap();
                 assert_eq!(base_key(spec, &cells.row(0)).unwrap(), expected);
-                assert_eq!(index_row_key(spec, &values).unwrap(), mutation.row);
+                let key = index_row_key(spec, &values, &EvalContext::default());
+                assert_eq!(key.unwrap(), mutation.row);
                 let entry = crate::index::index_entry(spec, &values).unwrap().unwrap();
                 assert_eq!(line(spec, &entry), line(spec, mutation));
             }

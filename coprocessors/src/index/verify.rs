@@ -2,6 +2,7 @@
 
 use ahash::AHashMap;
 use store::{CellBatch, Get, Scan, TableId, Transaction};
+use types::expr::EvalContext;
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, base_columns, base_key};
@@ -49,7 +50,8 @@ fn check_rows(
     let families = row::families_of(&spec.base_layout, &base_columns(spec));
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
     let value_error = |error| violation::value_error(&spec.name, error);
-    let mut writer = EntryWriter::new(spec).map_err(value_error)?;
+    let context = EvalContext::default();
+    let mut writer = EntryWriter::new(spec, &context).map_err(value_error)?;
     let mut rows = CellBatch::new();
     let mut found = CellBatch::new();
     while scanner.next_batch(CHECK_ROWS, &mut rows)? {
@@ -84,7 +86,8 @@ fn check_entries(
 ) -> store::Result<()> {
     let mut scanner = transaction.scan(spec.store_table, Scan::all())?;
     let value_error = |error| violation::value_error(&spec.name, error);
-    let mut writer = EntryWriter::new(spec).map_err(value_error)?;
+    let context = EvalContext::default();
+    let mut writer = EntryWriter::new(spec, &context).map_err(value_error)?;
     let mut entries = CellBatch::new();
     let mut found = CellBatch::new();
     while scanner.next_batch(CHECK_ROWS, &mut entries)? {

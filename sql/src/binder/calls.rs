@@ -60,7 +60,7 @@ impl Binder<'_> {
         }
         check_plain(call)?;
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
-            return Ok(self.current_schema(position));
+            return self.current_schema(position);
         }
         if let Some(rows) = JsonRows::of(call) {
             return self.bind_json_rows(call, rows);
@@ -367,11 +367,15 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Returns the schema that new objects go to.
-    fn current_schema(&self, position: usize) -> Typed {
+    /// Returns the schema that new objects go to: that of the session which asks, so that what
+    /// the catalog keeps is computed each time.
+    fn current_schema(&mut self, position: usize) -> Result<Typed> {
+        if !self.constants.are_of_session() {
+            return self.function("current_schema", Vec::new(), position);
+        }
         let schema = self.catalog.current_schema(self.constants.search_path());
         let value = schema.map_or(Datum::Null, Datum::text);
-        Typed::constant(value, DataType::Name, position)
+        Ok(Typed::constant(value, DataType::Name, position))
     }
 
     /// Binds `current_date` and its kin.
@@ -382,7 +386,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         if function == SqlValueFunction::CurrentSchema {
-            return Ok(self.current_schema(position));
+            return self.current_schema(position);
         }
         let name = sql_value_name(function);
         if let Some(value) = self.constants.value(name) {
@@ -449,7 +453,7 @@ fn sql_value_name(function: SqlValueFunction) -> &'static str {
             "current_user"
         }
         SqlValueFunction::SessionUser => "session_user",
-        SqlValueFunction::CurrentCatalog => "current_catalog",
+        SqlValueFunction::CurrentCatalog => "current catalog",
         SqlValueFunction::CurrentSchema => "current_schema",
     }
 }
@@ -459,7 +463,7 @@ fn session_constant(name: &str, value: &Datum, position: usize) -> Typed {
         Datum::Bool(_) => DataType::Bool,
         Datum::Int4(_) => DataType::Int4,
         Datum::Int8(_) => DataType::Int8,
-        _ if name.starts_with("current_") || name.ends_with("user") => DataType::Name,
+        _ if name.starts_with("current") || name.ends_with("user") => DataType::Name,
         _ => DataType::Text,
     };
     Typed::constant(value.clone(), data_type, position)

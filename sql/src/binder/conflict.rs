@@ -8,13 +8,14 @@ use types::expr::Expr;
 use crate::ast;
 use crate::ast::{ConflictAction, Deferral};
 use crate::binder::level::{Binder, Clause, Level, TableClause};
+use crate::binder::parameters::Parameters;
 use crate::binder::prune::finish_expression;
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::written::Written;
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Arbiters, ConflictRow, ConflictTarget, Logical, OnConflict};
+use crate::logical::{Arbiters, ConflictTarget, GivenRow, Logical, OnConflict};
 
 impl Binder<'_> {
     pub(super) fn bind_on_conflict(
@@ -22,7 +23,7 @@ impl Binder<'_> {
         written: &Written,
         alias: &str,
         clause: &ast::OnConflict,
-    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
+    ) -> Result<(OnConflict, Option<Box<GivenRow>>)> {
         let target = match &clause.target {
             None => {
                 let table = &written.table;
@@ -123,7 +124,7 @@ impl Binder<'_> {
         scope: Scope,
         target: ConflictTarget,
         (list, selection): (&[ast::Assignment], Option<&ast::Expr>),
-    ) -> Result<(OnConflict, Option<Box<ConflictRow>>)> {
+    ) -> Result<(OnConflict, Option<Box<GivenRow>>)> {
         let bind = |binder: &mut Self| {
             let assignments = binder.bind_set(written, list)?;
             let predicate = match selection {
@@ -138,19 +139,23 @@ impl Binder<'_> {
         if !level.subqueries.is_empty() {
             let own = column_types(&written.table);
             let types = [own.clone(), own].concat();
-            let mut parameter =
-                |&data_type| Expr::Parameter { index: self.parameters.outer(), data_type };
-            let parameters: Vec<Expr> = types.iter().map(&mut parameter).collect();
-            let row = Logical::Values { types: types.clone(), rows: vec![parameters.clone()] };
-            let mut row = Rows::new(row, types);
+            let (parameters, mut row) = given_row(types, &mut self.parameters);
             let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
             for expr in predicate.iter_mut().chain(values) {
                 *expr = row.place(expr.clone(), &level.subqueries);
             }
-            conflict_row = Some(Box::new(ConflictRow { parameters, plan: row.plan }));
+            conflict_row = Some(Box::new(GivenRow { parameters, plan: row.plan }));
         }
         Ok((OnConflict::Update { target, assignments, predicate }, conflict_row))
     }
+}
+
+/// Returns a row whose values are parameters, and these: what has the row at hand gives them.
+pub(super) fn given_row(types: Vec<DataType>, parameters: &mut Parameters) -> (Vec<Expr>, Rows) {
+    let parameter = |&data_type| Expr::Parameter { index: parameters.outer(), data_type };
+    let values: Vec<Expr> = types.iter().map(parameter).collect();
+    let row = Logical::Values { types: types.clone(), rows: vec![values.clone()] };
+    (values, Rows::new(row, types))
 }
 
 /// Returns the constraint of a name.

@@ -33,7 +33,7 @@ impl Binder<'_> {
             None => (OnConflict::Error, None),
             Some(clause) => self.bind_on_conflict(&written, &alias, clause)?,
         };
-        let (table, checks) = (Arc::clone(&written.table), written.checks()?);
+        let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
         let (scope, types) = (Scope::of(written.relation(&alias)), column_types(&table));
         let (returning, query) = self.bind_returning(scope, types, &insert.returning)?;
         let insert =
@@ -44,7 +44,7 @@ impl Binder<'_> {
     /// Binds UPSERT.
     pub(super) fn bind_upsert(&mut self, upsert: &ast::Upsert) -> Result<Bound> {
         let written = self.written(&upsert.table, Change::Insert)?;
-        let (table, checks) = (Arc::clone(&written.table), written.checks()?);
+        let (table, checks) = (Arc::clone(&written.table), written.checks(&mut self.parameters));
         let name = written.name();
         let position = upsert.table.position();
         if let Some(hint) = upsert.hints.first() {

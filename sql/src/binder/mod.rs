@@ -293,12 +293,6 @@ pub fn bind_table_expression(
     let bound = binder.within(scope, Clause::Table(clause), bind);
     let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
     level.refuse_subqueries_of(clause)?;
-    // A default is computed by the statement, all else by regions, too.
-    let is_default = columns.is_empty() && target.is_some();
-    if expr.calls_routines() && !is_default {
-        let what = "a function of users that is more than an expression, in a table expression";
-        return Err(Error::not_supported(what, "Write the function as SELECT expression."));
-    }
     prune::finish_expression(&mut expr, &binder.parameters);
     Ok(expr)
 }

@@ -101,7 +101,7 @@ impl Binder<'_> {
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
         narrow(&mut rows, table.columns.len(), values.chain(shown).chain(&mut recheck).collect());
         let repeats = !update.from.is_empty();
-        let (source, checks) = (rows.plan, written.checks()?);
+        let (source, checks) = (rows.plan, written.checks(&mut self.parameters));
         let update = Update { table, source, recheck, assignments, repeats, checks, returning };
         Ok(returning_query(Bound::Update(update), query))
     }

@@ -54,8 +54,9 @@ pub struct EndpointShape {
 }
 
 /// The search path, and values of the functions that are constant within a session, by name:
-/// `current_user`, `session_user`, `user`, `current_database`, `current_catalog`, `version`,
-/// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`.
+/// `current_user`, `session_user`, `user`, `current_database`, `current catalog`, `version`,
+/// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`. Without a
+/// session there are none, and the functions are called.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConstants {
     values: AHashMap<String, Datum>,
@@ -81,6 +82,11 @@ impl SessionConstants {
     /// Returns where names without a schema are looked for.
     pub fn search_path(&self) -> &Arc<SearchPath> {
         &self.search_path
+    }
+
+    /// Returns whether a session asks: the catalog's own expressions are bound without one.
+    pub fn are_of_session(&self) -> bool {
+        !self.values.is_empty()
     }
 
     /// Returns the value of a function.

@@ -179,9 +179,12 @@ pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logi
         Bound::Query(query) => visit(&mut query.plan),
         Bound::Insert(insert) => {
             visit(&mut insert.source);
-            insert.conflict_row.iter_mut().for_each(|row| visit(&mut row.plan));
+            insert.given_rows_mut().for_each(|row| visit(&mut row.plan));
         }
-        Bound::Update(update) => visit(&mut update.source),
+        Bound::Update(update) => {
+            visit(&mut update.source);
+            update.given_rows_mut().for_each(|row| visit(&mut row.plan));
+        }
         Bound::Delete(delete) => visit(&mut delete.source),
         Bound::Merge(merge) => visit(&mut merge.source),
         Bound::Steps(_) => {}
@@ -200,14 +203,14 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
                 assignments.iter_mut().for_each(|one| visit(&mut one.value));
                 predicate.iter_mut().for_each(&mut *visit);
             }
-            let conflict_row = insert.conflict_row.iter_mut();
-            conflict_row.flat_map(|row| &mut row.parameters).for_each(&mut *visit);
+            insert.given_rows_mut().flat_map(|row| &mut row.parameters).for_each(&mut *visit);
             insert.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut insert.returning, visit);
         }
         Bound::Update(update) => {
             update.recheck.iter_mut().for_each(&mut *visit);
             update.assignments.iter_mut().for_each(|one| visit(&mut one.value));
+            update.given_rows_mut().flat_map(|row| &mut row.parameters).for_each(&mut *visit);
             update.checks.iter_mut().for_each(|check| visit(&mut check.predicate));
             returning_of(&mut update.returning, visit);
         }

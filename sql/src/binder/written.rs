@@ -7,8 +7,8 @@
 //! own. Only columns that are columns of the table can be assigned.
 //!
 //! Source: PostgreSQL's `rewriteTargetView` and `view_query_is_auto_updatable`
-//! (rewriteHandler.c). Subqueries in conditions are put on the rows of the table; a check option
-//! over one is not there.
+//! (rewriteHandler.c). Subqueries in conditions are put on the rows of the table; a check
+//! option over one is asked of each row that is written, in a plan over that row alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, CheckOption, ColumnName, QueryBody, TableName, TableRef};
 use crate::binder::assignment::target_column;
+use crate::binder::conflict::{column_types, given_row};
 use crate::binder::level::Binder;
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::{ApplyStep, Rows};
@@ -29,7 +30,7 @@ use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Apply, Logical, OutputColumn, ViewCheck};
+use crate::logical::{Apply, GivenRow, Logical, OutputColumn, ViewCheck};
 use crate::parser;
 
 /// What a statement does with the rows.
@@ -133,19 +134,25 @@ impl Written {
     }
 
     /// Returns what views ask of rows that are written.
-    pub(super) fn checks(&self) -> Result<Vec<ViewCheck>> {
-        let Some(through) = &self.through else { return Ok(Vec::new()) };
+    pub(super) fn checks(&self, parameters: &mut Parameters) -> Vec<ViewCheck> {
+        let Some(through) = &self.through else { return Vec::new() };
         let mut checks = Vec::new();
         for (view, own) in &through.checks {
             let own = through.predicates.get(own.clone()).unwrap_or_default();
             let Some(predicate) = conjunction(own.to_vec()) else { continue };
-            if !is_within(&predicate, self.table.columns.len()) {
-                let what = format!("the check option of view \"{view}\", which has a subquery,");
-                return Err(Error::not_supported(what, "Change the tables that it reads."));
+            let view = view.clone();
+            if is_within(&predicate, self.table.columns.len()) {
+                checks.push(ViewCheck { view, predicate, row: None });
+                continue;
             }
-            checks.push(ViewCheck { view: view.clone(), predicate });
+            let (parameters, mut rows) = given_row(column_types(&self.table), parameters);
+            through.steps.iter().for_each(|step| rows.apply_plan(step.clone()));
+            rows.project(vec![predicate]);
+            let row = Some(Box::new(GivenRow { parameters, plan: rows.plan }));
+            let predicate = Expr::column(0, DataType::Bool);
+            checks.push(ViewCheck { view, predicate, row });
         }
-        Ok(checks)
+        checks
     }
 
     /// Returns the columns that can be named, over the row of the table.

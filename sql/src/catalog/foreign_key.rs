@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use coprocessors::index::index_row_key;
 use store::TableId;
+use types::expr::EvalContext;
 use types::{DataType, Datum};
 
 use crate::ast::{Deferral, ReferentialAction};
@@ -78,9 +79,10 @@ impl ForeignKey {
             row[*column as usize] = value;
         }
         let place = match self.index_of(referenced) {
-            Some(index) => {
-                KeyPlace { table: index.spec.store_table, row: index_row_key(&index.spec, &row)? }
-            }
+            Some(index) => KeyPlace {
+                table: index.spec.store_table,
+                row: index_row_key(&index.spec, &row, &EvalContext::default())?,
+            },
             None => KeyPlace { table: referenced.id, row: referenced.layout.encode_key(&row)? },
         };
         Ok(Some(place))

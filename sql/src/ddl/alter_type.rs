@@ -102,6 +102,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
         let (transaction, row_ids) = (self.transaction, &self.engine.row_ids);
+        let eval = &self.eval.clone();
         let mut numbers = 0..0;
         let mut rows: Vec<Mutation> = Vec::new();
         let layout = &now.layout;
@@ -122,12 +123,13 @@ impl Ddl<'_> {
             rows.push(Mutation { expect: Expect::Absent, ..mutation });
             if rows.len() >= ROWS_AT_ONCE {
                 let rows = std::mem::take(&mut rows);
-                transaction.mutate(now.id, rows).map_err(|error| duplicated(error, &now))?;
+                let written = transaction.mutate_with(now.id, rows, eval);
+                written.map_err(|error| duplicated(error, &now))?;
             }
             Ok(())
         })?;
-        self.transaction.mutate(now.id, rows).map_err(|error| duplicated(error, &now))?;
-        Ok(())
+        let written = self.transaction.mutate_with(now.id, rows, eval);
+        written.map_err(|error| duplicated(error, &now))
     }
 
     fn refuse_views(&self, table: &Table, position: usize, column: &str) -> Result<()> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use store::Mutation;
 use store::transaction::LockMode;
+use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
@@ -397,12 +398,20 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Puts tables together anew that call a changed function.
+    /// Puts tables together anew that call a changed function. The entries of an index that calls
+    /// it are of what it was: the index is to be built anew. So is any whose functions are called:
+    /// what these call in turn is not known.
     fn use_anew(&mut self, function: &Function) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         for table in catalog.tables() {
             let Some(record) = catalog.record(table.oid) else { continue };
             let calls = |text: &String| text_calls(&catalog, &Default::default(), text, function);
+            for (index, kept) in table.indexes.iter().zip(&record.indexes) {
+                let mut parts = index.spec.keys.iter().chain(&index.spec.predicate);
+                if parts.any(Expr::calls_routines) || kept.texts().any(calls) {
+                    self.stale.push((table.oid, index.oid));
+                }
+            }
             if !texts_of(record).any(calls) {
                 continue;
             }

@@ -246,6 +246,8 @@ pub struct Ddl<'a> {
     pub system: Box<dyn SystemCatalog + 'a>,
     /// What the client is to be told.
     pub notices: Vec<Error>,
+    /// Indexes that are to be built anew when the statement has done its work.
+    pub stale: Vec<IndexOf>,
 }
 
 impl Ddl<'_> {
@@ -366,7 +368,7 @@ impl Ddl<'_> {
         self.changes.touched.push(table.oid);
         self.store_record(catalog, changed, record)?;
         if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
-            coprocessors::index::index_build(self.transaction, table.id, &index.spec)?;
+            coprocessors::index::index_build(self.transaction, table.id, &index.spec, &self.eval)?;
         }
         Ok(())
     }

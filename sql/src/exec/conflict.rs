@@ -10,13 +10,13 @@ use types::Datum;
 
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::Context;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::{check_views, lock_and_read};
+use crate::exec::target::{check_views, lock_and_read, with_subqueries};
 use crate::exec::update;
-use crate::exec::{Context, build};
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
-use crate::plan::{ConflictRowPlan, InsertPlan};
+use crate::plan::InsertPlan;
 use types::expr::Expr;
 
 /// Writes rows that may exist.
@@ -157,7 +157,7 @@ impl<'a> ConflictWriter<'a> {
         let mut both = existing.row;
         both.append(&mut excluded);
         if let Some(row) = &self.plan.conflict_row {
-            both = with_subqueries(row, both, context)?;
+            both = with_subqueries(row, &both, context)?;
         }
         if let Some(predicate) = predicate
             && predicate.eval_row(&both, &context.eval)?.as_bool() != Some(true)
@@ -228,7 +228,7 @@ impl<'a> ConflictWriter<'a> {
                 return Ok(None);
             }
         }
-        let entry = index_row_key(spec, values)?;
+        let entry = index_row_key(spec, values, &context.eval)?;
         let transaction = &context.transaction;
         transaction.lock_row(spec.store_table, &entry, LockMode::Exclusive, LockWait::Wait)?;
         self.cells.clear();
@@ -239,19 +239,4 @@ impl<'a> ConflictWriter<'a> {
         let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
         Ok(row.map(|row| Existing { key, row }))
     }
-}
-
-/// Returns the two rows with what subqueries add to them.
-fn with_subqueries(
-    row: &ConflictRowPlan,
-    both: Vec<Datum>,
-    context: &Context,
-) -> Result<Vec<Datum>> {
-    let mut context = context.clone();
-    for (&parameter, value) in row.parameters.iter().zip(both) {
-        context.eval.parameters[parameter] = value;
-    }
-    let mut rows = build(&row.node, &Arc::new(context))?;
-    let batch = rows.next()?;
-    Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }

@@ -86,7 +86,7 @@ impl RowWriter {
         self.refuse_duplicates()?;
         self.ascending = true;
         let batch = std::mem::take(&mut self.pending);
-        let staged = context.transaction.mutate(self.table.id, batch);
+        let staged = context.transaction.mutate_with(self.table.id, batch, &context.eval);
         staged.map_err(|error| violation::of_store(error, &self.table))
     }
 

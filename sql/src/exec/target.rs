@@ -14,8 +14,8 @@ use crate::exec::point::key_from;
 use crate::exec::row::RowWriter;
 use crate::exec::row::unpack;
 use crate::exec::{Context, Operator, build};
-use crate::logical::{Returning, ViewCheck};
-use crate::plan::TargetRows;
+use crate::logical::Returning;
+use crate::plan::{GivenRowPlan, TargetRows, ViewCheckPlan};
 
 /// The keys of the rows, one by one.
 pub(super) struct Targets {
@@ -104,20 +104,42 @@ pub(super) fn lock_and_read(
 /// 44000 for the first that has not. What is pending is staged before, so that what the row
 /// violates of its table counts first.
 pub(super) fn check_views(
-    checks: &[ViewCheck],
+    checks: &[ViewCheckPlan],
     row: &[Datum],
     writer: &mut RowWriter,
     context: &Context,
 ) -> Result<()> {
     for check in checks {
-        if check.predicate.eval_row(row, &context.eval)?.as_bool() != Some(true) {
+        let meets = match &check.row {
+            None => check.predicate.eval_row(row, &context.eval)?,
+            Some(given) => {
+                let said = with_subqueries(given, row, context)?;
+                check.predicate.eval_row(&said, &context.eval)?
+            }
+        };
+        if meets.as_bool() != Some(true) {
             writer.flush(context)?;
             let message = format!("new row violates check option for view \"{}\"", check.view);
-            let row = writer.table().constraints.failing_row(row.to_vec());
+            let row = writer.table().constraints.failing_row(row.to_vec(), &context.eval.style);
             return Err(Error::new(sqlstate::WITH_CHECK_OPTION_VIOLATION, message).with_detail(row));
         }
     }
     Ok(())
+}
+
+/// Returns a row at hand with what subqueries add to it, or make of it.
+pub(super) fn with_subqueries(
+    given: &GivenRowPlan,
+    row: &[Datum],
+    context: &Context,
+) -> Result<Vec<Datum>> {
+    let mut context = context.clone();
+    for (&parameter, value) in given.parameters.iter().zip(row) {
+        context.eval.parameters[parameter] = value.clone();
+    }
+    let mut rows = build(&given.node, &Arc::new(context))?;
+    let batch = rows.next()?;
+    Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }
 
 /// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row

@@ -169,8 +169,9 @@ impl Watch {
         context: &Context,
     ) -> Result<()> {
         for index in &watched.unique {
-            let Some(prefix) = key_prefix(&index.spec, new)? else { continue };
-            let before = old.map(|old| key_prefix(&index.spec, old)).transpose()?.flatten();
+            let Some(prefix) = key_prefix(&index.spec, new, &context.eval)? else { continue };
+            let before =
+                old.map(|old| key_prefix(&index.spec, old, &context.eval)).transpose()?.flatten();
             if before.as_ref() == Some(&prefix) {
                 continue;
             }

@@ -20,6 +20,7 @@ use crate::plan::scan::{AccessPath, KeyCondition, KeyTerm, PathShape, ScanNode};
 use crate::plan::window::window_call;
 use crate::plan::{
     Node, Plan, ProjectSetNode, RegionAggregateNode, RegionTopNNode, Root, SystemRowsNode,
+    ViewCheckPlan,
 };
 
 /// Returns how many regions a table of the store has now, if that is known.
@@ -71,6 +72,7 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                 inputs: [&insert.source]
                     .into_iter()
                     .chain(insert.conflict_row.iter().map(|row| &row.node))
+                    .chain(checked(&insert.checks))
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
@@ -88,7 +90,11 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
             Step {
                 line,
                 names: Vec::new(),
-                inputs: vec![step(&update.source.node, regions)],
+                inputs: [&update.source.node]
+                    .into_iter()
+                    .chain(checked(&update.checks))
+                    .map(|node| step(node, regions))
+                    .collect(),
                 address: None,
             }
         }
@@ -166,6 +172,11 @@ fn merge_text(merge: &MergePlan) -> String {
         text.push_str(&format!(", {matched}{condition}: {action}"));
     }
     text
+}
+
+/// Returns the plans of what views ask of rows by subqueries.
+fn checked(checks: &[ViewCheckPlan]) -> impl Iterator<Item = &Node> {
+    checks.iter().flat_map(|check| &check.row).map(|row| &row.node)
 }
 
 /// Index upkeep of a data-changing statement, which runs in the regions.

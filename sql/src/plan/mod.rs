@@ -30,7 +30,7 @@ use types::expr::Expr;
 use crate::catalog::table::Table;
 use crate::logical::{
     ApplyKind, Assignment, EndpointTarget, JoinKind, MergeClause, OnConflict, OutputColumn,
-    Returning, SetFunction, SetKind, SortKey, ViewCheck, WindowFunction,
+    Returning, SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -501,20 +501,31 @@ pub struct InsertPlan {
     /// What happens when the row exists.
     pub on_conflict: OnConflict,
     /// What its action is over, where that has subqueries.
-    pub conflict_row: Option<ConflictRowPlan>,
+    pub conflict_row: Option<GivenRowPlan>,
     /// What views that it goes through ask of the rows.
-    pub checks: Vec<ViewCheck>,
+    pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
-/// The row that the action of a conflict is over; see [`crate::logical::ConflictRow`].
+/// A row at hand with what subqueries add; see [`crate::logical::GivenRow`].
 #[derive(Debug)]
-pub struct ConflictRowPlan {
-    /// Indexes of the parameters that take the values of the two rows.
+pub struct GivenRowPlan {
+    /// Indexes of the parameters that take the values of the row at hand.
     pub parameters: Vec<usize>,
     /// Yields the one row.
     pub node: Node,
+}
+
+/// A condition of rows that are written through a view; see [`crate::logical::ViewCheck`].
+#[derive(Debug)]
+pub struct ViewCheckPlan {
+    /// The view whose condition it is.
+    pub view: String,
+    /// Over the row in table order; with `row` over that.
+    pub predicate: Expr,
+    /// The row with what subqueries say of it.
+    pub row: Option<GivenRowPlan>,
 }
 
 /// UPDATE.
@@ -531,7 +542,7 @@ pub struct UpdatePlan {
     /// Whether a row may come more than once, of which the first time counts.
     pub repeats: bool,
     /// What views that it goes through ask of the rows.
-    pub checks: Vec<ViewCheck>,
+    pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }

@@ -235,7 +235,7 @@ fn build_filtered_scan(
     let mut conjuncts = Vec::new();
     split(predicate, &mut conjuncts);
     let (volatile, conjuncts): (Vec<Expr>, Vec<Expr>) =
-        conjuncts.into_iter().partition(is_volatile);
+        conjuncts.into_iter().partition(Expr::is_volatile);
     let Some(predicate) = all(volatile) else {
         return scan::build(table_scan, conjuncts, wanted, notes);
     };

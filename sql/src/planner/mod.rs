@@ -48,10 +48,13 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::logical::{Bound, Delete, Insert, Logical, Merge, OnConflict, Returning, Steps, Update};
+use crate::logical::{
+    Bound, Delete, GivenRow, Insert, Logical, Merge, OnConflict, Returning, Steps, Update,
+    ViewCheck,
+};
 use crate::plan::{
-    ConflictRowPlan, DeletePlan, Estimates, InsertPlan, MergePlan, Node, Plan, PlanStep, Root,
-    TargetRows, UpdatePlan,
+    DeletePlan, Estimates, GivenRowPlan, InsertPlan, MergePlan, Node, Plan, PlanStep, Root,
+    TargetRows, UpdatePlan, ViewCheckPlan,
 };
 use crate::planner::conjunct::{column, parameter_count};
 use crate::planner::estimate::Estimator;
@@ -144,24 +147,36 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
     }
     let returning = insert.returning.iter().flat_map(|returning| &returning.expressions);
     count = count.max(largest(returning));
-    if let Some(row) = &insert.conflict_row {
-        count = count.max(parameters_of(&row.plan));
-    }
+    let given = insert.checks.iter().flat_map(|check| &check.row).chain(&insert.conflict_row);
+    count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
     let source = plan_rows(insert.source.clone(), &mut count, aids);
-    let conflict_row = insert.conflict_row.as_ref().map(|row| ConflictRowPlan {
-        parameters: row.parameters.iter().filter_map(parameter_index).collect(),
-        node: plan_rows(row.plan.clone(), &mut count, aids),
-    });
+    let conflict_row = insert.conflict_row.as_deref();
+    let conflict_row = conflict_row.map(|row| given_row(row, &mut count, aids));
+    let checks = view_checks(&insert.checks, &mut count, aids);
     let root = Root::Insert(InsertPlan {
         table: Arc::clone(&insert.table),
         source,
         named_columns: insert.named_columns.clone(),
         on_conflict: insert.on_conflict.clone(),
         conflict_row,
-        checks: insert.checks.clone(),
+        checks,
         returning: insert.returning.clone(),
     });
     Plan::new(root, columns_of(&insert.returning), count, None)
+}
+
+fn given_row(row: &GivenRow, count: &mut usize, aids: Aids<'_>) -> GivenRowPlan {
+    let parameters = row.parameters.iter().filter_map(parameter_index).collect();
+    GivenRowPlan { parameters, node: plan_rows(row.plan.clone(), count, aids) }
+}
+
+fn view_checks(checks: &[ViewCheck], count: &mut usize, aids: Aids<'_>) -> Vec<ViewCheckPlan> {
+    let plan = |check: &ViewCheck| ViewCheckPlan {
+        view: check.view.clone(),
+        predicate: check.predicate.clone(),
+        row: check.row.as_deref().map(|row| given_row(row, count, aids)),
+    };
+    checks.iter().map(plan).collect()
 }
 
 fn parameter_index(parameter: &Expr) -> Option<usize> {
@@ -201,13 +216,15 @@ fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
     let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
     let count = largest(values.chain(returning).chain(&update.recheck));
     let mut count = count.max(parameters_of(&update.source));
+    let given = update.checks.iter().flat_map(|check| &check.row);
+    count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
     let root = Root::Update(UpdatePlan {
         table: Arc::clone(&update.table),
         source: target_rows(&update.table, &update.source, &mut count, aids),
+        checks: view_checks(&update.checks, &mut count, aids),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
         repeats: update.repeats,
-        checks: update.checks.clone(),
         returning: update.returning.clone(),
     });
     Plan::new(root, columns_of(&update.returning), count, None)

@@ -7,6 +7,7 @@
 //! Conditions that call volatile functions stay where they are.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use types::DataType;
@@ -53,6 +54,33 @@ fn filter(input: Logical, conjuncts: Vec<Expr>) -> Logical {
     }
 }
 
+/// Returns whether a condition is over one of the inputs of joins and may go there, though only the
+/// session computes it: it gives the same wherever that is done.
+fn goes_to_one(plan: &Logical, condition: &Expr) -> bool {
+    let mut inputs = Vec::new();
+    if let Logical::Join(_) = plan {
+        join_inputs(plan, 0, &mut inputs);
+    }
+    !condition.is_volatile() && inputs.into_iter().any(|input| within(condition, input))
+}
+
+/// Gathers the columns of what is joined.
+fn join_inputs(plan: &Logical, first: usize, found: &mut Vec<Range<usize>>) {
+    match plan {
+        Logical::Join(join) => {
+            join_inputs(&join.left, first, found);
+            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+                join_inputs(&join.right, first + width_of(&join.left), found);
+            }
+        }
+        plan => found.push(first..first + width_of(plan)),
+    }
+}
+
+fn is_scan(plan: &Logical) -> bool {
+    matches!(plan, Logical::Scan(_))
+}
+
 impl PushDown<'_> {
     fn boxed(&self, plan: Logical, conjuncts: Vec<Expr>) -> Box<Logical> {
         Box::new(self.push(plan, conjuncts))
@@ -72,8 +100,33 @@ impl PushDown<'_> {
         }))
     }
 
+    fn push_filter(&self, input: Logical, predicate: Expr, mut conjuncts: Vec<Expr>) -> Logical {
+        let mut own = Vec::new();
+        split(predicate, &mut own);
+        if own.iter().any(is_never_true) {
+            let types = input.column_types();
+            return Logical::Values { types, rows: Vec::new() };
+        }
+        let stays = |one: &Expr| is_volatile(one) && !goes_to_one(&input, one);
+        let (stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(stays);
+        if stay.is_empty() {
+            go.append(&mut conjuncts);
+            return self.push(input, go);
+        }
+        let stay: Vec<Expr> = stay.into_iter().chain(conjuncts).collect();
+        match self.push(input, go) {
+            // An index may be over what is called: they are looked at together.
+            Logical::Filter { input, predicate } if is_scan(&input) => {
+                let mut own = Vec::new();
+                split(predicate, &mut own);
+                filter(*input, own.into_iter().chain(stay).collect())
+            }
+            input => filter(input, stay),
+        }
+    }
+
     /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.
-    fn push(&self, plan: Logical, mut conjuncts: Vec<Expr>) -> Logical {
+    fn push(&self, plan: Logical, conjuncts: Vec<Expr>) -> Logical {
         match plan {
             Logical::Scan(mut scan) => {
                 scan.known = self.known(&scan);
@@ -94,21 +147,7 @@ impl PushDown<'_> {
                 let union = RecursiveUnion { start, step, ..union };
                 filter(Logical::RecursiveUnion(union), conjuncts)
             }
-            Logical::Filter { input, predicate } => {
-                let mut own = Vec::new();
-                split(predicate, &mut own);
-                if own.iter().any(is_never_true) {
-                    let types = input.column_types();
-                    return Logical::Values { types, rows: Vec::new() };
-                }
-                let (stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(is_volatile);
-                if stay.is_empty() {
-                    go.append(&mut conjuncts);
-                    return self.push(*input, go);
-                }
-                let stay = stay.into_iter().chain(conjuncts).collect();
-                filter(self.push(*input, go), stay)
-            }
+            Logical::Filter { input, predicate } => self.push_filter(*input, predicate, conjuncts),
             Logical::Project { input, expressions } => {
                 self.push_project(*input, expressions, conjuncts)
             }

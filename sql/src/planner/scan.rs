@@ -8,7 +8,7 @@ use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
-use crate::plan::{Node, PointGet, RowGoal};
+use crate::plan::{FilterNode, Node, PointGet, RowGoal};
 use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
 use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
@@ -22,7 +22,8 @@ pub(super) fn build(
     wanted: &Wanted,
     notes: Notes<'_>,
 ) -> Built {
-    let conjuncts = over_table(scan, conjuncts);
+    let over_scan = conjuncts;
+    let conjuncts = over_table(scan, over_scan.clone());
     let order = wanted
         .order
         .iter()
@@ -33,8 +34,11 @@ pub(super) fn build(
     let candidate = choose(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
-    let rest: Vec<Expr> =
-        candidate.rest.iter().map(|&position| conjuncts[position].clone()).collect();
+    // What only the session computes is left to it, but for what the path says.
+    let (called, rest): (Vec<usize>, Vec<usize>) =
+        candidate.rest.iter().partition(|&&position| conjuncts[position].stays());
+    let called = all(called.into_iter().map(|position| over_scan[position].clone()).collect());
+    let rest: Vec<Expr> = rest.iter().map(|&position| conjuncts[position].clone()).collect();
     let reading = match candidate.lookup {
         false => direct(scan, &candidate, rest),
         true => with_lookup(scan, &candidate, rest),
@@ -57,10 +61,15 @@ pub(super) fn build(
         as_of: scan.as_of.clone(),
         lock,
         // Sorting needs all rows.
-        goal: wanted.goal.clone().filter(|_| order.is_empty() || ordered),
+        goal: wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered)),
         sections: OnceLock::new(),
     };
-    Built { node: Node::Scan(Arc::new(node)), ordered }
+    let node = Node::Scan(Arc::new(node));
+    let node = match called {
+        None => node,
+        Some(predicate) => Node::Filter(Arc::new(FilterNode { input: node, predicate })),
+    };
+    Built { node, ordered }
 }
 
 /// Returns the scan of a table that looks up by key, and which of the keys it uses; `None` if it

@@ -107,9 +107,11 @@ impl Session {
         self.engine.store().wait_for_commits()?;
         let begin = || {
             let modes = Modes { isolation: Isolation::ReadCommitted, read_only: false };
-            Arc::clone(&Open::begin(&self.engine, &self.settings, modes, &self.stop).transaction)
+            Open::begin(&self.engine, &self.settings, modes, &self.stop)
         };
-        coprocessors::index::index_fill(&begin, table, &index.spec)?;
+        let eval = self.eval_context(&begin(), Vec::new());
+        let begin = || Arc::clone(&begin().transaction);
+        coprocessors::index::index_fill(&begin, table, &index.spec, &eval)?;
         Ok(())
     }
 

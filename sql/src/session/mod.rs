@@ -192,7 +192,7 @@ impl Session {
         let locks = SessionLocks::new(Arc::clone(&engine.advisory), process_id);
         let around = Around {
             engine: Arc::clone(engine),
-            constants: session_constants(&options.user, &settings, process_id),
+            constants: Arc::new(session_constants(&options.user, &settings, process_id)),
             shared_sequences: Sequences(Some(Arc::new(sequences.clone()))),
             sequences,
             random: Random::default(),

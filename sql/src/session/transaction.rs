@@ -188,6 +188,7 @@ impl Open {
             },
             system: Box::new(SystemNames::of(engine)),
             notices: Vec::new(),
+            stale: Vec::new(),
         }
     }
 

@@ -251,6 +251,18 @@ impl Session {
         &mut self,
         run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
+        let (done, stale) = self.with_ddl(|ddl| {
+            let done = run(ddl)?;
+            Ok((done, std::mem::take(&mut ddl.stale)))
+        })?;
+        // By now its functions are what the statement has made of them.
+        for index in stale {
+            self.with_ddl(|ddl| ddl.rebuild_index(index))?;
+        }
+        Ok(done)
+    }
+
+    fn with_ddl<T>(&mut self, run: impl FnOnce(&mut Ddl<'_>) -> Result<T>) -> Result<T> {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();

@@ -43,7 +43,7 @@ pub struct Worker {
 #[derive(Clone)]
 pub struct Around {
     pub(super) engine: Arc<Engine>,
-    pub(super) constants: SessionConstants,
+    pub(super) constants: Arc<SessionConstants>,
     pub(super) sequences: SessionSequences,
     /// The same, for transactions that have not changed the catalog and may write.
     pub(super) shared_sequences: Sequences,
@@ -87,7 +87,7 @@ impl Worker {
         let around = Arc::make_mut(&mut self.around);
         around.search_path = Arc::clone(value);
         let path = Arc::new(self.settings.search_path());
-        around.constants.set_search_path(Arc::clone(&path));
+        Arc::make_mut(&mut around.constants).set_search_path(Arc::clone(&path));
         around.sequences.set_search_path(path);
         around.shared_sequences = Sequences(Some(Arc::new(around.sequences.clone())));
     }
@@ -101,7 +101,7 @@ impl Worker {
             None => (self.engine.catalog(), false),
         };
         let system = SystemNames::of(&self.engine);
-        let constants = &self.constants;
+        let constants = self.constants.as_ref();
         let statistics = self.engine.as_ref();
         run(&Planning { catalog: &catalog, private, system, constants, statistics })
     }
@@ -193,6 +193,7 @@ impl Worker {
             locks: Arc::clone(&self.locks),
             own_objects: Arc::clone(&self.objects),
             cancelled: Arc::clone(&self.stop.stop),
+            constants: Arc::clone(&self.constants),
             routines: Arc::new(Routines::new(self, open, view)),
         })
     }

@@ -219,6 +219,7 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
                 let name = if types::function::is_operator(name) { "expr" } else { name };
                 (name.to_owned(), 0, expr.data_type().into())
             }
+            Expr::Routine { routine, .. } => (routine.name.clone(), 0, expr.data_type().into()),
             _ => ("expr".to_owned(), 0, expr.data_type().into()),
         };
         IndexKey {
@@ -239,7 +240,7 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
 fn key_text(expr: &Expr, table: &Table) -> String {
     let text = expression(expr, table);
     let bare = match expr {
-        Expr::Column { .. } => true,
+        Expr::Column { .. } | Expr::Routine { .. } => true,
         Expr::Call { function, .. } => {
             !types::function::is_operator(types::function::signature(*function).name)
         }

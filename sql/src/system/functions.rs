@@ -120,6 +120,9 @@ fn call(
     if function.ends_with("_is_visible") {
         return Ok(visible(source, objects, function, first));
     }
+    if let (Some(value), []) = (source.constants.value(function), arguments) {
+        return Ok(value.clone());
+    }
     if let Some(answer) = session::call(source, function, arguments)? {
         return Ok(answer);
     }
@@ -136,6 +139,10 @@ fn call(
         // The default tablespace is the data directory.
         "pg_tablespace_location" => text(""),
         "pg_database_size" => database_size(source, arguments)?,
+        "current_schema" => {
+            let schema = source.catalog.current_schema(source.constants.search_path());
+            text_or_null(schema)
+        }
         "current_setting" => current_setting(source, arguments)?,
         "set_config" => set_config(source, arguments)?,
         "current_schemas" => {

@@ -1,5 +1,6 @@
 //! What hooks are given beside what they are about: time, and for writes a way to the transaction.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -142,6 +143,12 @@ pub trait ObserverContext {
         ""
     }
 
+    /// Returns what the client gave with the write for observers of its own layer
+    /// ([`Transaction::mutate_with`](crate::Transaction::mutate_with)); `None` if it gave nothing.
+    fn attachment(&self) -> Option<Attachment<'_>> {
+        None
+    }
+
     /// Returns an error once the hook has taken longer than it may, not counting the time in the
     /// calls above, or once the statement was cancelled; see [`HookContext::check_deadline`].
     ///
@@ -152,6 +159,10 @@ pub trait ObserverContext {
         Ok(())
     }
 }
+
+/// What a client gives with a write for observers of its own layer: the store does not know what it
+/// is. HBase has attributes of operations for this.
+pub type Attachment<'a> = &'a (dyn Any + Send + Sync);
 
 /// What a transaction does for its observers.
 pub(crate) trait Transacting {
@@ -173,6 +184,8 @@ pub(crate) struct Caller<'a> {
     pub(super) coprocessor: &'a str,
     pub(super) table_name: &'a str,
     pub(super) behind: Option<&'a Caller<'a>>,
+    /// What came with the write that it saw.
+    pub(crate) attachment: Option<Attachment<'a>>,
 }
 
 impl Caller<'_> {
@@ -246,6 +259,10 @@ impl ObserverContext for WriteContext<'_> {
 
     fn user(&self) -> &str {
         self.transaction.user()
+    }
+
+    fn attachment(&self) -> Option<Attachment<'_>> {
+        self.caller.attachment
     }
 
     fn check_deadline(&self) -> Result<()> {

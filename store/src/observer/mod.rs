@@ -45,7 +45,7 @@ mod server_chain;
 
 pub use crate::compaction::{CellFilter, CellVerdict};
 pub use crate::options::CoprocessorLimits;
-pub use context::{HookContext, ObserverContext, RegionRef, TableContext};
+pub use context::{Attachment, HookContext, ObserverContext, RegionRef, TableContext};
 pub use hook::{Fate, Flow, Hook, Hooks};
 pub use master::MasterObserver;
 pub use meter::{CoprocessorScope, CoprocessorState, CoprocessorStatus};

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::mutation::{Edit, Mutation};
 use crate::observer::chain::{Chain, Seat};
 use crate::observer::context::{
-    Caller, HookContext, RegionRef, TableContext, Transacting, WriteContext,
+    Attachment, Caller, HookContext, RegionRef, TableContext, Transacting, WriteContext,
 };
 use crate::observer::filters::{Filters, WatchedFilter};
 use crate::observer::hook::{Fate, Flow, Hook, Hooks};
@@ -26,6 +26,8 @@ pub(crate) struct Write<'a> {
     pub(crate) transaction: &'a dyn Transacting,
     /// The coprocessor that added it, if it was one.
     pub(crate) caller: Option<&'a Caller<'a>>,
+    /// What came with it.
+    pub(crate) attachment: Option<Attachment<'a>>,
 }
 
 impl RegionChain {
@@ -48,6 +50,7 @@ impl RegionChain {
             coprocessor: &seat.warden.name,
             table_name: &self.table_name,
             behind: write.caller,
+            attachment: write.attachment,
         };
         let table = self.table();
         let context = WriteContext { table, transaction: write.transaction, caller, hook };

@@ -317,7 +317,7 @@ impl Work<'_> {
         }
         let rest = Mutation::new(self.pending.row.as_slice());
         let staged = std::mem::replace(&mut self.pending, rest);
-        let origin = if self.is_seen { Origin::RowChange } else { Origin::Client };
+        let origin = if self.is_seen { Origin::RowChange } else { Origin::Client(None) };
         self.transaction.stage_batch(self.table.id(), vec![staged], origin)
     }
 }

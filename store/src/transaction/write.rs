@@ -18,7 +18,7 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::Taken;
 use crate::mutation::{Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous};
-use crate::observer::{Caller, Fate, Hooks, RegionChain, Transacting, Write};
+use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting, Write};
 use crate::scan::Get;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -26,8 +26,8 @@ use crate::transaction::Transaction;
 /// Whose batch it is.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
-    /// The client's.
-    Client,
+    /// The client's, with what it gives to observers.
+    Client(Option<Attachment<'a>>),
     /// Of a row mutation whose increments and appends observers have seen as such.
     RowChange,
     /// Added by a coprocessor.
@@ -41,11 +41,35 @@ impl Transaction {
     ///
     /// Nothing of the batch is staged then; locks stay until the end of the transaction.
     pub fn mutate(&self, table: TableId, mutations: Vec<Mutation>) -> Result<()> {
+        self.mutate_for(table, mutations, None)
+    }
+
+    /// As [`Transaction::mutate`], with something for the observers ([`Attachment`]): those of the
+    /// table, and those of tables to which they add.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::mutate`].
+    pub fn mutate_with(
+        &self,
+        table: TableId,
+        mutations: Vec<Mutation>,
+        attachment: Attachment<'_>,
+    ) -> Result<()> {
+        self.mutate_for(table, mutations, Some(attachment))
+    }
+
+    fn mutate_for(
+        &self,
+        table: TableId,
+        mutations: Vec<Mutation>,
+        attachment: Option<Attachment<'_>>,
+    ) -> Result<()> {
         self.check_writable()?;
         wrote(mutations.len() as u64)?;
         let touched = self.engine.table(table)?;
         self.touch_for(&touched, &mutations)?;
-        self.stage_or_not(table, mutations, Origin::Client)
+        self.stage_or_not(table, mutations, Origin::Client(attachment))
     }
 
     fn stage_or_not(
@@ -78,14 +102,16 @@ impl Transaction {
         origin: Origin<'_>,
     ) -> Result<()> {
         let table = self.engine.table(table)?;
-        let caller = match origin {
-            Origin::Coprocessor(caller) => Some(caller),
-            Origin::Client | Origin::RowChange => None,
+        let (caller, attachment) = match origin {
+            Origin::Coprocessor(caller) => (Some(caller), caller.attachment),
+            Origin::Client(attachment) => (None, attachment),
+            Origin::RowChange => (None, None),
         };
         caller.map_or(Ok(()), Caller::check_depth)?;
         check_batch(&table, &mutations)?;
         let chain = table.observers().chain_for(Hooks::WRITE);
-        let observers = chain.as_ref().map(|chain| (chain, self.as_write(caller)));
+        let observers =
+            chain.as_ref().map(|chain| (chain, Write { attachment, ..self.as_write(caller) }));
         let mut rest = mutations;
         if let Some((chain, write)) = observers
             && !matches!(origin, Origin::RowChange)
@@ -105,7 +131,7 @@ impl Transaction {
 
     /// Returns the transaction as observers of a write have it.
     pub(super) fn as_write<'a>(&'a self, caller: Option<&'a Caller<'a>>) -> Write<'a> {
-        Write { transaction: self, caller }
+        Write { transaction: self, caller, attachment: None }
     }
 
     /// Locks rows from the front of the batch until one comes for the second time; returns how

@@ -160,8 +160,8 @@ fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String
             push(out, format_args!("{name} "));
             write_operand(operand, names, out);
         }
-        [] if name.starts_with("current_") || name.starts_with("local") => {
-            out.push_str(&name.to_uppercase());
+        [] if is_keyword(name) => {
+            out.push_str(&name.to_uppercase().replace(' ', "_"));
         }
         _ => {
             push(out, format_args!("{name}("));
@@ -169,6 +169,12 @@ fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String
             out.push(')');
         }
     }
+}
+
+/// Returns whether a call is written as a word alone.
+fn is_keyword(name: &str) -> bool {
+    let is_current = name.starts_with("current") && name != "current_database";
+    is_current || name.starts_with("local") || name == "session_user"
 }
 
 fn write_list(items: &[Expr], names: Names<'_>, out: &mut String) {
