@@ -15,6 +15,7 @@ pub mod error;
 pub mod catalog;
 pub mod logical;
 pub mod binder;
+pub mod deparse;
 pub mod assemble;
 pub mod plan;
 pub mod planner;

@@ -311,7 +311,11 @@ pub trait RoutineSource: Send + Sync {
 
 impl SystemRowSource {
     fn viewer(&self) -> Viewer<'_> {
-        Viewer { catalog: &self.catalog, settings: &self.settings }
+        Viewer {
+            catalog: &self.catalog,
+            settings: &self.settings,
+            coprocessors: Some(&self.engine.coprocessors),
+        }
     }
 }
 

@@ -428,6 +428,8 @@ pub struct FunctionCall {
     pub star: bool,
     /// `f(DISTINCT …)`
     pub distinct: bool,
+    /// It is written in a syntax of its own, as `extract(year from x)`.
+    pub own_syntax: bool,
     /// `f(… ORDER BY …)`, or WITHIN GROUP
     pub order_by: Vec<OrderItem>,
     /// Whether that order is `WITHIN GROUP (ORDER BY …)`.
@@ -447,6 +449,7 @@ impl FunctionCall {
             variadic: false,
             star: false,
             distinct: false,
+            own_syntax: false,
             order_by: Vec::new(),
             within_group: false,
             filter: None,

@@ -44,6 +44,8 @@ pub struct Frame {
     pub units: FrameUnits,
     /// Where it starts.
     pub start: FrameBound,
+    /// Both bounds are written.
+    pub is_between: bool,
     /// Where it ends; if it is not written, at the current row.
     pub end: FrameBound,
     /// Which rows are left out.

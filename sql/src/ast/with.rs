@@ -9,6 +9,8 @@ use super::{Ident, Statement};
 pub struct With {
     /// The named queries, in their order.
     pub queries: Vec<NamedQuery>,
+    /// `RECURSIVE`
+    pub recursive: bool,
     /// Where the word WITH stands.
     pub position: usize,
 }

@@ -178,6 +178,7 @@ impl Binder<'_> {
             }
             add_key(&mut order_by, key, direction);
         }
+        self.note_operands(position, name, bound.iter().map(|one| one.sql_type).collect());
         if call.distinct {
             bound.iter().try_for_each(check_told_apart)?;
         }
@@ -271,6 +272,7 @@ impl Binder<'_> {
             let position = value.position;
             bound.push(Typed::new(self.implicit(value, taken)?, taken, position));
         }
+        self.note_operands(position, name, bound.iter().map(|one| one.sql_type).collect());
         let first = bound.len() - directions.len();
         bound[first..].iter().try_for_each(check_ordered)?;
         let arguments: Vec<Expr> = bound.into_iter().map(|value| value.expr).collect();

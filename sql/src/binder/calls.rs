@@ -181,7 +181,11 @@ impl Binder<'_> {
         let arguments = self.labelled(name, arguments)?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         match resolve_function(name, &types) {
-            Match::One(signature) => self.call(signature, arguments, position),
+            Match::One(signature) => {
+                let given: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();
+                self.note_call(position, signature, &given);
+                self.call(signature, arguments, position)
+            }
             Match::Ambiguous => {
                 let message =
                     format!("function {} is not unique", self.shown_call(name, &arguments));

@@ -120,6 +120,7 @@ impl Binder<'_> {
 
     fn settle(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Expr> {
         let position = value.position;
+        self.note_literal(position, to);
         match value.expr {
             Expr::Constant { value: Datum::Text(text), .. } => {
                 literal(&text, to, explicit).map_err(|error| {

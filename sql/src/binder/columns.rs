@@ -33,6 +33,7 @@ impl Binder<'_> {
                     return Err(self.barred(depth, parts, barred).at(position));
                 }
                 self.note_column(&column);
+                self.note_reference(depth, parts, &column);
                 return Ok(self.reference(depth, column, position));
             }
         }

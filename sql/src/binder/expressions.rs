@@ -16,7 +16,7 @@ impl Binder<'_> {
     /// Binds an expression over the base row of the level at hand.
     #[expect(clippy::too_many_lines, reason = "one arm for each form of expression")]
     pub(super) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Typed> {
-        match expr {
+        let value = match expr {
             ast::Expr::Null { position } => {
                 Ok(Typed::constant(Datum::Null, DataType::Unknown, *position))
             }
@@ -129,7 +129,9 @@ impl Binder<'_> {
             ast::Expr::Subscript { operand, subscripts } => {
                 self.bind_subscripts(operand, subscripts)
             }
-        }
+        };
+        self.note_type(expr, &value);
+        value
     }
 
     /// Binds expressions.

@@ -58,7 +58,10 @@ impl Binder<'_> {
         let mut bound: Option<(Rows, Scope)> = None;
         for entry in from {
             bound = Some(match bound {
-                None => self.bind_table_ref(entry)?,
+                None => {
+                    let bound = self.bind_table_ref(entry);
+                    self.noted(entry, bound)?
+                }
                 Some((mut rows, scope)) => {
                     let (right, right_scope, bindings) = self.bind_beside(entry, &scope, None)?;
                     let bindings = rows.bind(bindings);
@@ -89,8 +92,15 @@ impl Binder<'_> {
         level.barred = barred;
         let bound = self.bind_table_ref(entry);
         let level = self.pop_level();
-        let (rows, scope) = bound?;
+        let (rows, scope) = self.noted(entry, bound)?;
         Ok((rows, scope, level.open_bindings))
+    }
+
+    /// Notes what an entry is that was bound. Not on the way there, where the stack is needed.
+    fn noted(&mut self, entry: &TableRef, bound: Result<(Rows, Scope)>) -> Result<(Rows, Scope)> {
+        let (rows, mut scope) = bound?;
+        self.note_entry(entry, &mut scope.relations);
+        Ok((rows, scope))
     }
 
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
@@ -344,7 +354,8 @@ impl Binder<'_> {
 
     /// Binds a join whose columns go by one name.
     fn bind_renamed(&mut self, join: &TableRef, alias: &TableAlias) -> Result<(Rows, Scope)> {
-        let (rows, scope) = self.bind_table_ref(join)?;
+        let bound = self.bind_table_ref(join);
+        let (rows, scope) = self.noted(join, bound)?;
         let mut relation = Relation::new(&alias.name.value, &[]);
         relation.kind = RelationKind::Join;
         relation.columns = scope.columns().into_iter().cloned().collect();
@@ -355,11 +366,13 @@ impl Binder<'_> {
     fn bind_side(&mut self, side: &TableRef, padded: bool) -> Result<(Rows, Scope)> {
         if padded {
             let bind = |binder: &mut Self| binder.bind_table_ref(side);
-            let (rows, mut scope) = self.without_recursion("within an outer join", bind)?;
+            let bound = self.without_recursion("within an outer join", bind);
+            let (rows, mut scope) = self.noted(side, bound)?;
             scope.relations.iter_mut().for_each(Relation::pad);
             return Ok((rows, scope));
         }
-        self.bind_table_ref(side)
+        let bound = self.bind_table_ref(side);
+        self.noted(side, bound)
     }
 
     fn join_using(

@@ -18,6 +18,7 @@ use crate::ast::{self, FunctionCall, Ident};
 use crate::binder::arrays::internal;
 use crate::binder::calls::{is_built_in, undefined_function};
 use crate::binder::level::{Binder, Clause, TableClause};
+use crate::binder::notes::CallNote;
 use crate::binder::polymorphic::{Domains, settle, undetermined};
 use crate::binder::resolution::{Candidate, Match, resolve_function, select};
 use crate::binder::scope::Scope;
@@ -354,6 +355,11 @@ impl Binder<'_> {
             }
             false => Some(declared),
         };
+        self.note_user_call(position, || CallNote {
+            function: Arc::clone(&function),
+            wanted: wanted.iter().map(|to| settled.of(*to).unwrap_or(*to).into()).collect(),
+            gathered,
+        });
         let mut given: Vec<Option<Typed>> = values.into_iter().map(Some).collect();
         let mut converted = Vec::with_capacity(function.parameters.len());
         let last = function.parameters.len().saturating_sub(1);

@@ -231,9 +231,11 @@ impl Binder<'_> {
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
         let (trace, view) = (self.trace.take(), self.view.take());
+        let notes = self.notes.take();
         let result = bind(self);
         (self.frame, self.levels, self.named) = (frame, levels, named);
         (self.trace, self.view) = (trace, view);
+        self.notes = notes;
         // Positions in the body mean nothing to the statement.
         result.map_err(|error| {
             let context = format!("SQL function \"{}\"", function.record.name);

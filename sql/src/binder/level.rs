@@ -23,6 +23,7 @@ use types::expr::Expr;
 use crate::ast::{FrameUnits, NamedWindow};
 use crate::binder::function_body::Frame;
 use crate::binder::named::NamedRows;
+use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
@@ -429,6 +430,8 @@ pub(super) struct Binder<'a> {
     pub(super) levels: Vec<Level>,
     /// What the definition of a view names, while one is bound.
     pub(super) trace: Option<Trace>,
+    /// What names and values of the text at hand mean, if somebody wants to know.
+    pub(super) notes: Option<Notes>,
     /// The view whose query is at hand, if it is one's.
     pub(super) view: Option<Arc<View>>,
     /// The first materialized view without rows that the statement reads.
@@ -466,6 +469,7 @@ impl<'a> Binder<'a> {
             parameters,
             levels: Vec::new(),
             trace: None,
+            notes: None,
             view: None,
             unpopulated: None,
             view_depth: 0,

@@ -32,6 +32,7 @@ mod system;
 mod named;
 mod misspelled;
 mod level;
+pub mod notes;
 mod rows;
 mod bound_query;
 mod coercion;
@@ -83,7 +84,7 @@ use types::{DataType, SqlType};
 
 pub use calls::is_built_in;
 pub use function_body::{BodyStatement, bind_body_statement, check_function_body, no_rows_of};
-pub use names::index_column_name;
+pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
 
@@ -91,6 +92,7 @@ use crate::ast::{self, Statement};
 pub use crate::binder::from::SEQUENCE_ROWS;
 pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
+use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
 use crate::binder::tree::{
@@ -182,6 +184,20 @@ pub fn bind_materialized(
     Ok(binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns })))
 }
 
+/// Binds the query of a view, in the view's own world, for what its names and values mean.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<Notes> {
+    let constants = SessionConstants::unknown();
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    binder.view = Some(Arc::clone(view));
+    binder.notes = Some(Notes::default());
+    binder.bind_query(&view.query, true)?;
+    Ok(binder.notes.unwrap_or_default())
+}
+
 impl Binder<'_> {
     /// Ends the binding of a statement.
     fn finish(self, mut bound: Bound) -> BoundStatement {
@@ -268,6 +284,33 @@ pub fn bind_table_expression(
     target: Option<SqlType>,
     names: Names<'_>,
 ) -> Result<Expr> {
+    table_expression(clause, expression, (columns, target), names, None).map(|(expr, _)| expr)
+}
+
+/// As [`bind_table_expression`] of what the catalog has, for what its names and values mean.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn note_expression(
+    expression: &ast::Expr,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+    catalog: &Catalog,
+) -> Result<Notes> {
+    let (stored, notes) = (TableClause::Stored, Some(Notes::default()));
+    let names = Names::stored(catalog);
+    let (_, notes) = table_expression(stored, expression, (columns, target), names, notes)?;
+    Ok(notes)
+}
+
+fn table_expression(
+    clause: TableClause,
+    expression: &ast::Expr,
+    (columns, target): (&[(String, SqlType)], Option<SqlType>),
+    names: Names<'_>,
+    notes: Option<Notes>,
+) -> Result<(Expr, Notes)> {
     let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
         name: name.clone(),
         sql_type: *sql_type,
@@ -275,9 +318,13 @@ pub fn bind_table_expression(
     };
     let columns: Vec<OutputColumn> = columns.iter().map(column).collect();
     let scope = Scope::of(Relation::new("", &columns));
-    let mut constants = SessionConstants::new();
+    let mut constants = match notes {
+        Some(_) => SessionConstants::unknown(),
+        None => SessionConstants::new(),
+    };
     constants.set_search_path(Arc::clone(names.path));
     let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
+    binder.notes = notes;
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;
         match target {
@@ -294,7 +341,7 @@ pub fn bind_table_expression(
     let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
     level.refuse_subqueries_of(clause)?;
     prune::finish_expression(&mut expr, &binder.parameters);
-    Ok(expr)
+    Ok((expr, binder.notes.unwrap_or_default()))
 }
 
 fn wrong_type(clause: TableClause, from: DataType, to: DataType) -> Error {

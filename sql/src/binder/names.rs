@@ -12,7 +12,7 @@ enum Strength {
 }
 
 /// Returns the name of an output column.
-pub(super) fn output_name(expr: &Expr) -> String {
+pub fn output_name(expr: &Expr) -> String {
     figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 

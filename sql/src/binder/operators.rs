@@ -59,6 +59,7 @@ impl Binder<'_> {
         match resolve_operator(symbol, &shown.map(|one| one.base)) {
             Match::One(signature) if are_alike(self.catalog, signature, &shown) => {
                 let start = left.position;
+                self.note_call(position, signature, &shown);
                 self.call(signature, vec![left, right], start)
             }
             Match::One(_) | Match::None => {
@@ -130,7 +131,10 @@ impl Binder<'_> {
         let shown = [value.sql_type];
         let symbol = operator.symbol();
         match resolve_operator(symbol, &[value.base()]) {
-            Match::One(signature) => self.call(signature, vec![value], position),
+            Match::One(signature) => {
+                self.note_call(position, signature, &shown);
+                self.call(signature, vec![value], position)
+            }
             Match::None => {
                 let hint = "No operator matches the given name and argument type. \
                             You might need to add an explicit type cast.";

@@ -304,7 +304,13 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         let mut order = Vec::new();
         for item in &query.order_by {
-            let target = named_target(&item.expr, &targets, "ORDER BY")?;
+            let of_values = |expr| match &query.body {
+                QueryBody::Values(_) => column_of_values(expr),
+                _ => None,
+            };
+            let name = of_values(&item.expr);
+            let expr = name.as_ref().unwrap_or(&item.expr);
+            let target = named_target(expr, &targets, "ORDER BY")?;
             let target = target.ok_or_else(|| not_an_output(&item.expr))?;
             let (descending, nulls_first) = direction(item);
             let expression = targets[target].value.expr.clone();
@@ -322,6 +328,17 @@ impl Binder<'_> {
         }
         limit_rows(&mut rows, limits);
         Ok(BoundQuery { plan: rows.plan, ..bound })
+    }
+}
+
+/// Returns the name of a column of VALUES that is given with the name that VALUES itself has.
+fn column_of_values(expr: &ast::Expr) -> Option<ast::Expr> {
+    match expr {
+        ast::Expr::Column(parts) => match parts.as_slice() {
+            [of, name] if of.value == "*VALUES*" => Some(ast::Expr::Column(vec![name.clone()])),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Binder<'_> {
                 data_type,
             };
         }
+        self.note_row(name, &row);
         Ok(Some(row))
     }
 

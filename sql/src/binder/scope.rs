@@ -73,6 +73,8 @@ pub(super) struct Relation {
     pub(super) hidden: Vec<ScopeColumn>,
     /// Columns that came after the query of a view was written, which cannot be named there.
     pub(super) later: Vec<ScopeColumn>,
+    /// Where its entry of FROM stands, if that is noted.
+    pub(super) at: usize,
     /// Whether it is the work table of a recursive query.
     pub(super) is_work_table: bool,
     /// Whether it may be missing from a row: it stands on the padded side of an outer join.
@@ -111,6 +113,7 @@ impl Relation {
             columns: columns.iter().enumerate().map(column).collect(),
             hidden: Vec::new(),
             later: Vec::new(),
+            at: 0,
             is_work_table: false,
             is_padded: false,
             witness: None,
@@ -140,6 +143,7 @@ impl Relation {
             columns: table.visible_columns().map(column).collect(),
             hidden: vec![tableoid(table.oid + OID_OFFSET)],
             later: Vec::new(),
+            at: 0,
             is_work_table: false,
             is_padded: false,
             witness,

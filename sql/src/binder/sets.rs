@@ -241,6 +241,7 @@ impl Binder<'_> {
                 )
                 .at(position));
         };
+        self.note_operands(position, name, wanted.clone());
         let convert = |(value, to): (Typed, SqlType)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(convert).collect::<Result<_>>()?;
         let column = |(name, data_type): &(&str, DataType)| {

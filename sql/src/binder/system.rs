@@ -69,6 +69,18 @@ impl SessionConstants {
         SessionConstants::default()
     }
 
+    /// Returns some that are there, for who does not ask what they are.
+    pub fn unknown() -> SessionConstants {
+        let mut constants = SessionConstants::default();
+        for name in ["current_user", "session_user", "user", "current_database", "current_catalog"]
+        {
+            constants.insert(name, Datum::text(""));
+        }
+        constants.insert("version", Datum::text(""));
+        constants.insert("pg_backend_pid", Datum::Int4(0));
+        constants
+    }
+
     /// Adds one.
     pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
         self.values.insert(name.into(), value);

@@ -22,6 +22,10 @@ use crate::parser;
 /// Views inside of views; deeper ones would need too much stack.
 const DEPTH_MAX: usize = 32;
 
+/// Stack that is left when the query of a view gets more of it, and how much.
+const RED_ZONE_BYTES: usize = 256 << 10;
+const STACK_BYTES: usize = 2 << 20;
+
 /// The word that stands for `SELECT * FROM`, with what cannot be part of a name.
 const TABLE: &str = "table ";
 
@@ -205,22 +209,22 @@ impl Binder<'_> {
         }
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
-        let trace = self.trace.take();
+        let (trace, notes) = (self.trace.take(), self.notes.take());
         let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
-        let bound = match locking {
+        let bound = stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || match locking {
             [] => self.bind_query(&view.query, true),
             clauses => {
                 let mut query = Query::clone(&view.query);
                 query.locking.extend(clauses.iter().cloned());
                 self.bind_query(&query, true)
             }
-        };
+        });
         self.view_depth -= 1;
         self.view = outer;
         self.levels = levels;
         self.named = named;
-        self.trace = trace;
+        (self.trace, self.notes) = (trace, notes);
         // Positions in the view's text mean nothing to the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;
         if bound.columns.len() != view.columns.len() {

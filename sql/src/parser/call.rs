@@ -24,13 +24,14 @@ struct Arguments {
 }
 
 impl Cursor<'_> {
-    /// Returns the call of a built-in function on these arguments.
+    /// Returns the call of a built-in function that a syntax of its own means.
     pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
         let arguments =
             arguments.into_iter().map(|value| FunctionArgument { name: None, value }).collect();
         let name = Ident { value: name.to_owned(), position };
         let name = FunctionName { schema: None, name };
-        Expr::Call(Box::new(FunctionCall::plain(name, arguments)))
+        let call = FunctionCall::plain(name, arguments);
+        Expr::Call(Box::new(FunctionCall { own_syntax: true, ..call }))
     }
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
@@ -271,9 +272,13 @@ impl Cursor<'_> {
                 let field = Expr::String { value: field_name(&field), position: start };
                 Ok(self.placed_call("extract", start, vec![field, value.expr]))
             }
-            Parsed::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
+            Parsed::Substring { expr, substring_from, substring_for, special, shorthand } => {
                 let word = if shorthand { "substr" } else { "substring" };
-                self.substring(*expr, substring_from, substring_for, word)
+                let mut placed = self.substring(*expr, substring_from, substring_for, word)?;
+                if let Expr::Call(call) = &mut placed.expr {
+                    call.own_syntax = !special && !shorthand;
+                }
+                Ok(placed)
             }
             Parsed::Trim { trim_where, trim_what, expr, trim_characters } => {
                 self.trim(trim_where, trim_what, *expr, trim_characters)
@@ -452,6 +457,7 @@ fn call(
         variadic: variadic.is_some(),
         star,
         distinct,
+        own_syntax: false,
         order_by,
         within_group,
         filter,

@@ -61,8 +61,22 @@ impl Cursor<'_> {
 
     /// Returns the text from a byte offset to the next token, without blanks around it.
     pub(super) fn text_since(&self, start: usize) -> String {
-        let end = self.source.byte(self.parser.get_current_token().span.end).max(start);
-        self.source.text()[start..end].trim().to_owned()
+        // Words that were rewritten may have left nothing, or blanks: what is there up to the next
+        // token counts, but for comments.
+        let mut end = self.byte();
+        let last = self.parser.get_current_index();
+        let behind = (last + 1..)
+            .take_while(|&index| matches!(self.parser.token_at(index).token, Token::Whitespace(_)));
+        for index in behind.collect::<Vec<_>>().into_iter().rev() {
+            let TokenWithSpan { token, span } = self.parser.token_at(index);
+            let range = self.source.byte(span.start)..self.source.byte(span.end);
+            let written = self.source.text().get(range.clone()).unwrap_or_default();
+            if *token == Token::Whitespace(Whitespace::Space) && !written.trim().is_empty() {
+                break;
+            }
+            end = range.start;
+        }
+        self.source.text()[start..end.max(start)].trim().to_owned()
     }
 
     pub(super) fn advance(&mut self) {

@@ -169,6 +169,7 @@ impl Dialect for BennuDialect {
             Token::Placeholder(text) if text == "?" => parser.advance_token(),
             Token::Word(_) => {
                 let read = self.between_symmetric(parser, expr);
+                let read = read.or_else(|| collated(parser, expr));
                 let read = read.or_else(|| quantified(parser, expr));
                 return read.or_else(|| self.base.parse_infix(parser, expr, precedence));
             }
@@ -240,7 +241,7 @@ impl BennuDialect {
             return None;
         }
         (0..at + 2).for_each(|_| parser.advance_token());
-        let between = match parser.parse_between(operand.clone(), negated && asymmetric) {
+        let between = match parser.parse_between(operand.clone(), negated) {
             Ok(between) => between,
             Err(error) => return Some(Err(error)),
         };
@@ -248,20 +249,23 @@ impl BennuDialect {
         if asymmetric {
             return Some(Ok(between));
         }
-        let turned = Expr::Between {
-            expr: expr.clone(),
-            negated: false,
-            low: high.clone(),
-            high: low.clone(),
-        };
+        let turned =
+            Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
+        let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
         let (left, right) = (Box::new(between), Box::new(turned));
-        let either = Expr::BinaryOp { left, op: BinaryOperator::Or, right };
-        let nested = Expr::Nested(Box::new(either));
-        Some(Ok(match negated {
-            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested) },
-            false => nested,
-        }))
+        Some(Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))))
     }
+}
+
+/// Reads `COLLATE name` behind an operand that is more than one word, as a cast.
+fn collated(parser: &mut Parser, operand: &Expr) -> Option<Result<Expr, ParserError>> {
+    if !is_word(parser, 0, "collate") {
+        return None;
+    }
+    parser.advance_token();
+    let collation = parser.parse_object_name(false);
+    let expr = Box::new(operand.clone());
+    Some(collation.map(|collation| Expr::Collate { expr, collation }))
 }
 
 /// Returns whether a token ahead is this unquoted word, given in lower case.

@@ -152,7 +152,7 @@ impl Cursor<'_> {
         })?;
         let found = self.exclusions.iter().find(|(owner, _)| *owner == position);
         let exclusion = found.map(|(_, exclusion)| *exclusion).unwrap_or_default();
-        Ok(Frame { units, start, end, exclusion })
+        Ok(Frame { units, start, is_between: !is_short, end, exclusion })
     }
 
     /// Returns the token that opens the window of the call, or the name, at `position`.

@@ -31,7 +31,7 @@ impl Cursor<'_> {
         let queries = self.list(|cursor| cursor.named_query(recursive, &mut declared))?;
         let body = body(self)?;
         self.forget(&declared);
-        Ok((With { queries, position }, body))
+        Ok((With { queries, recursive, position }, body))
     }
 
     fn named_query(&mut self, recursive: bool, declared: &mut Declared) -> Result<NamedQuery> {
@@ -127,7 +127,7 @@ impl Cursor<'_> {
         }
         let body = body(self)?;
         self.forget(&declared);
-        Ok((With { queries, position }, body))
+        Ok((With { queries, recursive, position }, body))
     }
 
     fn lower_named_query(

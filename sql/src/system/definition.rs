@@ -6,9 +6,12 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::{CheckOption, Collation, Deferral, ReferentialAction};
 use crate::catalog::collation;
 use crate::catalog::table::{Index, Table};
+use crate::deparse::{self, Layout, Reader};
+use crate::system::SystemNames;
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
 };
+use crate::system::views::Viewer;
 
 pub(super) use types::function::quote_ident as identifier;
 
@@ -533,13 +536,16 @@ pub(super) fn check_option(relation: &Relation) -> Option<&'static str> {
 }
 
 /// `pg_get_viewdef`
-pub(super) fn view(relation: &Relation) -> Option<String> {
-    match &relation.kind {
-        Kind::View(view) | Kind::Materialized(_, view) => {
-            Some(format!(" {};", view.text.trim().trim_end_matches(';')))
-        }
-        _ => None,
-    }
+pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> Option<String> {
+    let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
+    let path = viewer.search_path();
+    let reader = Reader { catalog: viewer.catalog, path: &path };
+    let names = SystemNames { coprocessors: viewer.coprocessors };
+    Some(match deparse::view(view, reader, &names, layout) {
+        Ok(text) => format!("{text};"),
+        // What a definition means may be gone, as an endpoint of a coprocessor.
+        Err(_) => format!(" {};", view.text.trim().trim_end_matches(';')),
+    })
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::deparse::Layout;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
@@ -59,12 +60,14 @@ impl SystemSource for CatalogNames {
     }
 
     fn reg_name(&self, kind: RegKind, oid: u32) -> Option<String> {
-        let viewer = Viewer { catalog: &self.catalog, settings: &self.settings };
+        let viewer =
+            Viewer { catalog: &self.catalog, settings: &self.settings, coprocessors: None };
         names::name_of(&viewer, &Snapshot::of(&self.catalog).objects, kind, oid)
     }
 
     fn reg_oid(&self, kind: RegKind, text: &str) -> types::Result<u32> {
-        let viewer = Viewer { catalog: &self.catalog, settings: &self.settings };
+        let viewer =
+            Viewer { catalog: &self.catalog, settings: &self.settings, coprocessors: None };
         let snapshot = Snapshot::of(&self.catalog);
         names::oid_of(&viewer, &snapshot.objects, kind, text).map_err(Error::into_value_error)
     }
@@ -273,7 +276,16 @@ fn defined(
                 Some(Datum::Text(name)) => Some(names::relation(&source.viewer(), objects, name)?),
                 _ => objects.relation(first),
             };
-            text_or_null(view.and_then(definition::view))
+            let layout = match arguments.get(1) {
+                // The width that lines of lists have, if they have one.
+                Some(Datum::Int4(width)) => {
+                    let width = usize::try_from(*width).unwrap_or(usize::MAX);
+                    Layout { pretty: true, wrap: Some(width) }
+                }
+                _ => Layout { pretty: is_true(arguments, 1), ..Layout::QUERY },
+            };
+            let viewer = source.viewer();
+            text_or_null(view.and_then(|view| definition::view(view, &viewer, layout)))
         }
         "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {

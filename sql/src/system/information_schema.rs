@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::IdentityRecord;
+use crate::deparse::Layout;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE_NAME, ForeignKey, Kind, OWNER_NAME, Objects,
     Relation,
@@ -14,9 +15,16 @@ use crate::system::objects::{
 use crate::system::shape::Shape;
 use crate::system::updatable::Updatable;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
+use crate::system::views::Viewer;
 use crate::system::{Row, definition, type_limits, user_functions};
 
-/// Computes the rows of a view; `None` if there are never any.
+/// Computes the rows of `views`.
+pub(super) fn views(shape: &Shape, objects: &Objects, viewer: &Viewer<'_>) -> Vec<Row> {
+    objects.relations.iter().filter_map(|one| view(shape, (objects, viewer), one)).collect()
+}
+
+/// Computes the rows of a view that is made of nothing but the catalog; `None` if there are never
+/// any.
 pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
@@ -27,7 +35,6 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         "schemata" => objects.namespaces.iter().map(|one| schema(shape, &one.name)).collect(),
         "tables" => relations.filter_map(|one| table(shape, (objects, catalog), one)).collect(),
         "columns" => relations.flat_map(|one| columns(shape, (objects, catalog), one)).collect(),
-        "views" => relations.filter_map(|one| view(shape, (objects, catalog), one)).collect(),
         "view_table_usage" => relations.flat_map(|one| view_tables(shape, objects, one)).collect(),
         "sequences" => relations.filter_map(|one| sequence(shape, objects, one)).collect(),
         "table_constraints" => {
@@ -337,17 +344,18 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
 
 fn view(
     shape: &Shape,
-    (objects, catalog): (&Objects, &Catalog),
+    (objects, viewer): (&Objects, &Viewer<'_>),
     relation: &Relation,
 ) -> Option<Row> {
     let no = || yes_or_no(false);
     is_view(relation).then(|| {
-        let updatable = Updatable::of(catalog, relation);
+        let updatable = Updatable::of(viewer.catalog, relation);
+        let definition = definition::view(relation, viewer, Layout::QUERY);
         shape.row([
             ("table_catalog", text(DATABASE_NAME)),
             ("table_schema", text(objects.namespace(relation.schema))),
             ("table_name", text(&relation.name)),
-            ("view_definition", text_or_null(definition::view(relation))),
+            ("view_definition", text_or_null(definition)),
             ("check_option", text(definition::check_option(relation).unwrap_or("NONE"))),
             ("is_updatable", yes_or_no(updatable.is_updatable())),
             ("is_insertable_into", yes_or_no(updatable.is_insertable())),

@@ -3,23 +3,23 @@
 use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
 
+use crate::attach::Coprocessors;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::quota::QuotaSubject;
+use crate::deparse::Layout;
 use crate::error::Result;
 use crate::settings::{Description, Settings};
 use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
 use crate::system::shape::Shape;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::{Row, SystemRowSource, definition, session};
+use crate::system::{Row, SystemRowSource, definition, information_schema, session};
 
 /// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
 pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     Some(match shape.name {
         "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
-        "pg_views" => relations.filter_map(|one| view(shape, objects, one)).collect(),
-        "pg_matviews" => relations.filter_map(|one| materialized(shape, objects, one)).collect(),
         "pg_indexes" => relations.filter_map(|one| index(shape, objects, one)).collect(),
         _ => return None,
     })
@@ -31,7 +31,13 @@ pub(super) fn rows(
     objects: &Objects,
     source: &SystemRowSource,
 ) -> Result<Option<Vec<Row>>> {
+    let (relations, viewer) = (objects.relations.iter(), source.viewer());
     Ok(Some(match shape.name {
+        "pg_views" => relations.filter_map(|one| view(shape, objects, one, &viewer)).collect(),
+        "pg_matviews" => {
+            relations.filter_map(|one| materialized(shape, objects, one, &viewer)).collect()
+        }
+        "views" => information_schema::views(shape, objects, &viewer),
         "pg_roles" | "pg_authid" => roles(&source.viewer())
             .iter()
             .map(|(number, name)| role(shape, *number, name))
@@ -54,6 +60,8 @@ pub(super) fn rows(
 pub(super) struct Viewer<'s> {
     pub(super) catalog: &'s Catalog,
     pub(super) settings: &'s Settings,
+    /// The endpoints that views may call; `None` where no view is looked at.
+    pub(super) coprocessors: Option<&'s Coprocessors>,
 }
 
 impl Viewer<'_> {
@@ -168,9 +176,9 @@ fn table(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
     ]))
 }
 
-fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn view(shape: &Shape, objects: &Objects, relation: &Relation, viewer: &Viewer<'_>) -> Option<Row> {
     let text_of = match &relation.kind {
-        Kind::View(_) => definition::view(relation),
+        Kind::View(_) => definition::view(relation, viewer, Layout::QUERY),
         Kind::System(shape) if !shape.is_table => None,
         _ => return None,
     };
@@ -182,7 +190,12 @@ fn view(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
     ]))
 }
 
-fn materialized(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn materialized(
+    shape: &Shape,
+    objects: &Objects,
+    relation: &Relation,
+    viewer: &Viewer<'_>,
+) -> Option<Row> {
     let Kind::Materialized(table, _) = &relation.kind else { return None };
     Some(shape.row([
         ("schemaname", text(objects.namespace(relation.schema))),
@@ -190,7 +203,7 @@ fn materialized(shape: &Shape, objects: &Objects, relation: &Relation) -> Option
         ("matviewowner", text(OWNER_NAME)),
         ("hasindexes", Datum::Bool(!table.indexes.is_empty())),
         ("ispopulated", Datum::Bool(relation.is_populated())),
-        ("definition", text_or_null(definition::view(relation))),
+        ("definition", text_or_null(definition::view(relation, viewer, Layout::QUERY))),
     ]))
 }
 

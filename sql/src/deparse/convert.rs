@@ -1,0 +1,148 @@
+//! Conversions: what PostgreSQL's analysis would have put around a value, and what it reads
+//! literals as.
+
+use types::text::{TextStyle, parse_as, write_short};
+use types::{DataType, Datum, SqlType};
+
+use crate::deparse::node::Node;
+
+/// Returns a literal as a constant of a type.
+pub(super) fn literal<'a>(text: &str, to: SqlType) -> Node<'a> {
+    let below = SqlType { modifier: -1, ..to.below() };
+    let constant = Node::Constant { value: Some(canonical(text, to)), sql_type: below };
+    let cut = to.modifier >= 0 && to.base != DataType::Interval;
+    let constant = match constant {
+        Node::Constant { value, .. } if to.base == DataType::Interval => {
+            Node::Constant { value, sql_type: to.below() }
+        }
+        constant => constant,
+    };
+    let operand = match cut {
+        true => cast(constant, below, to.below(), false),
+        false => constant,
+    };
+    match to.domain {
+        None => operand,
+        Some(_) => cast(operand, to.below(), to, true),
+    }
+}
+
+/// Returns the text that a literal has once it was read.
+fn canonical(text: &str, to: SqlType) -> String {
+    match to.base {
+        DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::Name
+        | DataType::Unknown
+        | DataType::Json
+        | DataType::Reg(_) => return text.to_owned(),
+        _ => {}
+    }
+    let style = TextStyle::default();
+    match parse_as(text, to, &style) {
+        Ok(value) => shown(&value, to.base),
+        Err(_) => text.to_owned(),
+    }
+}
+
+fn shown(value: &Datum, data_type: DataType) -> String {
+    let mut bytes = Vec::new();
+    write_short(value, data_type, &TextStyle::default(), &mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the constant that a number is.
+pub(super) fn number<'a>(text: &str) -> Node<'a> {
+    let sql_type = type_of_number(text).into();
+    Node::Constant { value: Some(canonical(text, sql_type)), sql_type }
+}
+
+/// Returns the type that a number is of.
+pub(super) fn type_of_number(text: &str) -> DataType {
+    if text.parse::<i32>().is_ok() {
+        DataType::Int4
+    } else if text.parse::<i64>().is_ok() {
+        DataType::Int8
+    } else {
+        DataType::Numeric
+    }
+}
+
+/// Returns a value as one of another type, as it becomes one by itself.
+pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
+    let vague = |one: DataType| one.is_polymorphic() || one == DataType::Unknown;
+    let to = SqlType { modifier: -1, ..to };
+    let vague = |one: DataType| vague(one) || one == DataType::Record;
+    if vague(to.base)
+        || from.base == DataType::Unknown
+        || (from.base == to.base && from.domain == to.domain)
+    {
+        return node;
+    }
+    cast(node, from, to, true)
+}
+
+/// Returns a cast that somebody wrote.
+pub(super) fn explicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
+    if from.base == to.base && from.domain == to.domain && from.modifier == to.modifier {
+        return node;
+    }
+    cast(node, from, to, false)
+}
+
+fn cast<'a>(node: Node<'a>, from: SqlType, to: SqlType, implicit: bool) -> Node<'a> {
+    let by_function = is_function(from.base, to.base) || to.modifier >= 0;
+    // Of several steps the last one is shown.
+    Node::Cast {
+        operand: Box::new(node),
+        to,
+        implicit,
+        by_function: by_function && to.domain.is_none(),
+    }
+}
+
+/// Returns whether a function makes one type of another.
+fn is_function(from: DataType, to: DataType) -> bool {
+    let number = |one: DataType| {
+        matches!(
+            one,
+            DataType::Int2
+                | DataType::Int4
+                | DataType::Int8
+                | DataType::Float4
+                | DataType::Float8
+                | DataType::Numeric
+        )
+    };
+    let time = |one: DataType| {
+        matches!(
+            one,
+            DataType::Date
+                | DataType::Time
+                | DataType::Timetz
+                | DataType::Timestamp
+                | DataType::Timestamptz
+                | DataType::Interval
+        )
+    };
+    let text = |one: DataType| matches!(one, DataType::Text | DataType::Varchar);
+    let short = |one: DataType| matches!(one, DataType::Char | DataType::Name);
+    from != to
+        && (number(from) && number(to)
+            || time(from) && time(to)
+            || from == DataType::Bool && (to == DataType::Int4 || text(to))
+            || from == DataType::Int4 && to == DataType::Bool
+            || short(from) && text(to)
+            || (text(from) || short(from)) && to == DataType::Name)
+}
+
+/// Returns whether PostgreSQL has an operator of this name for just these two types.
+pub(super) fn has_mixed_operator(symbol: &str, left: DataType, right: DataType) -> bool {
+    let compares = matches!(symbol, "=" | "<>" | "<" | "<=" | ">" | ">=");
+    let computes = matches!(symbol, "+" | "-" | "*" | "/");
+    let both = |of: &[DataType]| of.contains(&left) && of.contains(&right);
+    use DataType::{Date, Float4, Float8, Int2, Int4, Int8, Name, Text, Timestamp, Timestamptz};
+    (compares || computes) && (both(&[Int2, Int4, Int8]) || both(&[Float4, Float8]))
+        || compares && (both(&[Date, Timestamp, Timestamptz]) || both(&[Text, Name]))
+}
