@@ -106,6 +106,8 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "cursor_snapshots",
+    "current_of_moved",
     "create_table_as",
     "date_parsing",
     "create_table_like",

@@ -151,6 +151,8 @@ pub mod sqlstate {
     pub const DUPLICATE_TABLE: &str = "42P07";
     /// `invalid_name`
     pub const INVALID_NAME: &str = "42602";
+    /// `invalid_cursor_definition`
+    pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
     /// `invalid_column_reference`
     pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
     /// `with_check_option_violation`

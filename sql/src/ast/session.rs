@@ -193,6 +193,8 @@ pub struct Cursor {
     pub name: Ident,
     /// `SCROLL` or `NO SCROLL`, if written.
     pub scroll: Option<bool>,
+    /// `INSENSITIVE`
+    pub insensitive: bool,
     /// `BINARY`
     pub binary: bool,
     /// `WITH HOLD`

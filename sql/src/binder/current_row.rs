@@ -4,8 +4,9 @@
 
 use types::expr::Expr;
 
-use crate::ast::{Ident, Query, Select, Selection};
+use crate::ast::{Cursor, Ident, NamedQueryBody, Query, Select, Selection};
 use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::locks::strength_text;
 use crate::binder::operators::all_of;
 use crate::binder::scope::RelationKind;
 use crate::binder::typed::Typed;
@@ -100,4 +101,33 @@ impl Binder<'_> {
         }
         keys
     }
+}
+
+/// Checks that a cursor can be as it is declared.
+///
+/// # Errors
+///
+/// 0A000 and 42P11, as PostgreSQL's `transformDeclareCursorStmt` has them.
+pub fn check_cursor(cursor: &Cursor) -> Result<()> {
+    let mut parts = cursor.query.with.iter().flat_map(|with| &with.queries);
+    if parts.any(|part| matches!(part.body, NamedQueryBody::Change(_))) {
+        let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    }
+    let Some(locking) = cursor.query.locking.first() else { return Ok(()) };
+    let clause = strength_text(locking.strength);
+    let not_supported = sqlstate::FEATURE_NOT_SUPPORTED;
+    let (code, message, which) = if cursor.hold {
+        let message = format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported");
+        (not_supported, message, "Holdable")
+    } else if cursor.scroll == Some(true) {
+        let message = format!("DECLARE SCROLL CURSOR ... {clause} is not supported");
+        (not_supported, message, "Scrollable")
+    } else if cursor.insensitive {
+        let message = format!("DECLARE INSENSITIVE CURSOR ... {clause} is not valid");
+        (sqlstate::INVALID_CURSOR_DEFINITION, message, "Insensitive")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(code, message).with_detail(format!("{which} cursors must be READ ONLY.")))
 }

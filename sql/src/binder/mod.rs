@@ -83,6 +83,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 pub use calls::is_built_in;
+pub use current_row::check_cursor;
 pub use function_body::{BodyStatement, bind_body_statement, check_function_body, no_rows_of};
 pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
@@ -153,15 +154,17 @@ pub fn bind(
 ///
 /// As of [`bind`].
 pub fn bind_cursor(
-    query: &ast::Query,
+    cursor: &ast::Cursor,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
     constants: &SessionConstants,
 ) -> Result<BoundStatement> {
     let mut binder = Binder::new(catalog, system, constants, Parameters::new(&[]));
+    let query = &cursor.query;
     let with = query.with.as_ref().map(|with| binder.open_with(with, true)).transpose()?;
     binder.wants_keys = matches!(query.body, ast::QueryBody::Select(_));
     let query = binder.bind_query_body(query, true)?;
+    check_cursor(cursor)?;
     let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
     let bound = binder.close_steps(with, bound);
     Ok(binder.finish(bound))

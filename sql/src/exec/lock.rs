@@ -1,9 +1,14 @@
 //! FOR UPDATE and its kin: rows are locked, read again, checked again, and yielded as they are now.
+//!
+//! A row that its own transaction has changed since the statement began is left out: by a statement
+//! after DECLARE, by a function, or by a part of WITH. Source: PostgreSQL's `ExecLockRows`.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
 use store::Get;
+use store::transaction::StatementView;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
@@ -11,12 +16,13 @@ use crate::exec::Context;
 use crate::logical::TIMESTAMP_COLUMN;
 use crate::plan::scan::{LockRows, ScanNode};
 
-/// Locks the rows of these keys, at most `limit` of them, and returns the `read` columns of those
-/// that are still wanted.
+/// Takes keys from the front of `keys` and locks their rows until `limit` of them are still wanted;
+/// returns the `read` columns of these. A cursor takes one at a time: the others are locked when
+/// they are fetched.
 pub(super) fn lock_rows(
     node: &ScanNode,
     lock: &LockRows,
-    keys: &[Vec<u8>],
+    keys: &mut VecDeque<Vec<u8>>,
     limit: u64,
     context: &Context,
 ) -> Result<Batch> {
@@ -24,25 +30,32 @@ pub(super) fn lock_rows(
     let decoder = FilteredDecoder::new(&node.table.layout, read, lock.recheck.as_ref())?;
     let mut stored = StoredRows::new();
     let mut rows: Vec<Vector> = node_vectors(node, read);
-    let mut row_count = 0;
-    for key in keys {
-        if row_count as u64 >= limit {
-            break;
-        }
+    let mut row_count = 0_u64;
+    let since = context.view.get().map(StatementView::place);
+    let limit = if context.locks_one_by_one { limit.min(1) } else { limit };
+    while row_count < limit
+        && let Some(key) = keys.pop_front()
+    {
+        let key = key.as_slice();
         context.check()?;
         let table = node.table.id;
         let locked = context.transaction.lock_row(table, key, lock.lock.mode, lock.lock.wait);
         if !locked.map_err(|error| name_table(error, node))? {
             continue;
         }
+        // What the transaction itself has made of the row since is not what the statement sees.
+        if since.is_some_and(|since| context.transaction.has_changed(table, key, since)) {
+            continue;
+        }
         stored.clear();
-        let get = Get::new(key.as_slice());
+        let get = Get::new(key);
         stored.add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
         let Some(row) = decoder.decode(&stored, &context.eval)? else { continue };
         rows.iter_mut().zip(&row.batch.columns).for_each(|(all, one)| all.append(one));
         row_count += 1;
     }
-    Ok(Batch { columns: rows.into_iter().map(Arc::new).collect(), row_count })
+    let columns = rows.into_iter().map(Arc::new).collect();
+    Ok(Batch { columns, row_count: row_count as usize })
 }
 
 fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {

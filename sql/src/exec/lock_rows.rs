@@ -1,6 +1,7 @@
 //! Rows locked one after the other as the step above takes them, read again, checked again, and
 //! yielded as they are now.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use types::{Batch, Datum};
@@ -17,6 +18,8 @@ pub(super) struct LockEach {
     context: Arc<Context>,
     /// Yields the keys of the rows.
     input: Box<dyn Operator>,
+    /// Keys of rows that are not locked yet.
+    unlocked: VecDeque<Vec<u8>>,
     /// Rows still wanted.
     left: Option<u64>,
 }
@@ -27,12 +30,13 @@ impl LockEach {
         Ok(LockEach {
             input: build(&node.input, context)?,
             left: goal_rows(&node.goal, context)?,
+            unlocked: VecDeque::new(),
             node: Arc::clone(node),
             context: Arc::clone(context),
         })
     }
 
-    fn keys(&self, batch: &Batch) -> Result<Vec<Vec<u8>>> {
+    fn keys(&self, batch: &Batch) -> Result<VecDeque<Vec<u8>>> {
         let layout = &self.node.scan.table.layout;
         let mut values: Vec<Datum> = Vec::with_capacity(self.node.key.len());
         let key = |row: usize| {
@@ -49,9 +53,12 @@ impl Operator for LockEach {
         let scan = &self.node.scan;
         let Some(lock) = &scan.lock else { return Ok(None) };
         while self.left != Some(0) {
-            let Some(batch) = self.input.next()? else { return Ok(None) };
+            if self.unlocked.is_empty() {
+                let Some(batch) = self.input.next()? else { return Ok(None) };
+                self.unlocked = self.keys(&batch)?;
+            }
             let limit = self.left.unwrap_or(u64::MAX);
-            let rows = lock_rows(scan, lock, &self.keys(&batch)?, limit, &self.context)?;
+            let rows = lock_rows(scan, lock, &mut self.unlocked, limit, &self.context)?;
             if rows.row_count > 0 {
                 let column = |&column: &usize| Arc::clone(&rows.columns[column]);
                 let columns = scan.output.iter().map(column).collect();

@@ -52,6 +52,7 @@ mod append;
 mod point;
 mod violation;
 pub mod watch;
+pub mod moved_rows;
 mod row;
 mod row_numbers;
 mod target;
@@ -75,6 +76,7 @@ use types::{Batch, Datum};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::measured::measured;
+use crate::exec::moved_rows::MovedRows;
 use crate::exec::stage::Stage;
 use crate::exec::watch::Watch;
 use crate::logical::ApplyKind;
@@ -98,6 +100,8 @@ pub struct Context {
     /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
     /// so that two such statements do not wait for each other. Set by the plan.
     pub ordered: bool,
+    /// Rows that the statement locks are locked one by one, as they are asked for.
+    pub locks_one_by_one: bool,
     /// Region threads may join in; not where one of them runs a plan: it waits for no other one.
     pub side_by_side: bool,
     /// Where steps note what they do, for EXPLAIN ANALYZE.
@@ -110,6 +114,8 @@ pub struct Context {
     pub spill: Arc<Spill>,
     /// The rows that the statement has changed, if several parts of it do: a row is changed once.
     pub changed: Option<Arc<Mutex<ChangedRows>>>,
+    /// The rows that get other keys.
+    pub moved: Arc<MovedRows>,
     /// What foreign keys are about among the rows that the statement changes.
     pub watch: Option<Arc<Watch>>,
     /// What the statement sees, however late a step is opened; known once the plan is.

@@ -39,6 +39,8 @@ pub(super) struct TableScan {
     feed: RowFeed,
     stage: Arc<RowStage>,
     rows: StoredRows,
+    /// Keys of rows that are wanted, and not locked yet.
+    unlocked: VecDeque<Vec<u8>>,
     /// Made and not yielded yet.
     ready: VecDeque<Batch>,
     batch_rows: usize,
@@ -101,6 +103,7 @@ impl TableScan {
             context: Arc::clone(context),
             stage,
             rows: StoredRows::new(),
+            unlocked: VecDeque::new(),
             ready: VecDeque::new(),
             batch_rows,
             left,
@@ -110,12 +113,18 @@ impl TableScan {
     /// Makes batches of what the feed gave, if anything is left of it.
     fn process(&mut self) -> Result<Vec<Batch>> {
         let Some(wanted) = self.stage.wanted(&mut self.rows)? else { return Ok(Vec::new()) };
-        let mut batch = wanted.batch;
-        if let Some(lock) = &self.node.lock {
-            let keys = self.rows.row_keys(wanted.selection.as_deref())?;
-            let limit = self.left.unwrap_or(u64::MAX);
-            batch = lock_rows(&self.node, lock, &keys, limit, &self.context)?;
+        if self.node.lock.is_some() {
+            self.unlocked.extend(self.rows.row_keys(wanted.selection.as_deref())?);
+            return self.lock();
         }
+        self.stage.staged(&wanted.batch)
+    }
+
+    /// Makes batches of rows that are to be locked.
+    fn lock(&mut self) -> Result<Vec<Batch>> {
+        let Some(lock) = &self.node.lock else { return Ok(Vec::new()) };
+        let limit = self.left.unwrap_or(u64::MAX);
+        let batch = lock_rows(&self.node, lock, &mut self.unlocked, limit, &self.context)?;
         match batch.row_count {
             0 => Ok(Vec::new()),
             _ => self.stage.staged(&batch),
@@ -135,6 +144,11 @@ impl Operator for TableScan {
                     *left = left.saturating_sub(batch.row_count as u64);
                 }
                 return Ok(Some(batch));
+            }
+            if !self.unlocked.is_empty() {
+                let batches = self.lock()?;
+                self.ready.extend(batches);
+                continue;
             }
             let batches = match self.feed.next(self.batch_rows, &mut self.rows)? {
                 Fed::End => return Ok(None),

@@ -84,9 +84,15 @@ pub(super) fn write(
     if !assigns_key || table.layout.encode_key(new)? == key {
         return writer.overwrite(key, new, previous, context);
     }
+    writer.flush(context)?;
+    let before = context.moved.begin(&context.transaction);
+    let moved = before.map(|before| (before, (table.id, key.clone())));
     // One after the other: a key may be taken that the row before has given up.
     writer.delete(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;
-    writer.flush(context)
+    writer.flush(context)?;
+    let Some((before, row)) = moved else { return Ok(()) };
+    let to = table.layout.encode_key(new)?;
+    context.moved.note(&context.transaction, before, row, to, context.work_mem)
 }

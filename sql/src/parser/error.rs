@@ -32,6 +32,8 @@ pub mod sqlstate {
     pub const UNDEFINED_OBJECT: &str = "42704";
     /// `invalid_table_definition`
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
+    /// `invalid_cursor_definition`
+    pub const INVALID_CURSOR_DEFINITION: &str = "42P11";
     /// `invalid_name`
     pub const INVALID_NAME: &str = "42602";
     /// `undefined_parameter`

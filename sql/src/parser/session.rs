@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
     SetConstraints, SetScope, SetVariable, Statement, TableName, TransactionModes,
@@ -282,15 +282,19 @@ impl Cursor<'_> {
     pub(super) fn declare(&mut self) -> Result<Statement> {
         self.expect_words(&["declare"])?;
         let name = self.name()?;
-        let (mut scroll, mut binary) = (None, false);
+        let (mut scroll, mut sensitive, mut binary) = (None, None, false);
         loop {
             if self.take_word("binary") {
                 binary = true;
             } else if self.take_words(&["no", "scroll"]) {
-                scroll = Some(false);
+                declare_once(&mut scroll, false, "SCROLL and NO SCROLL")?;
             } else if self.take_word("scroll") {
-                scroll = Some(true);
-            } else if !self.take_word("asensitive") && !self.take_word("insensitive") {
+                declare_once(&mut scroll, true, "SCROLL and NO SCROLL")?;
+            } else if self.take_word("asensitive") {
+                declare_once(&mut sensitive, true, "ASENSITIVE and INSENSITIVE")?;
+            } else if self.take_word("insensitive") {
+                declare_once(&mut sensitive, false, "ASENSITIVE and INSENSITIVE")?;
+            } else {
                 break;
             }
         }
@@ -301,7 +305,14 @@ impl Cursor<'_> {
         }
         self.expect_words(&["for"])?;
         let query = self.query()?;
-        let declaration = CursorDeclaration { name, scroll, binary, hold, query };
+        let declaration = CursorDeclaration {
+            name,
+            scroll,
+            insensitive: sensitive == Some(false),
+            binary,
+            hold,
+            query,
+        };
         Ok(Statement::DeclareCursor(Box::new(declaration)))
     }
 
@@ -437,4 +448,14 @@ impl Cursor<'_> {
             Ok(table)
         })
     }
+}
+
+/// Notes an option of DECLARE; what it says may be said again, and not be taken back.
+fn declare_once(option: &mut Option<bool>, value: bool, both: &str) -> Result<()> {
+    if option.is_some_and(|said| said != value) {
+        let message = format!("cannot specify both {both}");
+        return Err(ParseError::new(sqlstate::INVALID_CURSOR_DEFINITION, message, None));
+    }
+    *option = Some(value);
+    Ok(())
 }

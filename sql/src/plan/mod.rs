@@ -607,6 +607,22 @@ impl Plan {
         self.before.is_empty() && matches!(self.root, Root::Query(_))
     }
 
+    /// Returns whether each row that it yields is one of a table that it scans.
+    pub fn is_simple_scan(&self) -> bool {
+        let Root::Query(node) = &self.root else { return false };
+        let mut node = node;
+        loop {
+            node = match node {
+                Node::Filter(of) => &of.input,
+                Node::Project(of) => &of.input,
+                Node::Limit(of) => &of.input,
+                Node::Apply(of) => &of.input,
+                Node::Scan(_) => return true,
+                _ => return false,
+            }
+        }
+    }
+
     /// Returns whether the plan reads or changes a few rows by key, or computes a few.
     pub fn is_brief(&self) -> bool {
         if !self.before.is_empty() {

@@ -23,7 +23,9 @@ use crate::session::prepared::{Planned, PlannedStatement};
 use crate::session::scroll::Scroll;
 use crate::session::{Execution, Session};
 use crate::session_objects::{SessionObjects, ShownCursor};
+use store::TableId;
 use store::admission::Work;
+use store::transaction::Savepoint;
 use types::{Batch, Datum};
 
 /// The cursors of a session.
@@ -48,6 +50,8 @@ struct Cursor {
     locks: bool,
     /// The tables of which its rows have keys, behind the columns that are shown.
     tables: Vec<CursorTable>,
+    /// The place in the transaction whose rows it reads.
+    since: Savepoint,
     place: Place,
     /// The rows that were read, if it can only go forward.
     passed: u64,
@@ -153,7 +157,9 @@ impl Session {
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;
         planned.check_populated()?;
-        let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
+        let context = self.context(open, Vec::new());
+        let context = exec::Context { locks_one_by_one: true, ..context };
+        let operator = exec::open(&planned.plan, context)?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
         let columns = statement.columns.clone().unwrap_or_else(|| Arc::from([]));
         let rows = Rows::streaming(Arc::clone(&columns), operator, tag, Arc::clone(&self.stop));
@@ -173,10 +179,27 @@ impl Session {
         let Some(row) = &planned.current_row else { return Ok(()) };
         let cursor = self.cursors.open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
         let key = cursor.current_key(row)?;
+        let key = self.present_key(row.table, key, cursor.since)?;
         for (&parameter, value) in row.parameters.iter().zip(key) {
             parameters[parameter] = value;
         }
         Ok(())
+    }
+
+    /// Returns the key that a row has by now which a cursor has read with `key`; NULLs, which no row
+    /// has, if it is gone.
+    fn present_key(&self, table: TableId, key: Vec<Datum>, since: Savepoint) -> Result<Vec<Datum>> {
+        let catalog = self.catalog();
+        let (Some(open), Some(table)) = (&self.open, catalog.table_stored(table)) else {
+            return Ok(key);
+        };
+        let row = table.layout.encode_key_values(&key)?;
+        let moved = open.moved.present_key(&open.transaction, table.id, row.clone(), since);
+        match moved {
+            Some(present) if present == row => Ok(key),
+            Some(present) => Ok(table.layout.decode_key(&present)?),
+            None => Ok(vec![Datum::Null; key.len()]),
+        }
     }
 
     /// Runs DECLARE, FETCH or CLOSE.
@@ -201,27 +224,30 @@ impl Session {
     }
 
     fn declare_cursor(&mut self, parsed: &ParsedStatement, declared: &ast::Cursor) -> Result<()> {
+        let planned = self.with_planning(|planning| planning.plan_cursor(declared))?;
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         if !in_block && !declared.hold {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
         }
         let locks = !declared.query.locking.is_empty();
-        if declared.scroll == Some(true) && locks {
-            let message = "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported";
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                .with_detail("Scrollable cursors must be READ ONLY."));
-        }
         let name = &declared.name.value;
         if self.cursors.open.contains_key(name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         let tag = Tag::Returned("FETCH");
-        let planned = self.with_planning(|planning| planning.plan_cursor(&declared.query))?;
         let (columns, mut rows) = self.open_query(&planned, tag.clone())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut life = Life::Transaction { savepoints: open.savepoint_count() };
+        let tables = match locks || planned.planned.plan.is_simple_scan() {
+            true => planned.cursor_tables,
+            false => Vec::new(),
+        };
+        if !tables.is_empty() {
+            open.moved.follow();
+        }
+        let since = open.transaction.view().place();
         if declared.hold {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);
@@ -246,7 +272,8 @@ impl Session {
             is_declared_scroll,
             is_binary: declared.binary,
             locks,
-            tables: planned.cursor_tables,
+            tables,
+            since,
             place: Place::Before,
             passed: 0,
             is_broken: false,

@@ -9,6 +9,7 @@ use types::Datum;
 
 use crate::ast;
 use crate::ast::Statement;
+use crate::binder;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::plan::Shown;
@@ -115,6 +116,7 @@ impl Session {
                 self.query_of(&create.query)?
             }
             Statement::DeclareCursor(cursor) => {
+                binder::check_cursor(cursor)?;
                 self.query_of(&Statement::Query(Box::new(cursor.query.clone())))?
             }
             Statement::Refresh(_) => return Ok(None),

@@ -116,8 +116,8 @@ impl Planning<'_> {
     }
 
     /// Binds and plans the query of a cursor.
-    pub(crate) fn plan_cursor(&self, query: &ast::Query) -> Result<PlannedStatement> {
-        let bound = binder::bind_cursor(query, self.catalog, &self.system, self.constants)?;
+    pub(crate) fn plan_cursor(&self, cursor: &ast::Cursor) -> Result<PlannedStatement> {
+        let bound = binder::bind_cursor(cursor, self.catalog, &self.system, self.constants)?;
         self.plan_bound(bound)
     }
 

@@ -16,6 +16,7 @@ use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::moved_rows::MovedRows;
 use crate::parser;
 use crate::session::deferred::Deferred;
 use crate::settings::Settings;
@@ -43,6 +44,8 @@ pub(crate) struct Open {
     /// Settings of SET LOCAL with the values to go back to at the end.
     local: Vec<(String, String)>,
     savepoints: Vec<NamedSavepoint>,
+    /// The rows that got other keys, for its cursors.
+    pub moved: Arc<MovedRows>,
     /// What statements of functions add to, too.
     pub held: Arc<Mutex<Held>>,
 }
@@ -61,6 +64,7 @@ pub(super) struct Seen {
     changes: ddl::Changes,
     modes: Modes,
     started: i64,
+    moved: Arc<MovedRows>,
     held: Arc<Mutex<Held>>,
 }
 
@@ -138,6 +142,7 @@ impl Open {
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
+            moved: Arc::default(),
             held: Arc::default(),
         }
     }
@@ -155,6 +160,7 @@ impl Open {
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
+            moved: Arc::clone(&seen.moved),
             held: Arc::clone(&seen.held),
         }
     }
@@ -165,6 +171,7 @@ impl Open {
             changes: self.changes.seen(),
             modes: self.modes,
             started: self.started,
+            moved: Arc::clone(&self.moved),
             held: Arc::clone(&self.held),
         }
     }

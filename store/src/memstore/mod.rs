@@ -175,6 +175,26 @@ impl Memstore {
         }
         newest
     }
+
+    /// Returns the lowest sequence above `after` of the cells of a row that are wanted.
+    pub fn next_sequence(
+        &self,
+        row: &[u8],
+        after: Sequence,
+        wanted: impl Fn(CellType) -> bool,
+    ) -> Option<Sequence> {
+        let mut cursor = MemstoreCursor::over_row(self, row);
+        let mut next: Option<Sequence> = None;
+        while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
+            if parts.sequence > after && wanted(parts.cell_type) {
+                next = Some(next.map_or(parts.sequence, |next| next.min(parts.sequence)));
+            }
+            if cursor.advance().is_err() {
+                break;
+            }
+        }
+        next
+    }
 }
 
 #[cfg(test)]

@@ -23,13 +23,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::admission::{StatementWork, StopFlags, Turn, Work, worked};
-use crate::cell::CellBatch;
-use crate::cell::{Sequence, Timestamp};
+use crate::cell::{CellBatch, CellType, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
+use crate::memstore::Memstore;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
@@ -402,6 +402,35 @@ impl Transaction {
     /// Marks a place to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.staging.lock().count())
+    }
+
+    /// Returns whether the transaction has changed a row after a place.
+    pub fn has_changed(&self, table: TableId, row: &[u8], since: Savepoint) -> bool {
+        self.staged_after(table, row, since, |_| true).is_some()
+    }
+
+    /// Returns the place of the first deletion of a row that was staged after a place.
+    pub fn deletion_after(
+        &self,
+        table: TableId,
+        row: &[u8],
+        since: Savepoint,
+    ) -> Option<Savepoint> {
+        self.staged_after(table, row, since, |kind| kind == CellType::DeleteFamily)
+    }
+
+    fn staged_after(
+        &self,
+        table: TableId,
+        row: &[u8],
+        since: Savepoint,
+        wanted: impl Fn(CellType) -> bool,
+    ) -> Option<Savepoint> {
+        let staged = self.staged_of(table)?;
+        let after = Sequence(Sequence::STAGED | since.0);
+        let of = |memstore: &Arc<Memstore>| memstore.next_sequence(row, after, &wanted);
+        let first = staged.iter().flatten().filter_map(of).min()?;
+        Some(Savepoint(first.0 & !Sequence::STAGED))
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.

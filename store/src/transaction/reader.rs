@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use smallvec::SmallVec;
 
 use crate::admission::{Admission, StatementWork, Turn, Work, worked};
-use crate::cell::CellBatch;
+use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -22,7 +22,7 @@ use crate::scanner::{ScanRules, Scanner};
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::transaction::parts::{RowRange, cut};
-use crate::transaction::{Transaction, show_scan};
+use crate::transaction::{Savepoint, Transaction, show_scan};
 
 /// Flags that end a read.
 type StopRefs<'a> = SmallVec<[&'a AtomicBool; 2]>;
@@ -51,6 +51,13 @@ pub struct TableReader {
 pub struct StatementView {
     snapshot: Arc<Snapshot>,
     spec: ReadSpec,
+}
+
+impl StatementView {
+    /// Returns the place before what the transaction has staged since the statement began.
+    pub fn place(&self) -> Savepoint {
+        Savepoint(self.spec.staged_through.0 & !Sequence::STAGED)
+    }
 }
 
 /// How a transaction may read regions side by side.
