@@ -14,11 +14,13 @@ mod window;
 
 use std::sync::Arc;
 
+use store::transaction::{LockMode, LockWait};
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
 use types::function::FunctionId;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::LockStrength;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
@@ -298,10 +300,20 @@ pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
 /// `FOR UPDATE` and its kin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLock {
-    /// Shared or exclusive.
-    pub mode: store::transaction::LockMode,
+    /// How strong.
+    pub strength: LockStrength,
     /// Wait, fail or skip.
-    pub wait: store::transaction::LockWait,
+    pub wait: LockWait,
+}
+
+impl RowLock {
+    /// Returns the lock: rows have two.
+    pub fn mode(&self) -> LockMode {
+        match self.strength {
+            LockStrength::Update | LockStrength::NoKeyUpdate => LockMode::Exclusive,
+            LockStrength::Share | LockStrength::KeyShare => LockMode::Shared,
+        }
+    }
 }
 
 /// Rows that the server computes: system views and table functions.

@@ -342,17 +342,29 @@ pub struct Locking {
     pub position: usize,
 }
 
-/// Strength of row locks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Strength of row locks, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockStrength {
-    /// `FOR UPDATE`
-    Update,
-    /// `FOR NO KEY UPDATE`
-    NoKeyUpdate,
-    /// `FOR SHARE`
-    Share,
     /// `FOR KEY SHARE`
     KeyShare,
+    /// `FOR SHARE`
+    Share,
+    /// `FOR NO KEY UPDATE`
+    NoKeyUpdate,
+    /// `FOR UPDATE`
+    Update,
+}
+
+impl LockStrength {
+    /// Returns the clause as messages name it.
+    pub fn clause(self) -> &'static str {
+        match self {
+            LockStrength::Update => "FOR UPDATE",
+            LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
+            LockStrength::Share => "FOR SHARE",
+            LockStrength::KeyShare => "FOR KEY SHARE",
+        }
+    }
 }
 
 /// What happens at a locked row.

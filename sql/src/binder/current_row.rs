@@ -6,7 +6,6 @@ use types::expr::Expr;
 
 use crate::ast::{Cursor, Ident, NamedQueryBody, Query, Select, Selection};
 use crate::binder::level::{Binder, Clause, Level};
-use crate::binder::locks::strength_text;
 use crate::binder::operators::all_of;
 use crate::binder::scope::RelationKind;
 use crate::binder::typed::Typed;
@@ -115,7 +114,7 @@ pub fn check_cursor(cursor: &Cursor) -> Result<()> {
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
     }
     let Some(locking) = cursor.query.locking.first() else { return Ok(()) };
-    let clause = strength_text(locking.strength);
+    let clause = locking.strength.clause();
     let not_supported = sqlstate::FEATURE_NOT_SUPPORTED;
     let (code, message, which) = if cursor.hold {
         let message = format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported");

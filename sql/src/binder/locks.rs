@@ -1,8 +1,8 @@
 //! FOR UPDATE and index hints: marks on the scans of a FROM clause.
 
-use store::transaction::{LockMode, LockWait};
+use store::transaction::LockWait;
 
-use crate::ast::{self, Hint, LockStrength, Locking, QueryBody, TableRef};
+use crate::ast::{self, Hint, Locking, QueryBody, TableRef};
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, JoinKind, Logical, RowLock, TableScan};
@@ -21,16 +21,6 @@ fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
     }
 }
 
-/// Returns the clause as messages name it.
-pub(super) fn strength_text(strength: LockStrength) -> &'static str {
-    match strength {
-        LockStrength::Update => "FOR UPDATE",
-        LockStrength::NoKeyUpdate => "FOR NO KEY UPDATE",
-        LockStrength::Share => "FOR SHARE",
-        LockStrength::KeyShare => "FOR KEY SHARE",
-    }
-}
-
 /// Marks the scans that FOR UPDATE and FOR SHARE lock.
 pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]) -> Result<()> {
     for clause in clauses {
@@ -38,7 +28,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
             clause.of.as_ref().is_none_or(|name| name.value == relation.alias)
         };
         let relations: Vec<&Relation> = scope.relations.iter().filter(named).collect();
-        let text = strength_text(clause.strength);
+        let text = clause.strength.clause();
         if let (Some(name), true) = (&clause.of, relations.is_empty()) {
             let message =
                 format!("relation \"{}\" in {text} clause not found in FROM clause", name.value);
@@ -72,7 +62,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         });
     }
     if let Some(clause) = clauses.iter().find(|_| locks_nullable(plan, false)) {
-        let text = strength_text(clause.strength);
+        let text = clause.strength.clause();
         let message = format!("{text} cannot be applied to the nullable side of an outer join");
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(clause.position));
     }
@@ -89,7 +79,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     let mut past = false;
     for_each_scan(plan, &mut |scan| past |= scan.lock.is_some() && scan.as_of.is_some());
     if past && let Some(clause) = clauses.first() {
-        let what = format!("{} of past versions", strength_text(clause.strength));
+        let what = format!("{} of past versions", clause.strength.clause());
         return Err(Error::not_supported(what, "Lock the rows of the present.").at(clause.position));
     }
     Ok(())
@@ -160,10 +150,7 @@ fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
 
 fn row_lock(clause: &Locking) -> RowLock {
     RowLock {
-        mode: match clause.strength {
-            LockStrength::Update | LockStrength::NoKeyUpdate => LockMode::Exclusive,
-            LockStrength::Share | LockStrength::KeyShare => LockMode::Shared,
-        },
+        strength: clause.strength,
         wait: match clause.wait {
             ast::LockWait::Block => LockWait::Wait,
             ast::LockWait::NoWait => LockWait::NoWait,
@@ -175,16 +162,13 @@ fn row_lock(clause: &Locking) -> RowLock {
 /// Of two clauses for one table the stronger lock and the more impatient wait count.
 fn stronger(old: Option<RowLock>, new: RowLock) -> RowLock {
     let Some(old) = old else { return new };
-    let mode = match (old.mode, new.mode) {
-        (LockMode::Shared, LockMode::Shared) => LockMode::Shared,
-        _ => LockMode::Exclusive,
-    };
+    let strength = old.strength.max(new.strength);
     let wait = match (old.wait, new.wait) {
         (LockWait::NoWait, _) | (_, LockWait::NoWait) => LockWait::NoWait,
         (LockWait::Skip, _) | (_, LockWait::Skip) => LockWait::Skip,
         _ => LockWait::Wait,
     };
-    RowLock { mode, wait }
+    RowLock { strength, wait }
 }
 
 /// Marks the scans that hints are about: `INDEX(t i …)` and `NO_INDEX[(t)]`.

@@ -78,6 +78,7 @@ mod merge;
 
 use std::sync::{Arc, LazyLock};
 
+use store::TableId;
 use types::cast::CastContext;
 use types::expr::Expr;
 use types::{DataType, SqlType};
@@ -89,7 +90,7 @@ pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
 
-use crate::ast::{self, Statement};
+use crate::ast::{self, LockStrength, Statement};
 pub use crate::binder::from::SEQUENCE_ROWS;
 pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
@@ -104,7 +105,9 @@ use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, CurrentRow, CursorTable, OutputColumn, ParameterTypes, Query};
+use crate::logical::{
+    Bound, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query, TableScan,
+};
 
 /// A statement that was bound.
 #[derive(Debug, Clone)]
@@ -124,6 +127,8 @@ pub struct BoundStatement {
     pub current_row: Option<CurrentRow>,
     /// It calls functions of users, which take as long as they want.
     pub calls_routines: bool,
+    /// The tables of which it locks rows.
+    pub locks: Vec<(TableId, LockStrength)>,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -211,6 +216,14 @@ impl Binder<'_> {
             walk_plan(plan, &mut |step| for_each_expression(step, &mut look));
         });
         for_each_step(&mut bound, &mut |step| for_each_statement_expression(step, &mut look));
+        let mut locks = Vec::new();
+        for_each_source(&mut bound, &mut |plan| {
+            walk_plan(plan, &mut |step| {
+                if let Logical::Scan(TableScan { table, lock: Some(lock), .. }) = step {
+                    locks.push((table.id, lock.strength));
+                }
+            });
+        });
         let current_row = self.current_row.map(|row| {
             let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
             CurrentRow { parameters: parameters.collect(), ..row }
@@ -223,6 +236,7 @@ impl Binder<'_> {
             cursor_tables: self.cursor_tables,
             current_row,
             calls_routines,
+            locks,
         }
     }
 

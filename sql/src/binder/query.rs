@@ -287,7 +287,7 @@ impl Binder<'_> {
     /// Binds ORDER BY and LIMIT of VALUES and set operations, which know only output columns.
     fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
         if let Some(locking) = query.locking.first() {
-            let strength = crate::binder::locks::strength_text(locking.strength);
+            let strength = locking.strength.clause();
             let message = match &query.body {
                 QueryBody::Values(_) => format!("{strength} cannot be applied to VALUES"),
                 _ => format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT"),

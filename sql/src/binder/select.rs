@@ -415,7 +415,7 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     } else {
         return Ok(());
     };
-    let strength = crate::binder::locks::strength_text(locking.strength);
+    let strength = locking.strength.clause();
     let message = format!("{strength} is not allowed with {what}");
     Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }

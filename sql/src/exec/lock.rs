@@ -39,7 +39,7 @@ pub(super) fn lock_rows(
         let key = key.as_slice();
         context.check()?;
         let table = node.table.id;
-        let locked = context.transaction.lock_row(table, key, lock.lock.mode, lock.lock.wait);
+        let locked = context.transaction.lock_row(table, key, lock.lock.mode(), lock.lock.wait);
         if !locked.map_err(|error| name_table(error, node))? {
             continue;
         }

@@ -22,6 +22,13 @@ pub struct Merge {
     pub clauses: Vec<MergeClause>,
 }
 
+impl Merge {
+    /// Returns whether there is nothing that it would do.
+    pub fn is_idle(&self) -> bool {
+        self.clauses.iter().all(|clause| matches!(clause.action, MergeAction::Nothing))
+    }
+}
+
 /// `WHEN [NOT] MATCHED [AND condition] THEN action`
 #[derive(Debug, Clone)]
 pub struct MergeClause {

@@ -66,13 +66,13 @@ impl Session {
             let message = "cannot reindex system catalogs concurrently";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
-        let indexes = self.in_ddl("REINDEX", |ddl| ddl.to_reindex(statement))?;
+        let indexes = self.in_any_ddl(|ddl| ddl.to_reindex(statement))?;
         for index in indexes {
             if statement.concurrently {
                 self.rebuild_online(index)?;
                 self.commit()?;
             } else {
-                self.in_ddl("REINDEX", |ddl| ddl.rebuild_index(index))?;
+                self.in_any_ddl(|ddl| ddl.rebuild_index(index))?;
                 if several.is_some() {
                     self.commit()?;
                 }
@@ -82,11 +82,11 @@ impl Session {
     }
 
     fn rebuild_online(&mut self, index: IndexOf) -> Result<()> {
-        let Some(new_form) = self.in_ddl("REINDEX", |ddl| ddl.begin_new_form(index))? else {
+        let Some(new_form) = self.in_any_ddl(|ddl| ddl.begin_new_form(index))? else {
             return Ok(());
         };
         self.fill_online(new_form)?;
-        self.in_ddl("REINDEX", |ddl| ddl.replace_index(index, new_form.1))
+        self.in_any_ddl(|ddl| ddl.replace_index(index, new_form.1))
     }
 
     /// Commits an index that is being built, so that writers keep it, and fills it. It goes again
@@ -95,7 +95,7 @@ impl Session {
         self.commit()?;
         let filled = self.fill_beside_writers(index);
         if filled.is_err() {
-            self.in_ddl("DROP INDEX", |ddl| ddl.abandon_index(index))?;
+            self.in_any_ddl(|ddl| ddl.abandon_index(index))?;
             self.commit()?;
         }
         filled

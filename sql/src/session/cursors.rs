@@ -153,6 +153,7 @@ impl Session {
             return Err(Error::not_supported("a query that changes data here", hint));
         }
         self.begin_request();
+        self.check_permitted(planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;

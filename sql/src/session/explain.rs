@@ -140,7 +140,7 @@ impl Session {
     ) -> Result<(u64, u64)> {
         let profiled = |context| exec::Context { profile: Some(Arc::clone(profile)), ..context };
         self.begin_request();
-        self.check_writes(&planned.writes, tag)?;
+        self.check_permitted(planned, tag)?;
         let open = self.open.as_ref().expect("a statement was begun");
         if !planned.writes.is_empty() {
             let _turn = open.transaction.turn(Work::Write)?;

@@ -546,6 +546,7 @@ impl Session {
             planned = self.with_planning(|planning| prepared.planned(state, planning))?;
             parameters.resize(planned.parameter_count, Datum::Null);
         }
+        self.check_permitted(&planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
@@ -592,7 +593,7 @@ impl Session {
         tag: &str,
     ) -> Result<Execution> {
         self.begin_request();
-        self.check_writes(&planned.writes, tag)?;
+        self.check_permitted(&planned, tag)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn(Work::Write)?;
         for &table in &planned.writes {
@@ -601,7 +602,7 @@ impl Session {
         // Whoever changed a table while this waited for it has made the plan stale.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
-            self.check_writes(&again.writes, tag)?;
+            self.check_permitted(&again, tag)?;
             for table in again.writes.iter().filter(|table| !planned.writes.contains(table)) {
                 self.lock_for_write(*table)?;
             }

@@ -9,14 +9,14 @@ use types::expr::Routine;
 use types::{DataType, Datum};
 
 use crate::ast;
-use crate::ast::{NamedQueryBody, Statement};
+use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{self, BodyStatement, BoundStatement, SystemCatalog, ViewDefinition};
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, CurrentRow, CursorTable, OutputColumn};
+use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -57,6 +57,10 @@ pub(crate) struct Planned {
     pub parameter_count: usize,
     /// The tables that the statement writes to, ascending.
     pub writes: Vec<TableId>,
+    /// Those of them whose rows it may change.
+    pub changes: Vec<TableId>,
+    /// The tables of which it locks rows.
+    pub locks: Vec<(TableId, LockStrength)>,
     /// The first materialized view without rows that it reads.
     unpopulated: Option<String>,
     /// The row that it changes, if it is a cursor's.
@@ -175,7 +179,9 @@ impl Planning<'_> {
             sizes,
             plan: Arc::new(plan),
             parameter_count: bound.parameter_count,
-            writes: written_tables(&bound.bound),
+            writes: written_tables(&bound.bound, |_| true),
+            changes: written_tables(&bound.bound, |merge| !merge.is_idle()),
+            locks: bound.locks,
             unpopulated: bound.unpopulated,
             current_row: bound.current_row,
             calls_routines: bound.calls_routines,
@@ -288,17 +294,19 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
     }
 }
 
-/// Returns the tables that a statement writes to, ascending, so that all lock them in one order.
-fn written_tables(bound: &Bound) -> Vec<TableId> {
+/// Returns the tables that a statement writes to, ascending, so that all lock them in one order;
+/// those of MERGE if it counts.
+fn written_tables(bound: &Bound, counts: fn(&Merge) -> bool) -> Vec<TableId> {
     match bound {
         Bound::Query(_) => Vec::new(),
         Bound::Insert(insert) => vec![insert.table.id],
         Bound::Update(update) => vec![update.table.id],
         Bound::Delete(delete) => vec![delete.table.id],
-        Bound::Merge(merge) => vec![merge.table.id],
+        Bound::Merge(merge) => counts(merge).then_some(merge.table.id).into_iter().collect(),
         Bound::Steps(steps) => {
-            let before = steps.before.iter().flat_map(|step| written_tables(&step.bound));
-            let mut tables: Vec<TableId> = before.chain(written_tables(&steps.last)).collect();
+            let before = steps.before.iter().flat_map(|step| written_tables(&step.bound, counts));
+            let mut tables: Vec<TableId> =
+                before.chain(written_tables(&steps.last, counts)).collect();
             tables.sort_unstable();
             tables.dedup();
             tables

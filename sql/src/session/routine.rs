@@ -187,6 +187,7 @@ impl Worker {
     ) -> Result<Vec<Vec<Datum>>> {
         let PlannedStep { tag, planned, result } = step;
         planned.check_populated()?;
+        self.check_permitted(planned, tag)?;
         let open = self.open.as_ref().expect("it was made with one");
         let mut parameters = arguments.to_vec();
         parameters.resize(planned.parameter_count.max(arguments.len()), Datum::Null);
@@ -211,7 +212,6 @@ impl Worker {
             Ok(false)
         };
         if !planned.plan.is_query() {
-            self.check_writes(&planned.writes, tag)?;
             for batch in &self.modify(planned, context)?.returning {
                 if add(batch)? {
                     break;

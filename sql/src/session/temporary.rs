@@ -31,7 +31,7 @@ impl Session {
         let schema = self.settings.temp_schema().to_owned();
         let known = !schema.is_empty() && self.catalog().schema(&schema).is_some();
         match known {
-            true => self.in_ddl("DISCARD TEMP", |ddl| ddl.drop_temporary(&schema)),
+            true => self.in_any_ddl(|ddl| ddl.drop_temporary(&schema)),
             false => Ok(()),
         }
     }
@@ -46,8 +46,7 @@ impl Session {
         let dropped = self
             .settings
             .set("lock_timeout", Some("10s"))
-            .and_then(|()| self.settings.set("default_transaction_read_only", Some("off")))
-            .and_then(|()| self.in_ddl("DISCARD TEMP", |ddl| ddl.drop_temporary(&schema)))
+            .and_then(|()| self.in_any_ddl(|ddl| ddl.drop_temporary(&schema)))
             .and_then(|()| self.commit().map(|_| ()));
         if let Err(error) = dropped {
             self.rollback();

@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use store::TableId;
 use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
@@ -20,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::exec;
 use crate::exec::SharedView;
-use crate::session::prepared::Planning;
+use crate::session::prepared::{Planned, Planning};
 use crate::session::read_only;
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
@@ -131,14 +132,39 @@ impl Worker {
         }
     }
 
-    /// Refuses a statement that writes to these tables where the transaction may only read: what
-    /// is temporary may be written to even so.
-    pub(super) fn check_writes(&self, tables: &[store::TableId], tag: &str) -> Result<()> {
+    /// Refuses a statement that changes or locks rows where the transaction may only read.
+    pub(super) fn check_permitted(&self, planned: &Planned, tag: &str) -> Result<()> {
         if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
             return Ok(());
         }
+        self.check_writes(&planned.changes, tag)?;
+        let clause = planned.locks.first().map_or("", |(_, strength)| strength.clause());
+        let tag = match planned.plan.is_query() {
+            true => format!("SELECT {clause}"),
+            false => tag.to_owned(),
+        };
+        let locked: Vec<TableId> = planned.locks.iter().map(|(table, _)| *table).collect();
+        self.check_temporary(&locked, &tag)
+    }
+
+    /// Refuses to write to these tables where the transaction may only read: what is temporary may
+    /// be written to even so, if no coprocessor writes to something else then.
+    pub(super) fn check_writes(&self, tables: &[TableId], tag: &str) -> Result<()> {
+        if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+            return Ok(());
+        }
+        let (mut all, mut next) = (tables.to_vec(), 0);
+        while let Some(table) = all.get(next) {
+            let attached = self.engine.attached(*table);
+            all.extend(attached.iter().flat_map(|known| known.iter()).flat_map(|one| &one.writes));
+            next += 1;
+        }
+        self.check_temporary(&all, tag)
+    }
+
+    fn check_temporary(&self, tables: &[TableId], tag: &str) -> Result<()> {
         let catalog = self.catalog();
-        let is_own = |table: &store::TableId| {
+        let is_own = |table: &TableId| {
             catalog.table_stored(*table).is_some_and(|table| is_temporary(&table.schema))
         };
         match tables.iter().all(is_own) {
@@ -148,7 +174,7 @@ impl Worker {
     }
 
     /// Locks a table that the statement that was begun is going to write to.
-    pub(super) fn lock_for_write(&mut self, table: store::TableId) -> Result<()> {
+    pub(super) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
         match &mut self.open {
             Some(open) => open.lock_for_write(&self.around.engine, table),
             None => Ok(()),
