@@ -309,6 +309,22 @@ const AMBIGUOUS: [&str; 6] = ["array_agg", "avg", "bit_and", "bit_or", "bit_xor"
 /// The aggregates that take any type, and so need to be told which.
 const POLYMORPHIC: [&str; 5] = ["any_value", "json_agg", "jsonb_agg", "mode", "percentile_disc"];
 
+/// Returns whether an aggregate over arguments of these types is one that takes others, too.
+pub(super) fn is_polymorphic(kind: AggregateKind, types: &[DataType]) -> bool {
+    let name = kind.name();
+    let of_arrays = matches!(types.first(), Some(DataType::Array(_) | DataType::Enum(_)));
+    of_arrays
+        || POLYMORPHIC.contains(&name)
+        || matches!(
+            name,
+            "count"
+                | "array_agg"
+                | "json_object_agg"
+                | "jsonb_object_agg"
+                | "approx_count_distinct"
+        )
+}
+
 fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType], position: usize) -> Error {
     if !call.star && types.is_empty() && name == "count" {
         let message = format!("{name}(*) must be used to call a parameterless aggregate function");

@@ -36,7 +36,7 @@ impl Binder<'_> {
             return Err(undefined_function(&call_text(name, &[]), position));
         }
         if call.variadic && call.over.is_none() {
-            check_plain(call)?;
+            check_plain(call, name)?;
             if let Some(bound) = self.bind_variadic(call)? {
                 return Ok(bound);
             }
@@ -58,7 +58,7 @@ impl Binder<'_> {
         if call.star && !types::function::overloads(name).iter().any(nullary) {
             return self.function(name, Vec::new(), position);
         }
-        check_plain(call)?;
+        check_plain(call, name)?;
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
             return self.current_schema(position);
         }
@@ -71,6 +71,9 @@ impl Binder<'_> {
         if call.arguments.is_empty()
             && let Some(value) = self.constants.value(name)
         {
+            if let Some(bound) = self.bind_user_instead(call, &[])? {
+                return Ok(bound);
+            }
             return Ok(session_constant(name, value, position));
         }
         if call.arguments.iter().any(|argument| argument.name.is_some()) {
@@ -82,6 +85,9 @@ impl Binder<'_> {
         arguments.retain(|argument| {
             !matches!(argument.expr, Expr::Parameter { data_type: DataType::Void, .. })
         });
+        if let Some(bound) = self.bind_user_instead(call, &arguments)? {
+            return Ok(bound);
+        }
         match (name, arguments.as_slice()) {
             ("enum_first" | "enum_last" | "enum_range", [_] | [_, _]) => {
                 self.enum_function(name, arguments, position)
@@ -92,7 +98,7 @@ impl Binder<'_> {
                     |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
                 self.function(name, arguments.into_iter().map(is_null).collect(), position)
             }
-            _ => self.bind_either(call, arguments),
+            _ => self.function(name, arguments, position),
         }
     }
 
@@ -430,8 +436,7 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
 }
 
 /// Refuses what only calls of aggregates have.
-fn check_plain(call: &FunctionCall) -> Result<()> {
-    let name = &call.name.name.value;
+pub(super) fn check_plain(call: &FunctionCall, name: &str) -> Result<()> {
     let what = match call {
         FunctionCall { star: true, .. } => format!("{name}(*) specified"),
         FunctionCall { distinct: true, .. } => "DISTINCT specified".to_owned(),

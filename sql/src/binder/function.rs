@@ -16,11 +16,11 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident};
 use crate::binder::arrays::internal;
-use crate::binder::calls::{is_built_in, undefined_function};
+use crate::binder::calls::undefined_function;
 use crate::binder::level::{Binder, Clause, TableClause};
 use crate::binder::notes::CallNote;
 use crate::binder::polymorphic::{Domains, settle, undetermined};
-use crate::binder::resolution::{Candidate, Match, resolve_function, select};
+use crate::binder::resolution::{Candidate, Match, select};
 use crate::binder::scope::Scope;
 use crate::binder::typed::{Typed, can_coerce, null};
 use crate::catalog::function::{Function, ReturnRecord};
@@ -31,14 +31,14 @@ use crate::parser;
 
 /// How a function takes the arguments of a call.
 #[derive(Clone)]
-struct Taker {
-    function: Arc<Function>,
+pub(super) struct Taker {
+    pub(super) function: Arc<Function>,
     /// By parameter: position of the argument in the call; `None` for a default.
     places: Vec<Option<usize>>,
     /// The arguments from here on, so many, are elements of the last parameter's array.
     gathered: Option<usize>,
     /// By argument: the type that is wanted, which may be polymorphic.
-    wanted: Vec<DataType>,
+    pub(super) wanted: Vec<DataType>,
 }
 
 impl Candidate for Taker {
@@ -106,57 +106,8 @@ impl Resolved {
 }
 
 impl Binder<'_> {
-    /// Binds a call of a function of users; `None` if none is meant.
-    pub(super) fn bind_user_call(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
-        let named = self.functions_named(call)?;
-        let built_in = call.name.schema.is_none() && is_built_in(&call.name.name.value);
-        if named.is_empty() || built_in {
-            return Ok(None);
-        }
-        let values = self.arguments_of(call)?;
-        self.user_value(call, named, values).map(Some)
-    }
-
-    /// Binds the call of a built-in function, or of one of users if that takes the arguments
-    /// better.
-    pub(super) fn bind_either(
-        &mut self,
-        call: &FunctionCall,
-        arguments: Vec<Typed>,
-    ) -> Result<Typed> {
-        let (name, position) = (call.name.name.value.as_str(), call.name.position());
-        let named = match call.name.schema {
-            None => self.catalog.functions_named(None, name, self.search_path()),
-            Some(_) => Vec::new(),
-        };
-        if named.is_empty() {
-            return self.function(name, arguments, position);
-        }
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let exact = |wanted: &dyn Fn(usize) -> DataType| {
-            let known = types.iter().enumerate().filter(|(_, from)| **from != DataType::Unknown);
-            known.filter(|(at, from)| **from == wanted(*at)).count()
-        };
-        let own = match resolve_function(name, &types) {
-            Match::One(signature) => Some(exact(&|at| Candidate::takes(&signature, at))),
-            _ => None,
-        };
-        let takers = takers(&named, call, &types);
-        let of_users = takers.iter().map(|one| exact(&|at| one.takes(at))).max();
-        if own.is_some() && of_users <= own {
-            return self.function(name, arguments, position);
-        }
-        match self.function(name, arguments.clone(), position) {
-            Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_FUNCTION => {
-                self.user_value(call, named, arguments)
-            }
-            _ if of_users.is_some() => self.user_value(call, named, arguments),
-            answer => answer,
-        }
-    }
-
     /// Binds a call of one of some functions of users in an expression.
-    fn user_value(
+    pub(super) fn user_value(
         &mut self,
         call: &FunctionCall,
         named: Vec<Arc<Function>>,
@@ -164,6 +115,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let position = call.name.position();
         let resolved = self.resolve_user_call(call, named, values)?;
+        self.check_user_call(call)?;
         self.refuse_procedure(call, &resolved)?;
         if resolved.function.is_set() {
             let function = self.set_routine(call, resolved, None);
@@ -250,12 +202,7 @@ impl Binder<'_> {
     pub(super) fn functions_named(&self, call: &FunctionCall) -> Result<Vec<Arc<Function>>> {
         let name = call.name.name.value.as_str();
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
-        let plain = !call.star
-            && !call.distinct
-            && call.over.is_none()
-            && call.filter.is_none()
-            && call.order_by.is_empty();
-        if !plain || schema == Some("pg_catalog") {
+        if schema == Some("pg_catalog") {
             return Ok(Vec::new());
         }
         if let Some(schema) = schema
@@ -327,9 +274,9 @@ impl Binder<'_> {
 
     /// Returns a call of a function of users as messages show it.
     pub(super) fn shown_user(&self, call: &FunctionCall, types: &[SqlType]) -> String {
-        let shown = call.arguments.iter().zip(types).map(|(argument, sql_type)| {
+        let shown = argument_names(call).into_iter().zip(types).map(|(name, sql_type)| {
             let shown = self.shown(*sql_type);
-            match &argument.name {
+            match name {
                 Some(name) => format!("{} => {shown}", name.value),
                 None => shown,
             }
@@ -452,7 +399,11 @@ pub(super) fn takes_call(
 
 /// Returns how functions may take the arguments of a call: of those that want the same types the
 /// one that gathers none into an array, and has the fewest defaults.
-fn takers(named: &[Arc<Function>], call: &FunctionCall, types: &[DataType]) -> Vec<Taker> {
+pub(super) fn takers(
+    named: &[Arc<Function>],
+    call: &FunctionCall,
+    types: &[DataType],
+) -> Vec<Taker> {
     let mut found: Vec<Taker> = Vec::new();
     for taker in named.iter().flat_map(|one| takers_of(one, call)) {
         if !taker.accepts(types) {
@@ -475,9 +426,10 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
         true => places_of(function, call).map(|places| taker_of(function, places, call)),
         false => None,
     };
-    let count = call.arguments.len();
+    let given = argument_names(call);
+    let count = given.len();
     let fixed = function.parameters.len().saturating_sub(1);
-    let positional = call.arguments.iter().all(|argument| argument.name.is_none());
+    let positional = given.iter().all(Option::is_none);
     let gathers = variadic && !call.variadic && positional && count > fixed;
     let gathered = gathers.then(|| {
         let element = function.parameters[fixed].base;
@@ -501,7 +453,7 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
 }
 
 fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &FunctionCall) -> Taker {
-    let mut wanted = vec![DataType::Unknown; call.arguments.len()];
+    let mut wanted = vec![DataType::Unknown; argument_names(call).len()];
     for (place, to) in places.iter().zip(&function.parameters) {
         if let Some(at) = place {
             wanted[*at] = to.base;
@@ -510,12 +462,18 @@ fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &Functio
     Taker { function: Arc::clone(function), places, gathered: None, wanted }
 }
 
+/// Returns the names of the arguments of a call; those of WITHIN GROUP come last.
+fn argument_names(call: &FunctionCall) -> Vec<Option<&Ident>> {
+    let sorted = call.order_by.iter().filter(|_| call.within_group).map(|_| None);
+    call.arguments.iter().map(|argument| argument.name.as_ref()).chain(sorted).collect()
+}
+
 /// Returns the argument of a call for each parameter; `None` if one is missing or too many.
 fn places_of(function: &Function, call: &FunctionCall) -> Option<Vec<Option<usize>>> {
     let parameters = &function.record.parameters;
     let mut places: Vec<Option<usize>> = vec![None; parameters.len()];
-    for (at, argument) in call.arguments.iter().enumerate() {
-        let place = match &argument.name {
+    for (at, name) in argument_names(call).into_iter().enumerate() {
+        let place = match name {
             None => at,
             Some(name) => parameters.iter().position(|one| one.name == name.value)?,
         };

@@ -59,6 +59,7 @@ mod table_function;
 mod search_cycle;
 mod with;
 mod window;
+mod meant;
 mod join_condition;
 mod from;
 mod grouping_sets;

@@ -8,7 +8,6 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
-use crate::binder::calls::is_built_in;
 use crate::binder::function::is_undefined_record;
 use crate::binder::json_records::{JsonRows, definitions_missing, definitions_needless};
 use crate::binder::level::{Binder, Clause};
@@ -164,12 +163,11 @@ impl Binder<'_> {
     /// Binds a function of users; `None` if none is meant.
     fn bind_user_rows(&mut self, of: &ast::FromCall, alone: bool) -> Result<Option<FromCall>> {
         let ast::FromCall { call, definitions } = of;
-        let name = &call.name.name.value;
         let named = self.functions_named(call)?;
-        if named.is_empty() || call.name.schema.is_none() && is_built_in(name) {
+        if named.is_empty() {
             return Ok(None);
         }
-        let values = self.arguments_of(call)?;
+        let Some(values) = self.values_for(call, &named)? else { return Ok(None) };
         let resolved = self.resolve_user_call(call, named, values)?;
         self.refuse_procedure(call, &resolved)?;
         let defined = self.defined_columns(definitions)?;

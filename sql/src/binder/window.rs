@@ -56,6 +56,30 @@ pub(super) fn is_window_function(name: &str) -> bool {
     kind_of(name).is_some()
 }
 
+/// Returns the types that a window function wants for these arguments; `None` if there is none of
+/// the name that takes them.
+pub(super) fn window_function_takes(name: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    let any = |counts: usize| {
+        let mut wanted = vec![DataType::AnyElement; types.len()];
+        wanted.iter_mut().skip(1).take(counts).for_each(|count| *count = DataType::Int4);
+        wanted
+    };
+    match (kind_of(name)?, types.len()) {
+        (WindowKind::Ntile, 1) => Some(vec![DataType::Int4]),
+        (WindowKind::FirstValue | WindowKind::LastValue, 1) => Some(any(0)),
+        (WindowKind::NthValue, 2) | (WindowKind::Lag | WindowKind::Lead, 1..=3) => Some(any(1)),
+        (
+            WindowKind::RowNumber
+            | WindowKind::Rank
+            | WindowKind::DenseRank
+            | WindowKind::PercentRank
+            | WindowKind::CumeDist,
+            0,
+        ) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
 fn windowing_error(message: impl Into<String>) -> Error {
     Error::new(sqlstate::WINDOWING_ERROR, message.into())
 }

@@ -1,8 +1,8 @@
 //! Rows that a transaction has given other keys: how a cursor finds the row that it stands on.
 //!
 //! A row that gets another key is deleted and inserted by the store; PostgreSQL knows it for the
-//! same row, and `WHERE CURRENT OF` follows it. So the moves of rows are noted from the moment on at
-//! which a cursor is there that may ask. A row that was deleted, and another one that has its key
+//! same row, and `WHERE CURRENT OF` follows it. So the moves of rows are noted once a cursor is
+//! there that may ask. A row that was deleted, and another one that has its key
 //! since, are told apart by what the transaction has staged.
 //!
 //! Source: PostgreSQL's `table_tuple_get_latest_tid`, as `TidNext` (nodeTidscan.c) calls it.

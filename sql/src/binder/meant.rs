@@ -1,0 +1,177 @@
+//! Which function a call means where the system and users have functions of its name.
+//!
+//! What takes the arguments just as they are goes before all else; of two that do, the one whose
+//! schema comes first on the search path, `pg_catalog` being first unless the path names it. Else
+//! it is the one of which more arguments have the types that it wants. Aggregates and window
+//! functions are functions as all others here; that a call says DISTINCT or OVER is looked at when
+//! it is known what it means.
+//!
+//! Source: PostgreSQL's `FuncnameGetCandidates` (namespace.c) and `ParseFuncOrColumn`
+//! (parse_func.c).
+
+use std::sync::Arc;
+
+use types::DataType;
+use types::aggregate;
+
+use crate::ast::FunctionCall;
+use crate::binder::aggregates::is_polymorphic;
+use crate::binder::calls::{check_plain, is_built_in};
+use crate::binder::function::takers;
+use crate::binder::level::Binder;
+use crate::binder::resolution::{Candidate, Match, resolve_function, resolve_set};
+use crate::binder::sets::is_set_function;
+use crate::binder::typed::Typed;
+use crate::binder::window::window_function_takes;
+use crate::catalog::function::Function;
+use crate::error::{Error, Result, sqlstate};
+
+/// The name of the schema of what the system has.
+const SYSTEM: &str = "pg_catalog";
+
+impl Binder<'_> {
+    /// Binds a call of a function of users; `None` if none is meant, or that is only known when the
+    /// arguments of a function of the system are bound.
+    pub(super) fn bind_user_call(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
+        let named = self.functions_named(call)?;
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let name = call.name.name.value.as_str();
+        let is_plain = !types::function::overloads(name).is_empty() && !is_set_function(name);
+        if call.name.schema.is_none() && (is_plain || self.is_special(name)) {
+            return Ok(None);
+        }
+        let Some(values) = self.values_for(call, &named)? else { return Ok(None) };
+        self.user_value(call, named, values).map(Some)
+    }
+
+    /// Returns the arguments of a call, those of WITHIN GROUP last, if one of these functions of
+    /// users is meant.
+    pub(super) fn values_for(
+        &mut self,
+        call: &FunctionCall,
+        named: &[Arc<Function>],
+    ) -> Result<Option<Vec<Typed>>> {
+        if call.name.schema.is_some() || !is_built_in(&call.name.name.value) {
+            return self.all_arguments_of(call).map(Some);
+        }
+        let before = self.marks();
+        // What is wrong with them is said by what binds the call of the system's function.
+        let values = self.all_arguments_of(call).ok().filter(|values| {
+            let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+            self.means_user(call, named, &types)
+        });
+        if values.is_none() {
+            self.back_to(&before);
+        }
+        Ok(values)
+    }
+
+    fn all_arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
+        let mut values = self.arguments_of(call)?;
+        for item in call.order_by.iter().filter(|_| call.within_group) {
+            values.push(self.bind_expr(&item.expr)?);
+        }
+        Ok(values)
+    }
+
+    /// Binds a call of a function of users with arguments that are bound, if one is meant by the
+    /// name of a function of the system.
+    pub(super) fn bind_user_instead(
+        &mut self,
+        call: &FunctionCall,
+        arguments: &[Typed],
+    ) -> Result<Option<Typed>> {
+        let named = self.functions_named(call)?;
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        match !named.is_empty() && self.means_user(call, &named, &types) {
+            true => self.user_value(call, named, arguments.to_vec()).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Refuses what only calls of aggregates and window functions have.
+    pub(super) fn check_user_call(&self, call: &FunctionCall) -> Result<()> {
+        let schema = call.name.schema.as_ref().map(|schema| format!("{}.", schema.value));
+        let name = format!("{}{}", schema.unwrap_or_default(), call.name.name.value);
+        check_plain(call, &name)?;
+        if call.over.is_some() {
+            let message = format!(
+                "OVER specified, but {name} is not a window function nor an aggregate function"
+            );
+            let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
+            return Err(error.at(call.name.position()));
+        }
+        Ok(())
+    }
+
+    fn means_user(&self, call: &FunctionCall, named: &[Arc<Function>], types: &[DataType]) -> bool {
+        let takers = takers(named, call, types);
+        let name = call.name.name.value.as_str();
+        let own = match self.is_special(name) {
+            true => Some(vec![DataType::AnyElement; types.len()]),
+            false => wanted_by_system(call, types),
+        };
+        let (false, Some(own)) = (takers.is_empty(), own) else { return !takers.is_empty() };
+        let count = |wanted: &[DataType]| {
+            let known = types.iter().zip(wanted).filter(|(from, _)| **from != DataType::Unknown);
+            known.filter(|(from, to)| from == to).count()
+        };
+        let is_exact = |wanted: &[DataType]| wanted == types;
+        if is_exact(&own) || !takers.iter().any(|one| is_exact(&one.wanted)) {
+            return match takers.iter().find(|one| one.wanted == own) {
+                Some(same) => self.comes_before_system(&same.function),
+                None if is_exact(&own) => false,
+                None => takers.iter().any(|one| count(&one.wanted) > count(&own)),
+            };
+        }
+        true
+    }
+
+    fn comes_before_system(&self, function: &Function) -> bool {
+        let schemas = self.search_path().schemas();
+        let place = |name: &str| schemas.iter().position(|schema| schema == name);
+        match (place(&function.record.schema), place(SYSTEM)) {
+            (Some(own), Some(system)) => own < system,
+            _ => false,
+        }
+    }
+
+    /// Returns whether functions of the system that have this name take values of any type, or are
+    /// constants of the session.
+    fn is_special(&self, name: &str) -> bool {
+        matches!(
+            name,
+            "pg_typeof" | "num_nulls" | "num_nonnulls" | "enum_first" | "enum_last" | "enum_range"
+        ) || self.constants.value(name).is_some()
+    }
+}
+
+/// Returns the types that the function of the system wants that a call means; `None` if there is
+/// none that takes the arguments.
+fn wanted_by_system(call: &FunctionCall, types: &[DataType]) -> Option<Vec<DataType>> {
+    let name = call.name.name.value.as_str();
+    let of_signature = |found: Match| match found {
+        Match::One(signature) => {
+            Some((0..types.len()).map(|at| Candidate::takes(&signature, at)).collect())
+        }
+        _ => None,
+    };
+    let any = || vec![DataType::AnyElement; types.len()];
+    let of_aggregate = |found: aggregate::Resolved| match is_polymorphic(found.kind, types) {
+        true => any(),
+        false => found.arguments,
+    };
+    if call.within_group {
+        let (direct, sorted) = types.split_at(call.arguments.len());
+        if aggregate::Hypothetical::from_name(name).is_some() {
+            return Some(any());
+        }
+        return aggregate::resolve_ordered(name, direct, sorted).map(of_aggregate);
+    }
+    window_function_takes(name, types)
+        .or_else(|| aggregate::resolve(name, types).map(of_aggregate))
+        .or_else(|| of_signature(resolve_set(name, types)))
+        .or_else(|| of_signature(resolve_function(name, types)))
+}
