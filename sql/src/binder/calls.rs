@@ -59,6 +59,12 @@ impl Binder<'_> {
             return self.function(name, Vec::new(), position);
         }
         check_plain(call, name)?;
+        self.bind_plain_call(call)
+    }
+
+    /// Binds a call that has nothing but arguments.
+    fn bind_plain_call(&mut self, call: &FunctionCall) -> Result<Typed> {
+        let (name, position) = (call.name.name.value.as_str(), call.name.position());
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
             return self.current_schema(position);
         }

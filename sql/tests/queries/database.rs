@@ -283,6 +283,8 @@ pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
 /// Returns what a plan runs with.
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
+        locks_one_by_one: false,
+        moved: Default::default(),
         watch: None,
         transaction: Arc::clone(transaction),
         eval: EvalContext {
