@@ -716,7 +716,7 @@ pub struct Delete {
 }
 
 /// Types of the statement's parameters, `$1` first, as given or as found.
-pub type ParameterTypes = Vec<DataType>;
+pub type ParameterTypes = Vec<SqlType>;
 
 /// Values of the statement's parameters.
 pub type ParameterValues = Vec<Datum>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
-use types::DataType;
+use types::SqlType;
 
 /// The prepared statements and cursors of a session.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct ShownStatement {
     /// When it was prepared, in microseconds of the Unix epoch.
     pub since: i64,
     /// The types of its parameters.
-    pub parameter_types: Vec<DataType>,
+    pub parameter_types: Vec<SqlType>,
     /// It comes from PREPARE, not from the protocol.
     pub from_sql: bool,
     /// How often it ran.

@@ -14,7 +14,7 @@ use sql::error::sqlstate;
 use sql::session::rows::Completion;
 use sql::session::{Execution, Prepared, TransactionStatus};
 use types::text::TextStyle;
-use types::{DataType, Datum, binary, text};
+use types::{Datum, SqlType, binary, text};
 
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Result, run};
@@ -128,7 +128,11 @@ impl Connection {
         let prepared = self.statement(bind.statement_name.as_deref())?;
         let parameters = {
             let style = self.session.text_style();
-            parameters(bind, prepared.as_deref(), &style)?
+            let values = parameters(bind, prepared.as_deref(), &style)?;
+            match &prepared {
+                Some(prepared) => self.session.checked_parameters(prepared, values)?,
+                None => values,
+            }
         };
         let formats = Formats::read(&bind.result_column_format_codes)?;
         let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_ref());
@@ -276,8 +280,8 @@ fn violation(message: String) -> Error {
 /// Reads the parameter types of a Parse message; 0 leaves one open.
 fn parameter_types(
     oids: &[u32],
-    type_with_oid: impl Fn(u32) -> Option<DataType>,
-) -> sql::Result<Vec<Option<DataType>>> {
+    type_with_oid: impl Fn(u32) -> Option<SqlType>,
+) -> sql::Result<Vec<Option<SqlType>>> {
     let read = |oid: &u32| match *oid {
         0 | UNKNOWN_OID => Ok(None),
         oid => type_with_oid(oid).map(Some).ok_or_else(|| {
@@ -313,11 +317,11 @@ fn parameters(
         )));
     }
     let mut parameters = Vec::with_capacity(count);
-    for (position, (value, data_type)) in bind.parameters.iter().zip(types).enumerate() {
+    for (position, (value, sql_type)) in bind.parameters.iter().zip(types).enumerate() {
         parameters.push(match (value, formats.at(position)) {
             (None, _) => Datum::Null,
-            (Some(bytes), Format::Text) => text::parse(utf8(bytes)?, *data_type, style)?,
-            (Some(bytes), Format::Binary) => binary::parse(bytes, *data_type)?,
+            (Some(bytes), Format::Text) => text::parse(utf8(bytes)?, sql_type.base, style)?,
+            (Some(bytes), Format::Binary) => binary::parse(bytes, sql_type.base)?,
         });
     }
     Ok(parameters)
@@ -335,13 +339,16 @@ fn utf8(bytes: &[u8]) -> sql::Result<&str> {
 
 #[cfg(test)]
 mod tests {
+    use types::DataType;
+
     use super::*;
 
     #[test]
     fn parameter_types_may_be_left_open() {
-        let types = parameter_types(&[0, 23, 705], DataType::from_oid).unwrap();
-        assert_eq!(types, [None, Some(DataType::Int4), None]);
-        assert_eq!(parameter_types(&[600], DataType::from_oid).unwrap_err().sqlstate, "0A000");
+        let of_oid = |oid| DataType::from_oid(oid).map(SqlType::from);
+        let types = parameter_types(&[0, 23, 705], of_oid).unwrap();
+        assert_eq!(types, [None, Some(DataType::Int4.into()), None]);
+        assert_eq!(parameter_types(&[600], of_oid).unwrap_err().sqlstate, "0A000");
     }
 
     #[test]

@@ -359,3 +359,17 @@ fn an_encoding_goes_by_any_spelling() {
     }
     assert_eq!(sqlstate(&raw.query("SET client_encoding = 'latin1'")).as_deref(), Some("0A000"));
 }
+
+#[test]
+fn parameters_of_domains_are_checked_when_they_are_bound() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    raw.query("CREATE DOMAIN pos AS int CHECK (value > 0)");
+    raw.query("PREPARE p(pos) AS SELECT 1 WHERE $1 IS NULL");
+    let bound = |value| Frames::new().bind("", "p", &[value]).execute("", 0).sync().0;
+    raw.send(&bound(Some("1")));
+    assert_eq!(kinds(&raw.until_ready()), "2CZ");
+    raw.send(&bound(Some("-1")));
+    let answer = raw.until_ready();
+    assert_eq!((kinds(&answer).as_str(), sqlstate(&answer).as_deref()), ("EZ", Some("23514")));
+}

@@ -37,12 +37,11 @@ impl Binder<'_> {
                 if let Some(value) = self.parameter_at(number, *position) {
                     return value;
                 }
-                let mut expr = self.parameters.client(number, *position)?;
-                let data_type = expr.data_type();
-                if let DataType::Composite(of) = data_type {
-                    expr = self.checked_row(expr, of)?;
+                let mut value = self.parameters.client(number, *position)?;
+                if let DataType::Composite(of) = value.base() {
+                    value.expr = self.checked_row(value.expr, of)?;
                 }
-                Ok(Typed::new(expr, data_type, *position))
+                Ok(value)
             }
             ast::Expr::Column(parts) => self.bind_column(parts),
             ast::Expr::Row { fields, position } => self.bind_row(fields, *position),

@@ -74,7 +74,8 @@ pub fn bind_body_statement(
     routine: &Routine,
     world: (&Catalog, &dyn SystemCatalog, &SessionConstants),
 ) -> Result<BodyStatement> {
-    let types: Vec<Option<DataType>> = routine.parameters.iter().copied().map(Some).collect();
+    let types = routine.parameters.iter().map(|base| Some(SqlType::from(*base)));
+    let types: Vec<Option<SqlType>> = types.collect();
     let mut binder = Binder::new(world.0, world.1, world.2, Parameters::new(&types));
     let values = routine.parameters.iter().zip(&function.parameters).enumerate();
     let values = values.map(|(index, (base, declared))| {

@@ -101,6 +101,7 @@ use crate::binder::scope::{Relation, Scope};
 use crate::binder::tree::{
     for_each_expression, for_each_source, for_each_statement_expression, for_each_step, walk_plan,
 };
+use crate::binder::typed::Typed;
 pub use crate::binder::written::{check_writable, updatable_columns};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -145,7 +146,7 @@ pub fn bind(
     catalog: &Catalog,
     system: &dyn SystemCatalog,
     constants: &SessionConstants,
-    parameter_types: &[Option<DataType>],
+    parameter_types: &[Option<SqlType>],
 ) -> Result<BoundStatement> {
     let parameters = Parameters::new(parameter_types);
     let mut binder = Binder::new(catalog, system, constants, parameters);
@@ -287,6 +288,23 @@ impl<'a> Names<'a> {
         static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
         Names { catalog, path: &PATH }
     }
+}
+
+/// Returns a value of the type that a domain is over, checked by the domain.
+///
+/// # Errors
+///
+/// 42704 if the domain is not there any more.
+pub fn bind_as_domain(value: Expr, domain: SqlType, names: Names<'_>) -> Result<Expr> {
+    let constants = SessionConstants::new();
+    let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
+    let sql_type = value.data_type().into();
+    let value = Typed { expr: value, sql_type, position: 1 };
+    let checked = binder.coerce(value, domain, CastContext::Assignment)?;
+    checked.ok_or_else(|| {
+        let message = "the type of a parameter does not exist any more";
+        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    })
 }
 
 /// Binds an expression that belongs to a table, over its columns in table order: a CHECK (`target`

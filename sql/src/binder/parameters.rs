@@ -4,6 +4,7 @@
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
+use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::ParameterTypes;
 
@@ -17,7 +18,7 @@ const MAX_PARAMETER: usize = 65_535;
 /// The parameters seen so far.
 #[derive(Debug)]
 pub(super) struct Parameters {
-    types: Vec<Option<DataType>>,
+    types: Vec<Option<SqlType>>,
     outer_count: usize,
     /// Whether `$n` is allowed at all.
     allowed: bool,
@@ -25,8 +26,8 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Returns parameters with the types that the client gave.
-    pub(super) fn new(given: &[Option<DataType>]) -> Parameters {
-        let settled = |given: &Option<DataType>| given.filter(|one| *one != DataType::Unknown);
+    pub(super) fn new(given: &[Option<SqlType>]) -> Parameters {
+        let settled = |given: &Option<SqlType>| given.filter(|one| one.base != DataType::Unknown);
         Parameters { types: given.iter().map(settled).collect(), outer_count: 0, allowed: true }
     }
 
@@ -36,7 +37,7 @@ impl Parameters {
     }
 
     /// Returns `$number` with the type known of it so far.
-    pub(super) fn client(&mut self, number: usize, position: usize) -> Result<Expr> {
+    pub(super) fn client(&mut self, number: usize, position: usize) -> Result<Typed> {
         if !self.allowed || number == 0 || number > MAX_PARAMETER {
             let message = format!("there is no parameter ${number}");
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position));
@@ -44,21 +45,22 @@ impl Parameters {
         if self.types.len() < number {
             self.types.resize(number, None);
         }
-        let data_type = self.types[number - 1].unwrap_or(DataType::Unknown);
-        Ok(Expr::Parameter { index: number - 1, data_type })
+        let sql_type = self.types[number - 1].unwrap_or(DataType::Unknown.into());
+        let expr = Expr::Parameter { index: number - 1, data_type: sql_type.base };
+        Ok(Typed { expr, sql_type, position })
     }
 
     /// Settles the type of a parameter that was unknown when it was met.
     pub(super) fn settle(&mut self, index: usize, to: SqlType, position: usize) -> Result<Expr> {
         let slot = &mut self.types[index];
         match *slot {
-            Some(found) if found != to.base => {
+            Some(SqlType { base: found, .. }) if found != to.base => {
                 let message = format!("inconsistent types deduced for parameter ${}", index + 1);
                 let detail = format!("{} versus {}", found.sql_name(), to.base.sql_name());
                 Err(Error::new("42P08", message).with_detail(detail).at(position))
             }
             _ => {
-                *slot = Some(to.base);
+                slot.get_or_insert(to.base.into());
                 Ok(Expr::Parameter { index, data_type: to.base })
             }
         }
@@ -76,8 +78,8 @@ impl Parameters {
     }
 
     /// Returns the final type of a parameter of the client; text if nothing has settled it.
-    pub(super) fn final_type(&self, index: usize) -> DataType {
-        self.types.get(index).copied().flatten().unwrap_or(DataType::Text)
+    pub(super) fn final_type(&self, index: usize) -> SqlType {
+        self.types.get(index).copied().flatten().unwrap_or(DataType::Text.into())
     }
 
     /// Returns the final types of the client's parameters.

@@ -40,7 +40,7 @@ pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
     expr.walk_mut(&mut |node| match node {
         Expr::Parameter { index, data_type } => {
             if *data_type == DataType::Unknown {
-                *data_type = parameters.final_type(*index);
+                *data_type = parameters.final_type(*index).base;
             }
             *index = parameters.final_index(*index);
         }

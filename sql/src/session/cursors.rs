@@ -187,8 +187,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the key that a row has by now which a cursor has read with `key`; NULLs, which no row
-    /// has, if it is gone.
+    /// Returns the key that a row has by now which a cursor has read with `key`; NULLs, which no
+    /// row has, if it is gone.
     fn present_key(&self, table: TableId, key: Vec<Datum>, since: Savepoint) -> Result<Vec<Datum>> {
         let catalog = self.catalog();
         let (Some(open), Some(table)) = (&self.open, catalog.table_stored(table)) else {

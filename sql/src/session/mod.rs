@@ -40,7 +40,7 @@ use types::context::Sequences;
 use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
-use types::{DataType, Datum};
+use types::{Datum, SqlType};
 
 use crate::activity::Activity;
 use crate::advisory::{Level, SessionLocks};
@@ -228,11 +228,7 @@ impl Session {
     /// # Errors
     ///
     /// What is wrong with the statement, with its place in the text.
-    pub fn prepare(
-        &mut self,
-        parsed: &Parsed,
-        types: &[Option<DataType>],
-    ) -> Result<Arc<Prepared>> {
+    pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
         let statement = &parsed.statement.statement;
         self.check_accepted(statement)?;
         self.follow_search_path();
@@ -429,8 +425,8 @@ impl Session {
     }
 
     /// Returns the type that a client means by an OID.
-    pub fn type_with_oid(&self, oid: u32) -> Option<DataType> {
-        self.catalog().type_with_oid(oid).map(|sql_type| sql_type.base)
+    pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
+        self.catalog().type_with_oid(oid)
     }
 
     /// Keeps a prepared statement under a name, which SQL and protocol share.

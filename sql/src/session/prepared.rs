@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use store::TableId;
 use types::expr::Routine;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
@@ -16,7 +16,7 @@ use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn};
+use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -27,7 +27,7 @@ use crate::system::SystemNames;
 /// A statement that was parsed, bound and planned.
 pub struct Prepared {
     /// Types of the parameters, `$1` first.
-    pub parameter_types: Vec<DataType>,
+    pub parameter_types: ParameterTypes,
     /// Columns of the result; `None` for a statement that returns no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
     pub(crate) parsed: Arc<ParsedStatement>,
@@ -74,7 +74,7 @@ pub(crate) struct PlannedStatement {
     /// The plan.
     pub planned: Planned,
     /// Types of the parameters, `$1` first.
-    pub parameter_types: Vec<DataType>,
+    pub parameter_types: ParameterTypes,
     /// Columns of the result, if it has one.
     pub columns: Option<Arc<[OutputColumn]>>,
     /// The tables of which the rows of a cursor have keys behind their columns.
@@ -86,7 +86,7 @@ pub(crate) struct PlannedQuery {
     /// The statement.
     pub statement: Statement,
     /// The types of its parameters.
-    pub types: Vec<Option<DataType>>,
+    pub types: Vec<Option<SqlType>>,
     /// Their values.
     pub values: Vec<Datum>,
 }
@@ -113,7 +113,7 @@ impl Planning<'_> {
     pub(crate) fn plan(
         &self,
         statement: &Statement,
-        types: &[Option<DataType>],
+        types: &[Option<SqlType>],
     ) -> Result<PlannedStatement> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         self.plan_bound(bound)
@@ -147,7 +147,7 @@ impl Planning<'_> {
     pub(crate) fn estimated(
         &self,
         statement: &Statement,
-        types: &[Option<DataType>],
+        types: &[Option<SqlType>],
     ) -> Result<(PlannedStatement, Estimates)> {
         let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
         let statistics = Noted::new(self.statistics);

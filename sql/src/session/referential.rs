@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ahash::{AHashMap, AHashSet};
 use store::transaction::{Isolation, LockMode, LockWait, TransactionOptions};
 use store::{CellBatch, Get, TableId};
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
 use crate::catalog::Catalog;
@@ -355,7 +355,8 @@ impl Worker {
         if let Some(planned) = plans.get(&kept) {
             return Ok(Arc::clone(planned));
         }
-        let types: Vec<Option<DataType>> = types.iter().chain(types).copied().map(Some).collect();
+        let types = types.iter().chain(types).map(|base| Some(SqlType::from(*base)));
+        let types: Vec<Option<SqlType>> = types.collect();
         let parsed = super::parse(&text)?.pop();
         let parsed = parsed.ok_or_else(|| {
             Error::new(sqlstate::INTERNAL_ERROR, "the statement of a foreign key is empty")

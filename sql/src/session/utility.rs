@@ -477,7 +477,7 @@ impl Session {
         let catalog = self.catalog();
         let path = self.constants.search_path();
         let named = prepare.types.iter().map(|name| catalog.type_named(name, path));
-        let types: Vec<_> = named.map(|of| of.map(|of| Some(of.base))).collect::<Result<_>>()?;
+        let types: Vec<_> = named.map(|of| of.map(Some)).collect::<Result<_>>()?;
         let statement = ParsedStatement {
             statement: prepare.statement.clone(),
             ..ParsedStatement::clone(parsed)
@@ -531,8 +531,8 @@ impl Session {
         let catalog = self.catalog();
         let names = Names { catalog: &catalog, path: self.constants.search_path() };
         let types = prepared.parameter_types.iter();
-        for (number, (argument, data_type)) in (1..).zip(arguments.iter().zip(types)) {
-            let target = Some(SqlType::from(*data_type));
+        for (number, (argument, sql_type)) in (1..).zip(arguments.iter().zip(types)) {
+            let target = Some(*sql_type);
             let clause = TableClause::ExecuteParameter;
             let bound = binder::bind_table_expression(clause, argument, &[], target, names);
             let bound =
@@ -545,6 +545,32 @@ impl Session {
             parameters.push(bound.eval_row(&[], &context)?);
         }
         Ok((prepared, parameters))
+    }
+
+    /// Returns the values that a client gives a prepared statement, checked by the domains that its
+    /// parameters were declared of.
+    ///
+    /// # Errors
+    ///
+    /// 23514 and 23502.
+    pub fn checked_parameters(
+        &self,
+        prepared: &Prepared,
+        values: Vec<Datum>,
+    ) -> Result<Vec<Datum>> {
+        if prepared.parameter_types.iter().all(|sql_type| sql_type.domain.is_none()) {
+            return Ok(values);
+        }
+        let context = EvalContext { style: self.text_style(), ..EvalContext::default() };
+        let catalog = self.catalog();
+        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        let types = prepared.parameter_types.iter();
+        let check = |(value, sql_type): (Datum, &SqlType)| {
+            let given = Expr::Constant { value, data_type: sql_type.base };
+            let checked = binder::bind_as_domain(given, *sql_type, names)?;
+            Ok(checked.eval_row(&[], &context)?)
+        };
+        values.into_iter().zip(types).map(check).collect()
     }
 
     fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {

@@ -19,7 +19,8 @@ pub(super) fn print(statement: &BoundStatement) -> String {
     let mut out = String::new();
     print_bound(&statement.bound, &mut out);
     if statement.parameter_count > 0 {
-        let types: Vec<&str> = statement.parameter_types.iter().map(|one| one.sql_name()).collect();
+        let types: Vec<&str> =
+            statement.parameter_types.iter().map(|one| one.base.sql_name()).collect();
         let _ = writeln!(
             out,
             "parameters: {} of {}",
