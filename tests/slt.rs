@@ -106,6 +106,7 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "duplicate_keys",
     "domain_parameters",
     "function_names",
     "read_only",

@@ -321,22 +321,40 @@ fn any_false(outcome: &Vector) -> bool {
     }
 }
 
-/// Returns the veto for a row whose primary key is taken: `23505`.
-pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
-    key_veto(spec, row_key, |key| key.exists(CONSTRAINT))
+/// Returns the veto for a row whose primary key is taken, and that was to be written by these
+/// edits: `23505`. Its own values are shown: what is equal to them may look different.
+pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8], edits: &[Edit]) -> Veto {
+    key_veto(spec, (row_key, edits), |key| key.exists(CONSTRAINT))
 }
 
 /// Returns the veto for a primary key that cannot be, because two rows have it: `23505`.
-pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8]) -> Veto {
-    key_veto(spec, row_key, |key| key.duplicated(CONSTRAINT))
+pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8], edits: &[Edit]) -> Veto {
+    key_veto(spec, (row_key, edits), |key| key.duplicated(CONSTRAINT))
+}
+
+/// Returns the values of the key of a row, as its edits write them.
+fn key_values(layout: &RowLayout, (row_key, edits): (&[u8], &[Edit])) -> types::Result<Vec<Datum>> {
+    let mut packed: PackedCells<'_> = SmallVec::from_elem(None, layout.family_count);
+    for edit in edits {
+        if let Edit::Put { family, value, .. } = edit
+            && let Some(slot) = packed.get_mut(usize::from(*family))
+        {
+            *slot = Some(value);
+        }
+    }
+    if edits.is_empty() {
+        return layout.decode_key(row_key);
+    }
+    let columns = layout.key.iter().map(|key| key.column);
+    columns.map(|column| layout.unpack_column(column, row_key, &packed)).collect()
 }
 
 fn key_veto(
     spec: &ConstraintSpec,
-    row_key: &[u8],
+    row: (&[u8], &[Edit]),
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Veto {
-    let values = match spec.layout.decode_key(row_key) {
+    let values = match key_values(&spec.layout, row) {
         Ok(values) => values,
         Err(error) => return violation::of_value(CONSTRAINT, error),
     };
@@ -442,7 +460,7 @@ mod tests {
     fn a_taken_primary_key_reads_as_in_postgres() {
         let spec = spec();
         let key = spec.layout.encode_key(&row(7, None, None, None)).unwrap();
-        let veto = duplicate_key_veto(&spec, &key);
+        let veto = duplicate_key_veto(&spec, &key, &[]);
         assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
         assert_eq!(veto.detail, "Key (id)=(7) already exists.");
     }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::descriptor::TableId;
+use crate::mutation::Edit;
 
 /// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,6 +23,8 @@ pub enum Error {
         table: TableId,
         /// The row key.
         row: Vec<u8>,
+        /// What was to be written.
+        edits: Vec<Edit>,
     },
     /// The row was changed after the transaction's snapshot. Roll back and run it again.
     Serialization {

@@ -42,7 +42,7 @@ pub fn index_build(
         let entries = entries(spec, &mut writer, &rows)?;
         entry_count += entries.len() as u64;
         match transaction.mutate(spec.store_table, entries) {
-            Err(store::Error::RowExists { table, row }) if table == spec.store_table => {
+            Err(store::Error::RowExists { table, row, .. }) if table == spec.store_table => {
                 return Err(duplicated(spec, &row));
             }
             outcome => outcome?,

@@ -217,7 +217,7 @@ impl RegionObserver for IndexObserver {
             return Ok(());
         }
         match context.add(self.spec.store_table, mutations) {
-            Err(store::Error::RowExists { table, row }) if table == self.spec.store_table => {
+            Err(store::Error::RowExists { table, row, .. }) if table == self.spec.store_table => {
                 Err(self.duplicate(&changes, &row, &eval))
             }
             outcome => outcome,

@@ -1,6 +1,7 @@
 //! Duplicate keys, in PostgreSQL's words.
 
 use coprocessors::constraint::duplicate_key_veto;
+use store::mutation::Edit;
 
 use crate::catalog::table::Table;
 use crate::error::Error;
@@ -8,15 +9,15 @@ use crate::error::Error;
 /// Returns the error of a store call on a table; a row that exists violates the primary key.
 pub(super) fn of_store(error: store::Error, table: &Table) -> Error {
     match error {
-        store::Error::RowExists { table: store_table, row } if store_table == table.id => {
-            duplicate(table, &row)
+        store::Error::RowExists { table: store_table, row, edits } if store_table == table.id => {
+            duplicate(table, &row, &edits)
         }
         error => Error::from(error),
     }
 }
 
 /// Returns the error of a row whose primary key is taken.
-pub(super) fn duplicate(table: &Table, row: &[u8]) -> Error {
-    let veto = duplicate_key_veto(&table.constraints, row);
+pub(super) fn duplicate(table: &Table, row: &[u8], edits: &[Edit]) -> Error {
+    let veto = duplicate_key_veto(&table.constraints, row, edits);
     Error::from(store::Error::Vetoed(Box::new(veto)))
 }

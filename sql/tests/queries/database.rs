@@ -27,7 +27,7 @@ use store::{Options, Store, TableId, Transaction};
 use types::expr::EvalContext;
 use types::interrupt::Interrupt;
 use types::text::TextStyle;
-use types::{Batch, DataType, Datum};
+use types::{Batch, DataType, Datum, SqlType};
 
 use crate::queries::schema;
 
@@ -130,7 +130,8 @@ impl Database {
     /// Plans a statement.
     pub(crate) fn plan(&self, statement: &Statement, types: &[Option<DataType>]) -> Result<Plan> {
         let constants = SessionConstants::new();
-        let bound = bind(statement, &self.catalog, &System, &constants, types)?;
+        let types: Vec<_> = types.iter().map(|one| one.map(SqlType::from)).collect();
+        let bound = bind(statement, &self.catalog, &System, &constants, &types)?;
         sql::planner::plan(&bound.bound, self)
     }
 

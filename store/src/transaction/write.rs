@@ -167,7 +167,11 @@ impl Transaction {
             get.row.clear();
             get.row.extend_from_slice(&mutation.row);
             if self.get_newest(table, &get, &mut found)? {
-                return Err(Error::RowExists { table: table.id(), row: mutation.row.clone() });
+                return Err(Error::RowExists {
+                    table: table.id(),
+                    row: mutation.row.clone(),
+                    edits: mutation.edits.to_vec(),
+                });
             }
             mutation.previous = Previous::Absent;
         }
