@@ -106,6 +106,8 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "nested_targets",
+    "window_ranges",
     "duplicate_keys",
     "domain_parameters",
     "function_names",

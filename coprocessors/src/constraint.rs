@@ -321,29 +321,30 @@ fn any_false(outcome: &Vector) -> bool {
     }
 }
 
-/// Returns the veto for a row whose primary key is taken, and that was to be written by these
-/// edits: `23505`. Its own values are shown: what is equal to them may look different.
-pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8], edits: &[Edit]) -> Veto {
-    key_veto(spec, (row_key, edits), |key| key.exists(CONSTRAINT))
+/// Returns the veto for a row whose primary key is taken, and of which these values of families
+/// were to be put: `23505`. Its own values are shown: what is equal to them may look different.
+pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8], puts: &[(u8, Vec<u8>)]) -> Veto {
+    key_veto(spec, (row_key, puts), |key| key.exists(CONSTRAINT))
 }
 
 /// Returns the veto for a primary key that cannot be, because two rows have it: `23505`.
-pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8], edits: &[Edit]) -> Veto {
-    key_veto(spec, (row_key, edits), |key| key.duplicated(CONSTRAINT))
+pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8], puts: &[(u8, Vec<u8>)]) -> Veto {
+    key_veto(spec, (row_key, puts), |key| key.duplicated(CONSTRAINT))
 }
 
-/// Returns the values of the key of a row, as its edits write them.
-fn key_values(layout: &RowLayout, (row_key, edits): (&[u8], &[Edit])) -> types::Result<Vec<Datum>> {
+/// Returns the values of the key of a row, as what is put has them.
+fn key_values(
+    layout: &RowLayout,
+    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+) -> types::Result<Vec<Datum>> {
+    if puts.is_empty() {
+        return layout.decode_key(row_key);
+    }
     let mut packed: PackedCells<'_> = SmallVec::from_elem(None, layout.family_count);
-    for edit in edits {
-        if let Edit::Put { family, value, .. } = edit
-            && let Some(slot) = packed.get_mut(usize::from(*family))
-        {
+    for (family, value) in puts {
+        if let Some(slot) = packed.get_mut(usize::from(*family)) {
             *slot = Some(value);
         }
-    }
-    if edits.is_empty() {
-        return layout.decode_key(row_key);
     }
     let columns = layout.key.iter().map(|key| key.column);
     columns.map(|column| layout.unpack_column(column, row_key, &packed)).collect()
@@ -351,7 +352,7 @@ fn key_values(layout: &RowLayout, (row_key, edits): (&[u8], &[Edit])) -> types::
 
 fn key_veto(
     spec: &ConstraintSpec,
-    row: (&[u8], &[Edit]),
+    row: (&[u8], &[(u8, Vec<u8>)]),
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Veto {
     let values = match key_values(&spec.layout, row) {

@@ -230,7 +230,7 @@ impl ObserverContext for FakeContext {
 
     fn add(&self, table: TableId, mutations: Vec<Mutation>) -> store::Result<()> {
         if let Some(taken) = &self.taken {
-            return Err(store::Error::RowExists { table, row: taken.clone(), edits: Vec::new() });
+            return Err(store::Error::RowExists { table, row: taken.clone(), puts: Vec::new() });
         }
         self.added.borrow_mut().push((table, mutations));
         Ok(())

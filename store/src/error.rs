@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::descriptor::TableId;
-use crate::mutation::Edit;
 
 /// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -23,8 +22,8 @@ pub enum Error {
         table: TableId,
         /// The row key.
         row: Vec<u8>,
-        /// What was to be written.
-        edits: Vec<Edit>,
+        /// What was to be put: families and values.
+        puts: Vec<(u8, Vec<u8>)>,
     },
     /// The row was changed after the transaction's snapshot. Roll back and run it again.
     Serialization {

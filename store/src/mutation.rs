@@ -167,6 +167,15 @@ impl Mutation {
         self.with(Edit::Put { family, qualifier, timestamp: None, value, ttl: None })
     }
 
+    /// Returns the values that are put, with their families.
+    pub fn puts(&self) -> Vec<(u8, Vec<u8>)> {
+        let put = |edit: &Edit| match edit {
+            Edit::Put { family, value, .. } => Some((*family, value.clone())),
+            _ => None,
+        };
+        self.edits.iter().filter_map(put).collect()
+    }
+
     /// Adds the delete of the whole row, up to the commit time.
     #[must_use]
     pub fn delete_row(self) -> Mutation {

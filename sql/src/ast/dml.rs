@@ -47,10 +47,19 @@ pub struct Upsert {
 /// A column that is written, or a part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetColumn {
-    /// The column.
+    /// The column; if `family` is the name of a column, that one, and the name its field.
     pub column: ColumnName,
-    /// `[1]`, `[2:3]`, `['key']`; empty for the whole column.
-    pub subscripts: Vec<Subscript>,
+    /// What is written of it; empty for the whole.
+    pub path: Vec<TargetStep>,
+}
+
+/// A step into a value of which a part is written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TargetStep {
+    /// `.field`
+    Field(Ident),
+    /// `[1]`, `[2:3]`, `['key']`, all that stand together.
+    Subscripts(Vec<Subscript>),
 }
 
 /// The rows of an INSERT.

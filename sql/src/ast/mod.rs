@@ -42,7 +42,8 @@ pub use ddl::{
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
-    MergeAction, MergeClause, OnConflict, OnDuplicate, Selection, TargetColumn, Update, Upsert,
+    MergeAction, MergeClause, OnConflict, OnDuplicate, Selection, TargetColumn, TargetStep, Update,
+    Upsert,
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{
@@ -110,6 +111,13 @@ pub struct ColumnName {
     pub family: Option<Ident>,
     /// The name.
     pub name: Ident,
+}
+
+impl ColumnName {
+    /// Returns where it stands.
+    pub fn position(&self) -> usize {
+        self.family.as_ref().unwrap_or(&self.name).position
+    }
 }
 
 /// One statement.

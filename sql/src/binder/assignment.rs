@@ -2,9 +2,7 @@
 //!
 //! Source: PostgreSQL's `transformAssignedExpr` (parse_target.c), documentation section 10.4.
 
-use types::DataType;
 use types::cast::CastContext;
-use types::datatype::composite::CompositeType;
 use types::expr::Expr;
 use types::rowcode::Place;
 
@@ -44,42 +42,6 @@ impl Binder<'_> {
             }
         }
     }
-
-    /// Returns the column and the field that a name `column.field` means; `None` if it names a
-    /// column of a family.
-    pub(super) fn field_target(
-        &self,
-        table: &Table,
-        name: &ColumnName,
-    ) -> Result<Option<(usize, Field)>> {
-        let Some(owner) = &name.family else { return Ok(None) };
-        let Some(column) = table.column_index(&owner.value) else { return Ok(None) };
-        if has_family(table, &owner.value) {
-            return Ok(None);
-        }
-        let sql_type = table.columns[column].sql_type;
-        let (field, shown) = (&name.name.value, self.shown(sql_type));
-        let cannot = format!("cannot assign to field \"{field}\" of column \"{}\"", owner.value);
-        let DataType::Composite(of) = sql_type.base else {
-            let message = format!("{cannot} because its type {shown} is not a composite type");
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(owner.position));
-        };
-        let at = of.attributes().iter().position(|one| *one.name == **field);
-        let at = at.ok_or_else(|| {
-            let message = format!("{cannot} because there is no such column in data type {shown}");
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(owner.position)
-        })?;
-        Ok(Some((column, (of, at))))
-    }
-}
-
-/// A field of a composite type, by position.
-pub(super) type Field = (&'static CompositeType, usize);
-
-/// Returns the error of DEFAULT for a field.
-pub(super) fn default_of_field(position: usize) -> Error {
-    let message = "cannot set a subfield to DEFAULT";
-    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position)
 }
 
 /// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
@@ -124,7 +86,7 @@ pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
     })
 }
 
-fn has_family(table: &Table, family: &str) -> bool {
+pub(super) fn has_family(table: &Table, family: &str) -> bool {
     table.descriptor.families.iter().any(|one| one.name.eq_ignore_ascii_case(family))
 }
 

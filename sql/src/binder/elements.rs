@@ -1,23 +1,37 @@
 //! SET lists, parts of columns as targets, and the subscripts of `jsonb`.
 //!
 //! A part is stored by storing the whole column with the part replaced: `a[1] = x` is
-//! `a = «a with element 1 as x»`. Source: PostgreSQL's `transformAssignmentSubscripts`
+//! `a = «a with element 1 as x»`, and `c.f[1] = x` is `c = «c with f as «(c).f with element 1 as x»»`. Source: PostgreSQL's `transformAssignmentSubscripts`
 //! (parse_target.c) and `jsonb_subscript_transform` (jsonbsubs.c).
 
 use types::cast::CastContext;
+use types::datatype::composite::CompositeType;
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, AssignedValue, Subscript, TargetColumn};
+use crate::ast::{self, AssignedValue, Ident, Subscript, TargetColumn, TargetStep};
 use crate::binder::arrays::{internal, no_subscripts};
-use crate::binder::assignment::{Field, check_identity, default_of_field};
+use crate::binder::assignment::check_identity;
 use crate::binder::level::Binder;
-use crate::binder::typed::{Typed, boolean};
+use crate::binder::typed::{Typed, boolean, null};
 use crate::binder::written::Written;
-use crate::catalog::Catalog;
 use crate::catalog::table::Column;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::Assignment;
+
+/// A field of a composite type, by position.
+type Field = (&'static CompositeType, usize);
+
+/// What a target means: a column, or what steps into it lead to.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// The column, in table order.
+    pub(super) column: usize,
+    /// None for the whole column.
+    pub(super) steps: Vec<TargetStep>,
+    /// Where the target stands.
+    pub(super) position: usize,
+}
 
 impl Binder<'_> {
     /// Binds a SET list over the level at hand.
@@ -35,13 +49,13 @@ impl Binder<'_> {
                         written,
                         target,
                         &mut bound,
-                        |binder, (column, field), old| match old {
+                        |binder, (column, part), old| match old {
                             None if is_default(value) && written.is_view() => {
                                 let own = written.default_of_view(column).cloned();
                                 Ok(own.unwrap_or_else(|| no_value(column)))
                             }
                             None => binder.assigned(value, column),
-                            Some(old) => binder.assigned_part((target, column, field), value, old),
+                            Some(old) => binder.assigned_part((column, part), value, old),
                         },
                     )?;
                 }
@@ -56,13 +70,11 @@ impl Binder<'_> {
                             written,
                             target,
                             &mut bound,
-                            |binder, (column, field), old| {
+                            |binder, (column, part), old| {
                                 check_identity(column)?;
                                 match old {
                                     None => binder.assign(value, column),
-                                    Some(old) => {
-                                        binder.assign_part((target, column, field), value, old)
-                                    }
+                                    Some(old) => binder.assign_part((column, part), value, old),
                                 }
                             },
                         )?;
@@ -80,28 +92,23 @@ impl Binder<'_> {
         written: &Written,
         target: &TargetColumn,
         bound: &mut Vec<(Assignment, bool)>,
-        bind: impl FnOnce(&mut Self, (&Column, Option<Field>), Option<Expr>) -> Result<Expr>,
+        bind: impl FnOnce(&mut Self, (&Column, &Part), Option<Expr>) -> Result<Expr>,
     ) -> Result<()> {
-        let field = self.target_field(written, target)?;
-        let index = match field {
-            Some((column, _)) => column,
-            None => written.target(&target.column)?,
-        };
-        let field = field.map(|(_, field)| field);
+        let part = self.target_part(written, target)?;
+        let index = part.column;
         let column = &written.table.columns[index];
         let before = bound.iter().position(|(one, _)| one.column == index);
-        let old = match (target.subscripts.is_empty() && field.is_none(), before) {
+        let old = match (part.steps.is_empty(), before) {
             (true, None) => None,
             (false, None) => Some(Expr::column(index, column.sql_type.base)),
             (false, Some(at)) if bound[at].1 => Some(bound[at].0.value.clone()),
             _ => {
-                let name = &target.column.name;
-                let message = format!("multiple assignments to same column \"{}\"", name.value);
+                let message = format!("multiple assignments to same column \"{}\"", column.name);
                 return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
             }
         };
         let in_parts = old.is_some();
-        let value = bind(self, (column, field), old)?;
+        let value = bind(self, (column, &part), old)?;
         match before {
             Some(at) => bound[at].0.value = value,
             None => bound.push((Assignment { column: index, value }, in_parts)),
@@ -112,81 +119,187 @@ impl Binder<'_> {
     /// Binds the value of a part of a column; returns what the column becomes from what it is.
     pub(super) fn assigned_part(
         &mut self,
-        (target, column, field): (&TargetColumn, &Column, Option<Field>),
+        (column, part): (&Column, &Part),
         value: &AssignedValue,
         old: Expr,
     ) -> Result<Expr> {
         check_identity(column)?;
-        let value = match value {
-            AssignedValue::Expr(expr) => self.bind_expr(expr)?,
-            AssignedValue::Default { position } if field.is_some() => {
-                return Err(default_of_field(*position));
-            }
-            AssignedValue::Default { .. } => {
-                let message = "cannot set an array element to DEFAULT";
-                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-                    .at(target.column.name.position));
+        let value = match (value, part.steps.first()) {
+            (AssignedValue::Expr(expr), _) => self.bind_expr(expr)?,
+            (AssignedValue::Default { .. }, first) => {
+                let message = match first {
+                    Some(TargetStep::Subscripts(_)) => "cannot set an array element to DEFAULT",
+                    _ => "cannot set a subfield to DEFAULT",
+                };
+                let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+                return Err(error.at(part.position));
             }
         };
-        self.assign_part((target, column, field), value, old)
+        self.assign_part((column, part), value, old)
     }
 
     /// Returns what a column becomes with a part of it replaced by a value.
     pub(super) fn assign_part(
         &mut self,
-        (target, column, field): (&TargetColumn, &Column, Option<Field>),
+        (column, part): (&Column, &Part),
         value: Typed,
         old: Expr,
     ) -> Result<Expr> {
-        if let Some(field) = field {
-            if !target.subscripts.is_empty() {
-                let error = Error::not_supported("a subscript of a field", "Assign the field.");
-                return Err(error.at(target.column.name.position));
-            }
-            return self.with_field(old, field, value);
-        }
-        let (from, position) = (value.sql_type, value.position);
-        let wanted = part_type(self.catalog, target, column, None)?;
-        let value = self.coerce(value, wanted, CastContext::Assignment)?.ok_or_else(|| {
-            let message = format!(
-                "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
-                column.name,
-                self.shown(wanted),
-                self.shown(from)
-            );
-            Error::new(sqlstate::DATATYPE_MISMATCH, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .at(position)
-        })?;
-        let base = column.sql_type.base;
-        let mut arguments = vec![old, value];
-        let function = if base == DataType::Jsonb {
-            let (is_index, path) = self.bind_jsonb_subscripts(&target.subscripts)?;
-            arguments.push(boolean(is_index));
-            arguments.extend(path);
-            "jsonb with element"
-        } else {
-            let (sliced, bounds) = self.bind_array_subscripts(&target.subscripts)?;
-            arguments.extend(bounds);
-            if sliced { "array with slice" } else { "array with element" }
-        };
-        let whole = internal(function, arguments, base);
+        let old = Typed { expr: old, sql_type: column.sql_type, position: part.position };
+        let whole = self.with_part(old, &part.steps, &column.name, value)?;
         // What is put into an array of a domain is checked, what else is in there was.
         let domain = column.domain.as_ref();
         let domain = domain.filter(|_| !column.sql_type.is_domain_array());
         Ok(domain.map_or(whole.clone(), |domain| domain.checked(whole, false)))
     }
 
-    /// Returns the column and the field of it that a target means; `None` if it means no field.
-    pub(super) fn target_field(
-        &self,
-        written: &Written,
-        target: &TargetColumn,
-    ) -> Result<Option<(usize, Field)>> {
-        match written.is_view() {
-            true => Ok(None),
-            false => self.field_target(&written.table, &target.column),
+    /// Returns a value with what the steps lead to replaced; `owner` is what it is called.
+    fn with_part(
+        &mut self,
+        old: Typed,
+        steps: &[TargetStep],
+        owner: &str,
+        value: Typed,
+    ) -> Result<Expr> {
+        match steps {
+            [] => Ok(value.expr),
+            [TargetStep::Field(name), rest @ ..] => {
+                let (of, at) = self.field_of((owner, old.sql_type), name, old.position)?;
+                let attribute = &of.attributes()[at];
+                if rest.is_empty() {
+                    return self.with_field(old.expr, (of, at), value);
+                }
+                let inner = self.field_named(&old, &name.value).unwrap_or_else(|| {
+                    let nothing = null(attribute.sql_type.base);
+                    Typed { expr: nothing, sql_type: attribute.sql_type, position: old.position }
+                });
+                let inner = Typed { position: old.position, ..inner };
+                let position = value.position;
+                let new = self.with_part(inner, rest, &attribute.name, value)?;
+                let new = Typed { expr: new, sql_type: attribute.sql_type.below(), position };
+                self.with_field(old.expr, (of, at), new)
+            }
+            [TargetStep::Subscripts(subscripts), rest @ ..] => {
+                self.with_element(old, (subscripts, rest), owner, value)
+            }
         }
+    }
+
+    fn with_element(
+        &mut self,
+        old: Typed,
+        (subscripts, rest): (&[Subscript], &[TargetStep]),
+        owner: &str,
+        value: Typed,
+    ) -> Result<Expr> {
+        let base = old.base();
+        let wanted = self.element_type(old.sql_type, subscripts, old.position)?;
+        let mut arguments = vec![old.expr.clone()];
+        let (function, read, bounds) = if base == DataType::Jsonb {
+            let (is_index, path) = self.bind_jsonb_subscripts(subscripts)?;
+            let bounds = std::iter::once(boolean(is_index)).chain(path).collect();
+            ("jsonb with element", "", bounds)
+        } else {
+            match self.bind_array_subscripts(subscripts)? {
+                (true, bounds) => ("array with slice", "array slice", bounds),
+                (false, bounds) => ("array with element", "array element", bounds),
+            }
+        };
+        let value = if rest.is_empty() {
+            self.as_element(value, wanted, owner)?
+        } else {
+            let expr = match read {
+                "" => old.expr,
+                read => {
+                    let of = std::iter::once(old.expr).chain(bounds.iter().cloned());
+                    internal(read, of.collect(), wanted.base)
+                }
+            };
+            let inner = Typed { expr, sql_type: wanted, position: old.position };
+            self.with_part(inner, rest, owner, value)?
+        };
+        arguments.push(value);
+        arguments.extend::<Vec<Expr>>(bounds);
+        Ok(internal(function, arguments, base))
+    }
+
+    fn as_element(&mut self, value: Typed, wanted: SqlType, owner: &str) -> Result<Expr> {
+        let (from, position) = (value.sql_type, value.position);
+        self.coerce(value, wanted, CastContext::Assignment)?.ok_or_else(|| {
+            let message = format!(
+                "subscripted assignment to \"{owner}\" requires type {} but expression is of type {}",
+                self.shown(wanted),
+                self.shown(from)
+            );
+            Error::new(sqlstate::DATATYPE_MISMATCH, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+                .at(position)
+        })
+    }
+
+    /// Returns what a target means.
+    pub(super) fn target_part(&self, written: &Written, target: &TargetColumn) -> Result<Part> {
+        let position = target.column.position();
+        let owner = target.column.family.as_ref();
+        let owner = owner.map(|owner| written.column_with_fields(owner)).transpose()?.flatten();
+        let (column, first) = match owner {
+            Some(column) => (column, Some(TargetStep::Field(target.column.name.clone()))),
+            None => (written.target(&target.column)?, None),
+        };
+        let steps = first.into_iter().chain(target.path.iter().cloned()).collect();
+        Ok(Part { column, steps, position })
+    }
+
+    /// Returns the type of what a target takes: that of its column, or of the part.
+    pub(super) fn part_type(&self, column: &Column, part: &Part) -> Result<SqlType> {
+        let (mut sql_type, mut owner) = (column.sql_type, column.name.as_str());
+        for step in &part.steps {
+            sql_type = match step {
+                TargetStep::Field(name) => {
+                    let (of, at) = self.field_of((owner, sql_type), name, part.position)?;
+                    owner = &name.value;
+                    of.attributes()[at].sql_type
+                }
+                TargetStep::Subscripts(of) => self.element_type(sql_type, of, part.position)?,
+            };
+        }
+        Ok(sql_type)
+    }
+
+    fn element_type(
+        &self,
+        of: SqlType,
+        subscripts: &[Subscript],
+        position: usize,
+    ) -> Result<SqlType> {
+        if of.base == DataType::Jsonb {
+            return Ok(of);
+        }
+        let element = self.catalog.element_of(of);
+        let element = element.ok_or_else(|| no_subscripts(of.base, position))?;
+        let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
+        Ok(if sliced { of.array_below() } else { element })
+    }
+
+    /// Returns the field of a value of this type that is called so.
+    fn field_of(
+        &self,
+        (owner, sql_type): (&str, SqlType),
+        name: &Ident,
+        position: usize,
+    ) -> Result<Field> {
+        let (field, shown) = (&name.value, self.shown(sql_type));
+        let cannot = format!("cannot assign to field \"{field}\" of column \"{owner}\"");
+        let DataType::Composite(of) = sql_type.base else {
+            let message = format!("{cannot} because its type {shown} is not a composite type");
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));
+        };
+        let at = of.attributes().iter().position(|one| *one.name == **field);
+        let at = at.ok_or_else(|| {
+            let message = format!("{cannot} because there is no such column in data type {shown}");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(position)
+        })?;
+        Ok((of, at))
     }
 
     /// Binds the subscripts of a `jsonb` as a path; returns, too, whether the first is a number.
@@ -230,26 +343,6 @@ impl Binder<'_> {
 
 fn is_default(value: &AssignedValue) -> bool {
     matches!(value, AssignedValue::Default { .. })
-}
-
-/// Returns the type of what a target takes: that of its column, or of the part.
-pub(super) fn part_type(
-    catalog: &Catalog,
-    target: &TargetColumn,
-    column: &Column,
-    field: Option<Field>,
-) -> Result<SqlType> {
-    if let Some((of, at)) = field {
-        return Ok(of.attributes()[at].sql_type);
-    }
-    let base = column.sql_type.base;
-    let sliced = target.subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
-    if target.subscripts.is_empty() || base == DataType::Jsonb {
-        return Ok(column.sql_type);
-    }
-    let element = catalog.element_of(column.sql_type);
-    let element = element.ok_or_else(|| no_subscripts(base, target.column.name.position))?;
-    Ok(if sliced { column.sql_type.array_below() } else { element })
 }
 
 /// Returns the NULL that a part is put into where there is no row yet.

@@ -7,10 +7,10 @@ use types::cast::CastContext;
 use types::expr::Expr;
 
 use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, TargetColumn};
-use crate::binder::assignment::{Field, default_of};
+use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::conflict::{column_types, refuse_deferrable};
-use crate::binder::elements::{no_value, part_type};
+use crate::binder::elements::{Part, no_value};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
@@ -128,7 +128,7 @@ impl Binder<'_> {
     fn bind_insert_rows(
         &mut self,
         table: &Table,
-        targets: &[InsertTarget<'_>],
+        targets: &[InsertTarget],
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<Vec<Vec<Expr>>> {
@@ -148,10 +148,8 @@ impl Binder<'_> {
                 if places.iter().any(|&place| targets[place].part.is_some()) {
                     let mut value = no_value(column);
                     for &place in places {
-                        let InsertTarget { part: Some(part), field, .. } = targets[place] else {
-                            continue;
-                        };
-                        value = self.assigned_part((part, column, field), &row[place], value)?;
+                        let Some(part) = &targets[place].part else { continue };
+                        value = self.assigned_part((column, part), &row[place], value)?;
                     }
                     values.push(value);
                     continue;
@@ -175,15 +173,15 @@ impl Binder<'_> {
     fn insert_query(
         &mut self,
         table: &Table,
-        targets: &[InsertTarget<'_>],
+        targets: &[InsertTarget],
         bound: BoundQuery,
         identity: IdentityRule,
     ) -> Result<Logical> {
         let mut to = Vec::with_capacity(targets.len());
         for (index, target) in targets.iter().enumerate() {
             let column = &table.columns[target.column];
-            if let Some(part) = target.part {
-                to.push(part_type(self.catalog, part, column, target.field)?);
+            if let Some(part) = &target.part {
+                to.push(self.part_type(column, part)?);
             } else {
                 check_assignable(&bound, index, column)?;
                 to.push(column.sql_type);
@@ -200,7 +198,7 @@ impl Binder<'_> {
                 continue;
             }
             let value = Expr::column(index, to[index].base);
-            let Some(part) = target.part else {
+            let Some(part) = &target.part else {
                 expressions[at] = value;
                 continue;
             };
@@ -208,8 +206,7 @@ impl Binder<'_> {
             let old = if in_parts[at] { new } else { no_value(column) };
             in_parts[at] = true;
             let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
-            let assign =
-                |binder: &mut Self| binder.assign_part((part, column, target.field), value, old);
+            let assign = |binder: &mut Self| binder.assign_part((column, part), value, old);
             expressions[at] = self.within(Scope::default(), Clause::Values, assign)?.0;
         }
         Ok(Logical::Project { input, expressions })
@@ -249,36 +246,31 @@ impl IdentityRule {
 }
 
 /// Where a value of INSERT goes.
-#[derive(Debug, Clone, Copy)]
-struct InsertTarget<'a> {
+#[derive(Debug, Clone)]
+struct InsertTarget {
     column: usize,
-    /// The target, if it is a part of the column.
-    part: Option<&'a TargetColumn>,
-    /// The field that it is, if it is no element.
-    field: Option<Field>,
+    /// What it is of the column, if it is not the whole.
+    part: Option<Part>,
 }
 
 impl Binder<'_> {
     /// Returns where the values go, of which there are so many.
-    fn insert_targets<'a>(
+    fn insert_targets(
         &self,
         written: &Written,
-        names: &'a [TargetColumn],
+        names: &[TargetColumn],
         width: usize,
-    ) -> Result<Vec<InsertTarget<'a>>> {
+    ) -> Result<Vec<InsertTarget>> {
         if names.is_empty() {
-            let whole = |column| InsertTarget { column, part: None, field: None };
+            let whole = |column| InsertTarget { column, part: None };
             return Ok(written.all_targets(width)?.into_iter().map(whole).collect());
         }
-        let mut targets: Vec<InsertTarget<'a>> = Vec::with_capacity(names.len());
+        let mut targets: Vec<InsertTarget> = Vec::with_capacity(names.len());
         for name in names {
-            let (column, field) = match self.target_field(written, name)? {
-                Some((column, field)) => (column, Some(field)),
-                None => (written.target(&name.column)?, None),
-            };
-            let is_part = field.is_some() || !name.subscripts.is_empty();
-            let part = is_part.then_some(name);
-            let clashes = |other: &InsertTarget<'_>| {
+            let part = self.target_part(written, name)?;
+            let column = part.column;
+            let part = Some(part).filter(|part| !part.steps.is_empty());
+            let clashes = |other: &InsertTarget| {
                 other.column == column && (other.part.is_none() || part.is_none())
             };
             if targets.iter().any(clashes) {
@@ -288,14 +280,14 @@ impl Binder<'_> {
                     Error::new(sqlstate::DUPLICATE_COLUMN, message).at(name.column.name.position)
                 );
             }
-            targets.push(InsertTarget { column, part, field });
+            targets.push(InsertTarget { column, part });
         }
         Ok(targets)
     }
 }
 
 /// Returns the columns of targets, each once, in the order of the first time.
-fn distinct(targets: &[InsertTarget<'_>]) -> Vec<usize> {
+fn distinct(targets: &[InsertTarget]) -> Vec<usize> {
     let mut columns: Vec<usize> = Vec::with_capacity(targets.len());
     for target in targets {
         if !columns.contains(&target.column) {
@@ -306,7 +298,7 @@ fn distinct(targets: &[InsertTarget<'_>]) -> Vec<usize> {
 }
 
 fn check_width(
-    targets: &[InsertTarget<'_>],
+    targets: &[InsertTarget],
     names: &[TargetColumn],
     width: usize,
     position_of: impl Fn(usize) -> usize,

@@ -13,6 +13,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident, Over};
+use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
 use crate::binder::polymorphic::undetermined;
 use crate::binder::rows::Rows;
@@ -436,9 +437,19 @@ impl Binder<'_> {
                 .with_hint("Cast the offset value to an appropriate type.")
                 .at(position));
         }
-        let offset = self.implicit(offset, wanted)?;
-        let key = self.explicit(key, compared.into(), position)?;
-        let step = if compared == DataType::Numeric || compared == DataType::Float8 {
+        let mut offset = self.implicit(offset, wanted)?;
+        if matches!(column, DataType::Time | DataType::Timetz) {
+            // The days of the interval do not count.
+            offset = internal("clock part", vec![offset], DataType::Interval);
+        }
+        let key = match column {
+            DataType::Timetz => internal("clock place", vec![key.expr], compared),
+            _ => self.explicit(key, compared.into(), position)?,
+        };
+        let step = if column == DataType::Timetz {
+            let steps = internal("clock steps", vec![offset.clone()], compared);
+            Typed::new(steps, compared, position)
+        } else if compared == DataType::Numeric || compared == DataType::Float8 {
             let step = Typed::new(offset.clone(), wanted, position);
             Typed::new(self.explicit(step, compared.into(), position)?, compared, position)
         } else {
@@ -474,6 +485,7 @@ fn range_types(column: DataType) -> Option<(&'static [DataType], DataType)> {
         DataType::Date | DataType::Timestamp => (INTERVAL, DataType::Timestamp),
         DataType::Timestamptz => (INTERVAL, DataType::Timestamptz),
         DataType::Time | DataType::Interval => (INTERVAL, DataType::Interval),
+        DataType::Timetz => (INTERVAL, DataType::Numeric),
         _ => return None,
     })
 }

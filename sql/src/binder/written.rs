@@ -16,8 +16,8 @@ use std::sync::Arc;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{self, CheckOption, ColumnName, QueryBody, TableName, TableRef};
-use crate::binder::assignment::target_column;
+use crate::ast::{self, CheckOption, ColumnName, Ident, QueryBody, TableName, TableRef};
+use crate::binder::assignment::{has_family, target_column};
 use crate::binder::conflict::{column_types, given_row};
 use crate::binder::level::Binder;
 use crate::binder::parameters::Parameters;
@@ -181,6 +181,18 @@ impl Written {
             Error::new(sqlstate::UNDEFINED_COLUMN, message).at(wanted.position)
         })?;
         self.position_of(through, column)
+    }
+
+    /// Returns the column of a name whose fields can be assigned; `None` if it names a family.
+    pub(super) fn column_with_fields(&self, name: &Ident) -> Result<Option<usize>> {
+        match &self.through {
+            None if has_family(&self.table, &name.value) => Ok(None),
+            None => Ok(self.table.column_index(&name.value)),
+            Some(through) => {
+                let column = through.columns.iter().find(|column| column.name == name.value);
+                column.map(|column| self.position_of(through, column)).transpose()
+            }
+        }
     }
 
     fn position_of(&self, through: &Through, column: &ScopeColumn) -> Result<usize> {

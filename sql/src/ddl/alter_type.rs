@@ -155,8 +155,8 @@ impl Ddl<'_> {
 /// Returns the error of a write to a table; of a row that exists, that of a key that cannot be.
 fn duplicated(error: store::Error, table: &Table) -> Error {
     match error {
-        store::Error::RowExists { table: stored, row, edits } if stored == table.id => {
-            let veto = duplicated_key_veto(&table.constraints, &row, &edits);
+        store::Error::RowExists { table: stored, row, puts } if stored == table.id => {
+            let veto = duplicated_key_veto(&table.constraints, &row, &puts);
             store::Error::Vetoed(Box::new(veto)).into()
         }
         error => error.into(),

@@ -116,7 +116,7 @@ impl RowWriter {
         let mut keys = AHashSet::with_capacity(self.pending.len());
         for mutation in &self.pending {
             if !keys.insert(mutation.row.as_slice()) && mutation.expect == Expect::Absent {
-                return Err(violation::duplicate(&self.table, &mutation.row, &mutation.edits));
+                return Err(violation::duplicate(&self.table, &mutation.row, &mutation.puts()));
             }
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! Duplicate keys, in PostgreSQL's words.
 
 use coprocessors::constraint::duplicate_key_veto;
-use store::mutation::Edit;
 
 use crate::catalog::table::Table;
 use crate::error::Error;
@@ -9,15 +8,15 @@ use crate::error::Error;
 /// Returns the error of a store call on a table; a row that exists violates the primary key.
 pub(super) fn of_store(error: store::Error, table: &Table) -> Error {
     match error {
-        store::Error::RowExists { table: store_table, row, edits } if store_table == table.id => {
-            duplicate(table, &row, &edits)
+        store::Error::RowExists { table: store_table, row, puts } if store_table == table.id => {
+            duplicate(table, &row, &puts)
         }
         error => Error::from(error),
     }
 }
 
 /// Returns the error of a row whose primary key is taken.
-pub(super) fn duplicate(table: &Table, row: &[u8], edits: &[Edit]) -> Error {
-    let veto = duplicate_key_veto(&table.constraints, row, edits);
+pub(super) fn duplicate(table: &Table, row: &[u8], puts: &[(u8, Vec<u8>)]) -> Error {
+    let veto = duplicate_key_veto(&table.constraints, row, puts);
     Error::from(store::Error::Vetoed(Box::new(veto)))
 }

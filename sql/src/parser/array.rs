@@ -54,6 +54,39 @@ impl Cursor<'_> {
         self.subscripted(value, subscripts, start)
     }
 
+    /// Refuses `f(x)[1]` and `row(1).f1`: PostgreSQL wants parentheses around all but names,
+    /// parameters and subqueries.
+    pub(super) fn check_accessed(&mut self, node: &Parsed, root: &Parsed) -> Result<()> {
+        let Parsed::CompoundFieldAccess { access_chain, .. } = node else { return Ok(()) };
+        let is_parameter =
+            |value: &parsed::ValueWithSpan| matches!(value.value, parsed::Value::Placeholder(_));
+        match root {
+            Parsed::Identifier(_)
+            | Parsed::CompoundIdentifier(_)
+            | Parsed::Nested(_)
+            | Parsed::Subquery(_)
+            | Parsed::CompoundFieldAccess { .. } => return Ok(()),
+            Parsed::Value(value) if is_parameter(value) => return Ok(()),
+            _ => {}
+        }
+        let position = match access_chain.first() {
+            Some(AccessExpr::Subscript(parsed::Subscript::Index { index: first }))
+            | Some(AccessExpr::Subscript(parsed::Subscript::Slice {
+                lower_bound: Some(first),
+                ..
+            })) => {
+                let first = self.lower_placed(first.clone())?.start;
+                self.start_before(first, |token| *token == Token::LBracket)
+            }
+            Some(AccessExpr::Dot(field)) => {
+                let first = self.lower_placed(field.clone())?.start;
+                self.start_before(first, |token| *token == Token::Period)
+            }
+            _ => return Ok(()),
+        };
+        Err(self.syntax_error_near(position))
+    }
+
     fn subscripted(&mut self, operand: Expr, chain: Vec<AccessExpr>, start: usize) -> Result<Expr> {
         if chain.is_empty() {
             return Ok(operand);

@@ -6,9 +6,9 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use super::query::hints;
 use crate::ast::{
-    AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Expr, Hint, Ident, Insert,
-    InsertSource, OnConflict, OnDuplicate, Overriding, Query, QueryBody, SelectItem, Selection,
-    Statement, Subscript, TableRef, TargetColumn, Update, Upsert,
+    AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
+    Ident, Insert, InsertSource, OnConflict, OnDuplicate, Overriding, Query, QueryBody, SelectItem,
+    Selection, Statement, Subscript, TableRef, TargetColumn, TargetStep, Update, Upsert,
 };
 
 impl Cursor<'_> {
@@ -88,15 +88,29 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads `a`, `f.b` or `a[1][2:3]`.
+    /// Reads `a`, `f.b`, `a[1][2:3]` or `a.b[1].c`.
     pub(super) fn target_column(&mut self) -> Result<TargetColumn> {
-        let column = self.column_name()?;
-        let mut subscripts = Vec::new();
-        while self.take(&Token::LBracket) {
-            subscripts.push(self.target_subscript()?);
-            self.expect(&Token::RBracket)?;
+        let first = self.name()?;
+        let column = match self.take(&Token::Period) {
+            true => ColumnName { family: Some(first), name: self.label()? },
+            false => ColumnName { family: None, name: first },
+        };
+        let mut path = Vec::new();
+        loop {
+            if self.take(&Token::Period) {
+                path.push(TargetStep::Field(self.label()?));
+                continue;
+            }
+            let mut subscripts = Vec::new();
+            while self.take(&Token::LBracket) {
+                subscripts.push(self.target_subscript()?);
+                self.expect(&Token::RBracket)?;
+            }
+            if subscripts.is_empty() {
+                return Ok(TargetColumn { column, path });
+            }
+            path.push(TargetStep::Subscripts(subscripts));
         }
-        Ok(TargetColumn { column, subscripts })
     }
 
     fn target_subscript(&mut self) -> Result<Subscript> {

@@ -69,6 +69,7 @@ impl Cursor<'_> {
         while let Some(left) = left_operand(&mut parsed) {
             let leaf = std::mem::replace(left, Parsed::Tuple(Vec::new()));
             check_associativity(&parsed, &leaf).map_err(|()| self.not_associative(&mut parsed))?;
+            self.check_accessed(&parsed, &leaf)?;
             spine.push(parsed);
             parsed = leaf;
         }

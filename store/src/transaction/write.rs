@@ -170,7 +170,7 @@ impl Transaction {
                 return Err(Error::RowExists {
                     table: table.id(),
                     row: mutation.row.clone(),
-                    edits: mutation.edits.to_vec(),
+                    puts: mutation.puts(),
                 });
             }
             mutation.previous = Previous::Absent;

@@ -5,11 +5,12 @@ use super::argument::{date, int4, interval, text as string, time, timetz};
 use super::datetime::zone_of;
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Date, Int4, Interval, Text, Time, Timestamptz, Timetz};
+use crate::datatype::DataType::{Date, Int4, Interval, Numeric, Text, Time, Timestamptz, Timetz};
 use crate::datetime::{self, MICROS_PER_SECOND, TimeWest};
 use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier::round_second;
+use crate::numeric;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -45,7 +46,38 @@ pub(super) const FUNCTIONS: &[Row] = &[
         let west = -zone_of(&a[0])?.offset_at(c.transaction_timestamp());
         Ok(datum(datetime::timetz_in(timetz(&a[1]), west)))
     }),
+    // For frames by RANGE.
+    row("clock part", &[Interval], Interval, |a, _| {
+        Ok(Datum::Interval(clock_part(interval(&a[0]))))
+    }),
+    row("clock place", &[Timetz], Numeric, |a, _| Ok(number(clock_place(timetz(&a[0]))))),
+    row("clock steps", &[Interval], Numeric, |a, _| Ok(number(clock_steps(interval(&a[0]))))),
 ];
+
+/// How many zones there may be at one instant, in the number that stands for a `timetz` among
+/// others.
+const ZONE_STEPS: i128 = 1 << 17;
+
+/// Returns a number that orders as times with zones do: by the instant, then by the zone. Adding
+/// [`clock_steps`] to it does not end at midnight.
+fn clock_place((time, west): TimeWest) -> i128 {
+    let instant = i128::from(time) + i128::from(west) * i128::from(MICROS_PER_SECOND);
+    instant * ZONE_STEPS + i128::from(west)
+}
+
+/// Returns the time of an interval, without its days and months.
+fn clock_part(of: datetime::Interval) -> datetime::Interval {
+    datetime::Interval::new(0, 0, of.microseconds)
+}
+
+/// Returns what the time of an interval adds to the place of a `timetz`.
+fn clock_steps(of: datetime::Interval) -> i128 {
+    i128::from(of.microseconds) * ZONE_STEPS
+}
+
+fn number(value: i128) -> Datum {
+    Datum::Numeric(numeric::Numeric::from_i128(value))
+}
 
 fn datum((time, west): TimeWest) -> Datum {
     Datum::Nested(Nested::Timetz { time, west })
