@@ -106,6 +106,7 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "locking_limits",
     "nested_targets",
     "window_ranges",
     "duplicate_keys",

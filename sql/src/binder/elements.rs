@@ -1,8 +1,9 @@
 //! SET lists, parts of columns as targets, and the subscripts of `jsonb`.
 //!
 //! A part is stored by storing the whole column with the part replaced: `a[1] = x` is
-//! `a = «a with element 1 as x»`, and `c.f[1] = x` is `c = «c with f as «(c).f with element 1 as x»»`. Source: PostgreSQL's `transformAssignmentSubscripts`
-//! (parse_target.c) and `jsonb_subscript_transform` (jsonbsubs.c).
+//! `a = «a with element 1 as x»`, and `c.f[1] = x` is
+//! `c = «c with f as «(c).f with element 1 as x»»`. Source: PostgreSQL's
+//! `transformAssignmentSubscripts` (parse_target.c) and `jsonb_subscript_transform` (jsonbsubs.c).
 
 use types::cast::CastContext;
 use types::datatype::composite::CompositeType;

@@ -96,11 +96,6 @@ impl Binder<'_> {
         };
         let limit = bind(&query.limit, Clause::Limit).transpose()?;
         let offset = bind(&query.offset, Clause::Offset).transpose()?;
-        if computed.is_some() && !query.locking.is_empty() {
-            let hint = "Compute the value in a statement of its own and pass it.";
-            let what = "a subquery in LIMIT or OFFSET of a query that locks rows";
-            return Err(Error::not_supported(what, hint).at(query.position));
-        }
         Ok(Limits { limit, offset, ties: Vec::new(), computed })
     }
 

@@ -44,6 +44,7 @@ mod interval_format;
 mod json_access;
 mod json_build;
 mod json_change;
+mod json_path_search;
 mod json_path;
 mod json_path_value;
 mod json_populate;

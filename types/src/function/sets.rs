@@ -170,12 +170,18 @@ const FUNCTIONS: &[Row] = &[
             _ => Err(no_object("jsonb_object_keys", "a scalar")),
         }
     }),
-    row("jsonb_path_query", &[Jsonb, JsonPath], FOUND, path_query),
-    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], FOUND, path_query),
-    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb, Bool], FOUND, path_query),
-    row("jsonb_path_query_tz", &[Jsonb, JsonPath], FOUND_ZONED, zoned_path_query),
-    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb], FOUND_ZONED, zoned_path_query),
-    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb, Bool], FOUND_ZONED, zoned_path_query),
+    row("jsonb_path_query", &[Jsonb, JsonPath], FOUND, |a, p, c| queried(a, p, c, false)),
+    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], FOUND, |a, p, c| queried(a, p, c, false)),
+    row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb, Bool], FOUND, |a, p, c| {
+        queried(a, p, c, false)
+    }),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath], FOUND_ZONED, |a, p, c| queried(a, p, c, true)),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb], FOUND_ZONED, |a, p, c| {
+        queried(a, p, c, true)
+    }),
+    row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb, Bool], FOUND_ZONED, |a, p, c| {
+        queried(a, p, c, true)
+    }),
     // Tables have no partitions.
     row("pg_get_keywords", &[], KEYWORD, |_, place, _| once(place, || Ok(keywords()))),
     row(
@@ -311,22 +317,6 @@ fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<Vec<Datum>>> 
 /// Returns the signature of a function.
 pub fn signature(id: FunctionId) -> &'static Signature {
     &SIGNATURES[usize::from(id.0)]
-}
-
-fn path_query(
-    arguments: &[Datum],
-    place: &mut Place,
-    context: &EvalContext,
-) -> Result<Vec<Vec<Datum>>> {
-    queried(arguments, place, context, false)
-}
-
-fn zoned_path_query(
-    arguments: &[Datum],
-    place: &mut Place,
-    context: &EvalContext,
-) -> Result<Vec<Vec<Datum>>> {
-    queried(arguments, place, context, true)
 }
 
 fn queried(
