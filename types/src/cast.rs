@@ -14,7 +14,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
-use crate::vector::{Vector, VectorData};
+use crate::vector::{BytesVector, Vector, VectorData};
 
 /// When a cast may be applied, as in `pg_cast.castcontext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,6 +214,12 @@ pub fn cast_vector(
     {
         return Ok(Vector { data, validity: vector.validity.clone() });
     }
+    if to.modifier < 0
+        && let Some(texts) = write_texts(vector, from, to.base, context)?
+    {
+        let data = VectorData::Text(texts);
+        return Ok(Vector { data, validity: vector.validity.clone() });
+    }
     let mut results = Vector::new(to.base, vector.len());
     for index in 0..vector.len() {
         if vector.is_null(index) {
@@ -224,6 +230,36 @@ pub fn cast_vector(
         }
     }
     Ok(results)
+}
+
+/// Writes the texts of values behind each other, where a cast is nothing but that.
+fn write_texts(
+    vector: &Vector,
+    from: DataType,
+    to: DataType,
+    context: &EvalContext,
+) -> Result<Option<BytesVector>> {
+    let written = match &vector.data {
+        VectorData::Text(_) => from == DataType::Char,
+        VectorData::Bool(_) => false,
+        _ => !matches!(from, DataType::Reg(_) | DataType::Enum(_)),
+    };
+    if !written || !matches!(to, DataType::Text | DataType::Varchar) {
+        return Ok(None);
+    }
+    let mut texts = BytesVector::with_capacity(vector.len());
+    for index in 0..vector.len() {
+        context.style.interrupt.check()?;
+        text::write_row(vector, index, from, &context.style, &mut texts.bytes)?;
+        if from == DataType::Char {
+            let start = texts.ends.last().map_or(0, |end| *end as usize);
+            let blanks = texts.bytes[start..].iter().rev().take_while(|byte| **byte == b' ');
+            let end = texts.bytes.len() - blanks.count();
+            texts.bytes.truncate(end);
+        }
+        texts.try_end_value()?;
+    }
+    Ok(Some(texts))
 }
 
 /// Converts values by a plain loop, where no value can fail.

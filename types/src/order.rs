@@ -154,7 +154,17 @@ impl FirstRows {
         if self.goal == 0 {
             return Some(Vec::new());
         }
-        let last = self.last?;
+        let candidates = match self.last {
+            Some(last) => self.not_behind(last, keys, row_count),
+            None if row_count <= self.goal => return None,
+            None => (0..row_count as u32).collect(),
+        };
+        let candidates = self.first_of(candidates, keys);
+        (candidates.len() < row_count).then_some(candidates)
+    }
+
+    /// Returns the rows that do not come behind the row `last` of those that are held.
+    fn not_behind(&self, last: usize, keys: &[Arc<Vector>], row_count: usize) -> Vec<u32> {
         // Equal in all keys, a row comes behind the last; in some, the others decide.
         let worst = if keys.len() < self.orders.len() { Ordering::Equal } else { Ordering::Less };
         let stays = |row: &u32| {
@@ -165,11 +175,34 @@ impl FirstRows {
             (Some(order), Some(key)) => order.rows_up_to(key, (&self.keys[0], last)),
             _ => None,
         };
-        let candidates: Vec<u32> = match by_first_key {
+        match by_first_key {
             Some(rows) => rows.into_iter().filter(stays).collect(),
             None => (0..row_count as u32).filter(stays).collect(),
+        }
+    }
+
+    /// Returns those of some rows, which ascend, that may be among their first. Where rows come
+    /// in the opposite of the order that is wanted, each batch comes before all that are held.
+    fn first_of(&self, mut rows: Vec<u32>, keys: &[Arc<Vector>]) -> Vec<u32> {
+        if rows.len() <= self.goal {
+            return rows;
+        }
+        let by_keys = |a: u32, b: u32| {
+            let keys = || keys.iter().map(Arc::as_ref);
+            compare_rows(&self.orders, (keys(), a as usize), (keys(), b as usize))
         };
-        (candidates.len() < row_count).then_some(candidates)
+        let mut sorted = rows.clone();
+        let place = self.goal - 1;
+        let (_, last, _) =
+            sorted.select_nth_unstable_by(place, |a, b| by_keys(*a, *b).then(a.cmp(b)));
+        let last = *last;
+        let whole = keys.len() == self.orders.len();
+        rows.retain(|row| match by_keys(*row, last) {
+            Ordering::Less => true,
+            Ordering::Equal => !whole || *row <= last,
+            Ordering::Greater => false,
+        });
+        rows
     }
 
     /// Adds those rows that may be among the first.

@@ -193,6 +193,17 @@ impl BytesVector {
         self.ends.push(u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB"));
     }
 
+    /// Ends a value as [`BytesVector::end_value`] does, however long it may be.
+    ///
+    /// # Errors
+    ///
+    /// `54000` if the vector would exceed 4 GiB.
+    #[inline]
+    pub fn try_end_value(&mut self) -> Result<()> {
+        self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many_bytes())?);
+        Ok(())
+    }
+
     /// Iterates over the values.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
@@ -339,6 +350,12 @@ macro_rules! typed_slice {
 }
 
 #[cold]
+fn too_many_bytes() -> Error {
+    Error::new("54000", "out of memory")
+        .with_detail("The rows that are taken at once have more than 4 GiB.")
+}
+
+#[cold]
 #[inline(never)]
 fn mixed_up(data: &VectorData, what: &str) -> ! {
     panic!("{what} on a vector of {}", data.name());
@@ -451,8 +468,7 @@ impl Vector {
         match &mut self.data {
             VectorData::Text(values) | VectorData::Bytea(values) => {
                 if u32::try_from(values.bytes.len() + bytes.len()).is_err() {
-                    return Err(Error::new("54000", "out of memory")
-                        .with_detail("The rows that are taken at once have more than 4 GiB."));
+                    return Err(too_many_bytes());
                 }
                 pace.append(&mut values.bytes, bytes)?;
                 values.end_value();

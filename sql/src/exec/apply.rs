@@ -53,44 +53,48 @@ enum Answer {
     Set(ValueSet),
 }
 
-/// Values by their key form.
+/// Values of one column, to be found again.
 #[derive(Default)]
 struct ValueSet {
-    values: AHashSet<Vec<u8>>,
+    /// Integers of any width.
+    integers: AHashSet<i64>,
+    /// Others, by their key form.
+    forms: AHashSet<Vec<u8>>,
     has_null: bool,
 }
 
 impl ValueSet {
-    /// Integers of all widths have one form.
     fn form(value: &Datum, data_type: DataType) -> Result<Vec<u8>> {
         let mut form = Vec::new();
-        match value.as_i64() {
-            Some(value) => {
-                keycode::encode(&Datum::Int8(value), DataType::Int8, false, false, &mut form)?;
-            }
-            None => keycode::encode(value, data_type, false, false, &mut form)?,
-        }
+        keycode::encode(value, data_type, false, false, &mut form)?;
         Ok(form)
     }
 
     fn add(&mut self, value: &Datum, data_type: DataType) -> Result<()> {
-        if value.is_null() {
-            self.has_null = true;
-        } else {
-            self.values.insert(ValueSet::form(value, data_type)?);
+        match value.as_i64() {
+            _ if value.is_null() => self.has_null = true,
+            Some(integer) => {
+                self.integers.insert(integer);
+            }
+            None => {
+                self.forms.insert(ValueSet::form(value, data_type)?);
+            }
         }
         Ok(())
     }
 
     /// `value = ANY (values)`
     fn any_equals(&self, value: &Datum, data_type: DataType) -> Result<Datum> {
-        if self.values.is_empty() && !self.has_null {
+        if self.integers.is_empty() && self.forms.is_empty() && !self.has_null {
             return Ok(Datum::Bool(false));
         }
         if value.is_null() {
             return Ok(Datum::Null);
         }
-        let found = self.values.contains(&ValueSet::form(value, data_type)?);
+        let found = match value.as_i64() {
+            Some(integer) => self.integers.contains(&integer),
+            None => self.forms.contains(&ValueSet::form(value, data_type)?),
+        };
         Ok(if !found && self.has_null { Datum::Null } else { Datum::Bool(found) })
     }
 }

@@ -18,7 +18,7 @@ use ahash::AHashSet;
 
 use super::operand::{Operand, Typed};
 use super::row::{distinct, first_type};
-use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare};
+use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_text};
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
@@ -316,6 +316,11 @@ fn call<'a>(
     if signature.strict && operands.iter().any(Operand::is_constant_null) {
         return Ok(Operand::Constant(Datum::Null));
     }
+    if function::shape(called.id) == Shape::Join
+        && let Some(joined) = kernel_text::join(operands, !signature.strict, row_count)
+    {
+        return Ok(joined);
+    }
     if let [left, right] = operands {
         let fast = match function::shape(called.id) {
             Shape::Compare(op) => match comparison(signature.arguments) {
@@ -404,12 +409,13 @@ fn like<'a>(
         }
         return Some(Ok(Operand::owned(VectorData::Bool(found), validity)));
     }
+    let mut pace = context.pace();
     let test = |index| {
         if strings.is_null(index) {
             return Ok(false);
         }
         context.style.interrupt.check()?;
-        pattern.matches(values.get(index)).map(|found| found != negated)
+        pattern.matches(values.get(index), &mut pace).map(|found| found != negated)
     };
     let results: Result<Vec<bool>> = (0..values.len()).map(test).collect();
     Some(results.map(|results| Operand::owned(VectorData::Bool(results), validity)))

@@ -102,7 +102,7 @@ impl Random {
             Int2 | Int4 | Int8 | Float8 | Numeric => {
                 self.pick(&[Int2, Int4, Int8, Float8, Numeric])
             }
-            Text => Char,
+            Text => self.pick(&COLUMNS),
             other => other,
         };
         Expr::Cast {
@@ -161,8 +161,11 @@ impl Random {
             return Expr::constant(self.value(data_type), data_type);
         }
         let signature = self.pick(&among);
-        let arguments =
-            signature.arguments.iter().map(|argument| self.expr(*argument, depth)).collect();
+        let mut types = signature.arguments.to_vec();
+        if let (true, Some(last)) = (signature.variadic, types.last().copied()) {
+            types.extend((0..self.below(3)).map(|_| last));
+        }
+        let arguments = types.iter().map(|argument| self.expr(*argument, depth)).collect();
         Expr::Call { function: signature.id, arguments, data_type }
     }
 

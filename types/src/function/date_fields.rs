@@ -4,7 +4,7 @@
 //! of the input or for none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
-use super::date_template::{Field, Piece, is_separator, parse};
+use super::date_template::{Field, Piece, is_separator, read};
 use crate::error::{Error, Result, sqlstate};
 
 /// What was read; 0 stands for nothing, as in PostgreSQL.
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
 
     /// Reads what the template names, or as much as there is.
     pub(super) fn run(mut self, template: &str) -> Result<Parts> {
-        let pieces = parse(template);
+        let pieces = read(template);
         for (index, piece) in pieces.iter().enumerate() {
             if self.rest().is_empty() {
                 break;

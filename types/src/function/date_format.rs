@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::argument::{interval, text, text_datum, timestamp, timestamptz};
-use super::date_template::{Field, Piece, Spelling, parse};
+use super::date_template::{Field, Piece, Spelling, read};
 use super::interval_format;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -82,14 +82,14 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
     let day_of_year = days - datetime::days_from_civil(civil.year, 1, 1) + 1;
     let moment = Moment { civil, days, day_of_year, zone };
     let mut out = String::with_capacity(template.len() * 2);
-    for piece in parse(template) {
+    for piece in &*read(template) {
         match piece {
             Piece::Field(field) => {
                 let start = out.len();
-                moment.write(&field, &mut out);
-                write_ordinal(&field, start, &mut out);
+                moment.write(field, &mut out);
+                write_ordinal(field, start, &mut out);
             }
-            Piece::Space(c) | Piece::Separator(c) | Piece::Literal(c) => out.push(c),
+            Piece::Space(c) | Piece::Separator(c) | Piece::Literal(c) => out.push(*c),
         }
     }
     text_datum(out)
@@ -147,8 +147,7 @@ impl Moment {
             }
             number => {
                 let (value, width) = self.number(number);
-                let width = if filled { width } else { 0 };
-                push(out, format_args!("{value:0width$}"));
+                number_text(value, if filled { width } else { 0 }, out);
             }
         }
     }
@@ -159,8 +158,11 @@ impl Moment {
         let of = |value: u32| i64::from(value);
         let micros = of(civil.microsecond);
         let hour12 = (civil.hour + 11) % 12 + 1;
-        let (iso_year, iso_week) = datetime::iso_week(self.days);
-        let iso_year = i64::from(if iso_year > 0 { iso_year } else { 1 - iso_year });
+        let iso_week = || of(datetime::iso_week(self.days).1);
+        let iso_year = || match datetime::iso_week(self.days).0 {
+            year @ 1.. => i64::from(year),
+            before_christ => i64::from(1 - before_christ),
+        };
         let monday_first = if self.weekday() == 0 { 7 } else { self.weekday() as i64 };
         match keyword {
             "SSSSS" | "SSSS" => {
@@ -180,12 +182,12 @@ impl Moment {
             "YYY" => (self.year() % 1000, 3),
             "YY" => (self.year() % 100, 2),
             "Y" => (self.year() % 10, 1),
-            "IYYY" => (iso_year, 4),
-            "IYY" => (iso_year % 1000, 3),
-            "IY" => (iso_year % 100, 2),
-            "I" => (iso_year % 10, 1),
-            "IW" => (of(iso_week), 2),
-            "IDDD" => ((of(iso_week) - 1) * 7 + monday_first, 3),
+            "IYYY" => (iso_year(), 4),
+            "IYY" => (iso_year() % 1000, 3),
+            "IY" => (iso_year() % 100, 2),
+            "I" => (iso_year() % 10, 1),
+            "IW" => (iso_week(), 2),
+            "IDDD" => ((iso_week() - 1) * 7 + monday_first, 3),
             "ID" => (monday_first, 1),
             "MM" => (of(civil.month), 2),
             "DDD" => (i64::from(self.day_of_year), 3),
@@ -229,6 +231,18 @@ impl Moment {
     /// Returns the day of the week, Sunday being 0.
     fn weekday(&self) -> usize {
         datetime::day_of_week(self.days) as usize
+    }
+}
+
+/// Writes a number with zeros before it up to a width, which its sign counts for.
+pub(super) fn number_text(value: i64, width: usize, out: &mut String) {
+    match (value, width) {
+        (0..10, 0 | 1) => out.push(char::from(b'0' + value as u8)),
+        (0..100, 2) => {
+            out.push(char::from(b'0' + (value / 10) as u8));
+            out.push(char::from(b'0' + (value % 10) as u8));
+        }
+        _ => push(out, format_args!("{value:0width$}")),
     }
 }
 

@@ -4,7 +4,12 @@
 //! is no keyword stands for itself. `FM` before a keyword drops padding, `TH` after it adds the
 //! ordinal; names are English with `TM`, too, but not padded; `SP` means nothing.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
+
 use super::number_template::quoted;
+use super::recent::{LONGEST_TEMPLATE, Recent};
 
 /// A piece of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +69,22 @@ const KEYWORDS: &[&str] = &[
 /// Those that may be written with one capital letter.
 const NAMES: &[&str] = &["MONTH", "MON", "DAY", "DY"];
 
-/// Reads a template.
-pub(super) fn parse(template: &str) -> Vec<Piece> {
+/// Reads a template, or remembers how it was read.
+pub(super) fn read(template: &str) -> Rc<[Piece]> {
+    thread_local! {
+        static READ: RefCell<Recent<(), Rc<[Piece]>>> = const { RefCell::new(Recent::new()) };
+    }
+    match template.len() <= LONGEST_TEMPLATE {
+        true => READ.with_borrow_mut(|read| {
+            let Ok(pieces) =
+                read.get(template, (), |template| Ok::<_, Infallible>(parse(template)));
+            Rc::clone(pieces)
+        }),
+        false => parse(template),
+    }
+}
+
+fn parse(template: &str) -> Rc<[Piece]> {
     let mut pieces = Vec::with_capacity(template.len());
     let mut rest = template;
     while !rest.is_empty() {
@@ -101,7 +120,7 @@ pub(super) fn parse(template: &str) -> Vec<Piece> {
             rest = &rest[usize::from(escaped) + character.len_utf8()..];
         }
     }
-    pieces
+    pieces.into()
 }
 
 /// Returns whether a character separates fields of the input.

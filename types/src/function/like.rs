@@ -7,12 +7,13 @@
 use memchr::memmem::Finder;
 
 use super::argument::{bytea, bytea_datum, text, text_datum};
-use super::strings::lower;
+use super::strings::{lower, lower_char};
 use super::{Row, Shape, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::pieces::{PIECE, Pace};
 use crate::vector::BytesVector;
 
 const fn shape(negated: bool, ignore_case: bool) -> Shape {
@@ -35,28 +36,41 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("!~~*", &[Char, Text], Bool, not_ilike).shaped(shape(true, true)),
     row("like", &[Text, Text], Bool, like).shaped(shape(false, false)),
     row("notlike", &[Text, Text], Bool, not_like).shaped(shape(true, false)),
-    row("~~", &[Bytea, Bytea], Bool, |a, _| {
-        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte).map(Datum::Bool)
+    row("~~", &[Bytea, Bytea], Bool, |a, c| {
+        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte, &mut c.pace()).map(Datum::Bool)
     }),
-    row("!~~", &[Bytea, Bytea], Bool, |a, _| {
-        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte).map(|found| Datum::Bool(!found))
+    row("!~~", &[Bytea, Bytea], Bool, |a, c| {
+        matches_bytes(bytea(&a[0]), bytea(&a[1]), Unit::Byte, &mut c.pace())
+            .map(|found| Datum::Bool(!found))
     }),
     row("like_escape", &[Text, Text], Text, like_escape),
     row("like_escape", &[Bytea, Bytea], Bytea, like_escape_bytes),
 ];
 
-fn like(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn like(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, pattern) = (text(&arguments[0]), text(&arguments[1]));
-    matches_bytes(string.as_bytes(), pattern.as_bytes(), Unit::Character).map(Datum::Bool)
+    let (string, pattern) = (string.as_bytes(), pattern.as_bytes());
+    matches_bytes(string, pattern, Unit::Character, &mut context.pace()).map(Datum::Bool)
 }
 
 fn not_like(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     like(arguments, context).map(negate)
 }
 
-fn ilike(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
-    let (string, pattern) = (lower(text(&arguments[0])), lower(text(&arguments[1])));
-    matches_bytes(string.as_bytes(), pattern.as_bytes(), Unit::Character).map(Datum::Bool)
+fn ilike(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
+    let mut pace = context.pace();
+    let string = lowered(text(&arguments[0]), &mut pace)?;
+    let pattern = lowered(text(&arguments[1]), &mut pace)?;
+    let (string, pattern) = (string.as_bytes(), pattern.as_bytes());
+    matches_bytes(string, pattern, Unit::Character, &mut pace).map(Datum::Bool)
+}
+
+/// Returns a string, however long, in lower case.
+fn lowered(string: &str, pace: &mut Pace<'_>) -> Result<String> {
+    match string.len() < PIECE {
+        true => Ok(lower(string)),
+        false => pace.change(string, |character| Some(lower_char(character))),
+    }
 }
 
 fn not_ilike(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -87,7 +101,7 @@ enum Form {
     /// `%abc`
     Suffix(Vec<u8>),
     /// `%abc%`
-    Piece(String),
+    Piece(Vec<u8>),
     /// The pattern itself.
     General(Vec<u8>),
 }
@@ -103,18 +117,23 @@ impl LikePattern {
     ///
     /// # Errors
     ///
-    /// `22025` if matching comes to an escape character with nothing after it.
-    pub fn matches(&self, string: &[u8]) -> Result<bool> {
-        if self.ignore_case {
-            let lowered = lower(&String::from_utf8_lossy(string));
-            return self.form.matches(lowered.as_bytes());
+    /// `22025` if matching comes to an escape character with nothing after it; `57014` at a look.
+    pub fn matches(&self, string: &[u8], pace: &mut Pace<'_>) -> Result<bool> {
+        if !self.ignore_case {
+            return self.form.matches(string, pace);
         }
-        self.form.matches(string)
+        let string = match string.len() < PIECE {
+            true => String::from_utf8_lossy(string),
+            false => pace.decode(string)?.into(),
+        };
+        let lowered = lowered(&string, pace)?;
+        self.form.matches(lowered.as_bytes(), pace)
     }
 
-    /// Returns which of some strings match, if all it takes is to compare their bytes.
+    /// Returns which of some strings match, if all it takes is to compare their bytes and these are
+    /// not so many that the flag must be looked at.
     pub fn match_all(&self, strings: &BytesVector) -> Option<Vec<bool>> {
-        if self.ignore_case {
+        if self.ignore_case || strings.bytes.len() > 8 * PIECE {
             return None;
         }
         Some(match &self.form {
@@ -124,7 +143,7 @@ impl LikePattern {
                 None => compare_all(strings, |string| string.starts_with(prefix)),
             },
             Form::Suffix(suffix) => compare_all(strings, |string| string.ends_with(suffix)),
-            Form::Piece(piece) => find_in_all(strings, piece.as_bytes()),
+            Form::Piece(piece) => find_in_all(strings, piece),
             Form::General(_) => return None,
         })
     }
@@ -207,20 +226,19 @@ impl Form {
             (false, false) => Form::Whole(bytes),
             (false, true) => Form::Prefix(bytes),
             (true, false) => Form::Suffix(bytes),
-            (true, true) => Form::Piece(inner.to_owned()),
+            (true, true) => Form::Piece(bytes),
         }
     }
 
-    fn matches(&self, string: &[u8]) -> Result<bool> {
+    fn matches(&self, string: &[u8], pace: &mut Pace<'_>) -> Result<bool> {
         Ok(match self {
             Form::Whole(whole) => string == whole,
             Form::Prefix(prefix) => string.starts_with(prefix),
             Form::Suffix(suffix) => string.ends_with(suffix),
-            Form::Piece(piece) => match std::str::from_utf8(string) {
-                Ok(string) => string.contains(piece.as_str()),
-                Err(_) => false,
-            },
-            Form::General(pattern) => return matches_bytes(string, pattern, Unit::Character),
+            Form::Piece(piece) => pace.find(&Finder::new(piece), string)?.is_some(),
+            Form::General(pattern) => {
+                return matches_bytes(string, pattern, Unit::Character, pace);
+            }
         })
     }
 }
@@ -243,11 +261,12 @@ fn width(string: &[u8], at: usize, unit: Unit) -> usize {
 }
 
 /// Matches a string against a pattern with `%`, `_` and `\`.
-fn matches_bytes(string: &[u8], pattern: &[u8], unit: Unit) -> Result<bool> {
+fn matches_bytes(string: &[u8], pattern: &[u8], unit: Unit, pace: &mut Pace<'_>) -> Result<bool> {
     let (mut s, mut p) = (0, 0);
     // Where to go on after a mismatch: behind the last `%`, with one more character under it.
     let mut retry: Option<(usize, usize)> = None;
     while s < string.len() {
+        pace.spend(1)?;
         match pattern.get(p) {
             Some(b'%') => {
                 retry = Some((p + 1, s));
@@ -377,8 +396,10 @@ mod tests {
             "%ib%",
         ] {
             let pattern = LikePattern::new(pattern, false);
-            let expected: Vec<bool> =
-                values.iter().map(|string| pattern.matches(string).unwrap()).collect();
+            let expected: Vec<bool> = values
+                .iter()
+                .map(|string| pattern.matches(string, &mut Pace::never()).unwrap())
+                .collect();
             assert_eq!(pattern.match_all(&values), Some(expected), "{pattern:?}");
         }
         for pattern in ["%", "a_", "a%c"] {

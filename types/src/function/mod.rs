@@ -56,6 +56,7 @@ mod number_parse;
 mod number_template;
 mod overlaps;
 mod quoting;
+mod recent;
 mod record_images;
 mod records;
 mod regular_expression;
@@ -157,6 +158,8 @@ pub enum Shape {
         /// `ILIKE`
         ignore_case: bool,
     },
+    /// Texts or bytes behind each other.
+    Join,
     /// Anything else.
     Other,
 }

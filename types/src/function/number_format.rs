@@ -5,7 +5,7 @@
 
 use super::argument::{float4, float8, int4, int8, numeric, text, text_datum};
 use super::arithmetic::int4_range;
-use super::number_template::{Layout, Piece, SignPlace, parse};
+use super::number_template::{Layout, Piece, SignPlace, read};
 use super::{Row, row};
 use crate::datatype::DataType::{Float4, Float8, Int4, Int8, Numeric, Text};
 use crate::datum::Datum;
@@ -39,7 +39,8 @@ struct Number {
 }
 
 fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
-    let (pieces, mut layout) = parse(template)?;
+    let template = read(template)?;
+    let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
         if !value.is_finite() {
             let what = if value.is_nan() { "NaN" } else { "infinity" };
@@ -48,7 +49,7 @@ fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
         }
         let whole = value.round(0).to_i64().and_then(|whole| i32::try_from(whole).ok());
         let whole = whole.ok_or_else(int4_range)?;
-        return Ok(write_roman(&pieces, &layout, whole));
+        return Ok(write_roman(pieces, &layout, whole));
     }
     if layout.scientific {
         return Ok(text_datum(scientific(value, &layout)));
@@ -62,14 +63,15 @@ fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
     }
     let scale = i32::try_from(layout.post).unwrap_or(i32::MAX);
     let written = value.round(scale).to_string();
-    lay_out(&pieces, layout, &written)
+    lay_out(pieces, layout, &written)
 }
 
 fn formatted_float(value: f64, precision: usize, template: &str) -> Result<Datum> {
-    let (pieces, mut layout) = parse(template)?;
+    let template = read(template)?;
+    let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
         // What is no small number at all has no Roman form either.
-        return Ok(write_roman(&pieces, &layout, value.round_ties_even() as i32));
+        return Ok(write_roman(pieces, &layout, value.round_ties_even() as i32));
     }
     if layout.scientific {
         if !value.is_finite() {
@@ -90,7 +92,7 @@ fn formatted_float(value: f64, precision: usize, template: &str) -> Result<Datum
         layout.post = precision - whole;
     }
     let written = float_text(value, layout.post);
-    lay_out(&pieces, layout, &written)
+    lay_out(pieces, layout, &written)
 }
 
 /// Writes a float with so many digits after the point, as C's `%.*f` does.

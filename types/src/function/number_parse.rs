@@ -3,7 +3,7 @@
 //! Source: PostgreSQL's formatting.c (`NUM_numpart_from_char`), in the C locale.
 
 use super::argument::text;
-use super::number_template::{Layout, Piece, SignPlace, parse};
+use super::number_template::{Layout, Piece, SignPlace, read};
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Numeric, Text};
@@ -21,7 +21,8 @@ fn to_number(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let (pieces, layout) = parse(template)?;
+    let template = read(template)?;
+    let (pieces, layout) = (&template.pieces, template.layout);
     let unsupported = |what: &str| {
         let message = format!("\"{what}\" not supported for input");
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
@@ -34,7 +35,7 @@ fn to_number(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     }
     let (pre, multi) = (layout.pre, layout.multi);
     let reader = Reader { rest: input, layout, sign: ' ', digits: String::new(), point: None };
-    let reader = reader.run(&pieces);
+    let reader = reader.run(pieces);
     let scale = reader.decimals();
     let written = format!("{}{}", reader.sign, reader.digits.trim_end_matches('.'));
     let value =

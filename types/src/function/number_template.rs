@@ -3,6 +3,10 @@
 //! A template is read into pieces, and what the pieces say together into a [`Layout`]. Source:
 //! PostgreSQL's formatting.c (`NUMDesc_prepare`).
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::recent::{LONGEST_TEMPLATE, Recent};
 use crate::error::{Error, Result};
 
 /// A piece of a template.
@@ -52,7 +56,7 @@ pub(super) enum SignPlace {
 }
 
 /// What all pieces say together.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a keyword that is there or not")]
 pub(super) struct Layout {
     /// Digits before the point.
@@ -86,8 +90,24 @@ const KEYWORDS: &[&str] = &[
     "L", "S", "V",
 ];
 
-/// Reads a template.
-pub(super) fn parse(template: &str) -> Result<(Vec<Piece>, Layout)> {
+/// A template that was read.
+pub(super) struct Template {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) layout: Layout,
+}
+
+/// Reads a template, or remembers how it was read.
+pub(super) fn read(template: &str) -> Result<Rc<Template>> {
+    thread_local! {
+        static READ: RefCell<Recent<(), Rc<Template>>> = const { RefCell::new(Recent::new()) };
+    }
+    match template.len() <= LONGEST_TEMPLATE {
+        true => READ.with_borrow_mut(|read| read.get(template, (), parse).cloned()),
+        false => parse(template),
+    }
+}
+
+fn parse(template: &str) -> Result<Rc<Template>> {
     let mut pieces = Vec::with_capacity(template.len());
     let mut layout = Layout::default();
     let mut rest = template;
@@ -105,7 +125,7 @@ pub(super) fn parse(template: &str) -> Result<(Vec<Piece>, Layout)> {
             rest = &rest[first.len_utf8()..];
         }
     }
-    Ok((pieces, layout))
+    Ok(Rc::new(Template { pieces, layout }))
 }
 
 fn keyword(rest: &str) -> Option<(&'static str, bool)> {

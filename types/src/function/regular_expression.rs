@@ -9,6 +9,7 @@ use std::cell::RefCell;
 
 use super::argument::{text, text_datum};
 use super::like::invalid_escape;
+use super::recent::Recent;
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
@@ -98,13 +99,9 @@ impl Flags {
     }
 }
 
-/// The patterns compiled last on this thread, the last one first.
-struct Cache(Vec<(String, Flags, Pattern)>);
-
-const CACHED_PATTERNS: usize = 32;
-
 thread_local! {
-    static CACHE: RefCell<Cache> = const { RefCell::new(Cache(Vec::new())) };
+    /// The patterns compiled last.
+    static PATTERNS: RefCell<Recent<Flags, Pattern>> = const { RefCell::new(Recent::new()) };
 }
 
 /// A compiled pattern, and the statement that uses it.
@@ -137,17 +134,10 @@ pub(super) fn with_regex<T>(
     context: &EvalContext,
     work: impl FnOnce(&Regex<'_>) -> Result<T>,
 ) -> Result<T> {
-    CACHE.with_borrow_mut(|Cache(entries)| {
-        match entries.iter().position(|entry| entry.1 == flags && entry.0 == pattern) {
-            Some(0) => {}
-            Some(index) => entries[..=index].rotate_right(1),
-            None => {
-                let compiled = Pattern::new(pattern, flags.options)?;
-                entries.truncate(CACHED_PATTERNS - 1);
-                entries.insert(0, (pattern.to_owned(), flags, compiled));
-            }
-        }
-        work(&Regex { pattern: &entries[0].2, context })
+    PATTERNS.with_borrow_mut(|patterns| {
+        let compile = |pattern: &str| Pattern::new(pattern, flags.options);
+        let pattern = patterns.get(pattern, flags, compile)?;
+        work(&Regex { pattern, context })
     })
 }
 

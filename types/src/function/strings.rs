@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::arithmetic::int4_range;
-use super::{Row, row};
+use super::{Row, Shape, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Bytea, Char, Int4, Int8, Text};
 use crate::datum::Datum;
@@ -16,12 +16,13 @@ use crate::pieces::{Buffer, MAX_BYTES, PIECE, Pace, Part, pieces, pieces_from_en
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("||", &[Text, Text], Text, join),
-    row("textcat", &[Text, Text], Text, join),
+    row("||", &[Text, Text], Text, join).shaped(Shape::Join),
+    row("textcat", &[Text, Text], Text, join).shaped(Shape::Join),
     row("||", &[Bytea, Bytea], Bytea, |a, c| {
         joined::<Vec<u8>>(&[bytea(&a[0]), bytea(&a[1])], c).map(bytea_datum)
-    }),
-    row("concat", &[Text], Text, concat).variadic().takes_null(),
+    })
+    .shaped(Shape::Join),
+    row("concat", &[Text], Text, concat).variadic().takes_null().shaped(Shape::Join),
     row("concat_ws", &[Text, Text], Text, concat_ws).variadic().takes_null(),
     row("length", &[Text], Int4, length),
     row("length", &[Char], Int4, |a, _| count(unpadded(&a[0]).chars().count())),
@@ -35,8 +36,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("octet_length", &[Bytea], Int4, |a, _| count(bytea(&a[0]).len())),
     row("bit_length", &[Text], Int4, |a, _| count(text(&a[0]).len() * 8)),
     row("bit_length", &[Bytea], Int4, |a, _| count(bytea(&a[0]).len() * 8)),
-    row("lower", &[Text], Text, |a, c| changed(a, lower_char, c)),
-    row("upper", &[Text], Text, |a, c| changed(a, upper_char, c)),
+    row("lower", &[Text], Text, |a, c| changed(a, lower_char, str::to_ascii_lowercase, c)),
+    row("upper", &[Text], Text, |a, c| changed(a, upper_char, str::to_ascii_uppercase, c)),
     row("initcap", &[Text], Text, initcap),
     row("btrim", &[Text], Text, |a, c| trim_text(a, Sides::BOTH, c)),
     row("btrim", &[Text, Text], Text, |a, c| trim_text(a, Sides::BOTH, c)),
@@ -122,7 +123,10 @@ pub(super) fn count(length: usize) -> Result<Datum> {
 
 /// Returns the string in lower case.
 pub(super) fn lower(string: &str) -> String {
-    string.chars().map(lower_char).collect()
+    match string.is_ascii() {
+        true => string.to_ascii_lowercase(),
+        false => string.chars().map(lower_char).collect(),
+    }
 }
 
 /// Returns the character in lower case, if that is one character.
@@ -142,13 +146,19 @@ fn upper_char(character: char) -> char {
     }
 }
 
+/// Changes characters one by one; a short text of ASCII, which has no others after it, at once.
 fn changed(
     arguments: &[Datum],
     change: impl Fn(char) -> char,
+    change_ascii: impl Fn(&str) -> String,
     context: &EvalContext,
 ) -> Result<Datum> {
+    let string = text(&arguments[0]);
+    if string.len() < PIECE && string.is_ascii() {
+        return Ok(text_datum(change_ascii(string)));
+    }
     let change = |character| Some(change(character));
-    context.pace().change(text(&arguments[0]), change).map(text_datum)
+    context.pace().change(string, change).map(text_datum)
 }
 
 fn initcap(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {

@@ -1,0 +1,89 @@
+//! Typed loops that make texts: values are written behind each other into one vector, without a
+//! datum between.
+//!
+//! They are for short values. Long ones are left to the calls one by one, which look at the flag
+//! within a value and know how long one may be.
+
+use super::operand::{Operand, Typed};
+use crate::datum::Datum;
+use crate::pieces::PIECE;
+use crate::vector::{BytesVector, VectorData};
+
+/// The most bytes that are written without a look at the flag: some milliseconds.
+const MOST: usize = 8 * PIECE;
+
+/// The texts of one operand.
+enum Texts<'a> {
+    Same(&'a [u8]),
+    Each(&'a BytesVector, Option<&'a [bool]>),
+    Nulls,
+}
+
+impl<'a> Texts<'a> {
+    fn of(operand: &'a Operand<'_>) -> Option<Texts<'a>> {
+        match operand.typed() {
+            Typed::BytesSame(text) => Some(Texts::Same(text)),
+            Typed::Bytes(texts) => Some(Texts::Each(texts, operand.validity())),
+            Typed::Null => Some(Texts::Nulls),
+            _ => None,
+        }
+    }
+
+    /// Returns about how many bytes the texts of all rows have.
+    fn size(&self, row_count: usize) -> usize {
+        match self {
+            Texts::Same(text) => text.len().saturating_mul(row_count),
+            Texts::Each(texts, _) => texts.bytes.len(),
+            Texts::Nulls => 0,
+        }
+    }
+
+    /// Returns the text of a row, `None` for NULL.
+    #[inline]
+    fn get(&self, index: usize) -> Option<&'a [u8]> {
+        match self {
+            Texts::Same(text) => Some(text),
+            Texts::Each(texts, None) => Some(texts.get(index)),
+            Texts::Each(texts, Some(valid)) => valid[index].then(|| texts.get(index)),
+            Texts::Nulls => None,
+        }
+    }
+}
+
+/// Returns the texts, or bytes, of some operands behind each other, as `||` does and, where a NULL
+/// adds nothing (`skip_nulls`), `concat`. `None` if operands are of other types or long.
+pub(super) fn join<'a>(
+    operands: &[Operand<'_>],
+    skip_nulls: bool,
+    row_count: usize,
+) -> Option<Operand<'a>> {
+    let bytes = operands.iter().any(|operand| match operand {
+        Operand::Constant(value) => matches!(value, Datum::Bytea(_)),
+        Operand::Vector(vector) => matches!(vector.data, VectorData::Bytea(_)),
+    });
+    let texts: Vec<Texts<'_>> = operands.iter().map(Texts::of).collect::<Option<_>>()?;
+    let size = texts.iter().fold(0, |sum: usize, text| sum.saturating_add(text.size(row_count)));
+    if size > MOST {
+        return None;
+    }
+    let mut joined =
+        BytesVector { ends: Vec::with_capacity(row_count), bytes: Vec::with_capacity(size) };
+    let mut validity: Option<Vec<bool>> = None;
+    for index in 0..row_count {
+        let start = joined.bytes.len();
+        for text in &texts {
+            match text.get(index) {
+                Some(text) => joined.bytes.extend_from_slice(text),
+                None if skip_nulls => {}
+                None => {
+                    joined.bytes.truncate(start);
+                    validity.get_or_insert_with(|| vec![true; row_count])[index] = false;
+                    break;
+                }
+            }
+        }
+        joined.end_value();
+    }
+    let data = if bytes { VectorData::Bytea(joined) } else { VectorData::Text(joined) };
+    Some(Operand::owned(data, validity))
+}
