@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use sql::Error;
 use sql::logical::OutputColumn;
 use types::binary;
-use types::pieces::Pace;
+use types::pieces::{PIECE, Pace};
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Vector};
@@ -156,6 +156,10 @@ impl RowEncoder {
             return Err(Error::new("54000", "row is too long for the client: more than 1 GB"));
         }
         out[start + 1..start + 5].copy_from_slice(&(length as u32).to_be_bytes());
+        if length >= PIECE {
+            // What is written goes out whole, as fast as the client takes it.
+            style.interrupt.check()?;
+        }
         Ok(())
     }
 }

@@ -26,6 +26,8 @@ mod residue;
 pub(crate) mod value;
 mod columns;
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -41,6 +43,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 use crate::keycode;
+use crate::pieces::Pace;
 use crate::vector::ValueSink;
 use crate::vector::Vector;
 
@@ -193,15 +196,10 @@ impl RowLayout {
     ///
     /// `42804` if a value is not of its column's type.
     pub fn pack(&self, family: usize, values: &[Datum]) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(64);
-        self.pack_into(family, values, &mut out)?;
-        Ok(out)
-    }
-
-    /// Appends the packed row of one family for a full row (`values` in table order).
-    pub fn pack_into(&self, family: usize, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         let plan = FamilyPlan::new(self, family)?;
-        packed::write(self, &plan, family, values, out)
+        let mut out = Vec::with_capacity(64);
+        packed::write(self, &plan, family, values, (&mut out, &mut Pace::never()))?;
+        Ok(out)
     }
 
     /// Returns the full row, in table order. `packed[family]` is `None` where the family has no
@@ -396,30 +394,33 @@ impl<'l> RowDecoder<'l> {
     }
 }
 
-/// Packs rows of one family: the layout worked out once. For COPY and bulk writes.
-pub struct RowPacker<'l> {
-    layout: &'l RowLayout,
+/// Packs rows of one family: the layout worked out once. For many rows.
+pub struct RowPacker {
+    layout: Arc<RowLayout>,
     plan: FamilyPlan,
     family: usize,
 }
 
-impl<'l> RowPacker<'l> {
+impl RowPacker {
     /// Returns the packer of a family.
     ///
     /// # Errors
     ///
     /// `XX001` if a slot of the family belongs to no column.
-    pub fn new(layout: &'l RowLayout, family: usize) -> Result<RowPacker<'l>> {
-        Ok(RowPacker { layout, plan: FamilyPlan::new(layout, family)?, family })
+    pub fn new(layout: &Arc<RowLayout>, family: usize) -> Result<RowPacker> {
+        let plan = FamilyPlan::new(layout, family)?;
+        Ok(RowPacker { layout: Arc::clone(layout), plan, family })
     }
 
-    /// Appends the packed row of a full row (`values` in table order).
+    /// Returns the packed row of a full row (`values` in table order), however long its values.
     ///
     /// # Errors
     ///
-    /// `42804` if a value is not of its column's type.
-    pub fn pack_into(&self, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
-        packed::write(self.layout, &self.plan, self.family, values, out)
+    /// `42804` if a value is not of its column's type; `57014` at a look if the flag is set.
+    pub fn pack(&self, values: &[Datum], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(64);
+        packed::write(&self.layout, &self.plan, self.family, values, (&mut out, pace))?;
+        Ok(out)
     }
 }
 

@@ -10,21 +10,25 @@
 //!    columns still has a row count (`select count(*)` needs no column).
 //! 2. A vector's variant is the one that [`VectorData::for_type`] names for its type.
 
+mod batch;
+mod bytes;
 mod sink;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::{Datum, Nested};
 use crate::datum::{compare_floats, without_blanks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::pieces::{PIECE, Pace};
 
+pub use self::batch::Batch;
+pub use self::bytes::BytesVector;
+use self::bytes::too_many_bytes;
 pub use self::sink::ValueSink;
 
 /// The number of rows that producers aim at.
@@ -67,15 +71,6 @@ pub enum VectorData {
     Nested(Vec<Nested>),
 }
 
-/// Variable-length values end to end: value `i` is `bytes[ends[i - 1]..ends[i]]`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct BytesVector {
-    /// End of each value in `bytes`.
-    pub ends: Vec<u32>,
-    /// The values, one after the other.
-    pub bytes: Vec<u8>,
-}
-
 /// One column of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector {
@@ -83,15 +78,6 @@ pub struct Vector {
     pub data: VectorData,
     /// One entry a row, `true` where the value is not NULL; `None` when no value is NULL.
     pub validity: Option<Vec<bool>>,
-}
-
-/// Some rows, column by column. Columns are shared, so that a projection copies nothing.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Batch {
-    /// The columns.
-    pub columns: Vec<Arc<Vector>>,
-    /// The number of rows.
-    pub row_count: usize,
 }
 
 /// Does the same with the array of any variant: `$values` is a `Vec`, `$bytes` a [`BytesVector`].
@@ -115,118 +101,6 @@ macro_rules! each {
             VectorData::Nested($values) => $array,
         }
     };
-}
-
-impl BytesVector {
-    /// Returns an empty vector with room for `capacity` values of about 16 bytes.
-    pub fn with_capacity(capacity: usize) -> BytesVector {
-        BytesVector {
-            ends: Vec::with_capacity(capacity),
-            bytes: Vec::with_capacity(capacity.min(BATCH_ROWS) * 16),
-        }
-    }
-
-    /// Returns the number of values.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Returns whether there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Returns value `index`.
-    #[inline]
-    pub fn get(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        &self.bytes[start..self.ends[index] as usize]
-    }
-
-    /// Returns value `index` of a text vector.
-    ///
-    /// # Panics
-    ///
-    /// If the value is not UTF-8: the vector was not one of texts.
-    #[inline]
-    pub fn str(&self, index: usize) -> &str {
-        std::str::from_utf8(self.get(index)).expect("text vectors hold UTF-8")
-    }
-
-    /// Appends a value.
-    ///
-    /// # Panics
-    ///
-    /// If the vector would exceed 4 GiB; producers stop at [`BATCH_ROWS`].
-    #[inline]
-    pub fn push(&mut self, value: &[u8]) {
-        self.bytes.extend_from_slice(value);
-        self.end_value();
-    }
-
-    /// Appends texts that lie end to end in `all`, with where each ends in it. Returns `false`, and
-    /// has appended nothing, if these are not ends of texts, one after the other.
-    ///
-    /// # Panics
-    ///
-    /// Like [`BytesVector::push`].
-    pub fn append_texts(&mut self, all: &str, ends: &[u32]) -> bool {
-        let last = ends.last().map_or(0, |last| *last as usize);
-        let are_boundaries = || ends.iter().all(|end| all.is_char_boundary(*end as usize));
-        if last > all.len() || !ends.is_sorted() || !(all.is_ascii() || are_boundaries()) {
-            return false;
-        }
-        u32::try_from(self.bytes.len() + last).expect("a vector holds less than 4 GiB");
-        let base = self.bytes.len() as u32;
-        self.ends.extend(ends.iter().map(|end| base + end));
-        self.bytes.extend_from_slice(&all.as_bytes()[..last]);
-        true
-    }
-
-    /// Ends a value whose bytes have been appended to `bytes`.
-    ///
-    /// # Panics
-    ///
-    /// Like [`BytesVector::push`].
-    #[inline]
-    pub fn end_value(&mut self) {
-        self.ends.push(u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB"));
-    }
-
-    /// Ends a value as [`BytesVector::end_value`] does, however long it may be.
-    ///
-    /// # Errors
-    ///
-    /// `54000` if the vector would exceed 4 GiB.
-    #[inline]
-    pub fn try_end_value(&mut self) -> Result<()> {
-        self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many_bytes())?);
-        Ok(())
-    }
-
-    /// Iterates over the values.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|index| self.get(index))
-    }
-
-    fn take(&self, selection: &[u32]) -> BytesVector {
-        let size = selection.iter().map(|&index| self.get(index as usize).len()).sum();
-        let mut taken = BytesVector {
-            ends: Vec::with_capacity(selection.len()),
-            bytes: Vec::with_capacity(size),
-        };
-        for &index in selection {
-            taken.push(self.get(index as usize));
-        }
-        taken
-    }
-
-    fn append(&mut self, other: &BytesVector) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
-        u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB");
-        self.ends.extend(other.ends.iter().map(|&end| end + start as u32));
-    }
 }
 
 impl VectorData {
@@ -347,12 +221,6 @@ macro_rules! typed_slice {
             }
         })*
     };
-}
-
-#[cold]
-fn too_many_bytes() -> Error {
-    Error::new("54000", "out of memory")
-        .with_detail("The rows that are taken at once have more than 4 GiB.")
 }
 
 #[cold]
@@ -855,34 +723,6 @@ impl VectorData {
     }
 }
 
-impl Batch {
-    /// Returns a batch of rows given as datums, columns typed by `types`.
-    pub fn from_rows(types: &[DataType], rows: &[Vec<Datum>]) -> Batch {
-        let columns = types.iter().enumerate().map(|(column, &data_type)| {
-            let mut vector = Vector::new(data_type, rows.len());
-            for row in rows {
-                vector.push(&row[column]);
-            }
-            Arc::new(vector)
-        });
-        Batch { columns: columns.collect(), row_count: rows.len() }
-    }
-
-    /// Returns row `index` as datums.
-    pub fn row(&self, index: usize) -> Vec<Datum> {
-        self.columns.iter().map(|column| column.datum(index)).collect()
-    }
-
-    /// Returns the rows named by `selection`, in its order.
-    #[must_use]
-    pub fn take(&self, selection: &[u32]) -> Batch {
-        Batch {
-            columns: self.columns.iter().map(|column| Arc::new(column.take(selection))).collect(),
-            row_count: selection.len(),
-        }
-    }
-}
-
 /// Returns the positions of the true ones, without a branch for each.
 ///
 /// # Panics
@@ -901,75 +741,4 @@ pub(crate) fn positions(tests: impl ExactSizeIterator<Item = bool>) -> Vec<u32> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample() -> Vector {
-        let mut vector = Vector::new(DataType::Text, 4);
-        vector.push_text("heron");
-        vector.push_null();
-        vector.push(&Datum::text(""));
-        vector.push_text("phoenix");
-        vector
-    }
-
-    #[test]
-    fn takes_and_appends_keep_nulls() {
-        let vector = sample();
-        let mut taken = vector.take(&[3, 1, 0]);
-        assert_eq!(
-            (0..3).map(|i| taken.datum(i)).collect::<Vec<_>>(),
-            [Datum::text("phoenix"), Datum::Null, Datum::text("heron")]
-        );
-        assert_eq!(vector.take(&[0, 2]).validity, None);
-        taken.append(&vector);
-        assert_eq!(taken.len(), 7);
-        assert_eq!(taken.null_count(), 2);
-        assert_eq!(taken.datum(6), Datum::text("phoenix"));
-        let mut plain = Vector::new(DataType::Text, 0);
-        plain.push_text("a");
-        plain.append(&vector);
-        assert!(plain.is_null(2) && !plain.is_null(0));
-    }
-
-    #[test]
-    fn batches_of_rows_give_the_rows_back() {
-        let rows = vec![
-            vec![Datum::Int4(1), Datum::text("a"), Datum::Null],
-            vec![Datum::Null, Datum::text("b"), Datum::Numeric(Numeric::from(7))],
-        ];
-        let types = [DataType::Int4, DataType::Varchar, DataType::Numeric];
-        let batch = Batch::from_rows(&types, &rows);
-        assert_eq!(batch.row(0), rows[0]);
-        assert_eq!(batch.take(&[1]).row(0), rows[1]);
-    }
-
-    #[test]
-    fn comparison_puts_null_last() {
-        let vector = sample();
-        assert_eq!(vector.compare(1, &vector, 3), Ordering::Greater);
-        assert_eq!(vector.compare(1, &vector, 1), Ordering::Equal);
-        assert_eq!(vector.compare(0, &vector, 3), Ordering::Less);
-    }
-
-    #[test]
-    #[should_panic(expected = "push_i32 on a vector of text")]
-    fn mixing_up_columns_is_a_bug() {
-        sample().push_i32(1);
-    }
-
-    #[test]
-    fn texts_end_to_end_are_appended_or_refused() {
-        let mut texts = BytesVector::default();
-        texts.push(b"a");
-        assert!(texts.append_texts("b\u{e9}c", &[1, 3, 3, 4]));
-        let all: Vec<&[u8]> = texts.iter().collect();
-        assert_eq!(all, [b"a", b"b", "\u{e9}".as_bytes(), b"", b"c"]);
-        for ends in [[2, 3], [3, 1], [3, 5]] {
-            assert!(!texts.append_texts("b\u{e9}c", &ends), "{ends:?}");
-            assert_eq!(texts.len(), 5);
-        }
-        texts.push(b"d");
-        assert_eq!(texts.get(5), b"d");
-    }
-}
+mod tests;

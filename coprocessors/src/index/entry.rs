@@ -17,6 +17,7 @@ use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};
 use types::error::sqlstate;
 use types::expr::{EvalContext, Expr};
+use types::pieces::Pace;
 use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
 use types::{DataType, Datum, Result, keycode};
 
@@ -39,7 +40,7 @@ enum Source {
 pub(super) struct EntryWriter<'s> {
     spec: &'s IndexSpec,
     decoder: RowDecoder<'s>,
-    packer: RowPacker<'s>,
+    packer: RowPacker,
     /// For each column of the index's layout.
     sources: Vec<Source>,
     /// Columns that functional keys and the predicate read.
@@ -136,9 +137,7 @@ impl<'s> EntryWriter<'s> {
 
     /// Returns the packed value of the row taken up last.
     pub(super) fn value(&self) -> Result<Vec<u8>> {
-        let mut packed = Vec::with_capacity(32);
-        self.packer.pack_into(&self.values, &mut packed)?;
-        Ok(packed)
+        Ok(self.packer.pack(&self.values, &mut Pace::never())?)
     }
 
     /// Returns the put of a new entry for the row taken up last.

@@ -75,7 +75,8 @@ pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOut
     while let Some(batch) = source.next()? {
         context.check()?;
         for row in 0..batch.row_count {
-            if let Some(written) = writer.write(batch.row(row), context)? {
+            let values = batch.row_at(row, &mut context.eval.pace())?;
+            if let Some(written) = writer.write(values, context)? {
                 returned.add(&written, context)?;
                 row_count += 1;
             }

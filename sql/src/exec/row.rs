@@ -8,6 +8,7 @@ use store::admission::Work;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Mutation};
 use types::Datum;
+use types::rowcode::RowPacker;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
@@ -20,6 +21,8 @@ const BATCH_MUTATIONS: usize = 1000;
 /// Stages rows of one table, in batches.
 pub(super) struct RowWriter {
     table: Arc<Table>,
+    /// Of each family; none before the first row.
+    packers: Vec<RowPacker>,
     pending: Vec<Mutation>,
     /// Whether the keys of `pending` ascend, so that none is there twice.
     ascending: bool,
@@ -28,7 +31,12 @@ pub(super) struct RowWriter {
 impl RowWriter {
     /// Returns a writer with nothing staged.
     pub(super) fn new(table: &Arc<Table>) -> RowWriter {
-        RowWriter { table: Arc::clone(table), pending: Vec::new(), ascending: true }
+        RowWriter {
+            table: Arc::clone(table),
+            packers: Vec::new(),
+            pending: Vec::new(),
+            ascending: true,
+        }
     }
 
     /// Returns the table.
@@ -44,7 +52,7 @@ impl RowWriter {
     /// Writes a row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         let key = self.table.layout.encode_key(values)?;
-        let mut mutation = self.puts(key, values, Written::Fresh)?;
+        let mut mutation = self.puts(key, values, Written::Fresh, context)?;
         mutation.expect = Expect::Absent;
         mutation.previous = Previous::Absent;
         self.push(mutation, context)
@@ -58,7 +66,7 @@ impl RowWriter {
         previous: Previous,
         context: &Context,
     ) -> Result<()> {
-        let mut mutation = self.puts(key, values, Written::Over)?;
+        let mut mutation = self.puts(key, values, Written::Over, context)?;
         mutation.previous = previous;
         self.push(mutation, context)
     }
@@ -87,7 +95,9 @@ impl RowWriter {
         self.ascending = true;
         let batch = std::mem::take(&mut self.pending);
         let staged = context.transaction.mutate_with(self.table.id, batch, &context.eval);
-        staged.map_err(|error| violation::of_store(error, &self.table))
+        staged.map_err(|error| violation::of_store(error, &self.table))?;
+        // Long values take their time, and after the last statement comes the commit.
+        context.check()
     }
 
     /// Stages what is pending if a mutation of this row is among it.
@@ -122,15 +132,27 @@ impl RowWriter {
         Ok(())
     }
 
-    fn puts(&self, key: Vec<u8>, values: &[Datum], written: Written) -> Result<Mutation> {
-        let layout = &self.table.layout;
+    fn puts(
+        &mut self,
+        key: Vec<u8>,
+        values: &[Datum],
+        written: Written,
+        context: &Context,
+    ) -> Result<Mutation> {
+        if self.packers.is_empty() {
+            let layout = &self.table.layout;
+            let packer = |family: usize| RowPacker::new(layout, family);
+            self.packers = (0..layout.family_count).map(packer).collect::<types::Result<_>>()?;
+        }
+        let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
-        for family in 0..layout.family_count {
+        for (family, packer) in self.packers.iter().enumerate() {
             // A new row needs no cell for a family that is all NULL, save the first.
             if family > 0 && written == Written::Fresh && self.is_null(family, values) {
                 continue;
             }
-            mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, values)?);
+            let packed = packer.pack(values, &mut pace)?;
+            mutation = mutation.put(family as u8, Vec::new(), packed);
         }
         Ok(mutation)
     }

@@ -20,6 +20,7 @@ use crate::datum::Datum;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
+use crate::pieces::Pace;
 use crate::vector::ValueSink;
 
 /// The version of the format, in the low four bits of the flags.
@@ -128,7 +129,7 @@ pub(super) fn write(
     plan: &FamilyPlan,
     family: usize,
     values: &[Datum],
-    out: &mut Vec<u8>,
+    (out, pace): (&mut Vec<u8>, &mut Pace<'_>),
 ) -> Result<()> {
     let start = out.len();
     let mut has_nulls = false;
@@ -150,10 +151,12 @@ pub(super) fn write(
     // An upper bound decides, so that one pass is enough; what is made of values has none, and is
     // as a rule small.
     let wide = variable_bytes > usize::from(u16::MAX);
-    let mut written = write_values(layout, plan, values, (has_nulls, wide), out);
+    write_header(layout, plan, has_nulls, wide, out);
+    let mut written = write_values(plan, values, (has_nulls, wide), out, pace)?;
     if !wide && written > usize::from(u16::MAX) {
         out.truncate(start);
-        written = write_values(layout, plan, values, (has_nulls, true), out);
+        write_header(layout, plan, has_nulls, true, out);
+        written = write_values(plan, values, (has_nulls, true), out, pace)?;
     }
     if u32::try_from(written).is_err() {
         return Err(too_large("more than 4 GiB in one column family"));
@@ -167,13 +170,12 @@ pub(super) fn write(
 
 /// Appends the packed row without residues; returns the bytes of the variable values.
 fn write_values(
-    layout: &RowLayout,
     plan: &FamilyPlan,
     values: &[Datum],
     (has_nulls, wide): (bool, bool),
     out: &mut Vec<u8>,
-) -> usize {
-    write_header(layout, plan, has_nulls, wide, out);
+    pace: &mut Pace<'_>,
+) -> Result<usize> {
     if has_nulls {
         let bitmap = out.len();
         out.resize(bitmap + plan.slots.len().div_ceil(8), 0);
@@ -189,7 +191,7 @@ fn write_values(
             }
         }
     }
-    write_variable(plan, values, wide, out)
+    write_variable(plan, values, wide, out, pace)
 }
 
 /// Appends what a packed row begins with.
@@ -209,18 +211,28 @@ pub(super) fn write_header(
 }
 
 /// Appends the variable values behind their ends; returns their bytes.
-fn write_variable(plan: &FamilyPlan, values: &[Datum], wide: bool, out: &mut Vec<u8>) -> usize {
+fn write_variable(
+    plan: &FamilyPlan,
+    values: &[Datum],
+    wide: bool,
+    out: &mut Vec<u8>,
+    pace: &mut Pace<'_>,
+) -> Result<usize> {
     let end_bytes = if wide { 4 } else { 2 };
     let mut end_at = out.len();
     out.resize(end_at + plan.variable_count * end_bytes, 0);
     let section = out.len();
     for slot in plan.slots.iter().filter(|slot| slot.width.is_none()) {
-        value::write(&values[slot.column], out);
+        match &values[slot.column] {
+            Datum::Text(text) => pace.append(out, text.as_bytes())?,
+            Datum::Bytea(bytes) => pace.append(out, &**bytes)?,
+            value => value::write(value, out),
+        }
         let end = (out.len() - section) as u32;
         out[end_at..end_at + end_bytes].copy_from_slice(&end.to_le_bytes()[..end_bytes]);
         end_at += end_bytes;
     }
-    out.len() - section
+    Ok(out.len() - section)
 }
 
 fn write_residues(layout: &RowLayout, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {

@@ -1,0 +1,95 @@
+//! A `jsonb`: as a tree, or as it is stored until somebody wants the tree.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use super::json::Json;
+use crate::error::Result;
+use crate::jsoncode::{self, Stored};
+
+/// A `jsonb`. Cheap to clone.
+///
+/// What a row holds is looked into as it lies there ([`Jsonb::stored`]); all that knows of trees
+/// only gets one, made at the first use.
+#[derive(Clone)]
+pub struct Jsonb(Arc<Forms>);
+
+/// One of both is there at least.
+struct Forms {
+    stored: Option<Box<[u8]>>,
+    tree: OnceLock<Json>,
+}
+
+impl Jsonb {
+    /// Returns the value of its stored form.
+    ///
+    /// # Errors
+    ///
+    /// `XX001` if the bytes are no value.
+    pub(crate) fn of_stored(bytes: &[u8]) -> Result<Jsonb> {
+        jsoncode::check(bytes)?;
+        Ok(Jsonb::of_checked(bytes))
+    }
+
+    fn of_checked(bytes: &[u8]) -> Jsonb {
+        Jsonb(Arc::new(Forms { stored: Some(bytes.into()), tree: OnceLock::new() }))
+    }
+
+    /// Returns the stored form if there is one.
+    pub(crate) fn stored(&self) -> Option<Stored<'_>> {
+        self.0.stored.as_deref().map(Stored::of_checked)
+    }
+
+    /// Returns the value, its tree at hand if nobody else holds it.
+    pub fn into_json(self) -> Json {
+        match Arc::try_unwrap(self.0) {
+            Ok(Forms { stored, tree }) => tree.into_inner().unwrap_or_else(|| {
+                Stored::of_checked(&stored.expect("a value has one form at least")).tree()
+            }),
+            Err(shared) => Jsonb::clone(&Jsonb(shared)).deref().clone(),
+        }
+    }
+
+    /// Returns the bytes held, about.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let stored = self.0.stored.as_ref().map_or(0, |bytes| bytes.len());
+        stored + self.0.tree.get().map_or(0, Json::heap_bytes) + size_of::<Forms>()
+    }
+}
+
+impl From<Stored<'_>> for Jsonb {
+    fn from(stored: Stored<'_>) -> Jsonb {
+        Jsonb::of_checked(stored.bytes())
+    }
+}
+
+impl From<Json> for Jsonb {
+    fn from(json: Json) -> Jsonb {
+        Jsonb(Arc::new(Forms { stored: None, tree: json.into() }))
+    }
+}
+
+impl Deref for Jsonb {
+    type Target = Json;
+
+    fn deref(&self) -> &Json {
+        let Forms { stored, tree } = &*self.0;
+        tree.get_or_init(|| {
+            let stored = stored.as_deref().expect("a value has one form at least");
+            Stored::of_checked(stored).tree()
+        })
+    }
+}
+
+impl PartialEq for Jsonb {
+    fn eq(&self, other: &Jsonb) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Jsonb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,55 @@
+//! Rows, column by column.
+
+use std::sync::Arc;
+
+use super::Vector;
+use crate::datatype::DataType;
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::pieces::Pace;
+
+/// Some rows, column by column. Columns are shared, so that a projection copies nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The columns.
+    pub columns: Vec<Arc<Vector>>,
+    /// The number of rows.
+    pub row_count: usize,
+}
+
+impl Batch {
+    /// Returns a batch of rows given as datums, columns typed by `types`.
+    pub fn from_rows(types: &[DataType], rows: &[Vec<Datum>]) -> Batch {
+        let columns = types.iter().enumerate().map(|(column, &data_type)| {
+            let mut vector = Vector::new(data_type, rows.len());
+            for row in rows {
+                vector.push(&row[column]);
+            }
+            Arc::new(vector)
+        });
+        Batch { columns: columns.collect(), row_count: rows.len() }
+    }
+
+    /// Returns row `index` as datums.
+    pub fn row(&self, index: usize) -> Vec<Datum> {
+        self.columns.iter().map(|column| column.datum(index)).collect()
+    }
+
+    /// Returns row `index` as [`Batch::row`] does, however long its values.
+    ///
+    /// # Errors
+    ///
+    /// `57014` at a look if the flag is set.
+    pub fn row_at(&self, index: usize, pace: &mut Pace<'_>) -> Result<Vec<Datum>> {
+        self.columns.iter().map(|column| column.datum_at(index, pace)).collect()
+    }
+
+    /// Returns the rows named by `selection`, in its order.
+    #[must_use]
+    pub fn take(&self, selection: &[u32]) -> Batch {
+        Batch {
+            columns: self.columns.iter().map(|column| Arc::new(column.take(selection))).collect(),
+            row_count: selection.len(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Values of any length in one column: texts and bytes.
+
+use super::BATCH_ROWS;
+use crate::error::{Error, Result};
+
+/// Variable-length values end to end: value `i` is `bytes[ends[i - 1]..ends[i]]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BytesVector {
+    /// End of each value in `bytes`.
+    pub ends: Vec<u32>,
+    /// The values, one after the other.
+    pub bytes: Vec<u8>,
+}
+
+impl BytesVector {
+    /// Returns an empty vector with room for `capacity` values of about 16 bytes.
+    pub fn with_capacity(capacity: usize) -> BytesVector {
+        BytesVector {
+            ends: Vec::with_capacity(capacity),
+            bytes: Vec::with_capacity(capacity.min(BATCH_ROWS) * 16),
+        }
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns value `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.bytes[start..self.ends[index] as usize]
+    }
+
+    /// Returns value `index` of a text vector.
+    ///
+    /// # Panics
+    ///
+    /// If the value is not UTF-8: the vector was not one of texts.
+    #[inline]
+    pub fn str(&self, index: usize) -> &str {
+        std::str::from_utf8(self.get(index)).expect("text vectors hold UTF-8")
+    }
+
+    /// Appends a value.
+    ///
+    /// # Panics
+    ///
+    /// If the vector would exceed 4 GiB; producers stop at [`BATCH_ROWS`].
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        self.end_value();
+    }
+
+    /// Appends texts that lie end to end in `all`, with where each ends in it. Returns `false`, and
+    /// has appended nothing, if these are not ends of texts, one after the other.
+    ///
+    /// # Panics
+    ///
+    /// Like [`BytesVector::push`].
+    pub fn append_texts(&mut self, all: &str, ends: &[u32]) -> bool {
+        let last = ends.last().map_or(0, |last| *last as usize);
+        let are_boundaries = || ends.iter().all(|end| all.is_char_boundary(*end as usize));
+        if last > all.len() || !ends.is_sorted() || !(all.is_ascii() || are_boundaries()) {
+            return false;
+        }
+        u32::try_from(self.bytes.len() + last).expect("a vector holds less than 4 GiB");
+        let base = self.bytes.len() as u32;
+        self.ends.extend(ends.iter().map(|end| base + end));
+        self.bytes.extend_from_slice(&all.as_bytes()[..last]);
+        true
+    }
+
+    /// Ends a value whose bytes have been appended to `bytes`.
+    ///
+    /// # Panics
+    ///
+    /// Like [`BytesVector::push`].
+    #[inline]
+    pub fn end_value(&mut self) {
+        self.ends.push(u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB"));
+    }
+
+    /// Ends a value as [`BytesVector::end_value`] does, however long it may be.
+    ///
+    /// # Errors
+    ///
+    /// `54000` if the vector would exceed 4 GiB.
+    #[inline]
+    pub fn try_end_value(&mut self) -> Result<()> {
+        self.ends.push(u32::try_from(self.bytes.len()).map_err(|_| too_many_bytes())?);
+        Ok(())
+    }
+
+    /// Iterates over the values.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    pub(super) fn take(&self, selection: &[u32]) -> BytesVector {
+        let size = selection.iter().map(|&index| self.get(index as usize).len()).sum();
+        let mut taken = BytesVector {
+            ends: Vec::with_capacity(selection.len()),
+            bytes: Vec::with_capacity(size),
+        };
+        for &index in selection {
+            taken.push(self.get(index as usize));
+        }
+        taken
+    }
+
+    pub(super) fn append(&mut self, other: &BytesVector) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        u32::try_from(self.bytes.len()).expect("a vector holds less than 4 GiB");
+        self.ends.extend(other.ends.iter().map(|&end| end + start as u32));
+    }
+}
+
+#[cold]
+pub(super) fn too_many_bytes() -> Error {
+    Error::new("54000", "out of memory")
+        .with_detail("The rows that are taken at once have more than 4 GiB.")
+}
