@@ -12,6 +12,7 @@
 mod array;
 mod bits;
 mod json;
+mod jsonb;
 pub mod json_path;
 mod nested;
 mod record;
@@ -26,8 +27,10 @@ use crate::numeric::Numeric;
 
 pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 pub use self::bits::{Bits, MAX_BITS};
+pub(crate) use self::json::compare_keys as compare_json_keys;
 pub use self::json::{Json, MAX_JSON_DEPTH};
 pub use self::json_path::JsonPath;
+pub use self::jsonb::Jsonb;
 pub use self::nested::Nested;
 pub(crate) use self::nested::utc_order;
 pub use self::record::{Fields, Record};

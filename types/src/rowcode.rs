@@ -21,6 +21,7 @@
 //! one a call.
 
 mod packed;
+pub(crate) mod json;
 mod nested;
 mod residue;
 pub(crate) mod value;

@@ -424,7 +424,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
             json::check(text, pace)?;
             Datum::Nested(Nested::Json(Arc::new(pace.copy(text)?)))
         }
-        DataType::Jsonb => Datum::Nested(Nested::Jsonb(Arc::new(json::parse(text, pace)?))),
+        DataType::Jsonb => Datum::Nested(Nested::Jsonb((json::parse(text, pace)?).into())),
         DataType::JsonPath => Datum::Nested(Nested::JsonPath(Arc::new(json_path::parse(text)?))),
         DataType::Record => {
             let message = "input of anonymous composite types is not implemented";

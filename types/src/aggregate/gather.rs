@@ -367,7 +367,7 @@ impl JsonValues {
                 Json::Array(values.collect::<Result<_>>()?)
             }
         };
-        Ok(Datum::Nested(Nested::Jsonb(Arc::new(json))))
+        Ok(Datum::Nested(Nested::Jsonb(json.into())))
     }
 }
 

@@ -35,8 +35,8 @@ pub enum Json {
 }
 
 /// Compares keys of objects: shorter ones first, then byte by byte.
-pub(super) fn compare_keys(left: &str, right: &str) -> Ordering {
-    (left.len().cmp(&right.len())).then_with(|| left.as_bytes().cmp(right.as_bytes()))
+pub(crate) fn compare_keys(left: &[u8], right: &[u8]) -> Ordering {
+    (left.len().cmp(&right.len())).then_with(|| left.cmp(right))
 }
 
 fn first_unequal(mut orderings: impl Iterator<Item = Result<Ordering>>) -> Result<Ordering> {
@@ -56,14 +56,14 @@ impl Json {
     /// `57014` at a look if the flag is set.
     pub fn object_at(mut pairs: Vec<(Arc<str>, Json)>, pace: &mut Pace<'_>) -> Result<Json> {
         if pairs.len() * size_of::<(Arc<str>, Json)>() < PIECE {
-            pairs.sort_by(|(left, _), (right, _)| compare_keys(left, right));
+            pairs.sort_by(|(left, _), (right, _)| compare_keys(left.as_bytes(), right.as_bytes()));
             pairs.reverse();
             pairs.dedup_by(|later, kept| later.0 == kept.0);
             pairs.reverse();
             return Ok(Json::Object(pairs));
         }
         let order = interrupt::sort((0..pairs.len()).collect(), pace.interrupt(), |a, b| {
-            compare_keys(&pairs[*a].0, &pairs[*b].0).then(a.cmp(b))
+            compare_keys(pairs[*a].0.as_bytes(), pairs[*b].0.as_bytes()).then(a.cmp(b))
         })?;
         let mut pairs: Vec<Option<(Arc<str>, Json)>> = pairs.into_iter().map(Some).collect();
         let mut kept: Vec<(Arc<str>, Json)> = Vec::with_capacity(pairs.len());
@@ -106,7 +106,8 @@ impl Json {
     /// Returns the value of a key; `None` if this is no object or has no such key.
     pub fn get(&self, key: &str) -> Option<&Json> {
         let Json::Object(pairs) = self else { return None };
-        let found = pairs.binary_search_by(|(name, _)| compare_keys(name, key));
+        let found =
+            pairs.binary_search_by(|(name, _)| compare_keys(name.as_bytes(), key.as_bytes()));
         found.ok().map(|index| &pairs[index].1)
     }
 

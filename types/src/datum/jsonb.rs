@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::json::Json;
 use crate::error::Result;
-use crate::jsoncode::{self, Stored};
+use crate::rowcode::json::{self, Stored};
 
 /// A `jsonb`. Cheap to clone.
 ///
@@ -28,7 +28,7 @@ impl Jsonb {
     ///
     /// `XX001` if the bytes are no value.
     pub(crate) fn of_stored(bytes: &[u8]) -> Result<Jsonb> {
-        jsoncode::check(bytes)?;
+        json::check(bytes)?;
         Ok(Jsonb::of_checked(bytes))
     }
 
@@ -47,7 +47,7 @@ impl Jsonb {
             Ok(Forms { stored, tree }) => tree.into_inner().unwrap_or_else(|| {
                 Stored::of_checked(&stored.expect("a value has one form at least")).tree()
             }),
-            Err(shared) => Jsonb::clone(&Jsonb(shared)).deref().clone(),
+            Err(shared) => Jsonb(shared).deref().clone(),
         }
     }
 

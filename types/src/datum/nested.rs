@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::array::Array;
 use super::bits::Bits;
-use super::json::Json;
 use super::json_path::JsonPath;
+use super::jsonb::Jsonb;
 use super::record::Record;
 use crate::datatype::DataType;
 
@@ -22,7 +22,7 @@ pub enum Nested {
     /// `json`: its text, which is valid.
     Json(Arc<String>),
     /// `jsonb`
-    Jsonb(Arc<Json>),
+    Jsonb(Jsonb),
     /// `jsonpath`
     JsonPath(Arc<JsonPath>),
     /// `record`
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Nested>() == 16);
 impl Default for Nested {
     /// Returns what stands at NULL positions of vectors.
     fn default() -> Nested {
-        Nested::Array(Arc::new(Array::default()))
+        Nested::Timetz { time: 0, west: 0 }
     }
 }
 

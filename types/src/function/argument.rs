@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use crate::datetime::{Interval, TimeWest};
-use crate::datum::{Array, Bits, Bytes, Datum, Json, JsonPath, MAX_JSON_DEPTH, Nested, Text};
+use crate::datum::{
+    Array, Bits, Bytes, Datum, Json, JsonPath, Jsonb, MAX_JSON_DEPTH, Nested, Text,
+};
 use crate::error::Result;
 use crate::numeric::Numeric;
 use crate::text::json_too_deep;
@@ -124,6 +126,11 @@ pub(super) fn json_datum(text: String) -> Datum {
 
 /// Returns the value of a `jsonb`.
 pub(super) fn jsonb(datum: &Datum) -> &Json {
+    jsonb_form(datum)
+}
+
+/// Returns a `jsonb` in whatever form it is.
+pub(super) fn jsonb_form(datum: &Datum) -> &Jsonb {
     match datum {
         Datum::Nested(Nested::Jsonb(json)) => json,
         other => mismatch("jsonb", other),
@@ -140,7 +147,7 @@ pub(super) fn grown_jsonb(json: Json) -> Result<Datum> {
 
 /// Returns a `jsonb` datum.
 pub(super) fn jsonb_datum(json: Json) -> Datum {
-    Datum::Nested(Nested::Jsonb(Arc::new(json)))
+    Datum::Nested(Nested::Jsonb(json.into()))
 }
 
 /// Returns a `Text` datum.

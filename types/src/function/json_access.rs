@@ -1,13 +1,16 @@
 //! `json` and `jsonb`: reading values by key, position and path.
 
-use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text, text_datum};
+use super::argument::{
+    array, int4, json_datum, json_text, jsonb, jsonb_datum, jsonb_form, text, text_datum,
+};
 use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Jsonb, Text};
-use crate::datum::{Datum, Json};
+use crate::datum::{Datum, Json, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
+use crate::rowcode::json::Stored;
 use crate::text::{JsonParts, json_parts};
 
 const TEXTS: DataType = DataType::Array(&Text);
@@ -26,32 +29,30 @@ pub(super) const FUNCTIONS: &[Row] = &[
         plain(at_path(a, &a[1..], c)?, &mut c.pace())
     })
     .variadic(),
-    row("->", &[Jsonb, Text], Jsonb, |a, c| whole(child(jsonb(&a[0]), &a[1]), c)),
-    row("->", &[Jsonb, Int4], Jsonb, |a, c| whole(child(jsonb(&a[0]), &a[1]), c)),
-    row("->>", &[Jsonb, Text], Text, |a, c| written(child(jsonb(&a[0]), &a[1]), &mut c.pace())),
-    row("->>", &[Jsonb, Int4], Text, |a, c| written(child(jsonb(&a[0]), &a[1]), &mut c.pace())),
-    row("#>", &[Jsonb, TEXTS], Jsonb, |a, c| whole(descend(jsonb(&a[0]), &path(&a[1])), c)),
-    row("#>>", &[Jsonb, TEXTS], Text, |a, c| {
-        written(descend(jsonb(&a[0]), &path(&a[1])), &mut c.pace())
-    }),
+    row("->", &[Jsonb, Text], Jsonb, |a, c| Part::of(&a[0]).child(&a[1]).whole(c)),
+    row("->", &[Jsonb, Int4], Jsonb, |a, c| Part::of(&a[0]).child(&a[1]).whole(c)),
+    row("->>", &[Jsonb, Text], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c)),
+    row("->>", &[Jsonb, Int4], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c)),
+    row("#>", &[Jsonb, TEXTS], Jsonb, |a, c| Part::of(&a[0]).descend(&path(&a[1])).whole(c)),
+    row("#>>", &[Jsonb, TEXTS], Text, |a, c| Part::of(&a[0]).descend(&path(&a[1])).text(c)),
     row("jsonb_extract_path", &[Jsonb, Text], Jsonb, |a, c| {
-        whole(descend(jsonb(&a[0]), &a[1..]), c)
+        Part::of(&a[0]).descend(&a[1..]).whole(c)
     })
     .variadic(),
     row("jsonb_extract_path_text", &[Jsonb, Text], Text, |a, c| {
-        written(descend(jsonb(&a[0]), &a[1..]), &mut c.pace())
+        Part::of(&a[0]).descend(&a[1..]).text(c)
     })
     .variadic(),
     row("@>", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
     row("<@", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[1], &a[0], c)),
-    row("?", &[Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(jsonb(&a[0]), text(&a[1]))))),
+    row("?", &[Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(&a[0], text(&a[1]))))),
     row("?|", &[Jsonb, TEXTS], Bool, |a, _| {
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
-        Ok(Datum::Bool(keys.any(|key| has_key(jsonb(&a[0]), key))))
+        Ok(Datum::Bool(keys.any(|key| has_key(&a[0], key))))
     }),
     row("?&", &[Jsonb, TEXTS], Bool, |a, _| {
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
-        Ok(Datum::Bool(keys.all(|key| has_key(jsonb(&a[0]), key))))
+        Ok(Datum::Bool(keys.all(|key| has_key(&a[0], key))))
     }),
     row("json_typeof", &[JsonType], Text, |a, c| {
         Ok(text_datum(match json_parts(json_text(&a[0]), &mut c.pace())? {
@@ -157,28 +158,94 @@ pub(super) fn plain(json: Option<&str>, pace: &mut Pace<'_>) -> Result<Datum> {
     })
 }
 
-fn child<'a>(json: &'a Json, step: &Datum) -> Option<&'a Json> {
-    match step {
-        Datum::Text(key) => json.get(key),
-        // A scalar is its own only element.
-        Datum::Int4(0 | -1) if !json.is_container() => Some(json),
-        index => json.element(int4(index).into()),
-    }
+/// A part of a `jsonb`, in the form in which the value is there.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Tree(&'a Json),
+    Stored(Stored<'a>),
+    /// There is no such part.
+    Missing,
 }
 
-/// Returns what a path leads to.
-pub(super) fn descend<'a>(json: &'a Json, steps: &[Datum]) -> Option<&'a Json> {
-    steps.iter().try_fold(json, |json, step| {
-        let word = step.as_str()?;
-        match json {
-            Json::Array(_) => json.element(word.parse::<i32>().ok()?.into()),
-            other => other.get(word),
+impl<'a> Part<'a> {
+    fn of(datum: &'a Datum) -> Part<'a> {
+        let jsonb = jsonb_form(datum);
+        match jsonb.stored() {
+            Some(stored) => Part::Stored(stored),
+            None => Part::Tree(jsonb),
         }
-    })
-}
+    }
 
-fn whole(json: Option<&Json>, context: &EvalContext) -> Result<Datum> {
-    json.map_or(Ok(Datum::Null), |json| json.copy(&mut context.pace()).map(jsonb_datum))
+    fn is_container(self) -> bool {
+        match self {
+            Part::Tree(json) => json.is_container(),
+            Part::Stored(stored) => stored.is_container(),
+            Part::Missing => false,
+        }
+    }
+
+    fn is_array(self) -> bool {
+        match self {
+            Part::Tree(json) => matches!(json, Json::Array(_)),
+            Part::Stored(stored) => stored.is_array(),
+            Part::Missing => false,
+        }
+    }
+
+    fn get(self, key: &str) -> Part<'a> {
+        match self {
+            Part::Tree(json) => json.get(key).map_or(Part::Missing, Part::Tree),
+            Part::Stored(stored) => stored.get(key).map_or(Part::Missing, Part::Stored),
+            Part::Missing => Part::Missing,
+        }
+    }
+
+    fn element(self, index: i64) -> Part<'a> {
+        match self {
+            Part::Tree(json) => json.element(index).map_or(Part::Missing, Part::Tree),
+            Part::Stored(stored) => stored.element(index).map_or(Part::Missing, Part::Stored),
+            Part::Missing => Part::Missing,
+        }
+    }
+
+    fn child(self, step: &Datum) -> Part<'a> {
+        match step {
+            Datum::Text(key) => self.get(key),
+            // A scalar is its own only element.
+            Datum::Int4(0 | -1) if !self.is_container() => self,
+            index => self.element(int4(index).into()),
+        }
+    }
+
+    fn descend(self, steps: &[Datum]) -> Part<'a> {
+        let step = |part: Part<'a>, step: &Datum| {
+            let word = step.as_str()?;
+            Some(match part.is_array() {
+                true => part.element(word.parse::<i32>().ok()?.into()),
+                false => part.get(word),
+            })
+        };
+        steps.iter().try_fold(self, step).unwrap_or(Part::Missing)
+    }
+
+    fn whole(self, context: &EvalContext) -> Result<Datum> {
+        match self {
+            Part::Tree(json) => json.copy(&mut context.pace()).map(jsonb_datum),
+            Part::Stored(stored) => Ok(Datum::Nested(Nested::Jsonb(stored.into()))),
+            Part::Missing => Ok(Datum::Null),
+        }
+    }
+
+    fn text(self, context: &EvalContext) -> Result<Datum> {
+        match self {
+            Part::Tree(json) => written(Some(json), &mut context.pace()),
+            Part::Stored(stored) => match stored.as_str() {
+                Some(text) => context.pace().copy::<String>(text).map(text_datum),
+                None => written(Some(&stored.tree()), &mut context.pace()),
+            },
+            Part::Missing => Ok(Datum::Null),
+        }
+    }
 }
 
 /// Returns a value as text: a string as it is, `null` as NULL.
@@ -190,26 +257,38 @@ pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum>
     }
 }
 
-fn has_key(json: &Json, key: &str) -> bool {
-    match json {
-        Json::Object(_) => json.get(key).is_some(),
-        Json::Array(elements) => {
-            elements.iter().any(|one| matches!(one, Json::String(text) if **text == *key))
-        }
-        Json::String(text) => **text == *key,
-        _ => false,
+fn has_key(json: &Datum, key: &str) -> bool {
+    match Part::of(json) {
+        Part::Stored(stored) if stored.is_object() => stored.get(key).is_some(),
+        _ => match jsonb(json) {
+            object @ Json::Object(_) => object.get(key).is_some(),
+            Json::Array(elements) => {
+                elements.iter().any(|one| matches!(one, Json::String(text) if **text == *key))
+            }
+            Json::String(text) => **text == *key,
+            _ => false,
+        },
     }
 }
 
 /// `@>`: an array at the top contains what stands for itself, too.
 fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum> {
-    let (outer, inner) = (jsonb(outer), jsonb(inner));
     let pace = &mut context.pace();
-    let found = match (outer, inner) {
-        (Json::Array(elements), scalar) if !scalar.is_container() => {
-            any(elements, |one| Ok(one.compare_at(scalar, pace)?.is_eq()))
+    let found = match (Part::of(outer), jsonb(inner)) {
+        (Part::Stored(outer), Json::Object(pairs)) if outer.is_object() => {
+            // Of the members only those are wanted that the other has.
+            let lacks = any(pairs, |(key, value)| match outer.get(key) {
+                Some(found) => Ok(!contains_within(&found.tree(), value, pace)?),
+                None => Ok(true),
+            });
+            lacks.map(|lacks| !lacks)
         }
-        _ => contains_within(outer, inner, pace),
+        (_, inner) => match jsonb(outer) {
+            Json::Array(elements) if !inner.is_container() => {
+                any(elements, |one| Ok(one.compare_at(inner, pace)?.is_eq()))
+            }
+            outer => contains_within(outer, inner, pace),
+        },
     };
     found.map(Datum::Bool)
 }

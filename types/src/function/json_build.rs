@@ -256,7 +256,7 @@ fn to_jsonb(value: &Datum, context: &EvalContext) -> Result<Json> {
         Datum::Bool(value) => Json::Bool(*value),
         Datum::Nested(Nested::Jsonb(json)) => json.copy(&mut context.pace())?,
         Datum::Nested(Nested::Json(text)) => match text::parse(text, Jsonb, &context.style)? {
-            Datum::Nested(Nested::Jsonb(json)) => Arc::unwrap_or_clone(json),
+            Datum::Nested(Nested::Jsonb(json)) => json.into_json(),
             _ => Json::Null,
         },
         Datum::Nested(Nested::Array(array)) => {

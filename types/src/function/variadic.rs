@@ -56,7 +56,7 @@ fn jsonb(arguments: &[Datum], context: &EvalContext, build: Implementation) -> R
         Datum::Null => Ok(Datum::Null),
         element => {
             let json = jsonb_of(element, context)?;
-            Ok(Datum::Nested(Nested::Jsonb(std::sync::Arc::new(json))))
+            Ok(Datum::Nested(Nested::Jsonb(json.into())))
         }
     };
     let parts = array(&arguments[0]).elements.iter().map(part);

@@ -3,31 +3,23 @@
 
 use std::sync::Arc;
 
-use super::{corrupt, value};
+use super::packed::put_varint;
+use super::{corrupt, json, value};
 use crate::datatype::DataType;
 use crate::datatype::composite::CompositeType;
-use crate::datum::{Array, Bits, Datum, Dimension, Json, MAX_DIMENSIONS, Nested, Record};
+use crate::datum::{Array, Bits, Datum, Dimension, Jsonb, MAX_DIMENSIONS, Nested, Record};
 use crate::error::Result;
-use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
-
-const NULL: u8 = 0;
-const FALSE: u8 = 1;
-const TRUE: u8 = 2;
-const NUMBER: u8 = 3;
-const STRING: u8 = 4;
-const ARRAY: u8 = 5;
-const OBJECT: u8 = 6;
-
-/// The deepest `jsonb` that is read, more than text can be.
-const MAX_DEPTH: usize = 1_100;
 
 /// Appends a value.
 pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
     match nested {
         Nested::Array(array) => write_array(array, out),
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
-        Nested::Jsonb(json) => write_json(json, out),
+        Nested::Jsonb(json) => match json.stored() {
+            Some(stored) => out.extend_from_slice(stored.bytes()),
+            None => json::write(json, out),
+        },
         Nested::JsonPath(_) => {
             text::write_short(
                 &Datum::Nested(nested.clone()),
@@ -41,7 +33,7 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
             None => write_record(record, out),
         },
         Nested::Bits(bits) => {
-            put_varint(bits.len(), out);
+            put_varint(bits.len() as u64, out);
             out.extend_from_slice(bits.bytes());
         }
         Nested::Timetz { time, west } => {
@@ -54,7 +46,8 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
 /// Values stand by the numbers of their attributes; those of dropped ones are NULL.
 fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
     let attributes = of.attributes();
-    put_varint(attributes.last().map_or(0, |last| last.number + 1), out);
+    let count = attributes.last().map_or(0, |last| last.number + 1);
+    put_varint(count as u64, out);
     let mut next = 0;
     for (datum, attribute) in record.values.iter().zip(attributes) {
         (next..attribute.number).for_each(|_| out.push(0));
@@ -71,13 +64,13 @@ fn write_element(element: &Datum, out: &mut Vec<u8>) {
     }
     let mut bytes = Vec::new();
     value::write(element, &mut bytes);
-    put_varint(bytes.len() + 1, out);
+    put_varint((bytes.len() + 1) as u64, out);
     out.extend_from_slice(&bytes);
 }
 
 /// Fields bring names and types along: the type of the record says nothing of them.
 fn write_record(record: &Record, out: &mut Vec<u8>) {
-    put_varint(record.values.len(), out);
+    put_varint(record.values.len() as u64, out);
     for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
         put_bytes(name.as_bytes(), out);
         out.extend_from_slice(&data_type.registered_oid().to_le_bytes());
@@ -93,7 +86,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             let text = std::str::from_utf8(bytes).map_err(|_| corrupt("a json is not UTF-8"))?;
             return Ok(Nested::Json(Arc::new(text.to_owned())));
         }
-        DataType::Jsonb => Nested::Jsonb(Arc::new(reader.json(0)?)),
+        DataType::Jsonb => return Jsonb::of_stored(bytes).map(Nested::Jsonb),
         DataType::JsonPath => {
             let path = std::str::from_utf8(bytes).ok();
             let path = path.map(|path| text::parse(path, data_type, &TextStyle::default()));
@@ -126,16 +119,8 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
     }
 }
 
-fn put_varint(mut value: usize, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(bytes.len(), out);
+    put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -143,40 +128,9 @@ fn write_array(array: &Array, out: &mut Vec<u8>) {
     out.push(array.dimensions.len() as u8);
     for dimension in &array.dimensions {
         out.extend_from_slice(&dimension.lower.to_le_bytes());
-        put_varint(dimension.length, out);
+        put_varint(dimension.length as u64, out);
     }
     array.elements.iter().for_each(|element| write_element(element, out));
-}
-
-fn write_json(json: &Json, out: &mut Vec<u8>) {
-    match json {
-        Json::Null => out.push(NULL),
-        Json::Bool(false) => out.push(FALSE),
-        Json::Bool(true) => out.push(TRUE),
-        Json::Number(number) => {
-            out.push(NUMBER);
-            let mut bytes = Vec::new();
-            value::write(&Datum::Numeric(number.clone()), &mut bytes);
-            put_bytes(&bytes, out);
-        }
-        Json::String(text) => {
-            out.push(STRING);
-            put_bytes(text.as_bytes(), out);
-        }
-        Json::Array(elements) => {
-            out.push(ARRAY);
-            put_varint(elements.len(), out);
-            elements.iter().for_each(|element| write_json(element, out));
-        }
-        Json::Object(pairs) => {
-            out.push(OBJECT);
-            put_varint(pairs.len(), out);
-            for (key, value) in pairs {
-                put_bytes(key.as_bytes(), out);
-                write_json(value, out);
-            }
-        }
-    }
 }
 
 struct Reader<'a> {
@@ -274,47 +228,6 @@ impl<'a> Reader<'a> {
             value::read(self.take(length)?, data_type, &mut datum)?;
         }
         Ok(datum)
-    }
-
-    fn json(&mut self, depth: usize) -> Result<Json> {
-        if depth > MAX_DEPTH {
-            return Err(corrupt("a jsonb is nested too deep"));
-        }
-        Ok(match self.byte()? {
-            NULL => Json::Null,
-            FALSE => Json::Bool(false),
-            TRUE => Json::Bool(true),
-            NUMBER => Json::Number(self.number()?),
-            STRING => Json::String(self.text()?.into()),
-            ARRAY => {
-                let count = self.varint()?;
-                let mut elements = Vec::with_capacity(count.min(self.bytes.len()));
-                for _ in 0..count {
-                    elements.push(self.json(depth + 1)?);
-                }
-                Json::Array(elements)
-            }
-            OBJECT => {
-                let count = self.varint()?;
-                let mut pairs = Vec::with_capacity(count.min(self.bytes.len()));
-                for _ in 0..count {
-                    let key = self.text()?;
-                    pairs.push((key, self.json(depth + 1)?));
-                }
-                Json::object(pairs)
-            }
-            _ => return Err(corrupt("a jsonb begins with a bad byte")),
-        })
-    }
-
-    fn number(&mut self) -> Result<Numeric> {
-        let length = self.varint()?;
-        let mut datum = Datum::Null;
-        value::read(self.take(length)?, DataType::Numeric, &mut datum)?;
-        match datum {
-            Datum::Numeric(number) => Ok(number),
-            _ => Err(corrupt("a number is none")),
-        }
     }
 }
 

@@ -93,7 +93,7 @@ impl FamilyPlan {
     }
 }
 
-fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;

@@ -100,7 +100,7 @@ pub(super) fn interval_of(bytes: [u8; 16]) -> Interval {
     Interval::new(value as u32 as i32, (value >> 32) as u32 as i32, (value >> 64) as u64 as i64)
 }
 
-fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
+pub(super) fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
     match number.parts() {
         Parts::Small { mantissa, scale } => {
             debug_assert!(scale <= u32::from(MAX_SMALL_SCALE), "small scale");
@@ -124,7 +124,7 @@ fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
+pub(super) fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
     let (&tag, rest) = bytes.split_first()?;
     match rest.len() <= 8 && tag <= MAX_SMALL_SCALE {
         true => {

@@ -12,10 +12,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::datum::{Datum, Json, compare_json_keys};
+use super::packed::put_varint;
+use super::{corrupt, value};
+use crate::datum::{Json, compare_json_keys};
 use crate::error::Result;
 use crate::numeric::Numeric;
-use crate::rowcode::{corrupt, read_number, write_number};
 
 const NULL: u8 = 0;
 const FALSE: u8 = 1;
@@ -37,7 +38,7 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
         Json::Number(number) => {
             out.push(NUMBER);
             let mut bytes = Vec::new();
-            write_number(number, &mut bytes);
+            value::write_numeric(number, &mut bytes);
             put_bytes(&bytes, out);
         }
         Json::String(text) => {
@@ -46,12 +47,12 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
         }
         Json::Array(elements) => {
             out.push(ARRAY);
-            put_varint(elements.len(), out);
+            put_varint(elements.len() as u64, out);
             elements.iter().for_each(|element| write(element, out));
         }
         Json::Object(pairs) => {
             out.push(OBJECT);
-            put_varint(pairs.len(), out);
+            put_varint(pairs.len() as u64, out);
             for (key, value) in pairs {
                 put_bytes(key.as_bytes(), out);
                 write(value, out);
@@ -60,16 +61,8 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
     }
 }
 
-fn put_varint(mut value: usize, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(bytes.len(), out);
+    put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -129,11 +122,6 @@ impl<'a> Stored<'a> {
             STRING => Reader { bytes }.text().ok(),
             _ => None,
         }
-    }
-
-    /// Returns whether this is `null`.
-    pub(crate) fn is_null(self) -> bool {
-        self.0.first() == Some(&NULL)
     }
 
     /// Returns the value of a key; `None` if this is no object or has no such key.
@@ -215,7 +203,7 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Result<Numeric> {
-        read_number(self.key()?)
+        value::read_numeric(self.key()?).ok_or_else(|| corrupt("a number is none"))
     }
 
     /// Passes one value by, which was checked, and returns its bytes.
@@ -291,5 +279,85 @@ impl<'a> Reader<'a> {
             }
             _ => return Err(corrupt("a jsonb begins with a bad byte")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::DataType;
+    use crate::datum::{Datum, Nested};
+    use crate::text::{self, TextStyle};
+
+    fn tree(text: &str) -> Json {
+        match text::parse(text, DataType::Jsonb, &TextStyle::default()).unwrap() {
+            Datum::Nested(Nested::Jsonb(json)) => json.into_json(),
+            other => panic!("{text} is {other:?}"),
+        }
+    }
+
+    const VALUES: [&str; 8] = [
+        r#"{"b": [1, 2.50, null, true], "a": {"": "x", "y": [[], {}]}, "bb": false, "ccc": "é"}"#,
+        r#"[{"a": [{"b": 1}]}, "z", [1, [2, [3]]], -7, {"k": {"l": {}}}]"#,
+        "[]",
+        "{}",
+        r#""text""#,
+        "12345678901234567890.5",
+        "null",
+        r#"{"a": 1, "c": 2, "aa": 3, "ca": {"a": 4}}"#,
+    ];
+
+    /// What is found in the stored form is what the tree has, and so on in all parts.
+    fn agree(stored: Stored<'_>, json: &Json) {
+        assert_eq!(stored.tree(), *json);
+        assert_eq!(stored.is_container(), json.is_container());
+        assert_eq!(stored.is_array(), matches!(json, Json::Array(_)));
+        assert_eq!(stored.is_object(), matches!(json, Json::Object(_)));
+        let text = if let Json::String(text) = json { Some(&**text) } else { None };
+        assert_eq!(stored.as_str(), text);
+        for key in ["", "a", "b", "c", "y", "aa", "bb", "ca", "cb", "ccc", "dddd"] {
+            match (stored.get(key), json.get(key)) {
+                (Some(stored), Some(json)) => agree(stored, json),
+                (stored, json) => assert_eq!((stored.map(Stored::tree), json), (None, None)),
+            }
+        }
+        for index in -6..6 {
+            match (stored.element(index), json.element(index)) {
+                (Some(stored), Some(json)) => agree(stored, json),
+                (stored, json) => assert_eq!((stored.map(Stored::tree), json), (None, None)),
+            }
+        }
+    }
+
+    #[test]
+    fn stored_values_are_looked_into_like_trees() {
+        for text in VALUES {
+            let (json, mut bytes) = (tree(text), Vec::new());
+            write(&json, &mut bytes);
+            check(&bytes).unwrap();
+            agree(Stored::of_checked(&bytes), &json);
+        }
+    }
+
+    #[test]
+    fn what_passes_the_check_can_be_read() {
+        for text in VALUES {
+            let mut bytes = Vec::new();
+            write(&tree(text), &mut bytes);
+            for cut in 0..bytes.len() {
+                assert!(check(&bytes[..cut]).is_err(), "{text} {cut}");
+            }
+            for (at, flip) in (0..bytes.len()).flat_map(|at| (1..=255).map(move |flip| (at, flip)))
+            {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                if check(&damaged).is_ok() {
+                    let stored = Stored::of_checked(&damaged);
+                    agree(stored, &stored.tree());
+                }
+            }
+        }
+        let unsorted = [OBJECT, 2, 1, b'b', NULL, 1, b'a', NULL];
+        assert!(check(&unsorted).is_err());
     }
 }
