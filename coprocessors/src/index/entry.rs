@@ -137,7 +137,7 @@ impl<'s> EntryWriter<'s> {
 
     /// Returns the packed value of the row taken up last.
     pub(super) fn value(&self) -> Result<Vec<u8>> {
-        Ok(self.packer.pack(&self.values, &mut Pace::never())?)
+        self.packer.pack(&self.values, &mut Pace::never())
     }
 
     /// Returns the put of a new entry for the row taken up last.
