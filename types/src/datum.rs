@@ -17,6 +17,7 @@ pub mod json_path;
 mod nested;
 mod record;
 mod shared;
+pub(crate) mod stored_json;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -27,7 +28,6 @@ use crate::numeric::Numeric;
 
 pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 pub use self::bits::{Bits, MAX_BITS};
-pub(crate) use self::json::compare_keys as compare_json_keys;
 pub use self::json::{Json, MAX_JSON_DEPTH};
 pub use self::json_path::JsonPath;
 pub use self::jsonb::Jsonb;

@@ -109,6 +109,12 @@ impl Error {
     }
 }
 
+/// Returns the error of bytes that are not a packed row.
+#[cold]
+pub(crate) fn corrupt(what: &str) -> Error {
+    Error::new(sqlstate::DATA_CORRUPTED, format!("packed row does not decode: {what}"))
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

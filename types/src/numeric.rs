@@ -19,6 +19,7 @@ mod arithmetic;
 mod digits;
 mod order;
 mod powers;
+mod stored;
 mod text;
 mod transcendental;
 

@@ -21,7 +21,6 @@
 //! one a call.
 
 mod packed;
-pub(crate) mod json;
 mod nested;
 mod residue;
 pub(crate) mod value;
@@ -40,9 +39,8 @@ use self::packed::PackedRow;
 use self::residue::Residues;
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::Error;
 use crate::error::Result;
-use crate::error::sqlstate;
+use crate::error::corrupt;
 use crate::keycode;
 use crate::pieces::Pace;
 use crate::vector::ValueSink;
@@ -102,12 +100,6 @@ pub struct RowLayout {
 
 /// A bound of the leading key columns: the values that are fixed, in key order.
 pub type KeyPrefix = [Datum];
-
-/// Returns the error of bytes that are not a packed row.
-#[cold]
-fn corrupt(what: &str) -> Error {
-    Error::new(sqlstate::DATA_CORRUPTED, format!("packed row does not decode: {what}"))
-}
 
 impl RowLayout {
     /// Returns the row key of a full row (`values` in table order), salt byte included.

@@ -35,7 +35,7 @@ pub enum Json {
 }
 
 /// Compares keys of objects: shorter ones first, then byte by byte.
-pub(crate) fn compare_keys(left: &[u8], right: &[u8]) -> Ordering {
+pub(super) fn compare_keys(left: &[u8], right: &[u8]) -> Ordering {
     (left.len().cmp(&right.len())).then_with(|| left.cmp(right))
 }
 

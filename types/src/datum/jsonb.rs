@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use super::json::Json;
+use super::stored_json::{self, Stored};
 use crate::error::Result;
-use crate::rowcode::json::{self, Stored};
 
 /// A `jsonb`. Cheap to clone.
 ///
@@ -28,7 +28,7 @@ impl Jsonb {
     ///
     /// `XX001` if the bytes are no value.
     pub(crate) fn of_stored(bytes: &[u8]) -> Result<Jsonb> {
-        json::check(bytes)?;
+        stored_json::check(bytes)?;
         Ok(Jsonb::of_checked(bytes))
     }
 

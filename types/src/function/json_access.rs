@@ -7,10 +7,10 @@ use super::strings::invalid_parameter;
 use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Jsonb, Text};
+use crate::datum::stored_json::Stored;
 use crate::datum::{Datum, Json, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
-use crate::rowcode::json::Stored;
 use crate::text::{JsonParts, json_parts};
 
 const TEXTS: DataType = DataType::Array(&Text);

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use super::packed::put_varint;
-use super::{corrupt, json, value};
+use super::{corrupt, value};
 use crate::datatype::DataType;
 use crate::datatype::composite::CompositeType;
+use crate::datum::stored_json;
 use crate::datum::{Array, Bits, Datum, Dimension, Jsonb, MAX_DIMENSIONS, Nested, Record};
 use crate::error::Result;
 use crate::text::{self, TextStyle};
+use crate::varint;
 
 /// Appends a value.
 pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
@@ -18,7 +19,7 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
         Nested::Json(text) => out.extend_from_slice(text.as_bytes()),
         Nested::Jsonb(json) => match json.stored() {
             Some(stored) => out.extend_from_slice(stored.bytes()),
-            None => json::write(json, out),
+            None => stored_json::write(json, out),
         },
         Nested::JsonPath(_) => {
             text::write_short(
@@ -33,7 +34,7 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
             None => write_record(record, out),
         },
         Nested::Bits(bits) => {
-            put_varint(bits.len() as u64, out);
+            varint::put(bits.len() as u64, out);
             out.extend_from_slice(bits.bytes());
         }
         Nested::Timetz { time, west } => {
@@ -47,7 +48,7 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
 fn write_composite(record: &Record, of: &CompositeType, out: &mut Vec<u8>) {
     let attributes = of.attributes();
     let count = attributes.last().map_or(0, |last| last.number + 1);
-    put_varint(count as u64, out);
+    varint::put(count as u64, out);
     let mut next = 0;
     for (datum, attribute) in record.values.iter().zip(attributes) {
         (next..attribute.number).for_each(|_| out.push(0));
@@ -64,13 +65,13 @@ fn write_element(element: &Datum, out: &mut Vec<u8>) {
     }
     let mut bytes = Vec::new();
     value::write(element, &mut bytes);
-    put_varint((bytes.len() + 1) as u64, out);
+    varint::put((bytes.len() + 1) as u64, out);
     out.extend_from_slice(&bytes);
 }
 
 /// Fields bring names and types along: the type of the record says nothing of them.
 fn write_record(record: &Record, out: &mut Vec<u8>) {
-    put_varint(record.values.len() as u64, out);
+    varint::put(record.values.len() as u64, out);
     for (datum, (name, data_type)) in record.values.iter().zip(record.fields.iter()) {
         put_bytes(name.as_bytes(), out);
         out.extend_from_slice(&data_type.registered_oid().to_le_bytes());
@@ -120,7 +121,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
 }
 
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(bytes.len() as u64, out);
+    varint::put(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -128,7 +129,7 @@ fn write_array(array: &Array, out: &mut Vec<u8>) {
     out.push(array.dimensions.len() as u8);
     for dimension in &array.dimensions {
         out.extend_from_slice(&dimension.lower.to_le_bytes());
-        put_varint(dimension.length as u64, out);
+        varint::put(dimension.length as u64, out);
     }
     array.elements.iter().for_each(|element| write_element(element, out));
 }
@@ -150,15 +151,8 @@ impl<'a> Reader<'a> {
     }
 
     fn varint(&mut self) -> Result<usize> {
-        let mut value = 0_u64;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return usize::try_from(value).map_err(|_| corrupt("a length is too large"));
-            }
-        }
-        Err(corrupt("a length has no end"))
+        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("a length has no end"))?;
+        usize::try_from(length).map_err(|_| corrupt("a length is too large"))
     }
 
     fn text(&mut self) -> Result<Arc<str>> {

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
 use crate::pieces::Pace;
+use crate::varint;
 use crate::vector::ValueSink;
 
 /// The version of the format, in the low four bits of the flags.
@@ -93,30 +94,10 @@ impl FamilyPlan {
     }
 }
 
-pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 #[inline]
 fn take_varint(bytes: &mut &[u8]) -> Result<usize> {
-    if let [byte @ 0..=0x7F, rest @ ..] = *bytes {
-        *bytes = rest;
-        return Ok(usize::from(*byte));
-    }
-    let mut number = 0u64;
-    for shift in (0..35).step_by(7) {
-        let Some((&byte, rest)) = bytes.split_first() else { break };
-        *bytes = rest;
-        number |= u64::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            return Ok(number as usize);
-        }
-    }
-    Err(corrupt("a number of the header is cut off"))
+    let number = varint::take(bytes);
+    number.map(|n| n as usize).ok_or_else(|| corrupt("a number of the header is cut off"))
 }
 
 fn too_large(what: &str) -> Error {
@@ -204,10 +185,10 @@ pub(super) fn write_header(
 ) {
     let flags = VERSION | if has_nulls { HAS_NULLS } else { 0 } | if wide { WIDE } else { 0 };
     out.push(flags);
-    put_varint(u64::from(layout.schema_version), out);
-    put_varint(plan.slots.len() as u64, out);
-    put_varint(plan.fixed_bytes as u64, out);
-    put_varint(plan.variable_count as u64, out);
+    varint::put(u64::from(layout.schema_version), out);
+    varint::put(plan.slots.len() as u64, out);
+    varint::put(plan.fixed_bytes as u64, out);
+    varint::put(plan.variable_count as u64, out);
 }
 
 /// Appends the variable values behind their ends; returns their bytes.

@@ -6,16 +6,7 @@ use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::numeric::Numeric;
-use crate::numeric::Parts;
 use crate::vector::ValueSink;
-
-/// The largest scale that the first byte of a small numeric holds.
-const MAX_SMALL_SCALE: u8 = 0x7F;
-const BIG: u8 = 0x80;
-const BIG_NEGATIVE: u8 = 0x81;
-const NAN: u8 = 0x82;
-const INFINITY: u8 = 0x83;
-const NEGATIVE_INFINITY: u8 = 0x84;
 
 /// Returns the bytes of a type in the fixed-width section; `None` for types of variable length.
 pub(crate) fn width(data_type: DataType) -> Option<usize> {
@@ -80,7 +71,7 @@ pub(crate) fn write(value: &Datum, out: &mut Vec<u8>) {
         Datum::Uuid(value) => out.extend_from_slice(value),
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Bytea(bytes) => out.extend_from_slice(bytes),
-        Datum::Numeric(number) => write_numeric(number, out),
+        Datum::Numeric(number) => number.write_stored(out),
         Datum::Nested(value) => nested::write(value, out),
     }
 }
@@ -98,65 +89,6 @@ pub(super) fn interval_bytes(value: &Interval) -> [u8; 16] {
 pub(super) fn interval_of(bytes: [u8; 16]) -> Interval {
     let value = u128::from_le_bytes(bytes);
     Interval::new(value as u32 as i32, (value >> 32) as u32 as i32, (value >> 64) as u64 as i64)
-}
-
-pub(super) fn write_numeric(number: &Numeric, out: &mut Vec<u8>) {
-    match number.parts() {
-        Parts::Small { mantissa, scale } => {
-            debug_assert!(scale <= u32::from(MAX_SMALL_SCALE), "small scale");
-            out.push(scale as u8);
-            let used = (64 - (mantissa ^ (mantissa >> 63)).leading_zeros()) / 8 + 1;
-            let used = if mantissa == 0 { 0 } else { used as usize };
-            out.extend_from_slice(&mantissa.to_le_bytes()[..used]);
-        }
-        Parts::Big { negative, weight, scale, digits } => {
-            out.push(if negative { BIG_NEGATIVE } else { BIG });
-            out.extend_from_slice(&weight.to_le_bytes());
-            out.extend_from_slice(&(scale as u16).to_le_bytes());
-            for digit in digits {
-                out.extend_from_slice(&digit.to_le_bytes());
-            }
-        }
-        Parts::NaN => out.push(NAN),
-        Parts::Infinity => out.push(INFINITY),
-        Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
-    }
-}
-
-#[inline]
-pub(super) fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
-    let (&tag, rest) = bytes.split_first()?;
-    match rest.len() <= 8 && tag <= MAX_SMALL_SCALE {
-        true => {
-            // From the highest byte, which has the sign. As a rule they are few.
-            let (mut mantissa, mut bytes) = (0, rest.iter().rev());
-            if let Some(&highest) = bytes.next() {
-                mantissa = i64::from(highest.cast_signed());
-            }
-            for &byte in bytes {
-                mantissa = mantissa << 8 | i64::from(byte);
-            }
-            Some(Numeric::from_small(mantissa, tag))
-        }
-        false => read_large_numeric(tag, rest),
-    }
-}
-
-fn read_large_numeric(tag: u8, rest: &[u8]) -> Option<Numeric> {
-    match tag {
-        BIG | BIG_NEGATIVE => {
-            let (weight, rest) = rest.split_first_chunk::<4>()?;
-            let (scale, rest) = rest.split_first_chunk::<2>()?;
-            let (digits, []) = rest.as_chunks::<2>() else { return None };
-            let digits = digits.iter().map(|digit| u16::from_le_bytes(*digit)).collect();
-            let scale = u32::from(u16::from_le_bytes(*scale));
-            Numeric::from_parts(tag == BIG_NEGATIVE, i32::from_le_bytes(*weight), scale, digits)
-        }
-        NAN if rest.is_empty() => Some(Numeric::NAN),
-        INFINITY if rest.is_empty() => Some(Numeric::INFINITY),
-        NEGATIVE_INFINITY if rest.is_empty() => Some(Numeric::NEGATIVE_INFINITY),
-        _ => None,
-    }
 }
 
 /// Returns the first `N` bytes.
@@ -209,7 +141,8 @@ pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink)
         | DataType::CompatibleNonArray
         | DataType::Compatible => sink.put_nested(nested::read(bytes, data_type)?),
         DataType::Numeric => {
-            let number = read_numeric(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
+            let number =
+                Numeric::read_stored(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
             sink.put_numeric(number);
         }
         DataType::Text

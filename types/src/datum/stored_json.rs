@@ -12,11 +12,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::packed::put_varint;
-use super::{corrupt, value};
-use crate::datum::{Json, compare_json_keys};
-use crate::error::Result;
+use super::json::{Json, compare_keys};
+use crate::error::{Result, corrupt};
 use crate::numeric::Numeric;
+use crate::varint;
 
 const NULL: u8 = 0;
 const FALSE: u8 = 1;
@@ -38,7 +37,7 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
         Json::Number(number) => {
             out.push(NUMBER);
             let mut bytes = Vec::new();
-            value::write_numeric(number, &mut bytes);
+            number.write_stored(&mut bytes);
             put_bytes(&bytes, out);
         }
         Json::String(text) => {
@@ -47,12 +46,12 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
         }
         Json::Array(elements) => {
             out.push(ARRAY);
-            put_varint(elements.len() as u64, out);
+            varint::put(elements.len() as u64, out);
             elements.iter().for_each(|element| write(element, out));
         }
         Json::Object(pairs) => {
             out.push(OBJECT);
-            put_varint(pairs.len() as u64, out);
+            varint::put(pairs.len() as u64, out);
             for (key, value) in pairs {
                 put_bytes(key.as_bytes(), out);
                 write(value, out);
@@ -62,7 +61,7 @@ pub(crate) fn write(json: &Json, out: &mut Vec<u8>) {
 }
 
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    put_varint(bytes.len() as u64, out);
+    varint::put(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
@@ -133,7 +132,7 @@ impl<'a> Stored<'a> {
         }
         for _ in 0..reader.varint().ok()? {
             let name = reader.key().ok()?;
-            match compare_json_keys(name, key.as_bytes()) {
+            match compare_keys(name, key.as_bytes()) {
                 Ordering::Less => reader.value().map(drop).ok()?,
                 Ordering::Equal => return reader.value().ok().map(Stored),
                 Ordering::Greater => return None,
@@ -181,15 +180,8 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn varint(&mut self) -> Result<usize> {
-        let mut value = 0_u64;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return usize::try_from(value).map_err(|_| corrupt("a length is too large"));
-            }
-        }
-        Err(corrupt("a length has no end"))
+        let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("a length has no end"))?;
+        usize::try_from(length).map_err(|_| corrupt("a length is too large"))
     }
 
     #[inline]
@@ -203,7 +195,7 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Result<Numeric> {
-        value::read_numeric(self.key()?).ok_or_else(|| corrupt("a number is none"))
+        Numeric::read_stored(self.key()?).ok_or_else(|| corrupt("a number is none"))
     }
 
     /// Passes one value by, which was checked, and returns its bytes.
@@ -241,7 +233,7 @@ impl<'a> Reader<'a> {
                 let mut last: Option<&[u8]> = None;
                 for _ in 0..self.varint()? {
                     let key = self.text()?.as_bytes();
-                    if last.is_some_and(|last| compare_json_keys(last, key).is_ge()) {
+                    if last.is_some_and(|last| compare_keys(last, key).is_ge()) {
                         return Err(corrupt("the keys of a jsonb do not ascend"));
                     }
                     last = Some(key);

@@ -1,0 +1,75 @@
+//! Numbers as rows hold them: a byte for the form and the scale, then the mantissa in as few bytes
+//! as it needs, or digits to the base 10,000. Byte by byte: `docs/formats/packed-row.md`.
+
+use super::{Numeric, Parts};
+
+/// The largest scale that the first byte of a small numeric holds.
+const MAX_SMALL_SCALE: u8 = 0x7F;
+const BIG: u8 = 0x80;
+const BIG_NEGATIVE: u8 = 0x81;
+const NAN: u8 = 0x82;
+const INFINITY: u8 = 0x83;
+const NEGATIVE_INFINITY: u8 = 0x84;
+
+impl Numeric {
+    /// Appends the stored form.
+    pub(crate) fn write_stored(&self, out: &mut Vec<u8>) {
+        match self.parts() {
+            Parts::Small { mantissa, scale } => {
+                debug_assert!(scale <= u32::from(MAX_SMALL_SCALE), "small scale");
+                out.push(scale as u8);
+                let used = (64 - (mantissa ^ (mantissa >> 63)).leading_zeros()) / 8 + 1;
+                let used = if mantissa == 0 { 0 } else { used as usize };
+                out.extend_from_slice(&mantissa.to_le_bytes()[..used]);
+            }
+            Parts::Big { negative, weight, scale, digits } => {
+                out.push(if negative { BIG_NEGATIVE } else { BIG });
+                out.extend_from_slice(&weight.to_le_bytes());
+                out.extend_from_slice(&(scale as u16).to_le_bytes());
+                for digit in digits {
+                    out.extend_from_slice(&digit.to_le_bytes());
+                }
+            }
+            Parts::NaN => out.push(NAN),
+            Parts::Infinity => out.push(INFINITY),
+            Parts::NegativeInfinity => out.push(NEGATIVE_INFINITY),
+        }
+    }
+
+    /// Returns the number of a stored form; `None` if the bytes are none.
+    #[inline]
+    pub(crate) fn read_stored(bytes: &[u8]) -> Option<Numeric> {
+        let (&tag, rest) = bytes.split_first()?;
+        match rest.len() <= 8 && tag <= MAX_SMALL_SCALE {
+            true => {
+                // From the highest byte, which has the sign. As a rule they are few.
+                let (mut mantissa, mut bytes) = (0, rest.iter().rev());
+                if let Some(&highest) = bytes.next() {
+                    mantissa = i64::from(highest.cast_signed());
+                }
+                for &byte in bytes {
+                    mantissa = mantissa << 8 | i64::from(byte);
+                }
+                Some(Numeric::from_small(mantissa, tag))
+            }
+            false => read_large(tag, rest),
+        }
+    }
+}
+
+fn read_large(tag: u8, rest: &[u8]) -> Option<Numeric> {
+    match tag {
+        BIG | BIG_NEGATIVE => {
+            let (weight, rest) = rest.split_first_chunk::<4>()?;
+            let (scale, rest) = rest.split_first_chunk::<2>()?;
+            let (digits, []) = rest.as_chunks::<2>() else { return None };
+            let digits = digits.iter().map(|digit| u16::from_le_bytes(*digit)).collect();
+            let scale = u32::from(u16::from_le_bytes(*scale));
+            Numeric::from_parts(tag == BIG_NEGATIVE, i32::from_le_bytes(*weight), scale, digits)
+        }
+        NAN if rest.is_empty() => Some(Numeric::NAN),
+        INFINITY if rest.is_empty() => Some(Numeric::INFINITY),
+        NEGATIVE_INFINITY if rest.is_empty() => Some(Numeric::NEGATIVE_INFINITY),
+        _ => None,
+    }
+}
