@@ -300,6 +300,7 @@ fn index(
         constraint: record.constraint,
         primary: *record.primary,
         collations: collations(record)?,
+        texts: record.texts().cloned().collect(),
         deferral: *record.deferral,
         spec: Arc::new(spec),
         state: if *record.building { IndexState::Building } else { IndexState::Active },

@@ -100,6 +100,8 @@ pub struct Index {
     pub spec: Arc<IndexSpec>,
     /// The collations that are written for its keys.
     pub collations: Vec<Option<Collation>>,
+    /// SQL text of its keys, then of what holds of the rows that it is over, if not all are.
+    pub texts: Vec<String>,
     /// Whether queries may use it.
     pub state: IndexState,
     /// When its constraint is checked.
@@ -110,6 +112,16 @@ impl Index {
     /// Returns whether no two rows have one key, be it only when a transaction ends.
     pub fn is_unique(&self) -> bool {
         self.spec.unique || self.spec.unique_later
+    }
+
+    /// Returns the SQL text of its keys.
+    pub fn key_texts(&self) -> &[String] {
+        self.texts.get(..self.spec.keys.len()).unwrap_or_default()
+    }
+
+    /// Returns the SQL text of what holds of the rows that it is over; `None` for all rows.
+    pub fn predicate_text(&self) -> Option<&String> {
+        self.texts.get(self.spec.keys.len())
     }
 }
 

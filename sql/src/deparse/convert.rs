@@ -83,6 +83,14 @@ pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node
     cast(node, from, to, true)
 }
 
+/// Returns a value as it is put into a column of a type with a length.
+pub(super) fn cut<'a>(node: Node<'a>, to: Option<SqlType>) -> Node<'a> {
+    match to {
+        Some(to) if to.modifier >= 0 => cast(node, to, to, true),
+        _ => node,
+    }
+}
+
 /// Returns a cast that somebody wrote.
 pub(super) fn explicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
     if from.base == to.base && from.domain == to.domain && from.modifier == to.modifier {

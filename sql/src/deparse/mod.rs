@@ -24,7 +24,7 @@ mod query;
 mod from;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use types::SqlType;
 
@@ -65,6 +65,14 @@ pub struct Reader<'a> {
     pub catalog: &'a Catalog,
     /// Names that are found along it stand without their schema.
     pub path: &'a SearchPath,
+}
+
+impl<'a> Reader<'a> {
+    /// Returns one whose path is that of every new session.
+    pub fn new(catalog: &'a Catalog) -> Reader<'a> {
+        static PATH: LazyLock<SearchPath> = LazyLock::new(SearchPath::default);
+        Reader { catalog, path: &PATH }
+    }
 }
 
 /// Returns the query of a view as `pg_get_viewdef` shows it, without a semicolon.
@@ -109,12 +117,39 @@ pub fn expression(
     layout: Layout,
 ) -> Result<String> {
     let tree = parser::parse_expression(text)?;
-    let notes = note_expression(&tree, over.columns, over.target, reader.catalog)?;
+    written(&tree, over, reader, layout).map(|(text, _)| text)
+}
+
+/// Returns a key of an index, without a collation of its own, and whether it is a call.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn index_key(
+    text: &str,
+    over: &Over<'_>,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> Result<(String, bool)> {
+    match parser::parse_expression(text)? {
+        ast::Expr::Collate { operand, .. } => written(&operand, over, reader, layout),
+        tree => written(&tree, over, reader, layout),
+    }
+}
+
+fn written(
+    tree: &ast::Expr,
+    over: &Over<'_>,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> Result<(String, bool)> {
+    let notes = note_expression(tree, over.columns, over.target, reader.catalog)?;
     let mut writer = Writer::new(&notes, reader, layout);
     writer.value_word = over.is_domain;
-    let node = writer.value(&tree, over.target);
+    let node = convert::cut(writer.value(tree, over.target), over.target);
     writer.write(&node, false);
-    Ok(writer.out)
+    let is_call = node.is_call();
+    Ok((writer.out, is_call))
 }
 
 /// What the columns of a query are called by those who read it.

@@ -149,6 +149,18 @@ pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
 }
 
 impl Node<'_> {
+    /// Returns whether it looks like a call of a function.
+    pub(super) fn is_call(&self) -> bool {
+        matches!(
+            self,
+            Node::Call(_)
+                | Node::Syntax { .. }
+                | Node::Listed { .. }
+                | Node::NullIf(..)
+                | Node::SqlValue(_)
+        )
+    }
+
     /// Returns whether it needs no parentheses inside of another one, where these are spared.
     ///
     /// Source: PostgreSQL's `isSimpleNode`.

@@ -1,12 +1,14 @@
 //! SQL text of what is in the catalog, as PostgreSQL's `pg_get_…def` write it.
 
 use types::expr::Expr;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, SqlType};
 
-use crate::ast::{CheckOption, Collation, Deferral, ReferentialAction};
-use crate::catalog::collation;
+use crate::ast::{self, CheckOption, Collation, Deferral, ReferentialAction};
+use crate::catalog::domain::{Domain, VALUE};
 use crate::catalog::table::{Index, Table};
-use crate::deparse::{self, Layout, Reader};
+use crate::catalog::{Catalog, collation};
+use crate::deparse::{self, Layout, Over, Reader};
+use crate::parser;
 use crate::system::SystemNames;
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
@@ -20,165 +22,59 @@ pub(super) fn qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", identifier(schema), identifier(name))
 }
 
-/// Returns the text of an expression over the columns of a table.
-pub(super) fn expression(expr: &Expr, table: &Table) -> String {
-    let text = as_written(expr).describe(&|column| identifier(&table.columns[column].name));
-    sequences_by_name(&text)
+/// Returns the text of an expression over the columns of a table, as something of type `target`.
+pub(super) fn over_table(
+    text: &str,
+    (table, target): (&Table, Option<SqlType>),
+    reader: Reader<'_>,
+    layout: Layout,
+) -> String {
+    let columns = columns_by_name(table);
+    let over = Over { columns: &columns, target, is_domain: false };
+    deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Returns an expression with numbers as they mostly were written: as whole or decimal numbers that
-/// are cast to another type, which the binder has done by now.
-fn as_written(expr: &Expr) -> Expr {
-    expr.clone().transform(&mut |node| {
-        let Expr::Constant { value, data_type } = &node else { return node };
-        let whole = match (data_type, value) {
-            (DataType::Int2 | DataType::Int8, value) => value.as_i64(),
-            (DataType::Numeric, Datum::Numeric(number)) if number.scale() == 0 => number.to_i64(),
-            (DataType::Float4, Datum::Float4(number)) => whole(f64::from(*number)),
-            (DataType::Float8, Datum::Float8(number)) => whole(*number),
-            _ => None,
-        };
-        let to = SqlType::from(*data_type);
-        match whole.and_then(|whole| i32::try_from(whole).ok()) {
-            Some(whole) => Expr::Cast {
-                operand: Box::new(Expr::constant(Datum::Int4(whole), DataType::Int4)),
-                from: DataType::Int4,
-                to,
-                explicit: false,
-            },
-            None => node,
+fn columns_by_name(table: &Table) -> Vec<(String, SqlType)> {
+    let columns = table.columns.iter();
+    columns.map(|column| (column.shown_name().to_owned(), column.sql_type)).collect()
+}
+
+/// Returns the text of an expression over a value of a domain.
+pub(super) fn over_value(
+    text: &str,
+    domain: &Domain,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> String {
+    let columns = [(VALUE.to_owned(), domain.over)];
+    let over = Over { columns: &columns, target: Some(DataType::Bool.into()), is_domain: true };
+    deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Returns the text of a default as clients get it to have it shown: of a literal with its type.
+pub(super) fn stored_default(text: &str, sql_type: SqlType, catalog: &Catalog) -> String {
+    match parser::parse_expression(text) {
+        Ok(ast::Expr::String { .. } | ast::Expr::Null { .. }) => {
+            alone(text, Some(sql_type), Reader::new(catalog), Layout::EXPRESSION)
         }
-    })
-}
-
-fn whole(number: f64) -> Option<i64> {
-    (number.fract() == 0.0 && number.abs() < f64::from(i32::MAX)).then_some(number as i64)
-}
-
-/// Returns the text of an expression over the value of a domain.
-pub(super) fn of_value(expr: &Expr) -> String {
-    as_written(expr).describe(&|_| "VALUE".to_owned())
-}
-
-/// Returns the same with fewer parentheses.
-pub(super) fn pretty_of_value(expr: &Expr) -> String {
-    pretty_with(expr, &of_value)
-}
-
-/// Returns the text of a default, without the cast to the column's type that nobody wrote.
-/// `written` is its SQL text.
-pub(super) fn default(expr: &Expr, table: &Table, written: Option<&str>) -> String {
-    if let Some(number) = written.and_then(number) {
-        return number;
-    }
-    without_casts(expr, &|column| identifier(&table.columns[column].name))
-}
-
-/// Returns how a number is shown that a text is, of whatever type it is to be.
-fn number(text: &str) -> Option<String> {
-    let digits = text.strip_prefix('-').unwrap_or(text).trim_start();
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
-    {
-        return None;
-    }
-    let is_int4 = |text: &str| text.parse::<i32>().is_ok();
-    let data_type = match digits.contains('.') || digits.parse::<i64>().is_err() {
-        true => DataType::Numeric,
-        false if is_int4(digits) => DataType::Int4,
-        false => DataType::Int8,
-    };
-    let bare = digits.len() == text.len() && (is_int4(digits) || digits.contains('.'));
-    let sign = if digits.len() == text.len() { "" } else { "-" };
-    Some(match bare {
-        true => digits.to_owned(),
-        false => format!("'{sign}{digits}'::{}", data_type.sql_name()),
-    })
-}
-
-/// Returns the text of an expression without the outer casts that nobody wrote.
-pub(super) fn without_casts(expr: &Expr, name: &dyn Fn(usize) -> String) -> String {
-    let expr = as_written(expr);
-    let mut expr = &expr;
-    while let Expr::Cast { operand, explicit: false, .. }
-    | Expr::Domain { operand, explicit: false, .. } = expr
-    {
-        expr = operand;
-    }
-    sequences_by_name(&expr.describe_operand(name))
-}
-
-/// Returns the text of an expression without the parentheses that AND and OR need not have.
-pub(super) fn pretty(expr: &Expr, table: &Table) -> String {
-    pretty_with(expr, &|expr| expression(expr, table))
-}
-
-fn pretty_with(expr: &Expr, text: &dyn Fn(&Expr) -> String) -> String {
-    let joined = |operands: &[Expr], word: &str, within: fn(&Expr) -> bool| {
-        let operand = |one: &Expr| match within(one) {
-            true => format!("({})", pretty_with(one, text)),
-            false => pretty_with(one, text),
-        };
-        operands.iter().map(operand).collect::<Vec<_>>().join(word)
-    };
-    match expr {
-        Expr::And(operands) => joined(operands, " AND ", |one| matches!(one, Expr::Or(_))),
-        Expr::Or(operands) => joined(operands, " OR ", |_| false),
-        other => bare_casts(&text(other)),
+        _ => text.to_owned(),
     }
 }
 
-/// Leaves out the parentheses around a name that is cast: `(c)::text` is `c::text`.
-fn bare_casts(text: &str) -> String {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(")::") {
-        let (before, after) = rest.split_at(at);
-        let name =
-            before.rfind(|c: char| !is_name(c)).filter(|open| before[*open..].starts_with('('));
-        match name {
-            // Of a call the parentheses are its own.
-            Some(open) if !before[..open].ends_with(is_name) && open + 1 < at => {
-                out.push_str(&before[..open]);
-                out.push_str(&before[open + 1..]);
-                out.push_str("::");
-            }
-            _ => {
-                out.push_str(before);
-                out.push_str(")::");
-            }
-        }
-        rest = &after[")::".len()..];
-    }
-    out.push_str(rest);
-    out
+/// Returns the text of the default of a domain.
+pub(super) fn default(text: &str, domain: &Domain, reader: Reader<'_>) -> String {
+    alone(text, Some(domain.over.below()), reader, Layout::QUERY)
 }
 
-/// The argument of `nextval` is a `regclass` to clients, who look for it so.
-fn sequences_by_name(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("nextval('") {
-        let (before, call) = rest.split_at(at);
-        out.push_str(before);
-        let argument = "nextval('".len();
-        match call[argument..].find("'::text)") {
-            Some(end) => {
-                let name = &call[argument..argument + end];
-                out.push_str(&call[..argument]);
-                out.push_str(name.strip_prefix("public.").unwrap_or(name));
-                out.push_str("'::regclass)");
-                rest = &call[argument + end + "'::text)".len()..];
-            }
-            None => {
-                out.push_str(&call[..argument]);
-                rest = &call[argument..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+/// Returns the text of an expression over nothing, as something of type `target`.
+pub(super) fn alone(
+    text: &str,
+    target: Option<SqlType>,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> String {
+    let over = Over { columns: &[], target, is_domain: false };
+    deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Returns the positions of the columns that an expression reads, ascending.
@@ -193,8 +89,6 @@ pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
 pub(super) struct IndexKey {
     /// The name that the index's column has.
     pub(super) name: String,
-    /// SQL text of what it holds.
-    pub(super) text: String,
     /// Number of the column, 0 for an expression.
     pub(super) number: i16,
     pub(super) sql_type: SqlType,
@@ -227,7 +121,6 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
         };
         IndexKey {
             name,
-            text: key_text(expr, table),
             number,
             sql_type,
             descending: order.descending,
@@ -239,17 +132,26 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
     keys.zip(index.collations.iter().copied()).map(key).collect()
 }
 
-/// A column or a call stands bare in an index definition, all else in parentheses.
-fn key_text(expr: &Expr, table: &Table) -> String {
-    let text = expression(expr, table);
-    let bare = match expr {
-        Expr::Column { .. } | Expr::Routine { .. } => true,
-        Expr::Call { function, .. } => {
-            !types::function::is_operator(types::function::signature(*function).name)
+/// Returns the texts of the keys of an index: a column or a call stands bare, all else in
+/// parentheses.
+pub(super) fn key_texts(
+    (table, index): (&Table, &Index),
+    reader: Reader<'_>,
+    layout: Layout,
+) -> Vec<String> {
+    let columns = columns_by_name(table);
+    let over = Over { columns: &columns, target: None, is_domain: false };
+    let key = |(expr, text): (&Expr, &String)| {
+        if let Expr::Column { index, .. } = expr {
+            return identifier(&table.columns[*index].name);
         }
-        _ => false,
+        match deparse::index_key(text, &over, reader, layout) {
+            Ok((text, true)) => text,
+            Ok((text, false)) => format!("({text})"),
+            Err(_) => format!("({text})"),
+        }
     };
-    if bare { text } else { format!("({text})") }
+    index.spec.keys.iter().zip(index.key_texts()).map(key).collect()
 }
 
 /// Returns the keys of a primary key.
@@ -258,7 +160,6 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
         let column = &table.columns[key.column];
         IndexKey {
             name: column.name.clone(),
-            text: identifier(&column.name),
             number: number_of_column(table, key.column),
             sql_type: column.sql_type,
             descending: key.descending,
@@ -275,8 +176,7 @@ pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
     index.spec.include.iter().map(|column| number_of_column(table, *column)).collect()
 }
 
-fn ordered(key: &IndexKey, is_primary: bool) -> String {
-    let mut text = key.text.clone();
+fn ordered(key: &IndexKey, mut text: String, is_primary: bool) -> String {
     if let Some(collation) = key.collation.filter(|_| key.is_collated) {
         text.push_str(&format!(" COLLATE {}", identifier(collation.name())));
     }
@@ -289,11 +189,13 @@ fn ordered(key: &IndexKey, is_primary: bool) -> String {
     text
 }
 
-/// How a definition is written for people.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pretty {
-    /// The table is found without its schema.
-    pub(super) is_visible: bool,
+/// Whose names a definition is for, and how it is laid out.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'a> {
+    pub(super) reader: Reader<'a>,
+    pub(super) layout: Layout,
+    /// The table stands without its schema.
+    pub(super) hides_schema: bool,
 }
 
 /// `pg_get_indexdef`: all of it, or one column counted from 1.
@@ -301,35 +203,38 @@ pub(super) fn index(
     objects: &Objects,
     relation: &Relation,
     column: i32,
-    pretty: Option<Pretty>,
+    shown: Shown<'_>,
 ) -> Option<String> {
-    let (pretty, is_visible) = (pretty.is_some(), pretty.is_some_and(|one| one.is_visible));
-    let (table, keys, include, unique) = match &relation.kind {
-        Kind::PrimaryKey(table) => (table, primary_key(table), Vec::new(), true),
+    let (table, keys, texts, include, unique) = match &relation.kind {
+        Kind::PrimaryKey(table) => {
+            let keys = primary_key(table);
+            let texts = keys.iter().map(|key| identifier(&key.name)).collect();
+            (table, keys, texts, Vec::new(), true)
+        }
         Kind::Index(table, index) => {
             let include = index.spec.include.iter();
             let include = include.map(|column| identifier(&table.columns[*column].name)).collect();
-            (table, index_keys(table, index), include, index.is_unique())
+            let texts = key_texts((table, index), shown.reader, shown.layout);
+            (table, index_keys(table, index), texts, include, index.is_unique())
         }
         _ => return None,
     };
     if column > 0 {
         let at = column as usize - 1;
-        let shown = |text: &str| if pretty { bare_casts(text) } else { text.to_owned() };
-        let key = keys.get(at).map(|key| shown(&key.text));
+        let key = texts.get(at).cloned();
         return Some(key.or_else(|| include.get(at - keys.len()).cloned()).unwrap_or_default());
     }
     let is_primary = is_primary(relation);
-    let listed: Vec<String> = keys.iter().map(|key| ordered(key, is_primary)).collect();
+    let listed = keys.iter().zip(texts).map(|(key, text)| ordered(key, text, is_primary));
     let mut text = format!(
         "CREATE {}INDEX {} ON {} USING btree ({})",
         if unique { "UNIQUE " } else { "" },
         identifier(&relation.name),
-        match is_visible {
+        match shown.hides_schema {
             true => identifier(&table.name),
             false => qualified(objects.namespace(relation.schema), &table.name),
         },
-        listed.join(", ")
+        listed.collect::<Vec<_>>().join(", ")
     );
     if !include.is_empty() {
         text.push_str(&format!(" INCLUDE ({})", include.join(", ")));
@@ -337,88 +242,61 @@ pub(super) fn index(
     if nulls_not_distinct(relation) {
         text.push_str(" NULLS NOT DISTINCT");
     }
-    if let Some(predicate) = index_predicate(relation, pretty) {
+    if let Some(predicate) = index_predicate(relation, shown.reader, shown.layout) {
         text.push_str(&format!(" WHERE {predicate}"));
     }
-    Some(if pretty { bare_casts(&text) } else { text })
+    Some(text)
 }
 
 /// Returns the text of the condition of a partial index.
-pub(super) fn index_predicate(relation: &Relation, is_pretty: bool) -> Option<String> {
+pub(super) fn index_predicate(
+    relation: &Relation,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> Option<String> {
     let Kind::Index(table, index) = &relation.kind else { return None };
-    let predicate = index.spec.predicate.as_ref()?;
-    Some(match is_pretty {
-        true => pretty(predicate, table),
-        false => as_written(predicate)
-            .describe_operand(&|column| identifier(&table.columns[column].name)),
-    })
+    let text = index.predicate_text()?;
+    Some(over_table(text, (table, Some(DataType::Bool.into())), reader, layout))
 }
 
-/// `pg_get_expr`: the text of an expression, pretty without the parentheses around it.
-pub(super) fn shown_expression(text: &str, pretty: bool) -> String {
-    if pretty { bare_casts(&without_needless(text)) } else { text.to_owned() }
-}
-
-/// Takes off the parentheses that AND and OR need not have, as [`pretty_with`] does.
-fn without_needless(text: &str) -> String {
-    let inner = without_parentheses(text);
-    let is_or = |part: &str| split_outside(without_parentheses(part), " OR ").len() > 1;
-    for word in [" AND ", " OR "] {
-        let parts = split_outside(inner, word);
-        if parts.len() > 1 {
-            let shown = parts.iter().map(|part| match word == " AND " && is_or(part) {
-                true => format!("({})", without_needless(part)),
-                false => without_needless(part),
-            });
-            return shown.collect::<Vec<_>>().join(word);
+/// `pg_get_expr`: the text of an expression, which the catalog has shown, over the columns of a
+/// relation.
+pub(super) fn shown_expression(
+    text: &str,
+    relation: Option<&Relation>,
+    reader: Reader<'_>,
+    layout: Layout,
+) -> String {
+    match relation.map(|relation| &relation.kind) {
+        Some(Kind::Table(table) | Kind::Materialized(table, _)) => {
+            // Of a default the length of its column is part.
+            let mut columns = relation.iter().flat_map(|relation| &relation.columns);
+            let of_column = columns.find(|column| column.default.as_deref() == Some(text));
+            let target = of_column.map(|column| column.sql_type);
+            over_table(text, (table, target), reader, layout)
         }
+        _ => alone(text, None, reader, layout),
     }
-    inner.to_owned()
 }
 
-/// Splits a text at a word that stands outside of parentheses and quotes.
-fn split_outside<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
-    let (mut depth, mut quoted, mut from) = (0, false, 0);
-    let mut parts = Vec::new();
-    for (at, c) in text.char_indices() {
-        match c {
-            '\'' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth -= 1,
-            ' ' if !quoted && depth == 0 && at >= from && text[at..].starts_with(word) => {
-                parts.push(&text[from..at]);
-                from = at + word.len();
-            }
-            _ => {}
-        }
+/// Returns the text of the condition of a CHECK.
+pub(super) fn check(
+    text: &str,
+    objects: &Objects,
+    constraint: &Constraint,
+    (reader, layout): (Reader<'_>, Layout),
+) -> String {
+    match objects.domain(constraint.domain) {
+        Some(domain) => over_value(text, domain, reader, layout),
+        None => shown_expression(text, objects.relation(constraint.table), reader, layout),
     }
-    parts.push(&text[from..]);
-    parts
-}
-
-/// Takes off parentheses that are around all of a text.
-fn without_parentheses(text: &str) -> &str {
-    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else {
-        return text;
-    };
-    let (mut depth, mut quoted) = (0, false);
-    for c in inner.chars() {
-        match c {
-            '\'' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted && depth == 0 => return text,
-            ')' if !quoted => depth -= 1,
-            _ => {}
-        }
-    }
-    inner
 }
 
 /// `pg_get_constraintdef`
 pub(super) fn constraint(
     objects: &Objects,
     constraint: &Constraint,
-    pretty: bool,
+    (reader, layout): (Reader<'_>, Layout),
     is_visible: &dyn Fn(&Relation) -> bool,
 ) -> String {
     let names = || {
@@ -430,8 +308,9 @@ pub(super) fn constraint(
         constraint.columns.iter().filter_map(name).collect::<Vec<_>>().join(", ")
     };
     let mut text = match &constraint.kind {
-        ConstraintKind::Check { pretty: text, .. } if pretty => format!("CHECK ({text})"),
-        ConstraintKind::Check { text, .. } => format!("CHECK (({text}))"),
+        ConstraintKind::Check { text } => {
+            format!("CHECK ({})", check(text, objects, constraint, (reader, layout)))
+        }
         ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
         ConstraintKind::Unique(index) => {
             let of = objects.relation(*index).is_some_and(nulls_not_distinct);
@@ -546,28 +425,4 @@ pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> 
         // What a definition means may be gone, as an endpoint of a coprocessor.
         Err(_) => format!(" {};", view.text.trim().trim_end_matches(';')),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sequences_are_written_as_regclass() {
-        assert_eq!(
-            sequences_by_name("(nextval('t_a_seq'::text) + 1)"),
-            "(nextval('t_a_seq'::regclass) + 1)"
-        );
-        assert_eq!(sequences_by_name("nextval('x"), "nextval('x");
-    }
-
-    #[test]
-    fn casts_of_names_need_no_parentheses() {
-        assert_eq!(bare_casts("lower((c)::text) > (f(x)::int)"), "lower(c::text) > (f(x)::int)");
-        assert_eq!(bare_casts("((a + b))::int, (c)::text"), "((a + b))::int, c::text");
-        assert_eq!(without_parentheses("(a = ')')"), "a = ')'");
-        assert_eq!(without_parentheses("(a) = (b)"), "(a) = (b)");
-        let text = "((a = ' AND (') AND ((b = 1) OR (c = 2)))";
-        assert_eq!(without_needless(text), "a = ' AND (' AND (b = 1 OR c = 2)");
-    }
 }

@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::deparse::Layout;
+use crate::deparse::{Layout, Reader};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
@@ -210,9 +210,14 @@ fn index_definition(
 ) -> Datum {
     let Some(relation) = objects.relation(oid_at(arguments, 0)) else { return Datum::Null };
     let column = arguments.get(1).and_then(Datum::as_i64).unwrap_or_default() as i32;
-    let is_visible = names::is_visible(&source.viewer(), objects, relation);
-    let pretty = is_true(arguments, 2).then_some(definition::Pretty { is_visible });
-    text_or_null(definition::index(objects, relation, column, pretty))
+    let (viewer, pretty) = (source.viewer(), is_true(arguments, 2));
+    let path = viewer.search_path();
+    let shown = definition::Shown {
+        reader: Reader { catalog: viewer.catalog, path: &path },
+        layout: Layout { pretty, ..Layout::QUERY },
+        hides_schema: pretty && names::is_visible(&viewer, objects, relation),
+    };
+    text_or_null(definition::index(objects, relation, column, shown))
 }
 
 /// Returns what COMMENT ON has said.
@@ -259,15 +264,19 @@ fn defined(
     Ok(Some(match function {
         "format_type" => format_type(&source.catalog, &source.viewer().search_path(), arguments),
         "pg_get_constraintdef" => {
-            let pretty = is_true(arguments, 1);
-            let found = objects.constraint(first);
-            let viewer = source.viewer();
+            let (viewer, found) = (source.viewer(), objects.constraint(first));
+            let path = viewer.search_path();
+            let reader = Reader { catalog: viewer.catalog, path: &path };
+            let shown = (reader, Layout { pretty: is_true(arguments, 1), ..Layout::QUERY });
             let is_visible = |one: &Relation| names::is_visible(&viewer, objects, one);
-            text_or_null(found.map(|one| definition::constraint(objects, one, pretty, &is_visible)))
+            text_or_null(found.map(|one| definition::constraint(objects, one, shown, &is_visible)))
         }
         "pg_get_expr" => {
-            let pretty = is_true(arguments, 2);
-            let shown = |text: &str| definition::shown_expression(text, pretty);
+            let layout = Layout { pretty: is_true(arguments, 2), ..Layout::QUERY };
+            let (viewer, relation) = (source.viewer(), objects.relation(oid_at(arguments, 1)));
+            let path = viewer.search_path();
+            let reader = Reader { catalog: viewer.catalog, path: &path };
+            let shown = |text| definition::shown_expression(text, relation, reader, layout);
             text_or_null(arguments[0].as_str().map(shown))
         }
         "pg_get_indexdef" => index_definition(source, objects, arguments),

@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::catalog::domain::Domain;
 use crate::catalog::name::is_temporary;
 use crate::catalog::record::IdentityRecord;
-use crate::deparse::Layout;
+use crate::deparse::{Layout, Reader};
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE_NAME, ForeignKey, Kind, OWNER_NAME, Objects,
     Relation,
@@ -60,7 +60,7 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         }
         "check_constraints" => {
             let not_null = relations.flat_map(|one| not_nulls(objects, one));
-            let named = constraints.filter_map(|one| check(shape, objects, one));
+            let named = constraints.filter_map(|one| check(shape, (objects, catalog), one));
             named.chain(not_null.map(|one| one.check(shape))).collect()
         }
         "routines" => {
@@ -80,16 +80,19 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
             ("form_of_use", text("UTF8")),
             ("default_collate_catalog", text(DATABASE_NAME)),
         ])],
-        _ => return of_types(shape, objects),
+        _ => return of_types(shape, (objects, catalog)),
     })
 }
 
 /// Computes the rows of a relation that tells of types.
-fn of_types(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
+fn of_types(shape: &Shape, (objects, catalog): (&Objects, &Catalog)) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
     Some(match shape.name {
-        "domains" => objects.domains.iter().map(|one| domain(shape, objects, one)).collect(),
+        "domains" => {
+            let domains = objects.domains.iter();
+            domains.map(|one| domain(shape, (objects, catalog), one)).collect()
+        }
         "domain_constraints" => {
             constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
         }
@@ -187,7 +190,10 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     (data_type, schema, base.internal_name())
 }
 
-fn domain(shape: &Shape, objects: &Objects, domain: &Domain) -> Row {
+fn domain(shape: &Shape, (objects, catalog): (&Objects, &Catalog), domain: &Domain) -> Row {
+    let reader = Reader::new(catalog);
+    let default = domain.record.default.as_ref();
+    let default = default.map(|text| definition::default(text, domain, reader));
     let (data_type, udt_schema, udt_name) = named(objects, domain.over);
     // PostgreSQL says ARRAY of columns only.
     let data_type = if data_type == "ARRAY" { domain.over.base.sql_name() } else { data_type };
@@ -196,7 +202,7 @@ fn domain(shape: &Shape, objects: &Objects, domain: &Domain) -> Row {
         ("domain_schema", text(&domain.record.schema)),
         ("domain_name", text(&domain.record.name)),
         ("data_type", text(data_type)),
-        ("domain_default", text_or_null(domain.default.as_ref().map(definition::of_value))),
+        ("domain_default", text_or_null(default)),
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(udt_schema)),
         ("udt_name", text(udt_name)),
@@ -251,6 +257,12 @@ fn columns(
     let updatable = Updatable::of(catalog, relation);
     let row = |one: &Attribute| {
         let mut row = column(shape, objects, relation, one);
+        let default = one.default.as_ref().map(|text| {
+            let layout = Layout::QUERY;
+            definition::shown_expression(text, Some(relation), Reader::new(catalog), layout)
+        });
+        let name = if one.is_generated { "generation_expression" } else { "column_default" };
+        shape.set(&mut row, [(name, text_or_null(default))]);
         let is_updatable = updatable.has_column(i64::from(one.number));
         shape.set(&mut row, [("is_updatable", yes_or_no(is_updatable))]);
         row
@@ -305,7 +317,6 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("table_name", text(&relation.name)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int4(column.number)),
-        ("column_default", text_or_null(column.default.as_ref().filter(|_| !column.is_generated))),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(data_type)),
         ("udt_catalog", text(DATABASE_NAME)),
@@ -320,10 +331,6 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("identity_generation", text_or_null(identity)),
         ("identity_cycle", yes_or_no(false)),
         ("is_generated", text(if column.is_generated { "ALWAYS" } else { "NEVER" })),
-        (
-            "generation_expression",
-            text_or_null(column.default.as_ref().filter(|_| column.is_generated)),
-        ),
     ]);
     type_limits::set(shape, &mut row, over);
     shape.set(&mut row, collation_columns(column.collation));
@@ -580,12 +587,18 @@ fn referential(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Opt
     ]))
 }
 
-fn check(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Option<Row> {
-    let ConstraintKind::Check { text: clause, .. } = &constraint.kind else { return None };
+fn check(
+    shape: &Shape,
+    (objects, catalog): (&Objects, &Catalog),
+    constraint: &Constraint,
+) -> Option<Row> {
+    let ConstraintKind::Check { text: clause } = &constraint.kind else { return None };
+    let shown = (Reader::new(catalog), Layout::QUERY);
+    let clause = definition::check(clause, objects, constraint, shown);
     Some(shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),
         ("constraint_schema", text(objects.namespace(constraint.schema))),
         ("constraint_name", text(&constraint.name)),
-        ("check_clause", text(format!("(({clause}))"))),
+        ("check_clause", text(format!("({clause})"))),
     ]))
 }

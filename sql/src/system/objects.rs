@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use types::{DataType, SqlType};
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::Collation;
 use crate::catalog::comment::Subject;
@@ -94,7 +95,7 @@ pub(super) struct Attribute {
     pub(super) name: String,
     pub(super) sql_type: SqlType,
     pub(super) not_null: bool,
-    /// SQL text of the default, or of what makes the value.
+    /// SQL text of the default, or of what makes the value, as the catalog has it.
     pub(super) default: Option<String>,
     pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
@@ -124,10 +125,8 @@ pub(super) struct Constraint {
 pub(super) enum ConstraintKind {
     /// An expression is not false.
     Check {
-        /// Its SQL text.
+        /// Its SQL text, as the catalog has it.
         text: String,
-        /// The same with fewer parentheses.
-        pretty: String,
     },
     /// The index with this OID keeps it.
     PrimaryKey(u32),
@@ -372,13 +371,9 @@ impl Objects {
         let schema = self.schema_oid(&domain.record.schema);
         let oid = domain.sql_type.oid();
         // Those of the domain below come first.
-        let checks = &domain.checks.checks;
-        let own = checks.len().saturating_sub(domain.record.checks.len());
-        for ((name, check), record) in checks[own..].iter().zip(&domain.record.checks) {
-            let kind = ConstraintKind::Check {
-                text: definition::of_value(check),
-                pretty: definition::pretty_of_value(check),
-            };
+        for record in &domain.record.checks {
+            let name = &record.name;
+            let kind = ConstraintKind::Check { text: record.predicate.clone() };
             let (name, id) = (name.clone(), made(oid, name));
             let columns = Vec::new();
             let domain = oid;
@@ -411,7 +406,8 @@ impl Objects {
         let query = catalog.view(table.oid);
         let oid = shown(table.oid);
         let schema = self.schema_oid(&table.schema);
-        let attributes = attributes(table, catalog.record(table.oid));
+        let record = catalog.record(table.oid);
+        let attributes = attributes(table, record, catalog);
         let type_of = |column: usize| table.columns[column].sql_type;
         let unchecked: Vec<&str> = catalog.record(table.oid).map_or(Vec::new(), |record| {
             let unchecked = record.checks.iter().filter(|check| !check.valid);
@@ -442,10 +438,10 @@ impl Objects {
             self.add(index, schema, name, kind, plain(columns));
         }
         for check in &table.constraints.checks {
-            let kind = ConstraintKind::Check {
-                text: definition::expression(&check.predicate, table),
-                pretty: definition::pretty(&check.predicate, table),
-            };
+            let mut written = record.iter().flat_map(|record| &record.checks);
+            let written = written.find(|one| one.name == check.name);
+            let text = written.map(|one| one.predicate.clone()).unwrap_or_default();
+            let kind = ConstraintKind::Check { text };
             let columns = definition::columns_of(&check.predicate);
             let numbers = columns.iter().map(|column| number_of_column(table, *column)).collect();
             self.constraints.push(constraint(&check.name, kind, numbers));
@@ -656,20 +652,29 @@ pub(super) fn number_of_column(table: &Table, column: usize) -> i16 {
     i16::try_from(column + 1 - usize::from(before)).unwrap_or(i16::MAX)
 }
 
-fn attributes(table: &Table, record: Option<&Arc<TableRecord>>) -> Vec<Attribute> {
+fn attributes(
+    table: &Table,
+    record: Option<&Arc<TableRecord>>,
+    catalog: &Catalog,
+) -> Vec<Attribute> {
     let attribute = |column: usize| {
-        let written = record.and_then(|record| record.columns.get(column)?.default.as_deref());
+        let written = record.and_then(|record| record.columns.get(column));
         let number = number_of_column(table, column);
         let column = &table.columns[column];
         // The default of an identity column is its sequence, of which clients are told apart.
-        let default = column.default.as_ref().filter(|_| column.identity.is_none());
-        let default = default.or(column.generated.as_ref());
+        let default = written.and_then(|written| {
+            let is_null = matches!(column.default, Some(Expr::Constant { value: Datum::Null, .. }));
+            // NULL is what a column is without a default.
+            let default = written.default.as_ref();
+            let default = default.filter(|_| column.identity.is_none() && !is_null);
+            default.or(written.generated.as_ref())
+        });
         Attribute {
             number,
             name: column.name.clone(),
             sql_type: column.sql_type,
             not_null: column.not_null,
-            default: default.map(|default| definition::default(default, table, written)),
+            default: default.map(|text| definition::stored_default(text, column.sql_type, catalog)),
             is_generated: column.generated.is_some(),
             identity: column.identity,
             collation: column.collation,

@@ -17,6 +17,7 @@ use crate::catalog::table::IndexState;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
+use crate::deparse::Reader;
 use crate::system::definition;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, ForeignKey,
@@ -244,7 +245,7 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     let domains = objects.domains.iter();
     let domains = domains.flat_map(|one| {
         let namespace = namespace(&one.record.schema);
-        [domain_row(shape, one, namespace), domain_array_row(shape, one, namespace)]
+        [domain_row(shape, one, namespace, catalog), domain_array_row(shape, one, namespace)]
     });
     built_in.chain(of_users).chain(domains.flatten()).collect()
 }
@@ -265,10 +266,11 @@ fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Ro
 }
 
 /// A domain is told of as its base type is, but for what is its own.
-fn domain_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
+fn domain_row(shape: &Shape, domain: &Domain, namespace: u32, catalog: &Catalog) -> Option<Row> {
     let mut row = type_row(shape, &pg_type::of(domain.sql_type.base)?, namespace);
     let function = |name: &str| oid(pg_proc::internal_oid(name));
-    let default = domain.default.as_ref().map(definition::of_value);
+    let default = domain.record.default.as_ref();
+    let default = default.map(|text| definition::default(text, domain, Reader::new(catalog)));
     let own = [
         ("oid", oid(domain.sql_type.oid())),
         ("typname", text(&domain.record.name)),
@@ -374,8 +376,12 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
     };
     let collations = keys.iter().map(|key| collation_oid(key.collation));
     let classes = keys.iter().map(|key| oid(pg_opclass::default_of(key.sql_type.base)));
-    let expressions: Vec<&str> =
-        keys.iter().filter(|key| key.number == 0).map(|key| key.text.as_str()).collect();
+    let (texts, predicate): (&[String], _) = match &relation.kind {
+        Kind::Index(_, index) => (index.key_texts(), index.predicate_text()),
+        _ => (&[], None),
+    };
+    let expressions = keys.iter().zip(texts).filter(|(key, _)| key.number == 0);
+    let expressions: Vec<&str> = expressions.map(|(_, text)| text.as_str()).collect();
     let expressions = (!expressions.is_empty()).then(|| expressions.join(", "));
     Some(shape.row([
         ("indexrelid", oid(relation.oid)),
@@ -394,13 +400,13 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indclass", vector(classes.collect())),
         ("indoption", vector(keys.iter().map(option).collect())),
         ("indexprs", text_or_null(expressions)),
-        ("indpred", text_or_null(definition::index_predicate(relation, false))),
+        ("indpred", text_or_null(predicate)),
     ]))
 }
 
 fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row {
     let (kind, check) = match &constraint.kind {
-        ConstraintKind::Check { text, .. } => ('c', Some(text)),
+        ConstraintKind::Check { text } => ('c', Some(text)),
         ConstraintKind::PrimaryKey(_) => ('p', None),
         ConstraintKind::Unique(_) => ('u', None),
         ConstraintKind::ForeignKey(_) => ('f', None),

@@ -3,11 +3,11 @@
 
 use types::{DataType, Datum, SqlType};
 
-use crate::assemble;
 use crate::ast::Volatility;
 use crate::catalog::Catalog;
 use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
+use crate::deparse::{Layout, Reader};
 use crate::system::Row;
 use crate::system::definition::{self, identifier, qualified};
 use crate::system::information_schema::named;
@@ -170,11 +170,7 @@ fn terminated(body: &str) -> String {
 
 /// Returns the text of a default as PostgreSQL writes it, with what was left to be understood.
 fn default_text(catalog: &Catalog, text: &str, sql_type: Option<SqlType>) -> String {
-    let bound = assemble::expression(catalog, text, &[], sql_type);
-    bound.map_or_else(
-        |_| text.to_owned(),
-        |bound| definition::without_casts(&bound, &|_| String::new()),
-    )
+    definition::alone(text, sql_type, Reader::new(catalog), Layout::EXPRESSION)
 }
 
 fn volatility(function: &Function) -> Datum {

@@ -7,7 +7,7 @@ use crate::attach::Coprocessors;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::quota::QuotaSubject;
-use crate::deparse::Layout;
+use crate::deparse::{Layout, Reader};
 use crate::error::Result;
 use crate::settings::{Description, Settings};
 use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
@@ -20,7 +20,6 @@ pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> 
     let relations = objects.relations.iter();
     Some(match shape.name {
         "pg_tables" => relations.filter_map(|one| table(shape, objects, one)).collect(),
-        "pg_indexes" => relations.filter_map(|one| index(shape, objects, one)).collect(),
         _ => return None,
     })
 }
@@ -37,6 +36,7 @@ pub(super) fn rows(
         "pg_matviews" => {
             relations.filter_map(|one| materialized(shape, objects, one, &viewer)).collect()
         }
+        "pg_indexes" => relations.filter_map(|one| index(shape, objects, one, &viewer)).collect(),
         "views" => information_schema::views(shape, objects, &viewer),
         "pg_roles" | "pg_authid" => roles(&source.viewer())
             .iter()
@@ -207,13 +207,24 @@ fn materialized(
     ]))
 }
 
-fn index(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row> {
+fn index(
+    shape: &Shape,
+    objects: &Objects,
+    relation: &Relation,
+    viewer: &Viewer<'_>,
+) -> Option<Row> {
+    let path = viewer.search_path();
+    let shown = definition::Shown {
+        reader: Reader { catalog: viewer.catalog, path: &path },
+        layout: Layout::QUERY,
+        hides_schema: false,
+    };
     let (Kind::PrimaryKey(table) | Kind::Index(table, _)) = &relation.kind else { return None };
     Some(shape.row([
         ("schemaname", text(objects.namespace(relation.schema))),
         ("tablename", text(&table.name)),
         ("indexname", text(&relation.name)),
-        ("indexdef", text_or_null(definition::index(objects, relation, 0, None))),
+        ("indexdef", text_or_null(definition::index(objects, relation, 0, shown))),
     ]))
 }
 

@@ -203,6 +203,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         constraint: false,
         primary: false,
         collations: Vec::new(),
+        texts: spec.key_names.clone(),
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,

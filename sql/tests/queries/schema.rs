@@ -224,6 +224,7 @@ fn active(id: TableId, name: &str, spec: IndexSpec) -> Index {
         constraint: false,
         primary: false,
         collations: Vec::new(),
+        texts: spec.key_names.clone(),
         spec: Arc::new(spec),
         state: IndexState::Active,
         deferral: sql::ast::Deferral::Never,
