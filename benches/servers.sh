@@ -71,3 +71,9 @@ on_bennu() {
 on_postgres() {
     psql -X -q -v ON_ERROR_STOP=1 -h 127.0.0.1 -p $pg_port -U postgres -d postgres "$@"
 }
+
+time_of() { # client, query: milliseconds; the answer's rows, sorted, are left in $work/answer
+    "$1" -At -c '\timing on' -c "$2" >"$work/timed"
+    grep -v '^Time: \|^Timing is' "$work/timed" | sort >"$work/answer"
+    awk '/^Time: / {print $2}' "$work/timed"
+}
