@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use types::expr::Routine;
-use types::function::sets::{self, SetRows};
+use types::function::sets::{self, SetRow, SetRows};
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
@@ -39,7 +40,7 @@ struct InputRows {
 
 /// The calls of the functions for one row.
 struct Calls {
-    functions: Vec<Source>,
+    functions: SmallVec<[Source; 1]>,
     /// How many rows they have yielded.
     count: i64,
 }
@@ -54,11 +55,11 @@ enum Source {
 }
 
 impl Source {
-    fn next(&mut self, context: &Context) -> Result<Option<Vec<Datum>>> {
+    fn next(&mut self, context: &Context) -> Result<Option<SetRow>> {
         let row = match self {
             Source::Set(rows) => rows.next(&context.eval)?,
-            Source::Value(value) => Some(vec![std::mem::replace(value, Datum::Null)]),
-            Source::Rows(rows) => rows.next(),
+            Source::Value(value) => Some(smallvec![std::mem::replace(value, Datum::Null)]),
+            Source::Rows(rows) => rows.next().map(SetRow::from_vec),
             Source::Ended => return Ok(None),
         };
         if row.is_none() || matches!(self, Source::Value(_)) {
@@ -81,8 +82,7 @@ impl InputRows {
             let mut values = arguments.iter().map(|column| column.datum(self.row));
             Ok(match &function.call {
                 SetCall::Set { function, .. } => {
-                    let values: Vec<Datum> = values.collect();
-                    Source::Set(sets::open(*function, &values, &context.eval)?)
+                    Source::Set(sets::open(*function, values.collect(), &context.eval)?)
                 }
                 SetCall::Value(_) => Source::Value(values.next().unwrap_or(Datum::Null)),
                 SetCall::Routine { routine, is_set, .. } => {
@@ -147,7 +147,7 @@ impl Calls {
         input_row: usize,
         output: &mut Widened,
     ) -> Result<bool> {
-        let mut rows = Vec::with_capacity(self.functions.len());
+        let mut rows: SmallVec<[Option<SetRow>; 2]> = SmallVec::new();
         for function in &mut self.functions {
             rows.push(function.next(context)?);
         }

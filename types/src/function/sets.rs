@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::argument::text_datum;
 use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text};
 use super::array_text::{FOUND as FOUND_AT_ONCE, Parts, Split, split_parts};
@@ -29,9 +31,12 @@ use crate::text::{JsonKind, json_kind, next_json_member};
 /// A column of the rows: its name and type.
 type Column = (&'static str, DataType);
 
+/// A row; most have one column.
+pub type SetRow = SmallVec<[Datum; 1]>;
+
 /// Computes the next rows, some at a time; none at the end. Arguments of strict functions are never
 /// NULL.
-type MakeRows = fn(&[Datum], &mut Place, &EvalContext) -> Result<Vec<Vec<Datum>>>;
+type MakeRows = fn(&[Datum], &mut Place, &EvalContext) -> Result<Vec<SetRow>>;
 
 /// How far the arguments of a call have become rows.
 #[derive(Debug, Default)]
@@ -138,34 +143,34 @@ const FUNCTIONS: &[Row] = &[
     }),
     row("json_object_keys", &[JsonType], &[("json_object_keys", Text)], |a, place, c| {
         match json_kind(json_text(&a[0])) {
-            JsonKind::Object => members(a, place, c, |key, _, _| Ok(vec![key])),
+            JsonKind::Object => members(a, place, c, |key, _, _| Ok(smallvec![key])),
             JsonKind::Array => Err(no_object("json_object_keys", "an array")),
             JsonKind::Scalar => Err(no_object("json_object_keys", "a scalar")),
         }
     }),
     row("jsonb_array_elements", &[Jsonb], &[("value", Jsonb)], |a, place, c| {
-        let copied = |one: &Json, pace: &mut Pace<'_>| Ok(vec![jsonb_datum(one.copy(pace)?)]);
+        let copied = |one: &Json, pace: &mut Pace<'_>| Ok(smallvec![jsonb_datum(one.copy(pace)?)]);
         some(jsonb_elements(jsonb(&a[0]))?, place, c, copied)
     }),
     row("jsonb_array_elements_text", &[Jsonb], &[("value", Text)], |a, place, c| {
-        let text = |one: &Json, pace: &mut Pace<'_>| Ok(vec![written(Some(one), pace)?]);
+        let text = |one: &Json, pace: &mut Pace<'_>| Ok(smallvec![written(Some(one), pace)?]);
         some(jsonb_elements(jsonb(&a[0]))?, place, c, text)
     }),
     row("jsonb_each", &[Jsonb], &[("key", Text), ("value", Jsonb)], |a, place, c| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each")) };
         some(pairs, place, c, |(key, value), pace| {
-            Ok(vec![text_of(key), jsonb_datum(value.copy(pace)?)])
+            Ok(smallvec![text_of(key), jsonb_datum(value.copy(pace)?)])
         })
     }),
     row("jsonb_each_text", &[Jsonb], &[("key", Text), ("value", Text)], |a, place, c| {
         let Json::Object(pairs) = jsonb(&a[0]) else { return Err(no_pairs("jsonb_each_text")) };
         some(pairs, place, c, |(key, value), pace| {
-            Ok(vec![text_of(key), written(Some(value), pace)?])
+            Ok(smallvec![text_of(key), written(Some(value), pace)?])
         })
     }),
     row("jsonb_object_keys", &[Jsonb], &[("jsonb_object_keys", Text)], |a, place, c| {
         match jsonb(&a[0]) {
-            Json::Object(pairs) => some(pairs, place, c, |(key, _), _| Ok(vec![text_of(key)])),
+            Json::Object(pairs) => some(pairs, place, c, |(key, _), _| Ok(smallvec![text_of(key)])),
             Json::Array(_) => Err(no_object("jsonb_object_keys", "an array")),
             _ => Err(no_object("jsonb_object_keys", "a scalar")),
         }
@@ -197,7 +202,7 @@ const FUNCTIONS: &[Row] = &[
     row("string_to_table", &[Text, Text], &[("string_to_table", Text)], parts).takes_null(),
     row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], parts).takes_null(),
     row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, place, c| {
-        some(&array(&a[0]).elements, place, c, |one, _| Ok(vec![one.clone()]))
+        some(&array(&a[0]).elements, place, c, |one, _| Ok(smallvec![one.clone()]))
     }),
 ];
 
@@ -206,8 +211,8 @@ fn some<T>(
     items: &[T],
     place: &mut Place,
     context: &EvalContext,
-    mut row: impl FnMut(&T, &mut Pace<'_>) -> Result<Vec<Datum>>,
-) -> Result<Vec<Vec<Datum>>> {
+    mut row: impl FnMut(&T, &mut Pace<'_>) -> Result<SetRow>,
+) -> Result<Vec<SetRow>> {
     let items = &items[place.at..items.len().min(place.at + ROWS)];
     place.at += items.len();
     let mut pace = context.pace();
@@ -215,10 +220,7 @@ fn some<T>(
 }
 
 /// Makes all rows when it is called first.
-fn once(
-    place: &mut Place,
-    rows: impl FnOnce() -> Result<Vec<Vec<Datum>>>,
-) -> Result<Vec<Vec<Datum>>> {
+fn once(place: &mut Place, rows: impl FnOnce() -> Result<Vec<SetRow>>) -> Result<Vec<SetRow>> {
     match std::mem::replace(&mut place.at, 1) {
         0 => rows(),
         _ => Ok(Vec::new()),
@@ -257,7 +259,7 @@ pub enum SetRows {
     /// Some at a time.
     Made {
         /// Rows that are made.
-        rows: std::vec::IntoIter<Vec<Datum>>,
+        rows: std::vec::IntoIter<SetRow>,
         /// What makes more of them.
         rest: Rest,
     },
@@ -278,7 +280,7 @@ impl SetRows {
     /// # Errors
     ///
     /// What PostgreSQL raises for it.
-    pub fn next(&mut self, context: &EvalContext) -> Result<Option<Vec<Datum>>> {
+    pub fn next(&mut self, context: &EvalContext) -> Result<Option<SetRow>> {
         match self {
             SetRows::Made { rows, rest } => {
                 if let Some(row) = rows.next() {
@@ -288,7 +290,7 @@ impl SetRows {
                 *rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
                 Ok(rows.next())
             }
-            SetRows::Series(series) => Ok(series.next(context)?.map(|value| vec![value])),
+            SetRows::Series(series) => Ok(series.next(context)?.map(|value| smallvec![value])),
         }
     }
 }
@@ -298,19 +300,19 @@ impl SetRows {
 /// # Errors
 ///
 /// What PostgreSQL raises for the same arguments.
-pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<SetRows> {
+pub fn open(id: FunctionId, arguments: Vec<Datum>, context: &EvalContext) -> Result<SetRows> {
     let row = &FUNCTIONS[usize::from(id.0)];
     let make = match row.implementation {
         _ if row.strict && arguments.iter().any(Datum::is_null) => none,
         Implementation::Rows(make) => make,
-        Implementation::Series => return Series::new(arguments).map(SetRows::Series),
+        Implementation::Series => return Series::new(&arguments).map(SetRows::Series),
     };
-    let mut rest = Rest { make, arguments: arguments.to_vec(), place: Place::default() };
+    let mut rest = Rest { make, arguments, place: Place::default() };
     let rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
     Ok(SetRows::Made { rows, rest })
 }
 
-fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
     Ok(Vec::new())
 }
 
@@ -324,10 +326,10 @@ fn queried(
     place: &mut Place,
     context: &EvalContext,
     zoned: bool,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Vec<SetRow>> {
     once(place, || {
         let found = query(arguments, context, zoned)?;
-        Ok(found.into_iter().map(|json| vec![jsonb_datum(json)]).collect())
+        Ok(found.into_iter().map(|json| smallvec![jsonb_datum(json)]).collect())
     })
 }
 
@@ -335,7 +337,7 @@ fn text_of(key: &std::sync::Arc<str>) -> Datum {
     Datum::Text(std::sync::Arc::clone(key).into())
 }
 
-fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
     let index = usize::try_from(int4(&arguments[1])).ok().and_then(|index| index.checked_sub(1));
     let dimensions = &array(&arguments[0]).dimensions;
     let Some(dimension) = index.and_then(|index| dimensions.get(index)) else {
@@ -348,11 +350,11 @@ fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result
     };
     let range = place.at..dimension.length.min(place.at + ROWS);
     place.at = range.end;
-    Ok(range.map(|at| vec![Datum::Int4(subscript(at))]).collect())
+    Ok(range.map(|at| smallvec![Datum::Int4(subscript(at))]).collect())
 }
 
 /// Returns the rows of `pg_get_keywords`, by word.
-fn keywords() -> Vec<Vec<Datum>> {
+fn keywords() -> Vec<SetRow> {
     let mut rows = Vec::new();
     let (mut code, mut is_bare) = ("U", true);
     let lines = include_str!("keywords.txt").lines().filter(|line| !line.starts_with('#'));
@@ -375,7 +377,7 @@ fn keywords() -> Vec<Vec<Datum>> {
     rows.into_iter()
         .map(|(word, code, is_bare, category, label)| {
             let [word, code, category, label] = [word, code, category, label].map(text_datum);
-            vec![word, code, Datum::Bool(is_bare), category, label]
+            smallvec![word, code, Datum::Bool(is_bare), category, label]
         })
         .collect()
 }
@@ -393,8 +395,8 @@ fn members(
     arguments: &[Datum],
     place: &mut Place,
     context: &EvalContext,
-    mut row: impl FnMut(Datum, &str, &mut Pace<'_>) -> Result<Vec<Datum>>,
-) -> Result<Vec<Vec<Datum>>> {
+    mut row: impl FnMut(Datum, &str, &mut Pace<'_>) -> Result<SetRow>,
+) -> Result<Vec<SetRow>> {
     let (mut rows, mut pace) = (Vec::new(), context.pace());
     while rows.len() < ROWS {
         let member = next_json_member(json_text(&arguments[0]), &mut place.at, &mut pace)?;
@@ -410,10 +412,10 @@ fn json_elements(
     function: &str,
     context: &EvalContext,
     value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Vec<SetRow>> {
     match json_kind(json_text(&arguments[0])) {
         JsonKind::Array => {
-            members(arguments, place, context, |_, one, pace| Ok(vec![value(one, pace)?]))
+            members(arguments, place, context, |_, one, pace| Ok(smallvec![value(one, pace)?]))
         }
         JsonKind::Object => {
             Err(invalid_parameter(format!("cannot call {function} on a non-array")))
@@ -427,11 +429,11 @@ fn json_pairs(
     place: &mut Place,
     context: &EvalContext,
     value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Vec<SetRow>> {
     match json_kind(json_text(&arguments[0])) {
-        JsonKind::Object => {
-            members(arguments, place, context, |key, one, pace| Ok(vec![key, value(one, pace)?]))
-        }
+        JsonKind::Object => members(arguments, place, context, |key, one, pace| {
+            Ok(smallvec![key, value(one, pace)?])
+        }),
         JsonKind::Array => Err(invalid_parameter("cannot deconstruct an array as an object")),
         JsonKind::Scalar => Err(invalid_parameter("cannot deconstruct a scalar")),
     }
@@ -446,11 +448,7 @@ fn jsonb_elements(json: &Json) -> Result<&[Json]> {
 }
 
 /// One row a match: its groups, or all of it if there are none.
-fn matches(
-    arguments: &[Datum],
-    place: &mut Place,
-    context: &EvalContext,
-) -> Result<Vec<Vec<Datum>>> {
+fn matches(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
     let flags = Flags::parse(arguments.get(2).map_or("", text))?;
     let string = text(&arguments[0]);
     let mut rows = Vec::new();
@@ -459,7 +457,7 @@ fn matches(
     }
     with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
         for_each_match(regex, string, &mut place.at, |found| {
-            rows.push(vec![groups_of(found, string)]);
+            rows.push(smallvec![groups_of(found, string)]);
             flags.global && rows.len() < FOUND_AT_ONCE
         })
     })?;
@@ -469,13 +467,13 @@ fn matches(
     Ok(rows)
 }
 
-fn split(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn split(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
     let function = "regexp_split_to_table()";
     let parts = split_parts(arguments, function, &mut place.split, context)?;
-    Ok(parts.into_iter().map(|part| vec![text_datum(part)]).collect())
+    Ok(parts.into_iter().map(|part| smallvec![text_datum(part)]).collect())
 }
 
-fn parts(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<Vec<Datum>>> {
+fn parts(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Result<Vec<SetRow>> {
     let mut rows = Vec::new();
     if arguments[0].is_null() {
         return Ok(rows);
@@ -483,7 +481,7 @@ fn parts(arguments: &[Datum], place: &mut Place, context: &EvalContext) -> Resul
     let mut parts = Parts::new(arguments, context);
     while rows.len() < ROWS {
         match parts.next(&mut place.at)? {
-            Some(part) => rows.push(vec![part]),
+            Some(part) => rows.push(smallvec![part]),
             None => break,
         }
     }
