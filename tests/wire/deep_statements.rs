@@ -24,11 +24,17 @@ fn deep_statements_have_an_answer_or_are_refused() {
     let mut raw = Raw::login(server.address());
     raw.query("create table one (a int, b text); insert into one values (1, 'x')");
     let fit = [
-        format!("select {}", nested(2, 249, " + 1", "1")),
-        format!("select {}", nested(55, 8, " + 1", "1")),
-        format!("select {} from one", nested(2, 245, " + 1", "a")),
-        format!("select a from one where {} > 1", nested(2, 245, " + 1", "a")),
-        format!("select {} from one", nested(2, 245, " || b", "b")),
+        format!("select 1{}", " + 1".repeat(1_000)),
+        format!("select {}", nested(2, 499, " + 1", "1")),
+        format!("select {}", nested(55, 17, " + 1", "1")),
+        format!("select {} from one", nested(2, 495, " + 1", "a")),
+        format!("select a from one where {} > 1", nested(2, 495, " + 1", "a")),
+        format!("select {} from one", nested(2, 495, " || b", "b")),
+        format!("select a{} from one", "::bigint::int".repeat(500)),
+        format!("select now(){}", " at time zone 'utc'".repeat(1_000)),
+        format!("select a from one where a = 0{}", " or a = 1 and b = 'x'".repeat(20_000)),
+        format!("select a from one where a in (0{})", ", 1".repeat(30_000)),
+        format!("select count(*) from (values (1, 'x'){}) as v", ", (2, 'y')".repeat(20_000)),
         format!("select {}1{}", "case when true then ".repeat(60), " end".repeat(60)),
         format!("select * from {}one{}", "(select * from ".repeat(60), ") as x".repeat(60)),
         queries("except", 249),
@@ -45,7 +51,7 @@ fn deep_statements_have_an_answer_or_are_refused() {
     }
     let refused = [
         format!("select {}", nested(60, 200, " + 1", "1")),
-        format!("select {}", nested(3, 249, " + 1", "1")),
+        format!("select {}", nested(3, 499, " + 1", "1")),
         format!("select 1{}", " + 1".repeat(1_000_000)),
         queries("except", 100_000),
     ];
@@ -54,5 +60,30 @@ fn deep_statements_have_an_answer_or_are_refused() {
         raw.send(&Frames::new().parse("", &statement).sync().0);
         let answer = sqlstate(&raw.until_ready());
         assert_eq!(answer.as_deref(), Some("54001"), "{statement:.60}");
+    }
+}
+
+#[test]
+fn what_the_catalog_keeps_may_be_as_deep() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    let sum = format!("a{}", " + a".repeat(900));
+    let script = [
+        format!("create table deep (a int, check ({sum} > 1))"),
+        format!("alter table deep add s int generated always as ({sum}) stored"),
+        format!("create index on deep (({sum}))"),
+        format!("create view seen as select {sum} as s from deep where {sum} > 1"),
+        format!("create function f (a int) returns int language sql as 'select 1; select {sum}'"),
+        "create function g (n int) returns int language sql as \
+         'select 1; select case when n > 300 then f(n) else g(n + 1) end'"
+            .to_owned(),
+        "insert into deep (a) select generate_series(1, 20)".to_owned(),
+        "update deep set a = a + 1".to_owned(),
+        format!("select * from deep where {sum} = 901 * 3"),
+        "select pg_get_viewdef('seen'), sum(s) from seen".to_owned(),
+        "select g(1)".to_owned(),
+    ];
+    for statement in script {
+        assert_eq!(sqlstate(&raw.query(&statement)), None, "{statement:.60}");
     }
 }

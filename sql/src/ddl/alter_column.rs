@@ -15,6 +15,7 @@ use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
+use crate::ddl::alter_table::unplaced;
 use crate::ddl::create_table::COLUMNS_MAX;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
@@ -57,7 +58,7 @@ impl Ddl<'_> {
         let sql_type = catalog.type_named(&column.type_name, &self.path)?;
         let bound = column.default.as_ref();
         let bound = bound
-            .map(|default| bound_default(names, default, (&name.value, sql_type)))
+            .map(|default| bound_default(names, default, (&name.value, sql_type)).map_err(unplaced))
             .transpose()?;
         let default = bound.as_ref().map(|(text, _)| text.clone());
         let mut filling = None;
@@ -154,7 +155,8 @@ impl Ddl<'_> {
             Some(default) => {
                 let catalog = self.changes.catalog(self.engine);
                 let of = (column.value.as_str(), table.columns[position].sql_type);
-                Some(bound_default(self.names(&catalog), default, of)?.0)
+                let bound = bound_default(self.names(&catalog), default, of);
+                Some(bound.map_err(unplaced)?.0)
             }
         };
         Ok(())

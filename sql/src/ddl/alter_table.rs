@@ -245,7 +245,8 @@ impl Ddl<'_> {
                     &names,
                     target,
                     self.names(&catalog),
-                )?;
+                )
+                .map_err(unplaced)?;
                 let taken = |name: &str| foreign_key::taken(&record, name);
                 let name = match &constraint.name {
                     Some(name) => name.value.clone(),
@@ -318,6 +319,11 @@ impl Ddl<'_> {
             _ => Ok(()),
         })
     }
+}
+
+/// PostgreSQL does not say where in the text what is wrong with an expression of ALTER TABLE stands.
+pub(super) fn unplaced(error: Error) -> Error {
+    Error { position: None, ..error }
 }
 
 /// Of a materialized view columns get new names, and nothing else is changed.

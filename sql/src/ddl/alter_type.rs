@@ -33,9 +33,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let position = column_of(table, column)?;
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
-        self.refuse_views(table, position, &column.value)?;
-        generated::refuse_type(table, position, using.is_some())?;
-        self.refuse_type_of_key(table, position)?;
+        generated::refuse_using(table, position, using.is_some())?;
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path)?;
         let from = table.columns[position].sql_type;
@@ -68,6 +66,9 @@ impl Ddl<'_> {
             );
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         }
+        generated::refuse_type(table, position)?;
+        self.refuse_views(table, position, &column.value)?;
+        self.refuse_type_of_key(table, position)?;
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored();
         column.collation.0 = collation::written(type_name, to)?;

@@ -133,14 +133,20 @@ pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Res
     })
 }
 
-/// The type of a column that others are made of stays, and one that is made has no USING.
-pub(super) fn refuse_type(table: &Table, position: usize, using: bool) -> Result<()> {
+/// A column that is made of others has no USING.
+pub(super) fn refuse_using(table: &Table, position: usize, using: bool) -> Result<()> {
     let column = &table.columns[position];
     if column.generated.is_some() && using {
         let message = "cannot specify USING when altering type of generated column";
         return Err(Error::new("42611", message)
             .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
     }
+    Ok(())
+}
+
+/// The type of a column that others are made of stays.
+pub(super) fn refuse_type(table: &Table, position: usize) -> Result<()> {
+    let column = &table.columns[position];
     let mut others = table.columns.iter();
     let user = others.find(|other| {
         other.generated.as_ref().is_some_and(|made| made.columns().contains(&position))

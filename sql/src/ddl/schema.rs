@@ -47,6 +47,10 @@ impl Ddl<'_> {
         if name == OWNER {
             return Ok(());
         }
+        if name != &self.user {
+            let message = format!("role \"{name}\" does not exist");
+            return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+        }
         let what = format!("giving something to role \"{name}\"");
         Err(Error::not_supported(what, format!("Everything belongs to role {OWNER}.")))
     }

@@ -14,7 +14,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::alter_table::refused_action;
+use crate::ddl::alter_table::{refused_action, unplaced};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -152,7 +152,8 @@ impl Ddl<'_> {
         let text = match default {
             None => None,
             Some(default) => {
-                let (text, bound) = bound_default(self.names(&catalog), default, of)?;
+                let bound = bound_default(self.names(&catalog), default, of);
+                let (text, bound) = bound.map_err(unplaced)?;
                 refuse_named(&bound)?;
                 Some(text)
             }

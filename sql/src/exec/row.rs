@@ -51,6 +51,7 @@ impl RowWriter {
 
     /// Writes a row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        self.refuse_nulls(values, context)?;
         let key = self.table.layout.encode_key(values)?;
         let mut mutation = self.puts(key, values, Written::Fresh, context)?;
         mutation.expect = Expect::Absent;
@@ -91,13 +92,58 @@ impl RowWriter {
         context.check()?;
         // Of COPY, which has none yet: its rows come in between.
         let _turn = context.transaction.turn(Work::Write)?;
-        self.refuse_duplicates()?;
+        let again = self.first_duplicate();
         self.ascending = true;
-        let batch = std::mem::take(&mut self.pending);
+        let mut batch = std::mem::take(&mut self.pending);
+        if let Some(again) = again {
+            // What is wrong with the rows before counts first.
+            batch.truncate(again + 1);
+            let Some(row) = batch.pop() else { return Ok(()) };
+            self.stage(batch, context)?;
+            let puts = row.puts();
+            self.check(&row.row, &puts, context)?;
+            return Err(violation::duplicate(&self.table, &row.row, &puts));
+        }
+        self.stage(batch, context)
+    }
+
+    fn stage(&self, batch: Vec<Mutation>, context: &Context) -> Result<()> {
         let staged = context.transaction.mutate_with(self.table.id, batch, &context.eval);
-        staged.map_err(|error| violation::of_store(error, &self.table))?;
+        staged.map_err(|error| {
+            let checked = match &error {
+                store::Error::RowExists { table, row, puts } if *table == self.table.id => {
+                    self.check(row, puts, context)
+                }
+                _ => Ok(()),
+            };
+            checked.err().unwrap_or_else(|| violation::of_store(error, &self.table))
+        })?;
         // Long values take their time, and after the last statement comes the commit.
         context.check()
+    }
+
+    /// Checks the constraints of a row that is to be written: one that fails a CHECK fails that
+    /// first, whether its key is taken or not.
+    fn check(&self, key: &[u8], puts: &[(u8, Vec<u8>)], context: &Context) -> Result<()> {
+        let put = |family: usize| {
+            let of = puts.iter().find(|(of, _)| usize::from(*of) == family);
+            of.map(|(_, value)| value.as_slice())
+        };
+        let layout = &self.table.layout;
+        let packed: Vec<Option<&[u8]>> = (0..layout.family_count).map(put).collect();
+        let row = layout.unpack(key, &packed)?;
+        Ok(self.table.constraints.check_row(&row, &context.eval)?)
+    }
+
+    /// A NULL where none may be counts before a key that is taken, and after what is wrong with the
+    /// rows before.
+    fn refuse_nulls(&mut self, values: &[Datum], context: &Context) -> Result<()> {
+        let refused = &self.table.constraints.not_null;
+        if refused.iter().all(|&column| !values[column].is_null()) {
+            return Ok(());
+        }
+        self.flush(context)?;
+        Ok(self.table.constraints.check_row(values, &context.eval)?)
     }
 
     /// Stages what is pending if a mutation of this row is among it.
@@ -118,18 +164,15 @@ impl RowWriter {
         if self.pending.len() >= BATCH_MUTATIONS { self.flush(context) } else { Ok(()) }
     }
 
-    /// Two new rows of one batch may not have one key.
-    fn refuse_duplicates(&self) -> Result<()> {
+    /// Two new rows of one batch may not have one key: returns which is the second.
+    fn first_duplicate(&self) -> Option<usize> {
         if self.ascending {
-            return Ok(());
+            return None;
         }
         let mut keys = AHashSet::with_capacity(self.pending.len());
-        for mutation in &self.pending {
-            if !keys.insert(mutation.row.as_slice()) && mutation.expect == Expect::Absent {
-                return Err(violation::duplicate(&self.table, &mutation.row, &mutation.puts()));
-            }
-        }
-        Ok(())
+        self.pending.iter().position(|mutation| {
+            !keys.insert(mutation.row.as_slice()) && mutation.expect == Expect::Absent
+        })
     }
 
     fn puts(

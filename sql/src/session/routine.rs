@@ -27,8 +27,9 @@ use crate::system::{RoutineSource, SystemRowSource};
 /// Calls in calls; more would need too much memory.
 const DEPTH_MAX: usize = 400;
 /// What is left of the stack when a call gets another piece, and the size of that.
-const RED_ZONE_BYTES: usize = 512 << 10;
-const STACK_BYTES: usize = 4 << 20;
+/// An expression in a function may be as deep as one in a statement.
+const RED_ZONE_BYTES: usize = 32 << 20;
+const STACK_BYTES: usize = 64 << 20;
 
 /// The functions that are being called around a statement, and their plans.
 #[derive(Clone, Default)]
