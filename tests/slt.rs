@@ -94,6 +94,7 @@ const PORTABLE: &[&str] = &[
     "deferrable",
     "aggregates",
     "arrays",
+    "altered",
     "alter_columns",
     "alter_table",
     "chained_transactions",

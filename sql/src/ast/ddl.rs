@@ -133,6 +133,17 @@ pub enum Made {
     MaterializedView(Box<SourceQuery>),
 }
 
+impl Made {
+    /// Returns what the statement is called.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Made::Table => "CREATE TABLE AS",
+            Made::Into => "SELECT INTO",
+            Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
+        }
+    }
+}
+
 /// `REFRESH MATERIALIZED VIEW`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refresh {

@@ -294,11 +294,7 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::CreateTableAs(create) => match create.made {
-                Made::Table => "CREATE TABLE AS",
-                Made::Into => "SELECT INTO",
-                Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
-            },
+            Statement::CreateTableAs(create) => create.made.tag(),
             Statement::Refresh(_) => "REFRESH MATERIALIZED VIEW",
             Statement::CreateSchema(_) => "CREATE SCHEMA",
             Statement::RenameSchema(_) => "ALTER SCHEMA",

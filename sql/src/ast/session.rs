@@ -34,6 +34,10 @@ pub enum ExplainFormat {
     Text,
     /// `JSON`
     Json,
+    /// `XML`
+    Xml,
+    /// `YAML`
+    Yaml,
 }
 
 /// `COPY`

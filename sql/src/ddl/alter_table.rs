@@ -321,7 +321,7 @@ impl Ddl<'_> {
     }
 }
 
-/// PostgreSQL does not say where in the text what is wrong with an expression of ALTER TABLE stands.
+/// PostgreSQL does not say where in ALTER TABLE what is wrong with an expression stands.
 pub(super) fn unplaced(error: Error) -> Error {
     Error { position: None, ..error }
 }

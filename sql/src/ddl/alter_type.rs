@@ -14,6 +14,7 @@ use crate::catalog::record::TableRecord;
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
+use crate::ddl::alter_table::unplaced;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
@@ -35,7 +36,7 @@ impl Ddl<'_> {
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         generated::refuse_using(table, position, using.is_some())?;
         let catalog = self.changes.catalog(self.engine);
-        let to = catalog.type_named(type_name, &self.path)?;
+        let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
         let from = table.columns[position].sql_type;
         let columns = catalog.columns_of(&record.columns)?;
         let value = match using {

@@ -10,6 +10,7 @@ use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
+use crate::ddl::alter_table::unplaced;
 use crate::ddl::create_table;
 use crate::ddl::key_constraint::{index_descriptor, nulls_first};
 use crate::ddl::name;
@@ -46,7 +47,11 @@ pub fn record(
             &columns,
             None,
             names,
-        )?;
+        );
+        let bound = match &key.source.expr {
+            ast::Expr::Column(_) => bound.map_err(unplaced)?,
+            _ => bound?,
+        };
         if !bound.is_immutable() {
             return Err(Error::new(
                 sqlstate::INVALID_OBJECT_DEFINITION,
@@ -176,8 +181,7 @@ fn chosen_name(
         return Err(Error::new(
             sqlstate::DUPLICATE_TABLE,
             format!("relation \"{}\" already exists", written.value),
-        )
-        .at(written.position));
+        ));
     }
     Ok(written.value.clone())
 }

@@ -114,8 +114,7 @@ fn columns(
             return Err(Error::new(
                 sqlstate::DUPLICATE_COLUMN,
                 format!("column \"{}\" specified more than once", column_name.value),
-            )
-            .at(column_name.position));
+            ));
         }
         let family = column.name.family.as_ref().map_or(DEFAULT_FAMILY, |family| &family.value);
         let family = families.iter().position(|known| known == family).unwrap_or_else(|| {
@@ -231,8 +230,7 @@ fn checks(
             return Err(Error::new(
                 sqlstate::DUPLICATE_OBJECT,
                 format!("check constraint \"{check_name}\" already exists"),
-            )
-            .at(constraint.position));
+            ));
         }
         checks.push(CheckRecord {
             name: check_name,

@@ -421,6 +421,14 @@ impl Ddl<'_> {
         Err(no_schema(&schema.value).at(schema.position))
     }
 
+    /// Returns whether a relation that is to be created is there, which is an error unless the
+    /// statement says IF NOT EXISTS.
+    pub fn is_made(&mut self, name: &ast::TableName, if_not_exists: bool) -> Result<bool> {
+        let catalog = self.changes.catalog(self.engine);
+        let schema = self.creation_schema(&catalog, name)?;
+        self.is_there(&catalog, &schema, &name.name, if_not_exists)
+    }
+
     /// Returns whether a name of a schema is taken, which is an error unless the statement says
     /// IF NOT EXISTS.
     fn is_there(

@@ -7,6 +7,9 @@ use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
 use crate::ast::{CreateTable, Ident, TableChange, TableName};
 
+/// Types that columns can be created with, and which are none.
+const SERIALS: [&str; 6] = ["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"];
+
 impl Cursor<'_> {
     /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
     pub(super) fn table_changes(&mut self, table: &TableName) -> Result<Vec<TableChange>> {
@@ -138,6 +141,10 @@ impl Cursor<'_> {
         } else if self.take_words(&["drop", "not", "null"]) {
             TableChange::DropNotNull(column)
         } else if self.take_words(&["set", "data", "type"]) || self.take_word("type") {
+            if let Some(word) = SERIALS.iter().find(|word| self.is_word(word)) {
+                let message = format!("type \"{word}\" does not exist");
+                return Err(ParseError::new("42704", message, None));
+            }
             let type_name = self.collated_type()?;
             let using = match self.take_word("using") {
                 true => Some(self.source_expr()?),

@@ -360,6 +360,10 @@ impl Cursor<'_> {
         let table = self.table_name()?;
         if self.take_word("using") && !self.take_word("btree") {
             let method = self.peek_word();
+            if !["hash", "gin", "gist", "brin", "spgist"].contains(&method.as_str()) {
+                let message = format!("access method \"{method}\" does not exist");
+                return Err(ParseError::new("42704", message, None));
+            }
             return Err(ParseError::unsupported(format!("index method {method}"), self.position())
                 .with_hint("Leave out USING: indexes are ordered."));
         }

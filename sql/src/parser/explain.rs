@@ -114,10 +114,8 @@ impl Cursor<'_> {
         match word.to_ascii_lowercase().as_str() {
             "text" => Ok(ExplainFormat::Text),
             "json" => Ok(ExplainFormat::Json),
-            "xml" | "yaml" => {
-                let error = ParseError::unsupported("this format of EXPLAIN", value_position);
-                Err(error.with_hint("Use FORMAT TEXT or FORMAT JSON."))
-            }
+            "xml" => Ok(ExplainFormat::Xml),
+            "yaml" => Ok(ExplainFormat::Yaml),
             other => {
                 let message =
                     format!("unrecognized value for EXPLAIN option \"format\": \"{other}\"");

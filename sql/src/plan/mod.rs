@@ -16,6 +16,7 @@ mod expression;
 mod grouping_sets;
 mod explain;
 pub mod profile;
+pub mod document;
 mod render;
 mod window;
 
@@ -652,15 +653,16 @@ impl Plan {
         render::text(&explain::tree(self, regions), shown)
     }
 
-    /// Returns the plan as JSON, as [`Plan::explain_run`] shows it; `summary` has other members, in
-    /// milliseconds.
-    pub fn explain_json(
+    /// Returns the plan as a document, as [`Plan::explain_run`] shows it; `summary` has other
+    /// members.
+    pub fn explain_document(
         &self,
         regions: &dyn Fn(TableId) -> Option<usize>,
         shown: Shown<'_>,
-        summary: &[(&str, f64)],
+        summary: &[(&str, document::Figure)],
+        format: document::Format,
     ) -> String {
-        render::json(&explain::tree(self, regions), shown, summary)
+        render::document(&explain::tree(self, regions), shown, summary, format)
     }
 
     /// Returns the plan in one line: how rows are found, and what happens to them.

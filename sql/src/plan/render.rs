@@ -1,11 +1,11 @@
-//! EXPLAIN's steps as lines of text and as JSON.
+//! EXPLAIN's steps as lines of text and as a [`document`](mod@document).
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use store::descriptor::RegionId;
 use store::{ReadFigures, RegionFigures, RegionReads};
 
+use crate::plan::document::{self, Figure, Format, Group, Value, count, number};
 use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
 use crate::plan::{Estimate, Estimates};
@@ -128,28 +128,27 @@ fn regions(shown: Shown<'_>) -> Vec<String> {
     regions.map(line).collect()
 }
 
-fn write_regions(shown: Shown<'_>, regions: &RegionReads, out: &mut String) {
-    out.push_str(",\n    \"Regions\": [");
-    for (position, (region, figures)) in regions.0.iter().enumerate() {
+fn region_groups(shown: Shown<'_>, regions: &RegionReads) -> Value {
+    let group = |(region, figures): (&RegionId, &RegionFigures)| {
         let RegionFigures { requests, rows, bytes, reads, time } = *figures;
-        let (comma, number) = (if position > 0 { "," } else { "" }, region.0);
-        let _ = write!(
-            out,
-            "{comma}\n      {{\"Region\": {number}, \"Requests\": {requests}, \"Rows\": {rows}, \
-             \"Bytes\": {bytes}"
-        );
+        let figures =
+            [("Region", region.0), ("Requests", requests), ("Rows", rows), ("Bytes", bytes)];
+        let mut group: Group =
+            figures.into_iter().map(|(name, figure)| member(name, count(figure))).collect();
         if shown.timing {
-            let _ = write!(out, ", \"Time\": {}", plain(milliseconds(time)));
+            group.push(member("Time", number(milliseconds(time), 3)));
         }
-        for (name, count) in named(reads) {
-            let _ = write!(out, ", \"{name}\": {count}");
-        }
-        out.push('}');
-    }
-    out.push_str("\n    ]");
+        group.extend(named(reads).into_iter().map(|(name, of)| member(name, count(of))));
+        group
+    };
+    Value::List("Region", regions.0.iter().map(group).collect())
 }
 
-/// What reads have cost, with the names that JSON gives it.
+fn member(name: &str, value: Value) -> (String, Value) {
+    (name.to_owned(), value)
+}
+
+/// What reads have cost, with the names that documents give it.
 fn named(reads: ReadFigures) -> [(&'static str, u64); 5] {
     [
         ("Shared Hit Blocks", reads.blocks_cached),
@@ -164,91 +163,63 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Returns the plan as JSON: an array of one object, in the manner of PostgreSQL. `summary`: other
-/// members of the object, each with its number.
-pub(super) fn json(step: &Step, shown: Shown<'_>, summary: &[(&str, f64)]) -> String {
-    let mut out = String::from("[\n  {\n    \"Plan\": ");
-    write_step(step, 4, shown, &mut out);
+/// Returns the plan as a document, in the manner of PostgreSQL. `summary`: other members, each with
+/// its number.
+pub(super) fn document(
+    step: &Step,
+    shown: Shown<'_>,
+    summary: &[(&str, Figure)],
+    format: Format,
+) -> String {
+    let mut query = vec![member("Plan", Value::Group(step_group(step, shown)))];
     if let Some(regions) = shown.regions.filter(|regions| !regions.0.is_empty()) {
-        write_regions(shown, regions, &mut out);
+        query.push(member("Regions", region_groups(shown, regions)));
     }
     if !shown.settings.is_empty() {
-        let setting =
-            |(name, value): &(&str, String)| format!("{}: {}", quoted(name), quoted(value));
-        let settings: Vec<String> = shown.settings.iter().map(setting).collect();
-        let _ = write!(out, ",\n    \"Settings\": {{{}}}", settings.join(", "));
+        let setting = |(name, value): &(&str, String)| member(name, Value::Text(value.clone()));
+        let settings = shown.settings.iter().map(setting).collect();
+        query.push(member("Settings", Value::Group(settings)));
     }
-    for (name, number) in summary {
-        let _ = write!(out, ",\n    {}: {}", quoted(name), plain(*number));
-    }
-    out + "\n  }\n]"
+    query.extend(summary.iter().map(|(name, figure)| member(name, figure.value())));
+    document::written(&query, format)
 }
 
-/// A number with at most three places.
-fn plain(number: f64) -> f64 {
-    (number * 1e3).round() / 1e3
-}
-
-fn write_step(step: &Step, indent: usize, shown: Shown<'_>, out: &mut String) {
-    let pad = " ".repeat(indent + 2);
+fn step_group(step: &Step, shown: Shown<'_>) -> Group {
     let (kind, rest) = step.line.split_once(": ").unwrap_or((&step.line, ""));
-    let _ = write!(out, "{{\n{pad}\"Node Type\": {}", quoted(kind));
+    let mut group = vec![member("Node Type", Value::Text(kind.to_owned()))];
     if !rest.is_empty() {
-        let _ = write!(out, ",\n{pad}\"Description\": {}", quoted(rest));
-    }
-    if shown.verbose {
-        let names: Vec<String> = step.names.iter().map(|name| quoted(name)).collect();
-        let _ = write!(out, ",\n{pad}\"Output\": [{}]", names.join(", "));
+        group.push(member("Description", Value::Text(rest.to_owned())));
     }
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     if let Some(Estimate { startup, total, rows, width }) = estimate {
-        let _ = write!(out, ",\n{pad}\"Startup Cost\": {}", plain(startup));
-        let _ = write!(out, ",\n{pad}\"Total Cost\": {}", plain(total));
-        let _ = write!(out, ",\n{pad}\"Plan Rows\": {}", rows.round());
-        let _ = write!(out, ",\n{pad}\"Plan Width\": {width}");
+        group.push(member("Startup Cost", number(startup, 2)));
+        group.push(member("Total Cost", number(total, 2)));
+        group.push(member("Plan Rows", number(rows.round(), 0)));
+        group.push(member("Plan Width", Value::Number(width.to_string())));
     }
-    if let (Some(profile), Some(address)) = (shown.profile, step.address) {
-        let figures = profile.of(address);
+    let ran = shown.profile.zip(step.address).map(|(profile, address)| profile.of(address));
+    if let Some(figures) = ran {
         let loops = figures.loops.max(1) as f64;
         if shown.timing {
-            let time = plain(milliseconds(figures.time) / loops);
-            let _ = write!(out, ",\n{pad}\"Actual Total Time\": {time}");
+            let time = milliseconds(figures.time) / loops;
+            group.push(member("Actual Total Time", number(time, 3)));
         }
         let rows = (figures.rows as f64 / loops).round();
-        let _ = write!(out, ",\n{pad}\"Actual Rows\": {rows}");
-        let _ = write!(out, ",\n{pad}\"Actual Loops\": {}", figures.loops);
-        if shown.buffers {
-            for (name, count) in named(figures.reads) {
-                let _ = write!(out, ",\n{pad}\"{name}\": {count}");
-            }
-        }
+        group.push(member("Actual Rows", number(rows, 0)));
+        group.push(member("Actual Loops", Value::Number(figures.loops.to_string())));
+    }
+    if shown.verbose {
+        group.push(member("Output", Value::Items(step.names.clone())));
+    }
+    if let Some(figures) = ran.filter(|_| shown.buffers) {
+        let reads = named(figures.reads).into_iter();
+        group.extend(reads.map(|(name, of)| member(name, count(of))));
     }
     if !step.inputs.is_empty() {
-        let _ = write!(out, ",\n{pad}\"Plans\": [");
-        for (position, input) in step.inputs.iter().enumerate() {
-            let comma = if position > 0 { "," } else { "" };
-            let _ = write!(out, "{comma}\n{pad}  ");
-            write_step(input, indent + 4, shown, out);
-        }
-        let _ = write!(out, "\n{pad}]");
+        let inputs = step.inputs.iter().map(|input| step_group(input, shown)).collect();
+        group.push(member("Plans", Value::List("Plan", inputs)));
     }
-    let _ = write!(out, "\n{}}}", " ".repeat(indent));
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            control if u32::from(control) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            character => out.push(character),
-        }
-    }
-    out + "\""
+    group
 }
 
 #[cfg(test)]
@@ -306,19 +277,20 @@ mod tests {
         }
       ]
     },
-    "Planning Time": 0.25
+    "Planning Time": 0.250
   }
 ]"#;
-        assert_eq!(json(&plan, Shown::default(), &[("Planning Time", 0.25)]), wanted);
+        let summary = [("Planning Time", Figure::Time(Duration::from_micros(250)))];
+        assert_eq!(document(&plan, Shown::default(), &summary, Format::Json), wanted);
         let node = Node::Values(Arc::new(ValuesNode { types: Vec::new(), rows: Vec::new() }));
         let mut estimates = Estimates::default();
         estimates.set(&node, Estimate { startup: 0.5, total: 12.3456, rows: 99.6, width: 8 });
         let shown = Shown { estimates: Some(&estimates), ..Shown::default() };
         let values = step("Values", Some(node.address()), Vec::new());
         assert_eq!(text(&values, shown), ["Values (cost=0.50..12.35 rows=100 width=8)"]);
-        let found = json(&values, shown, &[]);
-        let wanted = r#""Startup Cost": 0.5,
-      "Total Cost": 12.346,
+        let found = document(&values, shown, &[], Format::Json);
+        let wanted = r#""Startup Cost": 0.50,
+      "Total Cost": 12.35,
       "Plan Rows": 100,
       "Plan Width": 8"#;
         assert!(found.contains(wanted), "{found}");
@@ -348,12 +320,13 @@ mod tests {
         assert_eq!(text(&plan, shown), wanted);
         let without = text(&plan, Shown { timing: false, ..shown });
         assert_eq!(without[2], region.replace(" time=0.250", ""));
-        let found = json(&plan, shown, &[]);
+        let found = document(&plan, shown, &[], Format::Json);
         for wanted in [
             r#""Output": ["a", "b"]"#,
-            r#"{"Region": 5, "Requests": 1, "Rows": 20, "Bytes": 4096, "Time": 0.25, "#,
-            r#""Cells": 40, "Files Skipped by Filter": 2, "Files Skipped by Time": 0}"#,
-            r#""Settings": {"work_mem": "1MB"}"#,
+            "\"Region\": 5,\n        \"Requests\": 1,\n        \"Rows\": 20,",
+            "\"Time\": 0.250,",
+            "\"Files Skipped by Filter\": 2,",
+            "\"Settings\": {\n      \"work_mem\": \"1MB\"\n    }",
         ] {
             assert!(found.contains(wanted), "{found}");
         }

@@ -7,7 +7,7 @@ use store::admission::Work;
 use types::{Batch, DataType, Datum};
 
 use crate::ast::{
-    ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Made, Statement, TypeName,
+    self, ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Statement, TypeName,
 };
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -15,6 +15,7 @@ use crate::exec;
 use crate::exec::Operator;
 use crate::exec::insert::RowSink;
 use crate::logical::OutputColumn;
+use crate::plan::profile::Profile;
 use crate::rows::Completion;
 use crate::session::prepared::{PlannedQuery, PlannedStatement};
 use crate::session::{Execution, Planned, Session};
@@ -35,15 +36,17 @@ impl Source {
     }
 }
 
+/// A query that a table is made of, planned.
+pub(super) struct Made<'a> {
+    pub(super) planned: &'a Planned,
+    pub(super) columns: &'a [OutputColumn],
+    pub(super) values: Vec<Datum>,
+}
+
 impl Session {
     /// Creates a table from a query.
     pub(super) fn run_create_as(&mut self, statement: &CreateTableAs) -> Result<Execution> {
-        let tag = match statement.made {
-            Made::Table => "CREATE TABLE AS",
-            Made::Into => "SELECT INTO",
-            Made::MaterializedView(_) => "CREATE MATERIALIZED VIEW",
-        };
-        let done = |tag: String| Ok(Execution::Done(Completion::new(tag)));
+        let tag = statement.made.tag();
         // What the query reads is to stay what it is until the table is there.
         self.in_ddl(tag, |ddl| ddl.lock_catalog())?;
         let PlannedQuery { statement: query, types, values } =
@@ -54,24 +57,63 @@ impl Session {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
         let columns = columns.unwrap_or_else(|| Arc::from([]));
-        let definition = definition(statement, &columns)?;
-        let created = match &statement.made {
-            Made::Table | Made::Into => self.in_ddl(tag, |ddl| ddl.create_table(&definition))?,
-            Made::MaterializedView(source) => {
+        let query = Made { planned: &planned, columns: &columns, values };
+        let tag = match self.created(statement, &query)? {
+            Some(table) if statement.with_data => {
+                format!("SELECT {}", self.fill(&table, &planned, query.values, None)?.0)
+            }
+            _ => tag.to_owned(),
+        };
+        Ok(Execution::Done(Completion::new(tag)))
+    }
+
+    /// As [`Session::run_create_as`], noting what the steps of the query do; returns the number of
+    /// rows, and the bytes that were set aside.
+    pub(super) fn make(
+        &mut self,
+        statement: &CreateTableAs,
+        query: Made<'_>,
+        profile: Option<&Arc<Profile>>,
+    ) -> Result<(u64, u64)> {
+        match self.created(statement, &query)? {
+            Some(table) if statement.with_data => {
+                self.fill(&table, query.planned, query.values, profile)
+            }
+            _ => Ok((0, 0)),
+        }
+    }
+
+    /// Returns whether the table of the statement is there already, which it says then.
+    ///
+    /// # Errors
+    ///
+    /// 42P07 if it is, and the statement does not allow that.
+    pub(super) fn is_made(&mut self, statement: &CreateTableAs) -> Result<bool> {
+        self.in_any_ddl(|ddl| ddl.is_made(&statement.name, statement.if_not_exists))
+    }
+
+    /// Returns the table that is made, without rows; `None` if it was there.
+    fn created(
+        &mut self,
+        statement: &CreateTableAs,
+        query: &Made<'_>,
+    ) -> Result<Option<Arc<Table>>> {
+        let tag = statement.made.tag();
+        let definition = definition(statement, query.columns)?;
+        match &statement.made {
+            ast::Made::Table | ast::Made::Into => {
+                self.in_ddl(tag, |ddl| ddl.create_table(&definition))
+            }
+            ast::Made::MaterializedView(source) => {
                 let view = self.with_planning(|planning| planning.define_view(source))?;
                 let with_data = statement.with_data;
-                self.in_ddl(tag, |ddl| ddl.create_materialized_view(&definition, view, with_data))?
+                self.in_ddl(tag, |ddl| ddl.create_materialized_view(&definition, view, with_data))
             }
-        };
-        let Some(table) = created.filter(|_| statement.with_data) else {
-            return done(tag.to_owned());
-        };
-        let row_count = self.fill(&table, &planned, values)?;
-        done(format!("SELECT {row_count}"))
+        }
     }
 
     /// Returns the query that a table is made of.
-    fn planned_query(&self, query: &Statement) -> Result<PlannedQuery> {
+    pub(super) fn planned_query(&self, query: &Statement) -> Result<PlannedQuery> {
         let planned = self.query_of(query)?;
         match planned.statement {
             Statement::Query(_) => Ok(planned),
@@ -79,13 +121,15 @@ impl Session {
         }
     }
 
-    /// Inserts the rows of a query into a table that nobody else sees; returns their number.
+    /// Inserts the rows of a query into a table that nobody else sees. Returns their number, and
+    /// the bytes that the query set aside.
     pub(super) fn fill(
         &mut self,
         table: &Arc<Table>,
         planned: &Planned,
         mut parameters: Vec<Datum>,
-    ) -> Result<u64> {
+        profile: Option<&Arc<Profile>>,
+    ) -> Result<(u64, u64)> {
         planned.check_populated()?;
         let open = self.begin_request();
         let _turn = open.transaction.turn(Work::Write)?;
@@ -94,7 +138,9 @@ impl Session {
         }
         let open = self.open.as_ref().expect("a statement was begun");
         parameters.resize(planned.parameter_count, Datum::Null);
-        let context = self.context(open, parameters);
+        let profile = profile.map(Arc::clone);
+        let context = exec::Context { profile, ..self.context(open, parameters) };
+        let spill = Arc::clone(&context.spill);
         let mut source = match planned.writes.is_empty() {
             true => Source::Running(exec::open(&planned.plan, context)?),
             false => Source::Done(self.modify(planned, context)?.returning.into_iter()),
@@ -111,7 +157,7 @@ impl Session {
                 sink.push(&mut row)?;
             }
         }
-        sink.finish()
+        Ok((sink.finish()?, spill.written_bytes()))
     }
 }
 

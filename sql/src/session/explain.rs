@@ -5,33 +5,62 @@ use std::time::Instant;
 
 use store::admission::Work;
 use store::{RegionReads, read_by_region};
-use types::Datum;
+use types::text::{self, TextStyle};
+use types::{Batch, DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::ast::Statement;
 use crate::binder;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
+use crate::logical::OutputColumn;
 use crate::plan::Shown;
+use crate::plan::document::{self, Figure, Format};
 use crate::plan::profile::Profile;
 use crate::rows::{Rows, Tag};
+use crate::session::create_as::Made;
 use crate::session::prepared::{PlannedQuery, PlannedStatement, is_planned};
 use crate::session::{Execution, Session};
 
 /// What is said of a statement that plans nothing.
 const NO_PLAN: &str = "Utility statements have no plan structure";
 
+/// Returns the format of a document; `None` for text.
+fn format_of(format: ast::ExplainFormat) -> Option<Format> {
+    match format {
+        ast::ExplainFormat::Text => None,
+        ast::ExplainFormat::Json => Some(Format::Json),
+        ast::ExplainFormat::Xml => Some(Format::Xml),
+        ast::ExplainFormat::Yaml => Some(Format::Yaml),
+    }
+}
+
 /// The settings that SETTINGS shows.
 const EXPLAINED: [&str; 4] = ["consistency", "search_path", "temp_file_limit", "work_mem"];
 
 impl Session {
     pub(super) fn run_explain(&mut self, explain: &ast::Explain) -> Result<Execution> {
+        let format = format_of(explain.format);
+        let without_plan = |text: &[&str], name: &str| match format {
+            None => text.iter().copied().map(str::to_owned).collect(),
+            Some(format) => vec![document::without_plan(name, format)],
+        };
+        if let Statement::CreateTableAs(create) = &explain.statement {
+            if self.is_made(create)? {
+                return self.explanation(explain, without_plan(&[], create.made.tag()));
+            }
+            if explain.analyze {
+                // What the query reads is to stay what it is until the table is there.
+                self.in_ddl(create.made.tag(), |ddl| ddl.lock_catalog())?;
+            }
+        }
         let Some(PlannedQuery { statement, types, values }) = self.explained(explain)? else {
-            return Ok(self.explanation(vec![NO_PLAN.to_owned()]));
+            return self.explanation(explain, without_plan(&[NO_PLAN], "Utility Statement"));
         };
         let began = Instant::now();
-        let (PlannedStatement { planned, parameter_types, .. }, estimates) =
+        let (of, estimates) =
             self.with_planning(|planning| planning.estimated(&statement, &types))?;
+        let planning = began.elapsed();
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };
         let verbose = explain.verbose;
@@ -39,17 +68,9 @@ impl Session {
         let (mut lines, mut summary, profile) = (Vec::new(), Vec::new(), Arc::default());
         let mut region_reads = RegionReads::default();
         if explain.analyze {
-            if parameter_types.len() > values.len() {
-                return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
-            }
-            let planning = began.elapsed();
             let began = Instant::now();
-            let mut parameters = values;
-            parameters.resize(planned.parameter_count, Datum::Null);
-            self.place_current_row(&planned, &mut parameters)?;
+            let run = || self.run_explained(explain, (&statement, &of), values, &profile);
             let buffers = explain.buffers == Some(true);
-            let tag = statement.tag();
-            let run = || self.run_for_count(&planned, parameters, tag, &profile);
             let outcome = match buffers {
                 true => {
                     let (outcome, reads) = read_by_region(run);
@@ -59,37 +80,54 @@ impl Session {
                 false => run(),
             };
             let (row_count, spilled) = outcome?;
-            shown = Shown {
-                profile: Some(&profile),
-                timing: explain.timing != Some(false),
-                buffers,
-                regions: Some(&region_reads),
-                ..shown
-            };
+            let timing = explain.timing != Some(false);
+            let (profile, regions) = (Some(profile.as_ref()), Some(&region_reads));
+            shown = Shown { profile, timing, buffers, regions, ..shown };
             lines.push(format!("Rows: {row_count}"));
             if spilled > 0 {
                 lines.push(format!("Temp Written: {} kB", spilled.div_ceil(1024)));
-                summary.push(("Temp Written", spilled.div_ceil(1024) as f64));
+                summary.push(("Temp Written", Figure::Count(spilled.div_ceil(1024))));
             }
-            if explain.timing != Some(false) && explain.summary != Some(false) {
+            if timing && explain.summary != Some(false) {
                 let execution = began.elapsed();
                 for (name, time) in [("Planning Time", planning), ("Execution Time", execution)] {
                     lines.push(format!("{name}: {:.3} ms", time.as_secs_f64() * 1e3));
-                    summary.push((name, time.as_secs_f64() * 1e3));
+                    summary.push((name, Figure::Time(time)));
                 }
             }
         }
         let store = self.engine.store();
         let regions = |table| store.regions(table).ok().map(|regions| regions.len());
-        let lines = match explain.format {
-            ast::ExplainFormat::Text => {
-                let mut plan = planned.plan.explain_run(&regions, shown);
-                plan.append(&mut lines);
-                plan
-            }
-            ast::ExplainFormat::Json => vec![planned.plan.explain_json(&regions, shown, &summary)],
+        let plan = &of.planned.plan;
+        let lines = match format {
+            None => plan.explain_run(&regions, shown).into_iter().chain(lines).collect(),
+            Some(format) => vec![plan.explain_document(&regions, shown, &summary, format)],
         };
-        Ok(self.explanation(lines))
+        self.explanation(explain, lines)
+    }
+
+    /// Runs what is explained; returns the rows it returned or changed, and the bytes it set aside.
+    fn run_explained(
+        &mut self,
+        explain: &ast::Explain,
+        (statement, of): (&Statement, &PlannedStatement),
+        values: Vec<Datum>,
+        profile: &Arc<Profile>,
+    ) -> Result<(u64, u64)> {
+        if of.parameter_types.len() > values.len() {
+            return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        let mut values = values;
+        values.resize(of.planned.parameter_count, Datum::Null);
+        self.place_current_row(&of.planned, &mut values)?;
+        match &explain.statement {
+            Statement::CreateTableAs(create) => {
+                let columns = of.columns.as_deref().unwrap_or_default();
+                let query = Made { planned: &of.planned, columns, values };
+                self.make(create, query, Some(profile))
+            }
+            _ => self.run_for_count(&of.planned, values, statement.tag(), profile),
+        }
     }
 
     /// Returns the settings that change how statements run, where they are not the default.
@@ -99,22 +137,26 @@ impl Session {
         changed.map(|one| (one.name, one.value.to_owned())).collect()
     }
 
-    fn explanation(&self, lines: Vec<String>) -> Execution {
-        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+    fn explanation(&self, explain: &ast::Explain, lines: Vec<String>) -> Result<Execution> {
         let tag = Tag::Fixed("EXPLAIN".to_owned());
-        Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop)))
+        if explain.format == ast::ExplainFormat::Json {
+            let sql_type = SqlType::from(DataType::Json);
+            let name = "QUERY PLAN".to_owned();
+            let columns = Arc::from([OutputColumn { name, sql_type, origin: None }]);
+            let parse = |line: &String| text::parse(line, DataType::Json, &TextStyle::default());
+            let rows =
+                lines.iter().map(|line| Ok(vec![parse(line)?])).collect::<Result<Vec<_>>>()?;
+            let batch = Batch::from_rows(&[DataType::Json], &rows);
+            return Ok(Execution::Rows(Rows::ready(columns, [batch], tag, Arc::clone(&self.stop))));
+        }
+        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+        Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
     }
 
     /// Returns what a statement plans; `None` for one that plans nothing.
     fn explained(&mut self, explain: &ast::Explain) -> Result<Option<PlannedQuery>> {
         Ok(Some(match &explain.statement {
-            Statement::CreateTableAs(create) => {
-                if explain.analyze {
-                    let what = format!("EXPLAIN ANALYZE of {}", explain.statement.tag());
-                    return Err(Error::not_supported(what, "EXPLAIN ANALYZE takes its query."));
-                }
-                self.query_of(&create.query)?
-            }
+            Statement::CreateTableAs(create) => self.planned_query(&create.query)?,
             Statement::DeclareCursor(cursor) => {
                 binder::check_cursor(cursor)?;
                 self.query_of(&Statement::Query(Box::new(cursor.query.clone())))?

@@ -24,7 +24,7 @@ impl Session {
         let begun = self.in_ddl(TAG, |ddl| ddl.begin_rows(view.oid, statement.with_data))?;
         let Some((table, indexes)) = begun else { return Ok(()) };
         if let Some(planned) = planned {
-            self.fill(&table, &planned, Vec::new())?;
+            self.fill(&table, &planned, Vec::new(), None)?;
         }
         if statement.concurrently {
             self.refuse_equal_rows(&table)?;

@@ -328,7 +328,7 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
     )
 }
 
-/// Returns the columns of a utility statement that returns rows of text.
+/// Returns the columns of a utility statement that returns rows of text, or of JSON.
 pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
     let names: &[&str] = match statement {
         Statement::Explain(_) => &["QUERY PLAN"],
@@ -336,10 +336,11 @@ pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>
         Statement::Show(Some(name)) => &[name.value.as_str()],
         _ => return None,
     };
-    let column = |name: &&str| OutputColumn {
-        name: (*name).to_owned(),
-        sql_type: DataType::Text.into(),
-        origin: None,
+    let is_json = |explain: &ast::Explain| explain.format == ast::ExplainFormat::Json;
+    let sql_type = match statement {
+        Statement::Explain(explain) if is_json(explain) => DataType::Json.into(),
+        _ => DataType::Text.into(),
     };
+    let column = |name: &&str| OutputColumn { name: (*name).to_owned(), sql_type, origin: None };
     Some(names.iter().map(column).collect())
 }

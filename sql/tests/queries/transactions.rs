@@ -161,9 +161,13 @@ fn the_sink_stages_rows_and_names_duplicates() {
     let error = sink.finish().unwrap_err();
     assert_eq!(error.message, "duplicate key value violates unique constraint \"t_pkey\"");
     assert_eq!(error.detail.as_deref(), Some("Key (id)=(2500) already exists."));
-    let mut sink = RowSink::new(table, context(&transaction, Vec::new()));
+    // What was staged of a statement that fails is taken back by its session.
+    let failing = database.begin();
+    failing.begin_statement();
+    let mut sink = RowSink::new(table, context(&failing, Vec::new()));
     [7000, 6000, 7000].iter().for_each(|&id| sink.push(&mut row(id)).unwrap());
     assert_eq!(sink.finish().unwrap_err().sqlstate, "23505");
+    drop(failing);
     commit(&transaction).unwrap();
     assert_eq!(database.query("select count(*) from t").unwrap(), ["3003"]);
     assert_eq!(database.query("select id from t where n = 3000").unwrap(), ["3000"]);

@@ -1,0 +1,332 @@
+//! A plan as a document: EXPLAIN in the formats JSON, XML and YAML, as PostgreSQL lays them out.
+//!
+//! Source: PostgreSQL's `ExplainProperty`, `ExplainOpenGroup` and their kin (explain.c).
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Form of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// An array of objects.
+    Json,
+    /// An element `explain`.
+    Xml,
+    /// A list of mappings.
+    Yaml,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    /// As it is to be written.
+    Number(String),
+    /// Texts.
+    Items(Vec<String>),
+    /// Named values.
+    Group(Group),
+    /// Groups, each of them called so where a name is needed.
+    List(&'static str, Vec<Group>),
+}
+
+/// A number that is no step's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// How many.
+    Count(u64),
+    /// How long, shown in milliseconds.
+    Time(Duration),
+}
+
+impl Figure {
+    pub(super) fn value(self) -> Value {
+        match self {
+            Figure::Count(figure) => count(figure),
+            Figure::Time(time) => number(time.as_secs_f64() * 1e3, 3),
+        }
+    }
+}
+
+/// Names and what they stand for.
+pub(super) type Group = Vec<(String, Value)>;
+
+/// Returns a number with so many places.
+pub(super) fn number(value: f64, places: usize) -> Value {
+    Value::Number(format!("{value:.places$}"))
+}
+
+/// Returns a whole number.
+pub(super) fn count(value: u64) -> Value {
+    Value::Number(value.to_string())
+}
+
+/// Returns the document of a statement with a plan.
+pub(super) fn written(query: &Group, format: Format) -> String {
+    let mut out = String::new();
+    match format {
+        Format::Json => {
+            out.push_str("[\n  ");
+            json_group(query, 2, &mut out);
+            out.push_str("\n]");
+        }
+        Format::Xml => {
+            out.push_str("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n");
+            xml_group(query, 4, &mut out);
+            out.push_str("  </Query>\n</explain>");
+        }
+        Format::Yaml => yaml_item(query, 0, &mut out),
+    }
+    out
+}
+
+/// Returns the document of a statement that has no plan, but a name.
+pub fn without_plan(name: &str, format: Format) -> String {
+    match format {
+        Format::Json => format!("[\n  {}\n]", quoted(name)),
+        Format::Xml => format!(
+            "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <{} />\n</explain>",
+            tag(name)
+        ),
+        Format::Yaml => format!("- {}", quoted(name)),
+    }
+}
+
+fn json_group(group: &Group, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent + 2);
+    out.push('{');
+    for (at, (name, value)) in group.iter().enumerate() {
+        let comma = if at > 0 { "," } else { "" };
+        let _ = write!(out, "{comma}\n{pad}{}: ", quoted(name));
+        match value {
+            Value::Text(text) => out.push_str(&quoted(text)),
+            Value::Number(number) => out.push_str(number),
+            Value::Items(items) => {
+                let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+                let _ = write!(out, "[{}]", items.join(", "));
+            }
+            Value::Group(group) => json_group(group, indent + 2, out),
+            Value::List(_, groups) => {
+                out.push('[');
+                for (at, group) in groups.iter().enumerate() {
+                    let comma = if at > 0 { "," } else { "" };
+                    let _ = write!(out, "{comma}\n{pad}  ");
+                    json_group(group, indent + 4, out);
+                }
+                let _ = write!(out, "\n{pad}]");
+            }
+        }
+    }
+    let _ = write!(out, "\n{}}}", " ".repeat(indent));
+}
+
+fn xml_group(group: &Group, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent);
+    for (name, value) in group {
+        let tag = tag(name);
+        match value {
+            Value::Text(text) => {
+                let _ = writeln!(out, "{pad}<{tag}>{}</{tag}>", escaped(text));
+            }
+            Value::Number(number) => {
+                let _ = writeln!(out, "{pad}<{tag}>{number}</{tag}>");
+            }
+            Value::Items(items) => {
+                let _ = writeln!(out, "{pad}<{tag}>");
+                for item in items {
+                    let _ = writeln!(out, "{pad}  <Item>{}</Item>", escaped(item));
+                }
+                let _ = writeln!(out, "{pad}</{tag}>");
+            }
+            Value::Group(group) => {
+                let _ = writeln!(out, "{pad}<{tag}>");
+                xml_group(group, indent + 2, out);
+                let _ = writeln!(out, "{pad}</{tag}>");
+            }
+            Value::List(each, groups) => {
+                let _ = writeln!(out, "{pad}<{tag}>");
+                for group in groups {
+                    let _ = writeln!(out, "{pad}  <{each}>");
+                    xml_group(group, indent + 4, out);
+                    let _ = writeln!(out, "{pad}  </{each}>");
+                }
+                let _ = writeln!(out, "{pad}</{tag}>");
+            }
+        }
+    }
+}
+
+/// Writes a group as an item of a list, whose dash stands at `indent`.
+fn yaml_item(group: &Group, indent: usize, out: &mut String) {
+    let mut lines = String::new();
+    yaml_group(group, indent + 2, &mut lines);
+    let _ = write!(out, "{}- {}", " ".repeat(indent), lines.trim_start());
+}
+
+fn yaml_group(group: &Group, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent);
+    for (at, (name, value)) in group.iter().enumerate() {
+        let line = if at > 0 { "\n" } else { "" };
+        let _ = write!(out, "{line}{pad}{name}: ");
+        match value {
+            Value::Text(text) => out.push_str(&quoted(text)),
+            Value::Number(number) => out.push_str(number),
+            Value::Items(items) => {
+                for item in items {
+                    let _ = write!(out, "\n{pad}  - {}", quoted(item));
+                }
+            }
+            Value::Group(group) => {
+                out.push('\n');
+                yaml_group(group, indent + 2, out);
+            }
+            Value::List(_, groups) => {
+                for group in groups {
+                    out.push('\n');
+                    yaml_item(group, indent + 2, out);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of an element: letters, digits, `-`, `_` and `.` of a name, `-` for all else.
+fn tag(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\r' => out.push_str("&#x0d;"),
+            character => out.push(character),
+        }
+    }
+    out
+}
+
+/// Returns a text as JSON writes it, which YAML reads, too.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            control if u32::from(control) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            character => out.push(character),
+        }
+    }
+    out + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, value: Value) -> (String, Value) {
+        (name.to_owned(), value)
+    }
+
+    fn query() -> Group {
+        let scan = vec![
+            named("Node Type", Value::Text("Scan".to_owned())),
+            named("Output", Value::Items(vec!["a".to_owned(), "'<' || \"B\"".to_owned()])),
+        ];
+        let plan = vec![
+            named("Node Type", Value::Text("Limit".to_owned())),
+            named("Total Cost", number(1.5, 2)),
+            named("Plans", Value::List("Plan", vec![scan.clone(), scan])),
+        ];
+        let settings = vec![named("work_mem", Value::Text("1MB".to_owned()))];
+        vec![
+            named("Plan", Value::Group(plan)),
+            named("Settings", Value::Group(settings)),
+            named("Cells Read", count(3)),
+        ]
+    }
+
+    #[test]
+    fn json_and_yaml_are_laid_out_as_by_postgres() {
+        let json = r#"[
+  {
+    "Plan": {
+      "Node Type": "Limit",
+      "Total Cost": 1.50,
+      "Plans": [
+        {
+          "Node Type": "Scan",
+          "Output": ["a", "'<' || \"B\""]
+        },
+        {
+          "Node Type": "Scan",
+          "Output": ["a", "'<' || \"B\""]
+        }
+      ]
+    },
+    "Settings": {
+      "work_mem": "1MB"
+    },
+    "Cells Read": 3
+  }
+]"#;
+        assert_eq!(written(&query(), Format::Json), json);
+        let yaml = r#"- Plan: 
+    Node Type: "Limit"
+    Total Cost: 1.50
+    Plans: 
+      - Node Type: "Scan"
+        Output: 
+          - "a"
+          - "'<' || \"B\""
+      - Node Type: "Scan"
+        Output: 
+          - "a"
+          - "'<' || \"B\""
+  Settings: 
+    work_mem: "1MB"
+  Cells Read: 3"#;
+        assert_eq!(written(&query(), Format::Yaml), yaml);
+        assert_eq!(without_plan("Utility Statement", Format::Yaml), "- \"Utility Statement\"");
+        assert!(without_plan("A B", Format::Xml).contains("\n  <A-B />\n"));
+    }
+    #[test]
+    fn xml_is_laid_out_as_by_postgres() {
+        let xml = r#"<explain xmlns="http://www.postgresql.org/2009/explain">
+  <Query>
+    <Plan>
+      <Node-Type>Limit</Node-Type>
+      <Total-Cost>1.50</Total-Cost>
+      <Plans>
+        <Plan>
+          <Node-Type>Scan</Node-Type>
+          <Output>
+            <Item>a</Item>
+            <Item>'&lt;' || "B"</Item>
+          </Output>
+        </Plan>
+        <Plan>
+          <Node-Type>Scan</Node-Type>
+          <Output>
+            <Item>a</Item>
+            <Item>'&lt;' || "B"</Item>
+          </Output>
+        </Plan>
+      </Plans>
+    </Plan>
+    <Settings>
+      <work_mem>1MB</work_mem>
+    </Settings>
+    <Cells-Read>3</Cells-Read>
+  </Query>
+</explain>"#;
+        assert_eq!(written(&query(), Format::Xml), xml);
+    }
+}
