@@ -132,6 +132,13 @@ const SPECS: &[Spec] = &[
         "Digits of floats beyond 15 or 6; above 0: the fewest that give the same value.",
     ),
     spec("handlers", "", Kind::Fixed, false, "Pieces of statements that are worked on at a time."),
+    spec(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Kind::Only(&["0", "0ms", "0s", "0min"]),
+        false,
+        "Longest time a transaction may wait for its client; 0: no limit.",
+    ),
     spec("in_hot_standby", "off", Kind::Fixed, true, "Whether this is a standby."),
     spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),
     spec("IntervalStyle", "postgres", Kind::Word(INTERVALS), true, "Text form of intervals."),
@@ -159,6 +166,13 @@ const SPECS: &[Spec] = &[
         Kind::Fixed,
         false,
         "Part of the handlers of reads that long scans have to themselves.",
+    ),
+    spec(
+        "row_security",
+        "on",
+        Kind::Bool,
+        false,
+        "Off refuses queries whose rows a policy would hide; there are no policies.",
     ),
     spec(
         "search_path",
@@ -190,6 +204,13 @@ const SPECS: &[Spec] = &[
         Kind::Milliseconds,
         false,
         "Longest time of a statement; 0: no limit.",
+    ),
+    spec(
+        "synchronize_seqscans",
+        "off",
+        Kind::Only(&["off", "false", "0", "no"]),
+        false,
+        "Whether scans of one table begin where another has come to.",
     ),
     spec(
         "synchronous_commit",
