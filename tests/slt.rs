@@ -107,6 +107,8 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "two_sessions",
+    "steps_and_cursors",
     "locking_limits",
     "nested_targets",
     "window_ranges",

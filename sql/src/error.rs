@@ -312,9 +312,9 @@ impl From<store::Error> for Error {
         let message = error.to_string();
         match error {
             Store::RowExists { .. } => Error::new(sqlstate::UNIQUE_VIOLATION, message),
-            Store::Serialization { .. } => Error::new(
+            Store::Serialization { detail } => Error::new(
                 sqlstate::SERIALIZATION_FAILURE,
-                "could not serialize access due to concurrent update",
+                format!("could not serialize access {detail}"),
             ),
             Store::Deadlock { detail } => {
                 Error::new(sqlstate::DEADLOCK_DETECTED, message).with_detail(detail)

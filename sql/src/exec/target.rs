@@ -49,8 +49,9 @@ impl Targets {
         context: &Arc<Context>,
     ) -> Result<Targets> {
         let source = match &rows.point {
-            Some(key) => Source::Point(key_from(table, key, context)?),
-            None => Source::Rows { operator: build(&rows.node, context)?, batch: None, next: 0 },
+            // What another part of the statement has put there is none of its rows.
+            Some(key) if context.changed.is_none() => Source::Point(key_from(table, key, context)?),
+            _ => Source::Rows { operator: build(&rows.node, context)?, batch: None, next: 0 },
         };
         Ok(Targets { table: Arc::clone(table), source })
     }

@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
 use super::query::hints;
 use crate::ast::{
     AssignedValue, Assignment, ColumnName, ConflictAction, ConflictTarget, Delete, Expr, Hint,
@@ -356,6 +356,12 @@ impl Cursor<'_> {
         if is_row && values.iter().any(is_whole) {
             // How many values there are is not known yet.
             return self.expanded_row(columns, values, position);
+        }
+        if let (false, [AssignedValue::Expr(only)]) = (is_row, values.as_slice()) {
+            let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() \
+                           expression";
+            let code = sqlstate::FEATURE_NOT_SUPPORTED;
+            return Err(ParseError::new(code, message, only.position()));
         }
         if values.len() != columns.len() {
             let message = "number of columns does not match number of values";

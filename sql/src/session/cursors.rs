@@ -72,8 +72,9 @@ enum Place {
 enum Life {
     /// As long as its transaction, or the savepoints that were there when it was declared.
     Transaction { savepoints: usize },
-    /// Until it is closed, if its transaction is committed.
-    Held { committed: bool },
+    /// Until it is closed, if its transaction is committed; so many savepoints were there when it
+    /// was declared.
+    Held { committed: bool, savepoints: usize },
 }
 
 impl Cursors {
@@ -93,7 +94,7 @@ impl Cursors {
         }
         self.open.retain(|_, cursor| match &mut cursor.life {
             Life::Transaction { .. } => false,
-            Life::Held { committed } => {
+            Life::Held { committed, .. } => {
                 *committed |= is_committed;
                 *committed
             }
@@ -104,8 +105,12 @@ impl Cursors {
     /// Ends those that were declared behind a savepoint that the transaction went back to; so many
     /// savepoints are there now.
     pub(super) fn rollback_to(&mut self, left: usize) {
-        let stays =
-            |life: Life| !matches!(life, Life::Transaction { savepoints } if savepoints >= left);
+        let stays = |life: Life| match life {
+            Life::Transaction { savepoints } | Life::Held { committed: false, savepoints } => {
+                savepoints < left
+            }
+            Life::Held { committed: true, .. } => true,
+        };
         self.open.retain(|_, cursor| stays(cursor.life));
         self.tell();
     }
@@ -113,8 +118,10 @@ impl Cursors {
     /// Makes those that were declared behind a released savepoint part of what was before it.
     pub(super) fn release(&mut self, left: usize) {
         for cursor in self.open.values_mut() {
-            if let Life::Transaction { savepoints } = &mut cursor.life {
-                *savepoints = left.min(*savepoints);
+            match &mut cursor.life {
+                Life::Transaction { savepoints } | Life::Held { savepoints, .. } => {
+                    *savepoints = left.min(*savepoints);
+                }
             }
         }
     }
@@ -240,7 +247,8 @@ impl Session {
         let tag = Tag::Returned("FETCH");
         let (columns, mut rows) = self.open_query(&planned, tag.clone())?;
         let open = self.open.as_ref().expect("a statement was begun");
-        let mut life = Life::Transaction { savepoints: open.savepoint_count() };
+        let open_savepoints = open.savepoint_count();
+        let mut life = Life::Transaction { savepoints: open_savepoints };
         let tables = match locks || planned.planned.plan.is_simple_scan() {
             true => planned.cursor_tables,
             false => Vec::new(),
@@ -253,7 +261,7 @@ impl Session {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);
             rows = Rows::ready(Arc::clone(&columns), batches, tag, stop);
-            life = Life::Held { committed: false };
+            life = Life::Held { committed: false, savepoints: open_savepoints };
         }
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
@@ -384,7 +392,7 @@ impl Cursor {
     fn current_key(&self, of: &CurrentRow) -> Result<Vec<Datum>> {
         let (name, table) = (&of.cursor, &of.table_name);
         let refused = |message| Err(Error::new(sqlstate::INVALID_CURSOR_STATE, message));
-        if self.life == (Life::Held { committed: true }) {
+        if matches!(self.life, Life::Held { committed: true, .. }) {
             return refused(format!("cursor \"{name}\" is held from a previous transaction"));
         }
         let mut tables = self.tables.iter().filter(|one| one.table == of.table);

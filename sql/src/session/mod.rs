@@ -366,7 +366,7 @@ impl Session {
     /// After an error: rolls the implicit transaction back, or marks the block as failed.
     pub fn fail(&mut self) {
         match &mut self.open {
-            Some(open) if open.in_block => open.failed = true,
+            Some(open) if open.in_block => open.fail(),
             Some(_) => self.rollback(),
             None => {}
         }

@@ -74,6 +74,14 @@ struct NamedSavepoint {
     settings: Settings,
     deferred: Deferred,
     read_only: bool,
+    locks: Locks,
+}
+
+/// How many locks there were: of the store, and of tables among them.
+#[derive(Clone, Copy)]
+struct Locks {
+    all: usize,
+    of_tables: usize,
 }
 
 /// The modes of a transaction.
@@ -303,7 +311,36 @@ impl Open {
         let settings = settings.clone();
         let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
         let read_only = self.modes.read_only;
-        self.savepoints.push(NamedSavepoint { name, savepoint, settings, deferred, read_only });
+        let of_tables = self.held.lock().tables.len();
+        let locks = Locks { all: self.transaction.lock_count(), of_tables };
+        let marked = NamedSavepoint { name, savepoint, settings, deferred, read_only, locks };
+        self.savepoints.push(marked);
+    }
+
+    /// Marks it as failed. As by PostgreSQL, what the block has done since its last savepoint is
+    /// undone now, so that nobody waits for its locks until the client says ROLLBACK.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+        let last = self.savepoints.last().map(|last| (last.savepoint, last.locks));
+        match last {
+            // Locks that definitions took hold until those are undone.
+            _ if !self.changes.is_empty() => {}
+            Some((savepoint, locks)) => {
+                self.transaction.rollback_to(savepoint);
+                self.release_after(locks);
+            }
+            None => {
+                self.transaction.rollback();
+                self.held.lock().tables.clear();
+            }
+        }
+    }
+
+    fn release_after(&self, locks: Locks) {
+        if self.changes.is_empty() {
+            self.held.lock().tables.truncate(locks.of_tables);
+            self.transaction.release_locks_after(locks.all);
+        }
     }
 
     /// Goes back to a savepoint, which stays. Returns the settings as they were.
@@ -314,6 +351,8 @@ impl Open {
         self.transaction.rollback_to(target.savepoint);
         self.changes.rollback_to(engine, target.savepoint);
         self.failed = false;
+        self.release_after(target.locks);
+        let target = &self.savepoints[position];
         self.modes.read_only = target.read_only;
         self.held.lock().deferred = target.deferred.clone();
         Ok(target.settings.clone())

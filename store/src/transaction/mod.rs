@@ -342,6 +342,21 @@ impl Transaction {
     }
 
     fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
+        let taken = self.lock_as_it_is(table, row, mode, wait)?;
+        if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
+            self.check_unchanged(table, row)?;
+        }
+        Ok(taken)
+    }
+
+    /// Locks a row, whatever has become of it since the snapshot.
+    fn lock_as_it_is(
+        &self,
+        table: &Table,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Taken> {
         let patience = Patience {
             wait,
             timeout: self.options.lock_timeout,
@@ -359,9 +374,6 @@ impl Transaction {
                 self.charge(&mut self.staging.lock())?;
             }
         }
-        if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
-            self.check_unchanged(table, row)?;
-        }
         Ok(taken)
     }
 
@@ -373,7 +385,9 @@ impl Transaction {
         for family in 0..region.family_count() {
             let Some(view) = region.view(family) else { continue };
             if view.newest_sequence(row)?.is_some_and(|newest| newest > snapshot) {
-                return Err(Error::Serialization { detail: "due to concurrent update".into() });
+                let found = self.get_newest(table, &Get::new(row), &mut CellBatch::new())?;
+                let what = if found { "update" } else { "delete" };
+                return Err(Error::Serialization { detail: format!("due to concurrent {what}") });
             }
         }
         self.check_snapshot()
@@ -431,6 +445,21 @@ impl Transaction {
         let of = |memstore: &Arc<Memstore>| memstore.next_sequence(row, after, &wanted);
         let first = staged.iter().flatten().filter_map(of).min()?;
         Some(Savepoint(first.0 & !Sequence::STAGED))
+    }
+
+    /// Returns how many locks it holds: a place to give locks back to.
+    pub fn lock_count(&self) -> usize {
+        self.held.lock().len()
+    }
+
+    /// Gives back all but the first `count` locks that it took. What was staged under them is to be
+    /// forgotten before.
+    pub fn release_locks_after(&self, count: usize) {
+        let mut held = self.held.lock();
+        let kept = count.min(held.len());
+        let rest = held.split_off(kept);
+        drop(held);
+        self.engine.locks.release(self.owner, &rest);
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.

@@ -141,6 +141,12 @@ impl Transaction {
         let mut seen_count = 0;
         for (index, mutation) in batch.iter().enumerate() {
             let taken = match mutation.locking {
+                // A row that somebody else has put there since the snapshot is in the way of a new
+                // one; one that has gone is not.
+                Locking::Row if mutation.expect == Expect::Absent => {
+                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
+                    self.lock_as_it_is(table, row, mode, LockWait::Wait)?
+                }
                 Locking::Row => {
                     self.lock_in(table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?
                 }
