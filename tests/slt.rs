@@ -107,6 +107,7 @@ const PORTABLE: &[&str] = &[
     "create_table",
     "called_in_tables",
     "cursors",
+    "tables_in_use",
     "two_sessions",
     "steps_and_cursors",
     "locking_limits",

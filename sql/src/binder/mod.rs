@@ -131,6 +131,8 @@ pub struct BoundStatement {
     pub calls_routines: bool,
     /// The tables of which it locks rows.
     pub locks: Vec<(TableId, LockStrength)>,
+    /// Of a cursor, the tables that it reads.
+    pub reads: Vec<TableId>,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -174,7 +176,16 @@ pub fn bind_cursor(
     check_cursor(cursor)?;
     let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
     let bound = binder.close_steps(with, bound);
-    Ok(binder.finish(bound))
+    let mut statement = binder.finish(bound);
+    let reads = &mut statement.reads;
+    for_each_source(&mut statement.bound, &mut |plan| {
+        walk_plan(plan, &mut |step| {
+            if let Logical::Scan(scan) = step {
+                reads.push(scan.table.id);
+            }
+        });
+    });
+    Ok(statement)
 }
 
 /// Binds the query of a materialized view, in the view's own world.
@@ -239,6 +250,7 @@ impl Binder<'_> {
             current_row,
             calls_routines,
             locks,
+            reads: Vec::new(),
         }
     }
 

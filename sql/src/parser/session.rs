@@ -304,6 +304,9 @@ impl Cursor<'_> {
             self.take_words(&["without", "hold"]);
         }
         self.expect_words(&["for"])?;
+        if ["insert", "update", "delete", "merge", "upsert"].iter().any(|word| self.is_word(word)) {
+            return Err(self.unexpected());
+        }
         let query = self.query()?;
         let declaration = CursorDeclaration {
             name,

@@ -48,6 +48,8 @@ struct Cursor {
     is_binary: bool,
     /// Its query locks rows.
     locks: bool,
+    /// The tables that it reads while it lives; none once all its rows are kept.
+    reads: Vec<TableId>,
     /// The tables of which its rows have keys, behind the columns that are shown.
     tables: Vec<CursorTable>,
     /// The place in the transaction whose rows it reads.
@@ -210,6 +212,38 @@ impl Session {
         }
     }
 
+    /// Refuses to change a table, or to take its rows away, that an open cursor reads.
+    ///
+    /// # Errors
+    ///
+    /// 55006
+    pub(super) fn check_not_in_use(&self, statement: &Statement) -> Result<()> {
+        let named: &[ast::TableName] = match statement {
+            _ if self.cursors.open.is_empty() => return Ok(()),
+            Statement::Truncate(truncate) => &truncate.names,
+            Statement::AlterTable(alter) => std::slice::from_ref(&alter.name),
+            Statement::CreateIndex(create) => std::slice::from_ref(&create.table),
+            Statement::Drop(drop) if drop.kind == ast::ObjectKind::Table => &drop.names,
+            _ => return Ok(()),
+        };
+        for name in named {
+            // What is not there is for the statement to say.
+            let Ok(table) = self.table(name) else { continue };
+            if self.cursors.open.values().any(|cursor| cursor.reads.contains(&table.id)) {
+                let verb = match statement {
+                    Statement::Truncate(_) => "TRUNCATE",
+                    other => other.tag(),
+                };
+                let message = format!(
+                    "cannot {verb} \"{}\" because it is being used by active queries in this session",
+                    table.name
+                );
+                return Err(Error::new(sqlstate::OBJECT_IN_USE, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs DECLARE, FETCH or CLOSE.
     pub(super) fn run_cursor(
         &mut self,
@@ -281,6 +315,7 @@ impl Session {
             is_declared_scroll,
             is_binary: declared.binary,
             locks,
+            reads: if declared.hold { Vec::new() } else { planned.reads },
             tables,
             since,
             place: Place::Before,

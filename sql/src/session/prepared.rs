@@ -79,6 +79,8 @@ pub(crate) struct PlannedStatement {
     pub columns: Option<Arc<[OutputColumn]>>,
     /// The tables of which the rows of a cursor have keys behind their columns.
     pub cursor_tables: Vec<CursorTable>,
+    /// Of a cursor, the tables that it reads.
+    pub reads: Vec<TableId>,
 }
 
 /// A statement to be planned.
@@ -186,8 +188,8 @@ impl Planning<'_> {
             current_row: bound.current_row,
             calls_routines: bound.calls_routines,
         };
-        let (parameter_types, cursor_tables) = (bound.parameter_types, bound.cursor_tables);
-        PlannedStatement { planned, parameter_types, columns, cursor_tables }
+        let BoundStatement { parameter_types, cursor_tables, reads, .. } = bound;
+        PlannedStatement { planned, parameter_types, columns, cursor_tables, reads }
     }
 }
 

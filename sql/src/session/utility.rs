@@ -216,6 +216,7 @@ impl Session {
         if let Statement::Drop(drop) = statement {
             self.check_drop_concurrently(drop)?;
         }
+        self.check_not_in_use(statement)?;
         let open = self.begin_statement();
         let repeatable = open.modes.isolation == Isolation::RepeatableRead;
         // They read what is there, and must see all of it.
