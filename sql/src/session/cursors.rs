@@ -235,7 +235,8 @@ impl Session {
                     other => other.tag(),
                 };
                 let message = format!(
-                    "cannot {verb} \"{}\" because it is being used by active queries in this session",
+                    "cannot {verb} \"{}\" because it is being used by active queries in this \
+                     session",
                     table.name
                 );
                 return Err(Error::new(sqlstate::OBJECT_IN_USE, message));
