@@ -161,18 +161,18 @@ const SPECS: &[Spec] = &[
         "Part of the handlers that reads have to themselves.",
     ),
     spec(
-        "scan_ratio",
-        "",
-        Kind::Fixed,
-        false,
-        "Part of the handlers of reads that long scans have to themselves.",
-    ),
-    spec(
         "row_security",
         "on",
         Kind::Bool,
         false,
         "Off refuses queries whose rows a policy would hide; there are no policies.",
+    ),
+    spec(
+        "scan_ratio",
+        "",
+        Kind::Fixed,
+        false,
+        "Part of the handlers of reads that long scans have to themselves.",
     ),
     spec(
         "search_path",
