@@ -111,6 +111,7 @@ const PORTABLE: &[&str] = &[
     "two_sessions",
     "steps_and_cursors",
     "locking_limits",
+    "names_like_words",
     "nested_targets",
     "window_ranges",
     "duplicate_keys",

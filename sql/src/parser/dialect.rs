@@ -209,7 +209,7 @@ impl Dialect for BennuDialect {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
                 let read = read.or_else(|| typed_string(parser)).or_else(|| variadic(parser));
                 let read = read.or_else(|| precise_interval(parser));
-                let read = read.or_else(|| substring_for(parser));
+                let read = read.or_else(|| substring_for(parser)).or_else(|| lone_word(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
@@ -255,6 +255,34 @@ impl BennuDialect {
         let (left, right) = (Box::new(between), Box::new(turned));
         Some(Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))))
     }
+}
+
+/// Reads a name that begins something else as a rule, by what is behind it: `interval` without a
+/// text or a precision, `exists` and `trim` without a parenthesis.
+fn lone_word(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
+    let behind = &parser.peek_nth_token_ref(1).token;
+    let begins = match word.keyword {
+        Keyword::EXISTS | Keyword::TRIM => matches!(behind, Token::LParen | Token::Period),
+        Keyword::INTERVAL => !matches!(
+            behind,
+            Token::EOF
+                | Token::Comma
+                | Token::RParen
+                | Token::SemiColon
+                | Token::Eq
+                | Token::Plus
+                | Token::Minus
+                | Token::Word(_)
+        ),
+        _ => return None,
+    };
+    if begins {
+        return None;
+    }
+    let word = word.clone();
+    let span = parser.next_token().span;
+    Some(Ok(Expr::Identifier(word.into_ident(span))))
 }
 
 /// Reads `COLLATE name` behind an operand that is more than one word, as a cast.

@@ -6,6 +6,7 @@
 //! positions still ascend.
 
 use sqlparser::ast::ObjectName;
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::name;
@@ -34,8 +35,42 @@ pub(super) const KEY: &str = "\0key";
 /// The name of a field that stands for all of them: `(row).*`.
 pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 
+/// Words that mean something in other dialects only; in PostgreSQL they are names like any other.
+const FOREIGN: &[Keyword] = &[
+    Keyword::ANTI,
+    Keyword::ASOF,
+    Keyword::CHANGES,
+    Keyword::DISTRIBUTE,
+    Keyword::DIV,
+    Keyword::GLOB,
+    Keyword::MATCH_CONDITION,
+    Keyword::MATCH_RECOGNIZE,
+    Keyword::MEMBER,
+    Keyword::OPEN,
+    Keyword::OUTPUT,
+    Keyword::PIVOT,
+    Keyword::PREWHERE,
+    Keyword::QUALIFY,
+    Keyword::REGEXP,
+    Keyword::RLIKE,
+    Keyword::SEMI,
+    Keyword::SETTINGS,
+    Keyword::TOP,
+    Keyword::UNPIVOT,
+    Keyword::XOR,
+];
+
+fn foreign_word(token: &mut TokenWithSpan) {
+    if let Token::Word(word) = &mut token.token
+        && FOREIGN.contains(&word.keyword)
+    {
+        word.keyword = Keyword::NoKeyword;
+    }
+}
+
 /// Rewrites all tokens of a text.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    tokens.iter_mut().for_each(foreign_word);
     (0..tokens.len()).rev().for_each(|index| image_comparison(tokens, index));
     let mut index = 0;
     while index < tokens.len() {
