@@ -21,6 +21,7 @@ mod session;
 mod shape;
 mod snapshot;
 mod statistics;
+mod text_search;
 mod type_limits;
 mod updatable;
 mod user_functions;

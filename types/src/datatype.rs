@@ -119,6 +119,10 @@ pub enum RegKind {
     Operator,
     /// `regcollation`: a collation
     Collation,
+    /// `regconfig`: a configuration of text search
+    Config,
+    /// `regdictionary`: a dictionary of text search
+    Dictionary,
     /// `regclass`: a table, index, view or sequence
     Class,
     /// `regtype`: a type
@@ -273,6 +277,8 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Reg(RegKind::Oper), 2203, 4, "regoper", &["regoper"]),
     row(DataType::Reg(RegKind::Operator), 2204, 4, "regoperator", &["regoperator"]),
     row(DataType::Reg(RegKind::Collation), 4191, 4, "regcollation", &["regcollation"]),
+    row(DataType::Reg(RegKind::Config), 3734, 4, "regconfig", &["regconfig"]),
+    row(DataType::Reg(RegKind::Dictionary), 3769, 4, "regdictionary", &["regdictionary"]),
     row(DataType::Reg(RegKind::Class), 2205, 4, "regclass", &["regclass"]),
     row(DataType::Reg(RegKind::Type), 2206, 4, "regtype", &["regtype"]),
     row(DataType::Reg(RegKind::Namespace), 4089, 4, "regnamespace", &["regnamespace"]),
@@ -310,6 +316,8 @@ const TYPES: &[TypeRow] = &[
     array(&DataType::Reg(RegKind::Oper), 2208, "regoper[]", &["_regoper"]),
     array(&DataType::Reg(RegKind::Operator), 2209, "regoperator[]", &["_regoperator"]),
     array(&DataType::Reg(RegKind::Collation), 4192, "regcollation[]", &["_regcollation"]),
+    array(&DataType::Reg(RegKind::Config), 3735, "regconfig[]", &["_regconfig"]),
+    array(&DataType::Reg(RegKind::Dictionary), 3770, "regdictionary[]", &["_regdictionary"]),
     array(&DataType::Reg(RegKind::Class), 2210, "regclass[]", &["_regclass"]),
     array(&DataType::Reg(RegKind::Type), 2211, "regtype[]", &["_regtype"]),
     array(&DataType::Reg(RegKind::Namespace), 4090, "regnamespace[]", &["_regnamespace"]),

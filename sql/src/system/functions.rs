@@ -26,7 +26,9 @@ use crate::system::snapshot::Snapshot;
 use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
-use crate::system::{Row, SystemRowSource, names, pg_proc, privileges, session, user_functions};
+use crate::system::{
+    Row, SystemRowSource, names, pg_proc, privileges, session, text_search, user_functions,
+};
 
 /// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
 pub(super) type Arguments<'a> = &'a [Datum];
@@ -406,6 +408,8 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
         "pg_collation_is_visible" => {
             Collation::ALL.into_iter().any(|one| one.oid() == oid).then_some(true)
         }
+        "pg_ts_config_is_visible" => text_search::configuration_name(oid).map(|_| true),
+        "pg_ts_dict_is_visible" => text_search::dictionary_name(oid).map(|_| true),
         _ => None,
     };
     known.map_or(Datum::Null, Datum::Bool)

@@ -14,8 +14,8 @@ use crate::system::definition::{identifier, qualified};
 use crate::system::objects::{Objects, Relation};
 use crate::system::pg_proc::{self, Named};
 use crate::system::shape::PG_CATALOG;
-use crate::system::user_functions;
 use crate::system::views::{Viewer, roles};
+use crate::system::{text_search, user_functions};
 
 /// Returns the schemas in which a name without one is looked for.
 fn searched(viewer: &Viewer<'_>, objects: &Objects) -> Vec<u32> {
@@ -149,6 +149,7 @@ pub(super) fn oid_of(
         RegKind::Procedure => procedure(viewer, text),
         RegKind::Operator => operator(viewer, objects, text),
         RegKind::Collation => collation(viewer, objects, text),
+        RegKind::Config | RegKind::Dictionary => text_search_object(viewer, objects, kind, text),
         RegKind::Oper => {
             let name = parse(text)?;
             check_schema(viewer, objects, &name)?;
@@ -211,6 +212,26 @@ fn collation(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> 
     found.map(Collation::oid).ok_or_else(|| {
         let shown = shown(&name);
         let message = format!("collation \"{shown}\" for encoding \"UTF8\" does not exist");
+        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    })
+}
+
+/// Returns the configuration or dictionary of text search that a text names.
+fn text_search_object(
+    viewer: &Viewer<'_>,
+    objects: &Objects,
+    kind: RegKind,
+    text: &str,
+) -> Result<u32> {
+    let name = parse(text)?;
+    check_schema(viewer, objects, &name)?;
+    let is_ours = name.schema.as_ref().is_none_or(|schema| schema.value == "pg_catalog");
+    let (what, found) = match kind {
+        RegKind::Config => ("configuration", text_search::configuration(&name.name.value)),
+        _ => ("dictionary", text_search::dictionary(&name.name.value)),
+    };
+    found.filter(|_| is_ours).ok_or_else(|| {
+        let message = format!("text search {what} \"{}\" does not exist", shown(&name));
         Error::new(sqlstate::UNDEFINED_OBJECT, message)
     })
 }
@@ -334,5 +355,7 @@ pub(super) fn name_of(
             let found = Collation::ALL.into_iter().find(|known| known.oid() == number);
             found.map(|known| identifier(known.name()))
         }
+        RegKind::Config => text_search::configuration_name(number).map(String::from),
+        RegKind::Dictionary => text_search::dictionary_name(number),
     }
 }

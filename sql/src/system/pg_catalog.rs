@@ -26,7 +26,7 @@ use crate::system::objects::{
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
-use crate::system::{Row, pg_cast, pg_opclass, pg_proc, user_functions};
+use crate::system::{Row, pg_cast, pg_opclass, pg_proc, text_search, user_functions};
 
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
@@ -87,6 +87,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         ])],
         "pg_language" => languages(shape),
         "pg_stats" => statistics(shape, catalog),
+        "pg_ts_config" => text_search::configurations(shape),
+        "pg_ts_dict" => text_search::dictionaries(shape),
         _ => return None,
     })
 }
