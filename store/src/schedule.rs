@@ -34,6 +34,8 @@ use crate::region::{Region, Surroundings, Upkeep};
 
 /// How often all stores are asked whether time alone has given them something to do.
 const TICK_MICROS: i64 = 10_000_000;
+/// How often who waits for a compaction looks whether to go on.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// How long work that failed rests at first, and at most.
 const REST_MICROS: (i64, i64) = (1_000_000, 60_000_000);
 /// Flushes whose bytes together make a compaction a long one: HBase's throttle point.
@@ -102,7 +104,14 @@ struct Job {
     asked_micros: i64,
     /// What earlier steps of the job have done.
     done: Option<Upkeep>,
-    waiter: Option<mpsc::Sender<Result<Option<Upkeep>>>>,
+    waiter: Option<Waiter>,
+}
+
+/// Who waits for a job.
+struct Waiter {
+    sender: mpsc::Sender<Result<Option<Upkeep>>>,
+    /// Set when nobody waits any more: the job is not to be begun, or to be ended.
+    has_left: Arc<AtomicBool>,
 }
 
 /// A compaction that a thread is to carry out.
@@ -119,18 +128,40 @@ struct Running {
     bytes_done: AtomicU64,
 }
 
-/// The answer to who waits for compactions.
-pub(crate) struct Answer(Vec<mpsc::Receiver<Result<Option<Upkeep>>>>);
+/// The answer to who waits for compactions. Those that are not done when it is dropped are not
+/// wanted any more.
+pub(crate) struct Answer {
+    parts: Vec<mpsc::Receiver<Result<Option<Upkeep>>>>,
+    has_left: Arc<AtomicBool>,
+}
 
 impl Answer {
     /// Returns what was done once all is.
-    pub(crate) fn wait(self) -> Result<Upkeep> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], [`Error::ShutDown`], and what made a compaction fail.
+    pub(crate) fn wait(self, cancelled: &AtomicBool) -> Result<Upkeep> {
         let mut done = Upkeep::default();
-        for part in self.0 {
-            // A sender is dropped without an answer only when the store stops.
-            done += part.recv().unwrap_or(Err(Error::ShutDown))?.unwrap_or_default();
+        for part in &self.parts {
+            let answer = loop {
+                match part.recv_timeout(CANCEL_POLL) {
+                    Ok(answer) => break answer,
+                    // A sender is dropped without an answer only when the store stops.
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break Err(Error::ShutDown),
+                    Err(_) if cancelled.load(Ordering::Relaxed) => break Err(Error::Cancelled),
+                    Err(_) => {}
+                }
+            };
+            done += answer?.unwrap_or_default();
         }
         Ok(done)
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.has_left.store(true, Ordering::Relaxed);
     }
 }
 
@@ -151,10 +182,15 @@ impl Job {
         (self.region.id(), self.family)
     }
 
+    /// Returns whether somebody asked for it and does not want it any more.
+    fn is_forsaken(&self) -> bool {
+        self.waiter.as_ref().is_some_and(|waiter| waiter.has_left.load(Ordering::Relaxed))
+    }
+
     fn answer(&self, answer: Result<Option<Upkeep>>) {
         if let Some(waiter) = &self.waiter {
             // Who has stopped waiting does not want to know.
-            let _ = waiter.send(answer);
+            let _ = waiter.sender.send(answer);
         }
     }
 
@@ -212,26 +248,27 @@ impl Schedule {
     /// comes when it was done.
     pub(crate) fn order(&self, regions: &[Arc<Region>], request: Request) -> Answer {
         let now = self.env.now_micros();
-        let mut receivers = Vec::new();
+        let mut parts = Vec::new();
+        let has_left = Arc::new(AtomicBool::new(false));
         let mut state = self.state.lock();
         if !self.stopped.load(Ordering::SeqCst) {
             for region in regions {
                 for family in 0..region.family_count() {
                     let (sender, receiver) = mpsc::channel();
-                    receivers.push(receiver);
+                    parts.push(receiver);
                     state.queued.push(Job {
                         region: Arc::clone(region),
                         family,
                         request,
                         asked_micros: now,
                         done: None,
-                        waiter: Some(sender),
+                        waiter: Some(Waiter { sender, has_left: Arc::clone(&has_left) }),
                     });
                 }
             }
         }
         self.changed.notify_all();
-        Answer(receivers)
+        Answer { parts, has_left }
     }
 
     /// Waits until there is a compaction to carry out; `None` when the store stops. `regions` are
@@ -270,7 +307,7 @@ impl Schedule {
         let mut jobs = std::mem::take(&mut state.queued).into_iter();
         let mut found = None;
         for job in jobs.by_ref() {
-            if job.region.is_dropped() {
+            if job.region.is_dropped() || job.is_forsaken() {
                 job.answer(Ok(job.done));
                 continue;
             }
@@ -366,6 +403,8 @@ impl Schedule {
                     tracing::error!(%error, region, family = job.family, "could not compact");
                     state.rest(job.store(), now);
                     state.want(&job.region, job.family, now);
+                } else if job.is_forsaken() {
+                    state.want(&job.region, job.family, now);
                 }
                 let answer = if job.region.is_dropped() { Ok(job.done) } else { Err(error) };
                 job.answer(answer);
@@ -430,19 +469,20 @@ impl Schedule {
         self.changed.notify_all();
     }
 
-    fn check(&self, region: &Region) -> Result<()> {
+    fn check(&self, job: &Job) -> Result<()> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(Error::ShutDown);
         }
-        if region.is_dropped() { Err(Error::Cancelled) } else { Ok(()) }
+        let is_wanted = !job.region.is_dropped() && !job.is_forsaken();
+        if is_wanted { Ok(()) } else { Err(Error::Cancelled) }
     }
 
     /// Waits until a compaction may go on after it has read so many bytes.
-    fn pace(&self, bytes: u64, region: &Region) -> Result<()> {
+    fn pace(&self, bytes: u64, job: &Job) -> Result<()> {
         let Some(throughput) = self.limits.throughput else { return Ok(()) };
         let mut taken = bytes;
         loop {
-            self.check(region)?;
+            self.check(job)?;
             let pressure = self.pressure.load(Ordering::Relaxed) as f64 / 1000.0;
             let bounds = (throughput.low_bytes, throughput.high_bytes);
             let Some(rate) = rate(bounds.0, bounds.1, pressure) else { return Ok(()) };
@@ -503,13 +543,13 @@ impl State {
 pub(crate) struct Watch<'a> {
     schedule: &'a Schedule,
     running: &'a Running,
-    region: &'a Region,
+    job: &'a Job,
 }
 
 impl<'a> Watch<'a> {
     /// Returns the watch over a task.
     pub(crate) fn over(schedule: &'a Schedule, task: &'a Task) -> Watch<'a> {
-        Watch { schedule, running: &task.running, region: &task.job.region }
+        Watch { schedule, running: &task.running, job: &task.job }
     }
 }
 
@@ -517,7 +557,7 @@ impl Progress for Watch<'_> {
     fn advanced(&self, cells: u64, bytes: u64) -> Result<()> {
         self.running.cells_done.fetch_add(cells, Ordering::Relaxed);
         self.running.bytes_done.fetch_add(bytes, Ordering::Relaxed);
-        self.schedule.check(self.region)?;
-        self.schedule.pace(bytes, self.region)
+        self.schedule.check(self.job)?;
+        self.schedule.pace(bytes, self.job)
     }
 }

@@ -9,6 +9,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -288,7 +289,7 @@ impl Store {
             if waiting.is_empty() {
                 return Ok(());
             }
-            self.compact_regions(&waiting, Request::Minor)?;
+            self.compact_regions(&waiting, Request::Minor, &AtomicBool::new(false))?;
         }
     }
 
@@ -444,7 +445,17 @@ impl Store {
 
     /// Flushes the memstores of a table to store files.
     pub fn flush(&self, table: TableId) -> Result<()> {
-        self.flush_table(table)?;
+        self.flush_until(table, &AtomicBool::new(false))
+    }
+
+    /// Flushes the memstores of a table to store files, one region after the other while nobody
+    /// sets `cancelled`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]; the regions before are flushed then.
+    pub fn flush_until(&self, table: TableId, cancelled: &AtomicBool) -> Result<()> {
+        self.flush_regions(table, cancelled)?;
         for region in self.engine.table(table)?.regions().all() {
             self.engine.schedule.want(region);
         }
@@ -453,12 +464,19 @@ impl Store {
 
     /// Flushes the memstores of a table and returns what was done; asks for no compaction.
     pub fn flush_table(&self, table: TableId) -> Result<Upkeep> {
+        self.flush_regions(table, &AtomicBool::new(false))
+    }
+
+    fn flush_regions(&self, table: TableId, cancelled: &AtomicBool) -> Result<Upkeep> {
         let master = self.engine.observers.master();
         if let Some(master) = &master {
             master.pre_flush_table(table)?;
         }
         let mut done = Upkeep::default();
         for region in self.engine.table(table)?.regions().all() {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
             done += region.flush(&*self.engine)?;
             self.engine.pressure.relieve();
         }
@@ -493,6 +511,20 @@ impl Store {
     ///
     /// [`Error::NoSuchTable`], [`Error::ShutDown`], and what made a compaction fail.
     pub fn compact_table(&self, table: TableId, major: bool) -> Result<Upkeep> {
+        self.compact_until(table, major, &AtomicBool::new(false))
+    }
+
+    /// As [`Store::compact_table`], while nobody sets `cancelled`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], too: what was not done by then is not done.
+    pub fn compact_until(
+        &self,
+        table: TableId,
+        major: bool,
+        cancelled: &AtomicBool,
+    ) -> Result<Upkeep> {
         let request = if major { Request::Major } else { Request::Minor };
         let table = self.engine.table(table)?;
         let kind = if major { RewriteKind::Major } else { RewriteKind::Minor };
@@ -500,19 +532,24 @@ impl Store {
         if let Some(master) = &master {
             master.pre_compact_table(table.id(), kind)?;
         }
-        let done = self.compact_regions(table.regions().all(), request)?;
+        let done = self.compact_regions(table.regions().all(), request, cancelled)?;
         if let Some(master) = master {
             master.post_compact_table(table.id(), kind, &done.into());
         }
         Ok(done)
     }
 
-    fn compact_regions(&self, regions: &[Arc<Region>], request: Request) -> Result<Upkeep> {
+    fn compact_regions(
+        &self,
+        regions: &[Arc<Region>],
+        request: Request,
+        cancelled: &AtomicBool,
+    ) -> Result<Upkeep> {
         let mut answer = Some(self.engine.schedule.order(regions, request));
         let mut result = Ok(Upkeep::default());
         self.engine.options().blocking.run(&mut || {
             if let Some(answer) = answer.take() {
-                result = answer.wait();
+                result = answer.wait(cancelled);
             }
         });
         result

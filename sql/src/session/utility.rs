@@ -75,12 +75,12 @@ impl Session {
                 self.forget_statement(&name.value);
             }
             Statement::Flush(table) => {
-                let table = self.table(table)?;
-                self.for_each_store_table(&table, |store, id| store.flush(id))?;
+                let (table, stop) = (self.table(table)?, &self.stop.stop);
+                self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))?;
             }
             Statement::Compact { table, major } => {
                 let table = self.table(table)?;
-                self.for_each_store_table(&table, |store, id| store.compact(id, *major))?;
+                self.compact(&table, *major)?;
             }
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Regions(action) => {
@@ -576,7 +576,7 @@ impl Session {
 
     fn run_vacuum(&mut self, tables: &[ast::TableName], full: bool, analyze: bool) -> Result<()> {
         for table in self.maintained(tables)? {
-            self.for_each_store_table(&table, |store, id| store.compact(id, full))?;
+            self.compact(&table, full)?;
         }
         if analyze { self.run_analyze(tables) } else { Ok(()) }
     }
@@ -601,6 +601,11 @@ impl Session {
     }
 
     /// Does something to a table's own store table and to those of its indexes.
+    fn compact(&self, table: &Table, major: bool) -> Result<()> {
+        let stop = &self.stop.stop;
+        self.for_each_store_table(table, |store, id| store.compact_until(id, major, stop).map(drop))
+    }
+
     fn for_each_store_table(
         &self,
         table: &Table,

@@ -25,6 +25,7 @@ mod prefix;
 mod sync;
 mod tree;
 
+use std::convert::Infallible;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU16, AtomicU64};
 
@@ -152,15 +153,31 @@ impl Memstore {
 
     /// Calls `visit` with every cell, in cell order.
     pub fn for_each(&self, mut visit: impl FnMut(KeyParts<'_>, &[u8])) {
+        let Ok(()) = self.try_for_each(|key, value| -> Result<(), Infallible> {
+            visit(key, value);
+            Ok(())
+        });
+    }
+
+    /// Calls `visit` with every cell, in cell order, up to its first error.
+    ///
+    /// # Errors
+    ///
+    /// That error.
+    pub fn try_for_each<E>(
+        &self,
+        mut visit: impl FnMut(KeyParts<'_>, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut cursor = MemstoreCursor::forward(self, &[]);
         while let Some(key) = cursor.key() {
             if let Some(parts) = KeyParts::decode(key) {
-                visit(parts, cursor.value());
+                visit(parts, cursor.value())?;
             }
             if cursor.advance().is_err() {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Returns the highest sequence of any cell of a row.

@@ -8,16 +8,26 @@
 //! before it, and versions with the same timestamp stand side by side, the newest first.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::engine::Writes;
+use crate::error::{Error, Result};
 use crate::region::RegionMap;
 use crate::transaction::staging::StagedTable;
 
 /// Adds the final state of a table's staged cells to `writes`.
-pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
+///
+/// # Errors
+///
+/// [`Error::Cancelled`].
+pub(crate) fn collapse(
+    staged: &StagedTable,
+    writes: &mut Writes,
+    cancelled: &AtomicBool,
+) -> Result<()> {
     let map = staged.table.regions();
     let first_of_table = writes.regions.len();
     let counted = staged.families.iter().flatten().position(|memstore| !memstore.is_empty());
@@ -29,7 +39,10 @@ pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
     for (index, (family, memstore)) in written.enumerate() {
         let mut place = Place { map: &map, region: usize::MAX, slot: 0 };
         let mut column = Column::default();
-        memstore.for_each(|parts, value| {
+        memstore.try_for_each(|parts, value| {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
             let new_row = column.enter(&parts);
             if new_row {
                 place.move_to(parts.row, first_of_table, writes);
@@ -39,8 +52,10 @@ pub(crate) fn collapse(staged: &StagedTable, writes: &mut Writes) {
                 part.row_count += u64::from(new_row && counted == Some(index));
                 part.cells.push(family as u8, &parts, value);
             }
-        });
+            Ok(())
+        })?;
     }
+    Ok(())
 }
 
 /// Where the cells of the present row go.

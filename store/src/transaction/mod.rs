@@ -459,7 +459,7 @@ impl Transaction {
         let kept = count.min(held.len());
         let rest = held.split_off(kept);
         drop(held);
-        self.engine.locks.release(self.owner, &rest);
+        self.engine.locks.release(self.owner, rest);
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.
@@ -498,7 +498,7 @@ impl Transaction {
     /// # Errors
     ///
     /// Nothing is committed then: [`Error::NoSuchTable`] if a table was dropped meanwhile,
-    /// [`Error::Cancelled`] while it waited for memory or for a region, [`Error::ShutDown`],
+    /// [`Error::Cancelled`] before it had its place in the log, [`Error::ShutDown`],
     /// [`Error::Io`] if a table's drop failed before and its fate could not be made sure,
     /// [`Error::Corrupt`] if a region that is written lacks a file.
     /// The transaction is to be rolled back then. After a commit it is empty and used no more.
@@ -548,7 +548,7 @@ impl Transaction {
             if !Arc::ptr_eq(&present, &staged.table) {
                 return Err(Error::NoSuchTable(staged.table.id()));
             }
-            collapse(staged, &mut writes);
+            collapse(staged, &mut writes, &self.options.cancelled)?;
         }
         for part in &writes.regions {
             part.region.check_whole()?;
@@ -573,7 +573,7 @@ impl Transaction {
     fn release(&self) {
         self.engine.admission.end_statement(&self.work);
         let held = std::mem::take(&mut *self.held.lock());
-        self.engine.locks.release(self.owner, &held);
+        self.engine.locks.release(self.owner, held);
     }
 
     /// Forgets all that was staged and gives the locks back.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use store::descriptor::KeepDeletedCells;
@@ -246,6 +247,31 @@ fn a_compaction_ends_early_when_its_table_or_store_does() {
             "{files:?}"
         );
     }
+}
+
+#[test]
+fn a_compaction_that_nobody_waits_for_any_more_ends() {
+    let env = FaultEnv::new(1);
+    let store = crawling(&env);
+    let before = scan(&begin(&store)).unwrap();
+    let cancelled = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let major = scope.spawn(|| store.compact_until(TABLE, true, &cancelled));
+        until_running(&store);
+        let behind = scope.spawn(|| store.compact_until(TABLE, true, &cancelled));
+        while store.status().queued_compactions == 0 {
+            std::thread::yield_now();
+        }
+        cancelled.store(true, Ordering::Relaxed);
+        for answer in [major.join().unwrap(), behind.join().unwrap()] {
+            assert!(matches!(answer, Err(Error::Cancelled)), "{answer:?}");
+        }
+    });
+    while !store.compactions().is_empty() || store.status().queued_compactions > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(store.status().failed_compactions, 0);
+    assert_eq!(scan(&begin(&store)).unwrap(), before);
 }
 
 #[test]

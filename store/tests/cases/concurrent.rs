@@ -104,3 +104,24 @@ fn every_snapshot_shows_whole_commits() {
     drop(store);
     assert_eq!(scan(&begin(&open(&env).unwrap())).unwrap(), before);
 }
+
+#[test]
+fn a_commit_that_is_cancelled_writes_nothing() {
+    let store = open(&FaultEnv::new(1)).unwrap();
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let options =
+        TransactionOptions { cancelled: Arc::clone(&cancelled), ..TransactionOptions::default() };
+    let transaction = store.begin(options);
+    for number in 0..1000 {
+        let row = format!("{number:04}");
+        transaction.lock_row(TABLE, row.as_bytes(), LockMode::Exclusive, LockWait::NoWait).unwrap();
+        transaction.mutate(TABLE, vec![cell(&row, 1)]).unwrap();
+    }
+    cancelled.store(true, Ordering::Relaxed);
+    let refused = transaction.commit();
+    assert!(matches!(refused, Err(Error::Cancelled)));
+    transaction.rollback();
+    assert_eq!(scan(&begin(&store)).unwrap(), []);
+    put(&store, "0007", "free again");
+}
