@@ -163,6 +163,8 @@ pub mod sqlstate {
     pub const INVALID_OBJECT_DEFINITION: &str = "42P17";
     /// `indeterminate_datatype`
     pub const INDETERMINATE_DATATYPE: &str = "42P18";
+    /// `transaction_resolution_unknown`
+    pub const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
     /// `disk_full`
     pub const DISK_FULL: &str = "53100";
     /// `out_of_memory`
@@ -306,6 +308,19 @@ impl From<coprocessors::row::RowError> for Error {
     }
 }
 
+/// Tells that the log cannot be written. `is_open`: the commit had its place before that.
+fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
+    if is_open {
+        return Error::new(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN, message)
+            .with_detail("The transaction is committed when the log can be written again.")
+            .with_hint("Look what there is before you repeat it.");
+    }
+    let code = if is_full { sqlstate::DISK_FULL } else { sqlstate::IO_ERROR };
+    Error::new(code, message)
+        .with_detail("Nothing was committed.")
+        .with_hint("Mend the cause; the log is tried again all the time.")
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         use store::Error as Store;
@@ -343,7 +358,8 @@ impl From<store::Error> for Error {
             Store::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Error::new(sqlstate::DISK_FULL, message)
             }
-            Store::Io { .. } | Store::LogFailed { .. } => Error::new(sqlstate::IO_ERROR, message),
+            Store::Io { .. } => Error::new(sqlstate::IO_ERROR, message),
+            Store::LogFailed { failure, is_open } => log_failed(message, failure.is_full, is_open),
             Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
             Store::ShutDown => Error::new(
                 sqlstate::ADMIN_SHUTDOWN,

@@ -103,10 +103,31 @@ pub enum Error {
     /// then, or found when the store is opened again, or lost.
     LogFailed {
         /// Why.
-        detail: String,
+        failure: LogFailure,
+        /// Whether a commit had its place already: it may be made yet.
+        is_open: bool,
     },
     /// The store is shutting down.
     ShutDown,
+}
+
+/// Why the log cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFailure {
+    /// What the system said.
+    pub detail: String,
+    /// Whether the disk is full.
+    pub is_full: bool,
+}
+
+impl From<&Error> for LogFailure {
+    fn from(error: &Error) -> LogFailure {
+        let is_full = match error {
+            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+            _ => false,
+        };
+        LogFailure { detail: error.to_string(), is_full }
+    }
 }
 
 /// Why a coprocessor refused, in the words that the client sees.
@@ -199,8 +220,8 @@ impl fmt::Display for Error {
             Error::InUse { path } => {
                 write!(f, "data directory \"{}\" is in use by another process", path.display())
             }
-            Error::LogFailed { detail } => {
-                write!(f, "could not write the write-ahead log: {detail}")
+            Error::LogFailed { failure, .. } => {
+                write!(f, "could not write the write-ahead log: {}", failure.detail)
             }
             Error::ShutDown => write!(f, "the store is shutting down"),
         }

@@ -76,7 +76,7 @@ mod observed;
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use direct::{Column, PutBatch};
-pub use error::{Error, Result};
+pub use error::{Error, LogFailure, Result};
 pub use file::{ColumnSlice, VariableColumn};
 pub use layout::{ValueLayout, WantedSections};
 pub use options::Options;

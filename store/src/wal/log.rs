@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogFailure, Result};
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::queue::{Followed, State, Waiter};
 use crate::wal::record::Body;
@@ -155,7 +155,7 @@ impl Log {
             if self.synced.load(Ordering::Acquire) >= sequence.0 {
                 return Ok(());
             }
-            state.check()?;
+            state.check_given(sequence)?;
             if !state.led {
                 state.led = true;
                 drop(state);
@@ -442,7 +442,7 @@ impl Log {
     /// Ends all waiting because of a bug of ours.
     pub(super) fn give_up(&self, detail: &str) {
         let mut state = self.state.lock();
-        state.failed = Some(detail.to_owned());
+        state.failed = Some(LogFailure { detail: detail.to_owned(), is_full: false });
         state.health_version = u64::MAX;
         state.stopping = true;
         state.stopped = true;

@@ -260,7 +260,7 @@ impl Wal {
             let writer = self.log.writer.lock();
             (writer.synced_through(), writer.new_segments())
         };
-        let failed = self.log.state.lock().failed.clone();
+        let failed = self.log.state.lock().failed.clone().map(|failure| failure.detail);
         WalStatus { byte_count: self.byte_count(), synced, failed, new_segments }
     }
 

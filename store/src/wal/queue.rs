@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogFailure, Result};
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::record::{Body, push_commit};
 use crate::wal::sync::{AtomicBool, Thread, current, park};
@@ -125,7 +125,7 @@ pub(super) struct State {
     pub(super) wants_segment: bool,
     pub(super) prepared: Option<Prepared>,
     /// Why nothing can be written at present.
-    pub(super) failed: Option<String>,
+    pub(super) failed: Option<LogFailure>,
     /// The version of `failed`: the writer's own is ahead until it is told here.
     pub(super) health_version: u64,
     /// Whether the time that the log's own thread waited for has passed.
@@ -164,15 +164,18 @@ impl State {
 
     /// Returns an error if nobody can be served.
     pub(super) fn check(&self) -> Result<()> {
-        if let Some(detail) = &self.failed {
-            return Err(Error::LogFailed { detail: detail.clone() });
+        if let Some(failure) = &self.failed {
+            return Err(Error::LogFailed { failure: failure.clone(), is_open: false });
         }
         if self.stopped { Err(Error::ShutDown) } else { Ok(()) }
     }
 
     /// Returns an error if a commit cannot be waited for.
     pub(super) fn check_given(&self, sequence: Sequence) -> Result<()> {
-        self.check()?;
+        self.check().map_err(|error| match error {
+            Error::LogFailed { failure, .. } => Error::LogFailed { failure, is_open: true },
+            error => error,
+        })?;
         if sequence > self.clock.sequence {
             return Err(Error::InvalidRequest(format!("there is no commit {}", sequence.0)));
         }
@@ -192,7 +195,7 @@ impl State {
         }
         self.health_version = health.version;
         match (&self.failed, &health.failed) {
-            (None, Some(detail)) => {
+            (None, Some(LogFailure { detail, .. })) => {
                 tracing::error!(%detail, "the write-ahead log cannot be written; commits are refused");
             }
             (Some(_), None) => tracing::info!("the write-ahead log can be written again"),

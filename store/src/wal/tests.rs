@@ -246,8 +246,14 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
     env.leave_room(0);
     // Zeros ahead are room; this is more.
     log.append(1 << 20, Durability::SyncWal).unwrap();
-    assert!(matches!(log.wal.wait_for(Sequence(2)).wait(), Err(Error::LogFailed { .. })));
-    assert!(matches!(log.append(10, Durability::SyncWal), Err(Error::LogFailed { .. })));
+    assert!(matches!(
+        log.wal.wait_for(Sequence(2)).wait(),
+        Err(Error::LogFailed { is_open: true, .. })
+    ));
+    assert!(matches!(
+        log.append(10, Durability::SyncWal),
+        Err(Error::LogFailed { is_open: false, .. })
+    ));
     assert!(log.wal.status().failed.is_some());
     assert_eq!(log.wal.durable(), Sequence(1));
     env.calm();
@@ -268,9 +274,18 @@ fn a_log_that_fails_for_ever_fails_every_ticket() {
     let log = open(&env, 1 << 20, 0).unwrap();
     env.fail_after(0);
     log.append(10, Durability::SyncWal).unwrap();
-    assert!(matches!(log.wal.wait_for(Sequence(1)).wait(), Err(Error::LogFailed { .. })));
-    assert!(matches!(log.wal.sync_through(Sequence(1)), Err(Error::LogFailed { .. })));
-    assert!(matches!(log.append(10, Durability::SyncWal), Err(Error::LogFailed { .. })));
+    assert!(matches!(
+        log.wal.wait_for(Sequence(1)).wait(),
+        Err(Error::LogFailed { is_open: true, .. })
+    ));
+    assert!(matches!(
+        log.wal.sync_through(Sequence(1)),
+        Err(Error::LogFailed { is_open: true, .. })
+    ));
+    assert!(matches!(
+        log.append(10, Durability::SyncWal),
+        Err(Error::LogFailed { is_open: false, .. })
+    ));
     assert_eq!(log.wal.durable(), Sequence(0));
     log.wal.shut_down();
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::cell::Sequence;
 use crate::env::{Env, SegmentFile};
-use crate::error::{Error, Result};
+use crate::error::{Error, LogFailure, Result};
 use crate::wal::queue::{Batch, State};
 use crate::wal::reader::{Segment, segment_path};
 use crate::wal::record::{
@@ -172,7 +172,7 @@ pub(super) struct Health {
     /// Rises with each change.
     pub(super) version: u64,
     /// Why nothing can be written at present.
-    pub(super) failed: Option<String>,
+    pub(super) failed: Option<LogFailure>,
 }
 
 impl Writer {
@@ -238,7 +238,7 @@ impl Writer {
     /// Returns an error if nothing can be written at present.
     pub(super) fn check(&self) -> Result<()> {
         match &self.health.failed {
-            Some(detail) => Err(Error::LogFailed { detail: detail.clone() }),
+            Some(failure) => Err(Error::LogFailed { failure: failure.clone(), is_open: false }),
             None => Ok(()),
         }
     }
@@ -373,7 +373,7 @@ impl Writer {
         tracing::warn!(%error, "could not write the log; trying a new segment");
         self.begin_anew().inspect_err(|_| {
             self.health.version += 1;
-            self.health.failed = Some(error.to_string());
+            self.health.failed = Some(LogFailure::from(error));
         })
     }
 
