@@ -147,6 +147,7 @@ const PORTABLE: &[&str] = &[
     "indexes",
     "insert",
     "joins",
+    "join_locks",
     "information_functions",
     "information_schema",
     "json",

@@ -8,23 +8,23 @@
 //! parameters of it ([`Apply::bindings`]).
 
 mod current_row;
+mod locks;
 mod merge;
 mod steps;
 mod window;
 
 use std::sync::Arc;
 
-use store::transaction::{LockMode, LockWait};
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
 use types::function::FunctionId;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::LockStrength;
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
 
 pub use current_row::{CurrentRow, CursorTable};
+pub use locks::{HeldRows, LockRows, LockedTable, RowLock};
 pub use merge::{Merge, MergeAction, MergeClause};
 pub use steps::{NamedStep, Steps};
 pub use types::order::SortKey;
@@ -95,6 +95,8 @@ pub enum Logical {
         /// Most significant first.
         keys: Vec<SortKey>,
     },
+    /// Rows that are locked as they are taken.
+    LockRows(LockRows),
     /// Some of the rows.
     Limit {
         /// Where the rows come from.
@@ -274,7 +276,8 @@ pub struct TableScan {
     pub columns: Vec<usize>,
     /// `FOR SYSTEM_TIME AS OF`: a timestamptz without columns.
     pub as_of: Option<Expr>,
-    /// `FOR UPDATE` / `FOR SHARE`.
+    /// `FOR UPDATE` / `FOR SHARE`: until the binder has put [`LockRows`] above, and where the
+    /// planner has found that the scan can as well lock the rows.
     pub lock: Option<RowLock>,
     /// `/*+ INDEX(t i) */`: these indexes only; `NO_INDEX`: an empty list.
     pub index_hint: Option<Vec<String>>,
@@ -296,25 +299,6 @@ pub struct KnownTable {
 /// In [`TableScan::columns`], stands for the pseudo-column `_timestamp` (timestamptz): when the row
 /// version was committed.
 pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
-
-/// `FOR UPDATE` and its kin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowLock {
-    /// How strong.
-    pub strength: LockStrength,
-    /// Wait, fail or skip.
-    pub wait: LockWait,
-}
-
-impl RowLock {
-    /// Returns the lock: rows have two.
-    pub fn mode(&self) -> LockMode {
-        match self.strength {
-            LockStrength::Update | LockStrength::NoKeyUpdate => LockMode::Exclusive,
-            LockStrength::Share | LockStrength::KeyShare => LockMode::Shared,
-        }
-    }
-}
 
 /// Rows that the server computes: system views and table functions.
 #[derive(Debug, Clone)]
@@ -745,7 +729,8 @@ impl Logical {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input, .. } => input.column_types(),
+            | Logical::Distinct { input, .. }
+            | Logical::LockRows(LockRows { input, .. }) => input.column_types(),
             Logical::Project { expressions, .. } => {
                 expressions.iter().map(Expr::data_type).collect()
             }

@@ -1,4 +1,7 @@
-//! FOR UPDATE through views and queries in FROM locks the rows of the tables below.
+//! FOR UPDATE through views, queries in FROM and joins locks the rows of the tables below.
+
+use std::thread;
+use std::time::Duration;
 
 use sql::EngineOptions;
 
@@ -24,4 +27,38 @@ fn rows_below_views_and_queries_are_locked() {
     server.run("a", "BEGIN; SELECT 1 FROM u JOIN v ON v.key = u.id FOR UPDATE OF u");
     assert_eq!(server.run("b", "UPDATE t SET n = 3 WHERE id = 1"), "ok\n");
     assert_eq!(server.run("b", "DELETE FROM u"), waited);
+}
+
+#[test]
+fn a_row_that_was_waited_for_is_joined_anew() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE o (id int PRIMARY KEY, c int, note text)");
+    server.run("a", "CREATE TABLE c (id int PRIMARY KEY, name text)");
+    server.run("a", "INSERT INTO c VALUES (1, 'one'), (2, 'two')");
+    server.run("a", "INSERT INTO o VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')");
+    let asked = [
+        (
+            "SELECT o.id, note, name FROM o JOIN c ON c.id = o.c ORDER BY o.id FOR UPDATE OF o",
+            "1|A|one\n3|c|two\n",
+        ),
+        (
+            "SELECT o.id, note FROM o WHERE c IN (SELECT id FROM c) AND note < 'z' FOR UPDATE",
+            "1|A\n2|b\n3|c\n",
+        ),
+        ("SELECT o.id, note FROM o WHERE c = 1 ORDER BY note DESC LIMIT 1 FOR UPDATE", "1|A\n"),
+        ("SELECT o.id, name FROM o, c WHERE o.c = c.id LIMIT 1 FOR SHARE OF o", "1|one\n"),
+    ];
+    for (query, answer) in asked {
+        server.run(
+            "a",
+            "BEGIN; UPDATE o SET note = 'A' WHERE id = 1; UPDATE o SET c = 2 WHERE id = 2",
+        );
+        let mut waiting = server.session();
+        let waits = thread::spawn(move || crate::server::answer(&mut waiting, query));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waits.is_finished(), "{query}");
+        server.run("a", "COMMIT");
+        assert_eq!(waits.join().unwrap(), answer, "{query}");
+        server.run("a", "UPDATE o SET note = 'a' WHERE id = 1; UPDATE o SET c = 1 WHERE id = 2");
+    }
 }

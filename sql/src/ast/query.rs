@@ -338,6 +338,8 @@ pub struct Locking {
     pub of: Option<Ident>,
     /// What happens if a row is locked.
     pub wait: LockWait,
+    /// Whether it is said of a query or view of which this is a part.
+    pub pushed: bool,
     /// Where the clause stands.
     pub position: usize,
 }

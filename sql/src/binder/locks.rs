@@ -85,6 +85,20 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     Ok(())
 }
 
+/// Returns whether a scan is marked in a FROM clause, or in the queries that are part of it.
+pub(super) fn has_locked(plan: &Logical) -> bool {
+    match plan {
+        Logical::Scan(scan) => scan.lock.is_some(),
+        Logical::Join(join) => has_locked(&join.left) || has_locked(&join.right),
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => has_locked(input),
+        Logical::Apply(apply) => {
+            let is_joined = matches!(apply.kind, ApplyKind::Rows { .. });
+            has_locked(&apply.input) || (is_joined && has_locked(&apply.subquery))
+        }
+        _ => false,
+    }
+}
+
 /// Returns whether a scan is locked whose rows may be missing in those of an outer join.
 fn locks_nullable(plan: &Logical, nullable: bool) -> bool {
     match plan {
@@ -128,7 +142,7 @@ fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
                 (Some(name), Some(alias)) => name.value == alias.name.value,
                 (Some(_), None) => false,
             };
-            let inside = |clause: &Locking| Locking { of: None, ..clause.clone() };
+            let inside = |clause: &Locking| Locking { of: None, pushed: true, ..clause.clone() };
             query.locking.extend(clauses.iter().filter(named).map(inside));
         }
         TableRef::Join { left, right, .. } => {
@@ -141,7 +155,7 @@ fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
                 None => true,
                 Some(of) => of.value == alias.value,
             };
-            let inside = |clause: &Locking| Locking { of: None, ..clause.clone() };
+            let inside = |clause: &Locking| Locking { of: None, pushed: true, ..clause.clone() };
             locking.extend(clauses.iter().filter(named).map(inside));
         }
         TableRef::Function(_) | TableRef::Renamed { .. } => {}

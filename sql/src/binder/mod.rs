@@ -65,6 +65,7 @@ mod from;
 mod grouping_sets;
 mod grouping;
 mod locks;
+mod lock_rows;
 mod select;
 mod query;
 mod assignment;
@@ -108,7 +109,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Bound, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query, TableScan,
+    Bound, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query,
 };
 
 /// A statement that was bound.
@@ -232,8 +233,8 @@ impl Binder<'_> {
         let mut locks = Vec::new();
         for_each_source(&mut bound, &mut |plan| {
             walk_plan(plan, &mut |step| {
-                if let Logical::Scan(TableScan { table, lock: Some(lock), .. }) = step {
-                    locks.push((table.id, lock.strength));
+                if let Logical::LockRows(lock) = step {
+                    locks.extend(lock.held.tables.iter().map(|of| (of.table.id, of.lock.strength)));
                 }
             });
         });

@@ -28,6 +28,10 @@ pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
                     *parameter = parameters.final_index(*parameter);
                 }
             }
+            if let Logical::LockRows(lock) = node {
+                let held = &mut lock.held;
+                held.for_each_parameter_mut(&mut |index| *index = parameters.final_index(*index));
+            }
             for_each_expression(node, &mut |expr| finish_expression(expr, parameters));
         });
     });
@@ -147,6 +151,16 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             keys.iter_mut().for_each(|key| remap(&mut key.expression, &places));
             places
         }
+        Logical::LockRows(lock) => {
+            let mut needed = needed.to_vec();
+            lock.held.needed().for_each(|column| needed[column] = true);
+            let places = prune(&mut lock.input, &needed);
+            let place =
+                |column: usize| places[column].expect("a column that is used was asked for");
+            lock.held.renumber(&place);
+            keep_places(&mut lock.again, &places);
+            places
+        }
         Logical::Limit { input, ties, .. } => prune_below(input, needed, ties),
         Logical::Distinct { input, on } if on.is_empty() => prune_all(input),
         Logical::Distinct { input, on } => prune_below(input, needed, on),
@@ -177,6 +191,17 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             unchanged(needed.len())
         }
     }
+}
+
+/// Leaves of the columns of a plan those that are said.
+fn keep_places(plan: &mut Logical, places: &Places) {
+    let types = plan.column_types();
+    let kept = (0..places.len()).filter(|&at| places[at].is_some());
+    let expressions = kept.map(|at| Expr::column(at, types[at])).collect();
+    let nothing = Logical::Append { inputs: Vec::new() };
+    let input = Box::new(std::mem::replace(plan, nothing));
+    *plan = Logical::Project { input, expressions };
+    prune_all(plan);
 }
 
 /// Prunes what is below a plan, not its own columns.

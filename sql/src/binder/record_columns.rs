@@ -12,7 +12,7 @@ use crate::binder::records::{field_of, fields, fields_of};
 use crate::binder::scope::{Fields, Relation};
 use crate::binder::typed::Typed;
 use crate::error::Result;
-use crate::logical::{Logical, SetCall};
+use crate::logical::{LockRows, Logical, SetCall};
 
 use std::sync::Arc;
 
@@ -71,7 +71,8 @@ fn made_of(plan: &Logical, column: usize) -> Option<Fields> {
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input, .. } => made_of(input, column),
+        | Logical::Distinct { input, .. }
+        | Logical::LockRows(LockRows { input, .. }) => made_of(input, column),
         Logical::Join(join) => {
             let width = join.left.column_types().len();
             match column.checked_sub(width) {

@@ -1,7 +1,8 @@
 //! SELECT proper.
 //!
 //! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER
-//! BY after it, DISTINCT, ORDER BY, LIMIT, and the select list alone if there were hidden columns.
+//! BY and for locks after it, DISTINCT, ORDER BY, locks, LIMIT, and the select list alone if there
+//! were hidden columns.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
 use crate::binder::grouping_sets::GroupBy;
 use crate::binder::level::{AGGREGATE, Binder, BoundWindow, Clause, Level, Reference, WINDOW};
-use crate::binder::locks::{apply_hints, apply_locks, pushed_locks};
+use crate::binder::lock_rows::{HeldFrom, is_pulled_up};
+use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
@@ -115,11 +117,17 @@ impl Binder<'_> {
         if !level.aggregates.is_empty() {
             refuse_recursion(&level, &parts.targets)?;
         }
+        let is_volatile = |target: &Target| target.value.expr.is_volatile();
+        let left_to_others = is_pulled_up(query) && !parts.targets.iter().any(is_volatile);
+        let held = match !left_to_others && has_locked(&rows.plan) {
+            true => Some(self.hold_rows(&mut rows)),
+            false => None,
+        };
         let positions = parts.targets[..parts.visible].iter().map(|one| one.value.position);
         let positions = positions.collect();
         let columns: Vec<OutputColumn> =
             parts.targets[..parts.visible].iter().map(Target::column).collect();
-        plan_select(&mut rows, parts, &mut level, grouped)
+        plan_select(&mut rows, parts, &mut level, (grouped, held))
             .map_err(|error| error.at(select.position))
             .map(|finish| {
                 finish(&mut rows, limits);
@@ -443,7 +451,7 @@ fn plan_select(
     rows: &mut Rows,
     mut parts: Parts,
     level: &mut Level,
-    grouped: bool,
+    (grouped, mut held): (bool, Option<HeldFrom>),
 ) -> Result<impl FnOnce(&mut Rows, Limits) + use<>> {
     if let Some(selection) = parts.selection.take() {
         rows.filter(selection, &level.subqueries);
@@ -479,8 +487,11 @@ fn plan_select(
     }
     let order = place_target_sets(rows, &mut parts, level, &mut sets);
     let targets = parts.targets.into_iter();
-    let expressions: Vec<Expr> =
+    let mut expressions: Vec<Expr> =
         targets.map(|target| rows.place(target.value.expr, &level.subqueries)).collect();
+    if let Some(held) = &mut held {
+        held.add_columns(&mut expressions, &rows.types);
+    }
     rows.project(expressions);
     let (visible, distinct, keys_at) = (parts.visible, parts.distinct, parts.keys);
     Ok(move |rows: &mut Rows, limits: Limits| {
@@ -494,6 +505,9 @@ fn plan_select(
         if let Distinct::On(targets) = distinct {
             let on = columns_at(&targets, &rows.types);
             rows.over(|input| Logical::Distinct { input, on });
+        }
+        if let Some(held) = held {
+            rows.over(|input| held.over(input));
         }
         limit_rows(rows, limits);
         if rows.types.len() > visible {

@@ -3,7 +3,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{ApplyKind, Bound, JoinKind, Logical, OnConflict, Returning};
+use crate::logical::{ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning};
 
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
@@ -55,7 +55,8 @@ pub(super) fn width(plan: &Logical) -> usize {
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input, .. } => width(input),
+        | Logical::Distinct { input, .. }
+        | Logical::LockRows(LockRows { input, .. }) => width(input),
         Logical::SetOperation(operation) => width(&operation.left),
         Logical::Window(window) => width(&window.input) + window.functions.len(),
         Logical::With(with) => width(&with.body),
@@ -104,6 +105,10 @@ pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logi
             visit(&mut operation.left);
             visit(&mut operation.right);
         }
+        Logical::LockRows(lock) => {
+            visit(&mut lock.input);
+            visit(&mut lock.again);
+        }
         Logical::ProjectSet(sets) => visit(&mut sets.input),
         Logical::GroupingSets(grouping) => visit(&mut grouping.input),
         Logical::Window(window) => visit(&mut window.input),
@@ -149,6 +154,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
         Logical::Distinct { on, .. } => on.iter_mut().for_each(visit),
         Logical::Window(window) => window.for_each_expression_mut(visit),
         Logical::SetOperation(_)
+        | Logical::LockRows(_)
         | Logical::With(_)
         | Logical::CteScan(_)
         | Logical::RecursiveUnion(_)

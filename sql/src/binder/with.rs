@@ -487,9 +487,7 @@ fn for_each_scan_of(plan: &mut Logical, id: usize, visit: &mut dyn FnMut(&mut Lo
 fn has_effects(plan: &mut Logical) -> bool {
     let mut found = false;
     walk_plan(plan, &mut |node| {
-        if let Logical::Scan(scan) = node {
-            found |= scan.lock.is_some();
-        }
+        found |= matches!(node, Logical::LockRows(_));
         for_each_expression(node, &mut |expr| found |= expr.is_volatile());
     });
     found

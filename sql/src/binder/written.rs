@@ -30,7 +30,7 @@ use crate::catalog::table::{Column, Table};
 use crate::catalog::view::View;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{Apply, GivenRow, Logical, OutputColumn, ViewCheck};
+use crate::logical::{Apply, GivenRow, LockRows, Logical, OutputColumn, ViewCheck};
 use crate::parser;
 
 /// What a statement does with the rows.
@@ -479,7 +479,8 @@ fn has_node(plan: &Logical, is: &dyn Fn(&Logical) -> bool) -> bool {
         || match plan {
             Logical::Project { input, .. }
             | Logical::Filter { input, .. }
-            | Logical::Sort { input, .. } => has_node(input, is),
+            | Logical::Sort { input, .. }
+            | Logical::LockRows(LockRows { input, .. }) => has_node(input, is),
             _ => false,
         }
 }
@@ -518,7 +519,7 @@ fn simple(plan: Logical) -> Option<Simple> {
             let expressions = expressions.collect::<Option<Vec<_>>>()?;
             Some(Simple { expressions, ..rows })
         }
-        Logical::Sort { input, .. } => simple(*input),
+        Logical::Sort { input, .. } | Logical::LockRows(LockRows { input, .. }) => simple(*input),
         Logical::Apply(apply) => applied(apply),
         _ => None,
     }

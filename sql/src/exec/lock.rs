@@ -1,4 +1,5 @@
-//! FOR UPDATE and its kin: rows are locked, read again, checked again, and yielded as they are now.
+//! FOR UPDATE and its kin at a scan: rows are locked, read again, checked again, and yielded as
+//! they are now.
 //!
 //! A row that its own transaction has changed since the statement began is left out: by a statement
 //! after DECLARE, by a function, or by a part of WITH. Source: PostgreSQL's `ExecLockRows`.
@@ -11,9 +12,10 @@ use store::Get;
 use store::transaction::StatementView;
 use types::{Batch, Vector};
 
+use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::exec::Context;
-use crate::logical::TIMESTAMP_COLUMN;
+use crate::logical::{RowLock, TIMESTAMP_COLUMN};
 use crate::plan::scan::{LockRows, ScanNode};
 
 /// Takes keys from the front of `keys` and locks their rows until `limit` of them are still wanted;
@@ -31,7 +33,6 @@ pub(super) fn lock_rows(
     let mut stored = StoredRows::new();
     let mut rows: Vec<Vector> = node_vectors(node, read);
     let mut row_count = 0_u64;
-    let since = context.view.get().map(StatementView::place);
     let limit = if context.locks_one_by_one { limit.min(1) } else { limit };
     while row_count < limit
         && let Some(key) = keys.pop_front()
@@ -39,12 +40,7 @@ pub(super) fn lock_rows(
         let key = key.as_slice();
         context.check()?;
         let table = node.table.id;
-        let locked = context.transaction.lock_row(table, key, lock.lock.mode(), lock.lock.wait);
-        if !locked.map_err(|error| name_table(error, node))? {
-            continue;
-        }
-        // What the transaction itself has made of the row since is not what the statement sees.
-        if since.is_some_and(|since| context.transaction.has_changed(table, key, since)) {
+        if !take_lock((&node.table, key), lock.lock, context)? {
             continue;
         }
         stored.clear();
@@ -66,12 +62,37 @@ fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
     read.iter().map(vector).collect()
 }
 
-/// NOWAIT fails with the name of the table, as PostgreSQL says it.
-fn name_table(error: store::Error, node: &ScanNode) -> Error {
-    let refused = matches!(error, store::Error::LockNotAvailable { timed_out: false, .. });
-    let mut error = Error::from(error);
-    if refused {
-        error.message = format!("could not obtain lock on row in relation \"{}\"", node.table.name);
+/// Locks a row; returns whether it is locked and one that the statement may take.
+///
+/// # Errors
+///
+/// 55P03 with the name of the table, as PostgreSQL says it; 40001; what stops a wait.
+pub(super) fn take_lock(
+    (table, key): (&Table, &[u8]),
+    lock: RowLock,
+    context: &Context,
+) -> Result<bool> {
+    let transaction = &context.transaction;
+    let locked = transaction.lock_row(table.id, key, lock.mode(), lock.wait);
+    if !locked.map_err(|error| said_of_lock(error, table))? {
+        return Ok(false);
     }
-    error
+    // What the transaction itself has made of the row since is not what the statement sees.
+    let since = context.view.get().map(StatementView::place);
+    Ok(!since.is_some_and(|since| transaction.has_changed(table.id, key, since)))
+}
+
+fn said_of_lock(error: store::Error, table: &Table) -> Error {
+    use store::Error as Store;
+    let message = match &error {
+        Store::LockNotAvailable { timed_out: false, .. } => {
+            format!("could not obtain lock on row in relation \"{}\"", table.name)
+        }
+        // Of a row that is gone, too.
+        Store::Serialization { .. } => {
+            "could not serialize access due to concurrent update".to_owned()
+        }
+        _ => return Error::from(error),
+    };
+    Error { message, ..Error::from(error) }
 }

@@ -1,73 +1,185 @@
-//! Rows locked one after the other as the step above takes them, read again, checked again, and
-//! yielded as they are now.
+//! Rows are locked one after the other as the step above takes them.
+//!
+//! ```text
+//! row of the input -> lock each table's row -> all as the statement saw them? -> the row
+//!                                          \-> read them again -> make the row again, if it is
+//!                                              still wanted
+//! ```
+//!
+//! A row is left out, and stays locked as far as that had come, if a lock is held and SKIP LOCKED
+//! was said, if something of it was deleted meanwhile, or is not wanted any more as it is now.
+//! REPEATABLE READ fails at the lock. Source: PostgreSQL's `ExecLockRows` (nodeLockRows.c).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use coprocessors::rows::{Decoder, StoredRows};
+use store::Get;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::lock::lock_rows;
+use crate::exec::lock::take_lock;
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
+use crate::logical::LockedTable;
 use crate::plan::LockRowsNode;
 
 /// See the module.
-pub(super) struct LockEach {
+pub(super) struct LockRows {
     node: Arc<LockRowsNode>,
     context: Arc<Context>,
-    /// Yields the keys of the rows.
     input: Box<dyn Operator>,
-    /// Keys of rows that are not locked yet.
-    unlocked: VecDeque<Vec<u8>>,
+    /// What of a row of each table makes the row again.
+    decoders: Vec<Decoder>,
+    /// Rows, of which those before `next` are done with.
+    batch: Option<Batch>,
+    next: usize,
+    /// Made, and to be yielded.
+    ready: VecDeque<Batch>,
     /// Rows still wanted.
     left: Option<u64>,
 }
 
-impl LockEach {
+/// What became of a row.
+enum Locked {
+    /// It is as it was.
+    Unchanged,
+    /// It is not wanted any more, or cannot be had.
+    LeftOut,
+    /// It is another one now.
+    Made(Batch),
+}
+
+impl LockRows {
     /// Opens it and its input.
-    pub(super) fn open(node: &Arc<LockRowsNode>, context: &Arc<Context>) -> Result<LockEach> {
-        Ok(LockEach {
+    pub(super) fn open(node: &Arc<LockRowsNode>, context: &Arc<Context>) -> Result<LockRows> {
+        let decoder = |locked: &LockedTable| {
+            let columns: Vec<usize> = locked.newest.iter().map(|(_, column)| *column).collect();
+            Ok(Decoder::new(&locked.table.layout, &columns)?)
+        };
+        Ok(LockRows {
+            decoders: node.tables.iter().map(decoder).collect::<Result<_>>()?,
             input: build(&node.input, context)?,
+            batch: None,
+            next: 0,
+            ready: VecDeque::new(),
             left: goal_rows(&node.goal, context)?,
-            unlocked: VecDeque::new(),
             node: Arc::clone(node),
             context: Arc::clone(context),
         })
     }
 
-    fn keys(&self, batch: &Batch) -> Result<VecDeque<Vec<u8>>> {
-        let layout = &self.node.scan.table.layout;
-        let mut values: Vec<Datum> = Vec::with_capacity(self.node.key.len());
-        let key = |row: usize| {
-            values.clear();
-            values.extend(self.node.key.iter().map(|&column| batch.columns[column].datum(row)));
-            Ok(layout.encode_key_values(&values)?)
-        };
-        (0..batch.row_count).map(key).collect()
+    /// Locks rows of a batch, as many as are wanted now; what comes of them is ready then.
+    fn lock(&mut self, batch: &Batch) -> Result<()> {
+        let wanted = self.left.unwrap_or(u64::MAX);
+        let wanted = if self.context.locks_one_by_one { wanted.min(1) } else { wanted };
+        let mut unchanged: Vec<u32> = Vec::new();
+        let mut count = 0;
+        while self.next < batch.row_count && count < wanted {
+            self.context.check()?;
+            let row = self.next;
+            self.next += 1;
+            let made = match self.lock_row(batch, row)? {
+                Locked::LeftOut => continue,
+                Locked::Unchanged => {
+                    unchanged.push(row as u32);
+                    None
+                }
+                Locked::Made(row) => Some(row),
+            };
+            count += 1;
+            if let Some(made) = made {
+                self.yield_rows(batch, &mut unchanged);
+                self.ready.push_back(made);
+            }
+        }
+        self.yield_rows(batch, &mut unchanged);
+        if let Some(left) = &mut self.left {
+            *left -= count;
+        }
+        Ok(())
+    }
+
+    fn yield_rows(&mut self, batch: &Batch, rows: &mut Vec<u32>) {
+        if !rows.is_empty() {
+            self.ready.push_back(batch.take(rows));
+            rows.clear();
+        }
+    }
+
+    fn lock_row(&self, batch: &Batch, row: usize) -> Result<Locked> {
+        let context = &*self.context;
+        let mut keys = Vec::with_capacity(self.node.tables.len());
+        let mut has_changed = false;
+        for locked in &self.node.tables {
+            let value = |&column: &usize| batch.columns[column].datum(row);
+            let values: Vec<Datum> = locked.key.iter().map(value).collect();
+            let key = locked.table.layout.encode_key_values(&values)?;
+            if !take_lock((&locked.table, &key), locked.lock, context)? {
+                return Ok(Locked::LeftOut);
+            }
+            if let Some(view) = context.view.get() {
+                let transaction = &context.transaction;
+                has_changed |= transaction.is_newer(locked.table.id, &key, view)?;
+            }
+            keys.push(key);
+        }
+        if !has_changed {
+            return Ok(Locked::Unchanged);
+        }
+        Ok(match self.again(batch, row, &keys)? {
+            None => Locked::LeftOut,
+            Some(row) => Locked::Made(row),
+        })
+    }
+
+    /// Makes a row of the newest rows of the tables, which are locked; `None` if one is gone, or
+    /// the row is not wanted any more.
+    fn again(&self, batch: &Batch, row: usize, keys: &[Vec<u8>]) -> Result<Option<Batch>> {
+        let mut context = Context::clone(&self.context);
+        let mut stored = StoredRows::new();
+        for ((locked, decoder), key) in self.node.tables.iter().zip(&self.decoders).zip(keys) {
+            stored.clear();
+            let (table, get) = (locked.table.id, Get::new(key.as_slice()));
+            stored
+                .add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
+            if stored.is_empty() {
+                return Ok(None);
+            }
+            let newest = decoder.decode(&stored, None, &context.eval)?;
+            for ((parameter, _), column) in locked.newest.iter().zip(&newest) {
+                context.eval.parameters[*parameter] = column.datum(0);
+            }
+        }
+        for &(parameter, column) in &self.node.copies {
+            context.eval.parameters[parameter] = batch.columns[column].datum(row);
+        }
+        build(&self.node.again, &Arc::new(context))?.next()
     }
 }
 
-impl Operator for LockEach {
+impl Operator for LockRows {
     fn next(&mut self) -> Result<Option<Batch>> {
-        let scan = &self.node.scan;
-        let Some(lock) = &scan.lock else { return Ok(None) };
-        while self.left != Some(0) {
-            if self.unlocked.is_empty() {
-                let Some(batch) = self.input.next()? else { return Ok(None) };
-                self.unlocked = self.keys(&batch)?;
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
             }
-            let limit = self.left.unwrap_or(u64::MAX);
-            let rows = lock_rows(scan, lock, &mut self.unlocked, limit, &self.context)?;
-            if rows.row_count > 0 {
-                let column = |&column: &usize| Arc::clone(&rows.columns[column]);
-                let columns = scan.output.iter().map(column).collect();
-                if let Some(left) = &mut self.left {
-                    *left = left.saturating_sub(rows.row_count as u64);
+            if self.left == Some(0) {
+                return Ok(None);
+            }
+            match self.batch.take() {
+                Some(batch) if self.next < batch.row_count => {
+                    self.lock(&batch)?;
+                    self.batch = Some(batch);
                 }
-                return Ok(Some(Batch { columns, row_count: rows.row_count }));
+                _ => match self.input.next()? {
+                    None => return Ok(None),
+                    batch => {
+                        self.batch = batch;
+                        self.next = 0;
+                    }
+                },
             }
         }
-        Ok(None)
     }
 }

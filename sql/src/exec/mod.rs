@@ -243,7 +243,7 @@ impl Context {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
-        self.ordered = !plan.is_query();
+        self.ordered = !plan.is_query() || plan.locks_rows;
         self.changed = (!plan.before.is_empty()).then(Arc::default);
         self.view.get_or_init(|| self.transaction.view());
         self
@@ -296,7 +296,7 @@ fn open_step(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
         Node::Project(node) => Box::new(project::Project::open(node, context)?),
         Node::ProjectSet(node) => Box::new(project_set::ProjectSet::open(node, context)?),
         Node::HashJoin(node) => Box::new(hash_join::HashJoin::open(node, context)?),
-        Node::LockRows(node) => Box::new(lock_rows::LockEach::open(node, context)?),
+        Node::LockRows(node) => Box::new(lock_rows::LockRows::open(node, context)?),
         Node::MergeJoin(node) => Box::new(merge_join::MergeJoin::open(node, context)?),
         Node::LookupJoin(node) => Box::new(lookup_join::LookupJoin::open(node, context)?),
         Node::LoopJoin(node) => Box::new(loop_join::LoopJoin::open(node, context)?),

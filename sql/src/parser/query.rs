@@ -474,7 +474,7 @@ impl Cursor<'_> {
             Some(parsed::NonBlock::Nowait) => LockWait::NoWait,
             Some(parsed::NonBlock::SkipLocked) => LockWait::SkipLocked,
         };
-        Ok(Locking { strength, of, wait, position })
+        Ok(Locking { strength, of, wait, pushed: false, position })
     }
 
     /// Refuses a string as a name, which the parser would take.

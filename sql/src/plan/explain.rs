@@ -11,8 +11,8 @@ use types::function::sets;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, JoinKind, MergeAction, OnConflict, SetCall, SetFunction, SetKind,
-    SortKey, TIMESTAMP_COLUMN,
+    ApplyKind, Assignment, JoinKind, LockedTable, MergeAction, OnConflict, SetCall, SetFunction,
+    SetKind, SortKey, TIMESTAMP_COLUMN,
 };
 use crate::plan::MergePlan;
 use crate::plan::expression::text;
@@ -298,13 +298,12 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             Step { line, names, inputs, address: None }
         }
         Node::LockRows(lock) => {
-            let table = &lock.scan.table.name;
             let limit = match &lock.goal {
                 Some(goal) => format!(", limit {}", text(&goal.limit, &[])),
                 None => String::new(),
             };
-            let names = scan_step(&lock.scan, regions).names;
-            let line = format!("Lock rows: {table}{limit}, in the session");
+            let tables: Vec<String> = lock.tables.iter().map(locked_text).collect();
+            let line = format!("Lock rows: {}{limit}, in the session", tables.join(", "));
             Step { line, names, inputs, address: None }
         }
         Node::Limit(limit) => {
@@ -557,6 +556,15 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     line.push_str(&region_text(scan, regions));
     let names = scan.output.iter().map(|&position| names[position].clone()).collect();
     Step { line, names, inputs: Vec::new(), address: None }
+}
+
+/// `orders o`
+fn locked_text(locked: &LockedTable) -> String {
+    let LockedTable { table, alias, .. } = locked;
+    match table.name == *alias {
+        true => alias.clone(),
+        false => format!("{} {alias}", table.name),
+    }
 }
 
 /// `, index t_city, range scan, key: city = 'Oslo'`

@@ -30,8 +30,8 @@ use types::expr::Expr;
 
 use crate::catalog::table::Table;
 use crate::logical::{
-    ApplyKind, Assignment, EndpointTarget, JoinKind, MergeClause, OnConflict, OutputColumn,
-    Returning, SetFunction, SetKind, SortKey, WindowFunction,
+    ApplyKind, Assignment, EndpointTarget, JoinKind, LockedTable, MergeClause, OnConflict,
+    OutputColumn, Returning, SetFunction, SetKind, SortKey, WindowFunction,
 };
 use crate::plan::scan::{AccessPath, ScanNode};
 
@@ -53,6 +53,8 @@ pub struct Plan {
     pub parameter_count: usize,
     /// The short path of a single-key get.
     pub point: Option<PointGet>,
+    /// Whether a step of it locks the rows of what is below.
+    pub locks_rows: bool,
 }
 
 /// A part of WITH, whose rows later ones may read by its number.
@@ -119,7 +121,7 @@ pub enum Node {
     GroupingSets(Arc<GroupingSetsNode>),
     /// Sorted rows.
     Sort(Arc<SortNode>),
-    /// Rows of a table that are locked and read again.
+    /// Rows that are locked, and made again if something of them has changed.
     LockRows(Arc<LockRowsNode>),
     /// Some of the rows.
     Limit(Arc<LimitNode>),
@@ -349,12 +351,14 @@ pub struct SortNode {
 /// See [`Node::LockRows`].
 #[derive(Debug)]
 pub struct LockRowsNode {
-    /// Yields the keys of the rows.
+    /// Yields the rows, with the keys of the tables.
     pub input: Node,
-    /// The columns of the primary key, in key order.
-    pub key: Vec<usize>,
-    /// What is locked, checked again and yielded of each; nothing is scanned.
-    pub scan: Arc<ScanNode>,
+    /// The tables whose rows are locked, in this order.
+    pub tables: Vec<LockedTable>,
+    /// Parameters of `again`, and the columns of the input that they take.
+    pub copies: Vec<(usize, usize)>,
+    /// Yields a row of which something has changed as it is now, if it is still wanted.
+    pub again: Node,
     /// How many rows the step above will take.
     pub goal: Option<RowGoal>,
 }
@@ -593,7 +597,8 @@ impl Plan {
         parameter_count: usize,
         point: Option<PointGet>,
     ) -> Plan {
-        Plan { before: Vec::new(), root, columns, parameter_count, point }
+        let locks_rows = matches!(&root, Root::Query(node) if node.locks_rows());
+        Plan { before: Vec::new(), root, columns, parameter_count, point, locks_rows }
     }
 
     /// Returns the columns of the result: of a query, or of RETURNING; empty for a statement that
@@ -727,6 +732,10 @@ impl Node {
             Node::RecursiveUnion(node) => Arc::as_ptr(node) as usize,
             Node::Append(node) => Arc::as_ptr(node) as usize,
         }
+    }
+
+    fn locks_rows(&self) -> bool {
+        matches!(self, Node::LockRows(_)) || self.inputs().into_iter().any(Node::locks_rows)
     }
 
     /// Returns the steps below this one.

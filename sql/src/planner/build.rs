@@ -15,8 +15,8 @@ use crate::logical::{
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
-    LimitNode, LockRowsNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
-    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
+    LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal, SetOperationNode,
+    SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
     all, column, columns_of, is_volatile, renumber, split, substitute, within,
@@ -25,7 +25,7 @@ use crate::planner::distinct_values::{Levels, levels};
 use crate::planner::grouping_sets;
 use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
-use crate::planner::locked::{LockedRows, locked_rows};
+use crate::planner::locked;
 use crate::planner::notes::Notes;
 use crate::planner::push_down::push_down;
 use crate::planner::scan::{self, narrow};
@@ -127,6 +127,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             };
             let input = Box::new(Logical::Limit { input, limit, offset: None, ties });
             build_wanted(Logical::Project { input, expressions }, wanted, notes)
+        }
+        Logical::LockRows(lock) => {
+            unordered(locked::build(lock, wanted.goal, notes, &build_wanted))
         }
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
@@ -319,33 +322,12 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: 
             return node;
         }
     }
-    if let Some(node) = build_locked(&input, &keys, &goal, notes) {
-        return node;
-    }
     let is_sorted = is_sorted(&input, &keys);
     let input = build(input, notes);
     if is_sorted {
         return input;
     }
     Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
-}
-
-/// Rows are sorted, then locked: those that the step above takes.
-fn build_locked(
-    input: &Logical,
-    keys: &[SortKey],
-    goal: &Option<RowGoal>,
-    notes: Notes<'_>,
-) -> Option<Node> {
-    let (input, keys, expressions) = below_projections(input.clone(), keys);
-    let LockedRows { unlocked, keys, key, scan } = locked_rows(&input, &keys, notes)?;
-    let types = unlocked.column_types();
-    // Some of the first rows may be locked by others, or not be wanted any more.
-    let input = SortNode { input: build(unlocked, notes), keys, goal: None, types };
-    let input = Node::Sort(Arc::new(input));
-    let node = LockRowsNode { input, key, scan, goal: goal.clone() };
-    let input = Node::LockRows(Arc::new(node));
-    Some(Node::Project(Arc::new(ProjectNode { input, expressions })))
 }
 
 /// Returns what is below projections, keys of an order over its columns, and the columns of the

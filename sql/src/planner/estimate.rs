@@ -13,7 +13,7 @@ use types::{DataType, Datum};
 use crate::catalog::statistics::{ColumnStatistics, form};
 use crate::catalog::table::{Index, IndexState, Table};
 use crate::logical::{
-    ApplyKind, Join, JoinChoice, JoinKind, Logical, SetKind, TIMESTAMP_COLUMN, TableScan,
+    ApplyKind, Join, JoinChoice, JoinKind, LockRows, Logical, SetKind, TIMESTAMP_COLUMN, TableScan,
 };
 use crate::plan::scan::ARRAY_VALUES;
 use crate::planner::conjunct::{as_equal_to_any, as_operator, is_free};
@@ -59,7 +59,9 @@ impl Estimator<'_> {
             Logical::Filter { input, predicate } => {
                 self.rows(input) * self.selectivity(predicate, input)
             }
-            Logical::Project { input, .. } | Logical::Sort { input, .. } => self.rows(input),
+            Logical::Project { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::LockRows(LockRows { input, .. }) => self.rows(input),
             Logical::Join(Join { choice: JoinChoice { rows: Some(rows), .. }, .. }) => *rows,
             Logical::Join(join) => {
                 let (left, right) = (self.rows(&join.left), self.rows(&join.right));
@@ -171,7 +173,8 @@ impl Estimator<'_> {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input, .. } => self.column_distinct(column, input),
+            | Logical::Distinct { input, .. }
+            | Logical::LockRows(LockRows { input, .. }) => self.column_distinct(column, input),
             Logical::SetOperation(operation) => self.column_distinct(column, &operation.left),
             Logical::Project { input, expressions } => self.distinct(&expressions[column], input),
             Logical::Apply(apply) => self.distinct_in(&[&apply.input], column).unwrap_or(DISTINCT),

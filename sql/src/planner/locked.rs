@@ -1,78 +1,113 @@
-//! FOR UPDATE of a table whose rows are sorted: only those that the statement yields are locked.
+//! Rows that are locked: by a step above those that make them, or by the scan itself.
 //!
-//! A scan that locks takes its rows as it meets them, which is right where they come in the wanted
-//! order. Where they are sorted, `ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` would lock all of
-//! them: there the rows are read and sorted without locks, and the first ones locked and read
-//! again, as PostgreSQL does it. What has changed meanwhile is yielded as it is now, where it was
-//! sorted.
+//! A scan can lock the rows of a query that reads one table and does no more than check them, where
+//! they come in the wanted order. It locks them as it meets them, and yields them as they are then.
+//! What calls functions of users, or what is volatile, is checked before a row is locked, and rows
+//! are sorted before: there the step is one of its own.
+//!
+//! Source: PostgreSQL has a step of its own always (`LockRows`).
 
 use std::sync::Arc;
 
+use types::Datum;
 use types::expr::Expr;
 
-use crate::logical::{Logical, SortKey, TableScan};
-use crate::plan::Node;
-use crate::plan::scan::ScanNode;
-use crate::planner::conjunct::{columns_of, is_volatile, renumber};
+use crate::logical::{HeldRows, LockRows, LockedTable, Logical, SortKey, TableScan};
+use crate::plan::{LockRowsNode, Node, RowGoal};
+use crate::planner::conjunct::{Columns, column, is_volatile};
 use crate::planner::notes::Notes;
-use crate::planner::scan;
-use crate::planner::wanted::Wanted;
+use crate::planner::shape::expressions;
+use crate::planner::wanted::{Built, Wanted};
 
-/// A locking scan taken apart.
-pub(super) struct LockedRows {
-    /// Reads the rows without locks: what they are sorted by and the primary key.
-    pub unlocked: Logical,
-    /// The order, over its columns.
-    pub keys: Vec<SortKey>,
-    /// Where the primary key is, in key order.
-    pub key: Vec<usize>,
-    /// What is locked, checked again and yielded of each row.
-    pub scan: Arc<ScanNode>,
+/// Returns the rows locked by the scan that yields them, if it can do that.
+pub(super) fn at_the_scan(lock: &LockRows) -> Option<Logical> {
+    match lock.held.tables.as_slice() {
+        [table] => marked(&lock.input, table),
+        _ => None,
+    }
 }
 
-/// Takes a plan apart that reads one table, locks its rows and does no more than check them.
-pub(super) fn locked_rows(
-    plan: &Logical,
-    keys: &[SortKey],
+fn marked(plan: &Logical, locked: &LockedTable) -> Option<Logical> {
+    match plan {
+        Logical::Scan(scan) => {
+            Some(Logical::Scan(TableScan { lock: Some(locked.lock), ..scan.clone() }))
+        }
+        Logical::Filter { input, predicate } if !is_volatile(predicate) => {
+            let (input, predicate) = (Box::new(marked(input, locked)?), predicate.clone());
+            Some(Logical::Filter { input, predicate })
+        }
+        Logical::Project { input, expressions } => {
+            let (input, expressions) = (Box::new(marked(input, locked)?), expressions.clone());
+            Some(Logical::Project { input, expressions })
+        }
+        _ => None,
+    }
+}
+
+/// Builds rows that are locked, with `build` for the steps below.
+pub(super) fn build(
+    lock: LockRows,
+    goal: Option<RowGoal>,
     notes: Notes<'_>,
-) -> Option<LockedRows> {
-    let (table_scan, predicate) = match plan {
-        Logical::Scan(scan) => (scan, None),
-        Logical::Filter { input, predicate } if !is_volatile(predicate) => match input.as_ref() {
-            Logical::Scan(scan) => (scan, Some(predicate)),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    table_scan.lock?;
-    let conjuncts = predicate.into_iter().cloned().collect();
-    let built = scan::build(table_scan, conjuncts, &Wanted::default(), notes);
-    let Node::Scan(scan) = built.node else { return None };
-    let width = table_scan.columns.len();
-    let columns = table_scan.columns.iter().copied().chain(table_scan.table.key_columns());
-    let all = TableScan { columns: columns.collect(), lock: None, ..table_scan.clone() };
-    let types = Logical::Scan(all.clone()).column_types();
-    let mut used: Vec<usize> = Vec::new();
-    for key in keys {
-        used.extend(columns_of(&key.expression));
+    build: &dyn Fn(Logical, Wanted, Notes<'_>) -> Built,
+) -> Node {
+    if let Some(node) = built_in_order(&lock, &goal, notes, build) {
+        return node;
     }
-    used.sort_unstable();
-    used.dedup();
-    let place = |column: usize| used.iter().position(|&one| one == column);
-    let place = |column| place(column).expect("it was gathered above");
-    let sorted_by = |key: &SortKey| SortKey {
-        expression: renumber(key.expression.clone(), &place),
-        ..key.clone()
-    };
-    let keys = keys.iter().map(sorted_by).collect();
-    let first = used.len();
-    let yielded = used.iter().copied().chain(width..types.len());
-    let expressions = yielded.map(|column| Expr::column(column, types[column])).collect();
-    let key = (first..first + types.len() - width).collect();
-    let mut input = Logical::Scan(all);
-    if let Some(predicate) = predicate {
-        input = Logical::Filter { input: Box::new(input), predicate: predicate.clone() };
+    // Some of the first rows may be locked by others, or not be wanted any more.
+    let input = build(*lock.input, Wanted::default(), notes).node;
+    let again = build(*lock.again, Wanted::default(), Notes::NONE).node;
+    let HeldRows { tables, copies } = lock.held;
+    Node::LockRows(Arc::new(LockRowsNode { input, tables, copies, again, goal }))
+}
+
+/// Builds the rows of a table in the order that they are wanted in, which they have by a key.
+fn built_in_order(
+    lock: &LockRows,
+    goal: &Option<RowGoal>,
+    notes: Notes<'_>,
+    build: &dyn Fn(Logical, Wanted, Notes<'_>) -> Built,
+) -> Option<Node> {
+    let Logical::Sort { input, keys } = lock.input.as_ref() else { return None };
+    let [table] = lock.held.tables.as_slice() else { return None };
+    if keys.iter().any(|key: &SortKey| is_volatile(&key.expression)) {
+        return None;
     }
-    let unlocked = Logical::Project { input: Box::new(input), expressions };
-    Some(LockedRows { unlocked, keys, key, scan })
+    let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
+    let built = build(marked(input, table)?, wanted, notes);
+    built.ordered.then_some(built.node)
+}
+
+/// Leaves of the step what is wanted of its columns: `prune` yields at least those of a plan that
+/// it is asked for, and tells which it kept.
+pub(super) fn pruned(
+    lock: LockRows,
+    required: &Columns,
+    prune: impl Fn(Logical, &Columns) -> (Logical, Vec<usize>),
+) -> (LockRows, Vec<usize>) {
+    let LockRows { input, again, mut held } = lock;
+    let (again, again_kept) = prune(*again, required);
+    let mut used = Columns::new();
+    expressions(&again, &mut |expression| {
+        expression.walk(&mut |part| {
+            if let Expr::Parameter { index, .. } = part {
+                used.insert(*index);
+            }
+        });
+    });
+    held.retain_parameters(&|parameter| used.contains(&parameter));
+    let types = input.column_types();
+    let mut need = required.clone();
+    need.extend(held.needed());
+    let (input, kept) = prune(*input, &need);
+    let place = |list: &[usize], at: usize| list.binary_search(&at).ok();
+    held.renumber(&|at| place(&kept, at).expect("a column that is read was asked for"));
+    // What only locks are about is not looked at any more in a row that was made again.
+    let value = |&at: &usize| match place(&again_kept, at) {
+        Some(position) => column(position, types[at]),
+        None => Expr::Constant { value: Datum::Null, data_type: types[at] },
+    };
+    let values = kept.iter().map(value).collect();
+    let again = Box::new(Logical::Project { input: Box::new(again), expressions: values });
+    (LockRows { input: Box::new(input), again, held }, kept)
 }

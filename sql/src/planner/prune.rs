@@ -10,6 +10,7 @@ use crate::logical::{
     SetFunction, SetOperation, Window, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
+use crate::planner::locked;
 use crate::planner::shape::width_of;
 
 /// A plan that yields some of its columns.
@@ -129,6 +130,14 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             }
             let kept = input.kept.clone();
             Pruned { plan: Logical::Sort { input: Box::new(input.plan), keys }, kept }
+        }
+        Logical::LockRows(lock) => {
+            let prune = |plan, need: &Columns| {
+                let pruned = pruned(plan, need);
+                (pruned.plan, pruned.kept)
+            };
+            let (lock, kept) = locked::pruned(lock, required, prune);
+            Pruned { plan: Logical::LockRows(lock), kept }
         }
         Logical::Limit { input, limit, offset, ties } => {
             let (input, ties, kept) = prune_below(*input, ties, required);

@@ -14,7 +14,7 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, Logical, ProjectSet,
+    Apply, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, LockRows, Logical, ProjectSet,
     RecursiveUnion, SetOperation, TableScan, Window, With,
 };
 use crate::planner::conjunct::{
@@ -26,6 +26,7 @@ use crate::planner::estimate::Estimator;
 use crate::planner::join_group::JoinGroup;
 use crate::planner::join_tree::{self, Chooser};
 use crate::planner::lateral;
+use crate::planner::locked::at_the_scan;
 use crate::planner::semi_join;
 use crate::planner::shape::width_of;
 use crate::planner::statistics::Statistics;
@@ -166,6 +167,12 @@ impl PushDown<'_> {
             Logical::GroupingSets(grouping) => self.push_grouping_sets(grouping, conjuncts),
             Logical::Sort { input, keys } => {
                 Logical::Sort { input: self.boxed(*input, conjuncts), keys }
+            }
+            Logical::LockRows(lock) => {
+                let again = self.boxed(*lock.again, conjuncts.clone());
+                let input = self.boxed(*lock.input, conjuncts);
+                let lock = LockRows { input, again, ..lock };
+                at_the_scan(&lock).unwrap_or(Logical::LockRows(lock))
             }
             Logical::Limit { input, limit, offset, ties } => {
                 let input = self.boxed(*input, Vec::new());

@@ -3,7 +3,7 @@
 use types::Datum;
 use types::expr::Expr;
 
-use crate::logical::{ApplyKind, Logical, TIMESTAMP_COLUMN};
+use crate::logical::{ApplyKind, LockRows, Logical, TIMESTAMP_COLUMN};
 use crate::planner::conjunct::parameter_count;
 
 /// Returns the number of a plan's columns.
@@ -13,7 +13,8 @@ pub(super) fn width_of(plan: &Logical) -> usize {
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
-        | Logical::Distinct { input, .. } => width_of(input),
+        | Logical::Distinct { input, .. }
+        | Logical::LockRows(LockRows { input, .. }) => width_of(input),
         Logical::SetOperation(operation) => width_of(&operation.left),
         Logical::Apply(apply) => match apply.kind {
             ApplyKind::Rows { .. } => width_of(&apply.input) + width_of(&apply.subquery),
@@ -43,7 +44,8 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }
-            | Logical::Distinct { input, .. } => is_never_null(expression, input),
+            | Logical::Distinct { input, .. }
+            | Logical::LockRows(LockRows { input, .. }) => is_never_null(expression, input),
             Logical::SetOperation(operation) => is_never_null(expression, &operation.left),
             Logical::With(with) => is_never_null(expression, &with.body),
             _ => false,
@@ -98,6 +100,10 @@ pub(super) fn expressions(plan: &Logical, visit: &mut dyn FnMut(&Expr)) {
         Logical::Sort { input, keys } => {
             keys.iter().for_each(|key| visit(&key.expression));
             expressions(input, visit);
+        }
+        Logical::LockRows(lock) => {
+            expressions(&lock.input, visit);
+            expressions(&lock.again, visit);
         }
         Logical::Limit { input, limit, offset, ties } => {
             limit.iter().chain(offset).chain(ties).for_each(&mut *visit);
@@ -159,6 +165,10 @@ pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
             apply.bindings.iter().for_each(|(parameter, _)| visit(*parameter));
             bindings(&apply.input, visit);
             bindings(&apply.subquery, visit);
+        }
+        Logical::LockRows(lock) => {
+            bindings(&lock.input, visit);
+            bindings(&lock.again, visit);
         }
         Logical::SetOperation(operation) => {
             bindings(&operation.left, visit);

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use sql::Error;
 use sql::binder::BoundStatement;
 use sql::logical::{
-    Apply, ApplyKind, Assignment, Bound, Insert, Logical, MergeAction, OnConflict, OutputColumn,
-    Returning, SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN, TableScan, WindowFunction,
-    WindowKind,
+    Apply, ApplyKind, Assignment, Bound, HeldRows, Insert, LockedTable, Logical, MergeAction,
+    OnConflict, OutputColumn, Returning, SetCall, SetFunction, SortKey, TIMESTAMP_COLUMN,
+    TableScan, WindowFunction, WindowKind,
 };
 use types::SqlType;
 use types::aggregate::Aggregate;
@@ -158,6 +158,7 @@ fn texts(list: &[Expr]) -> String {
     list.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+#[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn node(plan: &Logical, depth: usize, out: &mut String) {
     out.push_str(&"  ".repeat(depth));
     let line = match plan {
@@ -199,6 +200,7 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
         Logical::Sort { keys, .. } => {
             format!("sort {}", keys.iter().map(key_text).collect::<Vec<_>>().join(", "))
         }
+        Logical::LockRows(lock) => lock_text(&lock.held),
         Logical::Limit { limit, offset, .. } => {
             let part = |part: &Option<Expr>| part.as_ref().map_or("-".to_owned(), text);
             format!("limit {} offset {}", part(limit), part(offset))
@@ -240,6 +242,7 @@ fn inputs(plan: &Logical) -> Vec<&Logical> {
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
         | Logical::Distinct { input, .. } => vec![input],
+        Logical::LockRows(lock) => vec![&lock.input, &lock.again],
         Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
         Logical::ProjectSet(sets) => vec![&sets.input],
         Logical::GroupingSets(grouping) => vec![&grouping.input],
@@ -263,13 +266,21 @@ fn scan_text(scan: &TableScan) -> String {
     if let Some(as_of) = &scan.as_of {
         let _ = write!(line, " as of {}", text(as_of));
     }
-    if let Some(lock) = &scan.lock {
-        let _ = write!(line, " {lock:?}");
-    }
     if let Some(hint) = &scan.index_hint {
         let _ = write!(line, " indexes {hint:?}");
     }
     line
+}
+
+fn lock_text(held: &HeldRows) -> String {
+    let pair = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
+    let pairs = |list: &[(usize, usize)]| list.iter().map(pair).collect::<Vec<_>>().join(", ");
+    let table = |locked: &LockedTable| {
+        let LockedTable { alias, lock, key, newest, .. } = locked;
+        format!("{alias} {lock:?} key {key:?} newest [{}]", pairs(newest))
+    };
+    let tables: Vec<String> = held.tables.iter().map(table).collect();
+    format!("lock rows {}, copies [{}]", tables.join(", "), pairs(&held.copies))
 }
 
 fn apply_text(apply: &Apply) -> String {

@@ -380,17 +380,24 @@ impl Transaction {
     /// Checks that a row is as the transaction's snapshot shows it.
     fn check_unchanged(&self, table: &Table, row: &[u8]) -> Result<()> {
         let snapshot = self.spec(TimeRange::ALL, 1, false).snapshot;
-        let map = table.regions();
-        let region = map.of_row(row);
-        for family in 0..region.family_count() {
-            let Some(view) = region.view(family) else { continue };
-            if view.newest_sequence(row)?.is_some_and(|newest| newest > snapshot) {
-                let found = self.get_newest(table, &Get::new(row), &mut CellBatch::new())?;
-                let what = if found { "update" } else { "delete" };
-                return Err(Error::Serialization { detail: format!("due to concurrent {what}") });
-            }
+        if is_newer(table, row, snapshot)? {
+            let found = self.get_newest(table, &Get::new(row), &mut CellBatch::new())?;
+            let what = if found { "update" } else { "delete" };
+            return Err(Error::Serialization { detail: format!("due to concurrent {what}") });
         }
         self.check_snapshot()
+    }
+
+    /// Returns whether a row that this transaction has locked was changed by another one since what
+    /// a statement sees.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`], [`Error::Io`], [`Error::Corrupt`].
+    pub fn is_newer(&self, table: TableId, row: &[u8], view: &StatementView) -> Result<bool> {
+        let newer = is_newer(&*self.engine.table(table)?, row, view.sequence())?;
+        view.check()?;
+        Ok(newer)
     }
 
     /// Appends the current state of a row that this transaction has locked: its own writes, all of
@@ -592,6 +599,19 @@ impl Transaction {
     pub fn has_writes(&self) -> bool {
         self.staged.load(Ordering::Acquire) && !self.staging.lock().is_empty()
     }
+}
+
+/// Returns whether a row was changed after a snapshot.
+fn is_newer(table: &Table, row: &[u8], snapshot: Sequence) -> Result<bool> {
+    let map = table.regions();
+    let region = map.of_row(row);
+    for family in 0..region.family_count() {
+        let Some(view) = region.view(family) else { continue };
+        if view.newest_sequence(row)?.is_some_and(|newest| newest > snapshot) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Drop for Transaction {

@@ -58,6 +58,16 @@ impl StatementView {
     pub fn place(&self) -> Savepoint {
         Savepoint(self.spec.staged_through.0 & !Sequence::STAGED)
     }
+
+    /// Returns the newest commit that it sees.
+    pub(super) fn sequence(&self) -> Sequence {
+        self.spec.snapshot
+    }
+
+    /// Checks that its snapshot was open all the time.
+    pub(super) fn check(&self) -> Result<()> {
+        self.snapshot.check()
+    }
 }
 
 /// How a transaction may read regions side by side.
