@@ -17,6 +17,8 @@ use crate::plan::{CteScanNode, Node, WithNode};
 #[derive(Clone, Default)]
 pub struct NamedRows {
     rows: Arc<AHashMap<usize, Arc<KeptRows>>>,
+    /// Which of them changes from round to round; the other ones do not.
+    work_table: Option<usize>,
 }
 
 /// Rows of a named query.
@@ -56,6 +58,24 @@ impl Context {
         Arc::make_mut(&mut context.named.rows).insert(id, rows);
         Arc::new(context)
     }
+
+    /// Returns the context for a step that is done round after round, over a work table.
+    pub(super) fn with_work_table(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
+        let mut context = self.with_rows(id, rows);
+        Arc::make_mut(&mut context).named.work_table = Some(id);
+        context
+    }
+
+    /// Returns whether what a step yields is to be kept for the next round: it is the same then.
+    pub(super) fn keeps(&self, node: &Node) -> bool {
+        self.named.work_table.is_some_and(|id| !reads(node, id))
+    }
+}
+
+/// Returns whether a step reads the rows of this number.
+fn reads(node: &Node, id: usize) -> bool {
+    matches!(node, Node::CteScan(scan) if scan.id == id)
+        || node.inputs().into_iter().any(|input| reads(input, id))
 }
 
 impl KeptRows {
@@ -63,6 +83,11 @@ impl KeptRows {
     pub(super) fn ready(batches: Vec<Batch>) -> KeptRows {
         let state = State { batches, byte_count: 0, source: Source::Finished };
         KeptRows { state: Mutex::new(state) }
+    }
+
+    /// Replaces rows that are all there, and returns those that were.
+    pub(super) fn replace(&self, batches: Vec<Batch>) -> Vec<Batch> {
+        std::mem::replace(&mut self.state.lock().batches, batches)
     }
 
     /// Returns the rows of a query that nobody has asked for yet.
@@ -136,5 +161,10 @@ impl Operator for CteScan {
         let batch = rows.batch(self.next)?;
         self.next += 1;
         Ok(batch)
+    }
+
+    fn rewind(&mut self) -> Result<bool> {
+        self.next = 0;
+        Ok(true)
     }
 }

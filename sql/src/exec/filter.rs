@@ -52,6 +52,10 @@ impl Operator for Filter {
         Ok(None)
     }
 
+    fn rewind(&mut self) -> Result<bool> {
+        self.input.rewind()
+    }
+
     fn takes_stages(&self) -> bool {
         !self.node.predicate.stays() && self.input.takes_stages()
     }

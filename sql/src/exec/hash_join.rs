@@ -58,6 +58,8 @@ pub(super) struct HashJoin {
     piped: Option<Box<dyn Operator>>,
     /// Whether that was tried.
     was_begun: bool,
+    /// The right side stays as it is from round to round of a recursive query.
+    keeps: bool,
 }
 
 /// Rows of both sides with some hashes of their keys.
@@ -80,6 +82,7 @@ impl HashJoin {
             pending: Vec::new(),
             piped: None,
             was_begun: false,
+            keeps: context.keeps(&node.right),
         };
         join.run(build(&node.left, context)?, build(&node.right, context)?);
         Ok(join)
@@ -210,6 +213,17 @@ impl Operator for HashJoin {
                 self.running = Some(join);
                 return Ok(Some(batch));
             }
+            if self.keeps && self.level == 0 {
+                self.running = Some(join);
+                return Ok(None);
+            }
+        }
+    }
+
+    fn rewind(&mut self) -> Result<bool> {
+        match &mut self.running {
+            Some(join) if self.keeps && self.level == 0 => join.rewind(),
+            _ => Ok(false),
         }
     }
 }

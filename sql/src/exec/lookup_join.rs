@@ -188,6 +188,11 @@ impl Operator for LookupJoin {
         self.left.attach(|| LookupJoin::own_stage(&self.lookup), stage)
     }
 
+    fn rewind(&mut self) -> Result<bool> {
+        self.pairs = None;
+        self.left.rewind()
+    }
+
     fn next(&mut self) -> Result<Option<Batch>> {
         if !std::mem::replace(&mut self.was_begun, true) {
             self.left.attach_own(|| LookupJoin::own_stage(&self.lookup))?;

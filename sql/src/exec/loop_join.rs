@@ -17,6 +17,8 @@ pub(super) struct AllRows {
 /// See the module.
 pub(super) struct LoopJoin {
     pairs: PairJoin<AllRows>,
+    /// The right side stays as it is from round to round.
+    keeps: bool,
 }
 
 impl LoopJoin {
@@ -31,13 +33,18 @@ impl LoopJoin {
             left_types: node.left_types.clone(),
             right_types: node.right_types.clone(),
         };
-        Ok(LoopJoin { pairs: PairJoin::new(parts, context) })
+        let keeps = context.keeps(&node.right);
+        Ok(LoopJoin { pairs: PairJoin::new(parts, context), keeps })
     }
 }
 
 impl Operator for LoopJoin {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.pairs.next()
+    }
+
+    fn rewind(&mut self) -> Result<bool> {
+        Ok(self.keeps && self.pairs.rewind()?)
     }
 }
 

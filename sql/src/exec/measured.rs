@@ -62,6 +62,14 @@ impl Operator for Measured {
         batch
     }
 
+    fn rewind(&mut self) -> Result<bool> {
+        let rewound = self.inner.rewind()?;
+        if rewound {
+            self.counter.profile.open(self.counter.step);
+        }
+        Ok(rewound)
+    }
+
     fn takes_stages(&self) -> bool {
         self.inner.takes_stages()
     }

@@ -206,6 +206,16 @@ pub trait Operator: Send {
         false
     }
 
+    /// Begins anew, after its end, over what the work table holds now. Returns `false` if it
+    /// cannot: then it is of no use any more, and to be opened again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Operator::next`].
+    fn rewind(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Has each batch put through `stage` by the thread that makes it, before any was taken; what
     /// comes of it is yielded in its place. Returns `false`, and nothing has changed for who takes
     /// the batches, if that cannot be.

@@ -317,6 +317,13 @@ impl<C: Candidates> PairJoin<C> {
         self.left.takes_stages()
     }
 
+    /// Begins anew with the left side, and with the right one as it was; see
+    /// [`Operator::rewind`].
+    pub(super) fn rewind(&mut self) -> Result<bool> {
+        self.probe = None;
+        Ok(RightSide::<C>::is_by_left_rows(self.side.kind) && self.left.rewind()?)
+    }
+
     /// Takes the join apart, which has yielded nothing: its left side, what was read of the right
     /// one, and what is left of that.
     pub(super) fn into_parts(self) -> (Box<dyn Operator>, RightSide<C>, Box<dyn Operator>) {

@@ -89,6 +89,10 @@ impl Operator for Project {
         Ok(Some(Batch { columns, row_count: batch.row_count }))
     }
 
+    fn rewind(&mut self) -> Result<bool> {
+        self.input.rewind()
+    }
+
     fn takes_stages(&self) -> bool {
         !self.is_volatile() && self.input.takes_stages()
     }

@@ -16,8 +16,10 @@ use crate::plan::RecursiveUnionNode;
 pub(super) struct RecursiveUnion {
     node: Arc<RecursiveUnionNode>,
     context: Arc<Context>,
-    /// The round at hand.
+    /// The round at hand: the first term, then the second one, which is begun anew where it can be.
     round: Option<Box<dyn Operator>>,
+    /// What the round reads, and what it runs with; `None` in the first.
+    step: Option<(Arc<KeptRows>, Arc<Context>)>,
     /// What the round has given so far: the work table of the next one.
     given: Vec<Batch>,
     given_bytes: usize,
@@ -38,6 +40,7 @@ impl RecursiveUnion {
         Ok(RecursiveUnion {
             round: Some(build(&node.start, context)?),
             seen: (!node.all).then(|| GroupTable::new(&node.types)),
+            step: None,
             node: Arc::clone(node),
             context: Arc::clone(context),
             given: Vec::new(),
@@ -49,14 +52,26 @@ impl RecursiveUnion {
 
     /// Begins the next round, unless the last one has given nothing.
     fn turn(&mut self) -> Result<()> {
-        self.round = None;
+        let mut last = self.round.take();
         if self.given.is_empty() {
             return Ok(());
         }
         self.read_bytes = std::mem::take(&mut self.given_bytes);
-        let work_table = Arc::new(KeptRows::ready(std::mem::take(&mut self.given)));
-        let context = self.context.with_rows(self.node.id, work_table);
-        self.round = Some(build(&self.node.step, &context)?);
+        let given = std::mem::take(&mut self.given);
+        let Some((work_table, context)) = &self.step else {
+            let work_table = Arc::new(KeptRows::ready(given));
+            let context = self.context.with_work_table(self.node.id, Arc::clone(&work_table));
+            self.round = Some(build(&self.node.step, &context)?);
+            self.step = Some((work_table, context));
+            return Ok(());
+        };
+        self.given = work_table.replace(given);
+        self.given.clear();
+        if !last.as_mut().map_or(Ok(false), |step| step.rewind())? {
+            drop(last);
+            last = Some(build(&self.node.step, context)?);
+        }
+        self.round = last;
         Ok(())
     }
 

@@ -64,6 +64,11 @@ impl Input {
         self.is_attached
     }
 
+    /// See [`Operator::rewind`].
+    pub(super) fn rewind(&mut self) -> Result<bool> {
+        Ok(!self.is_attached && self.operator.rewind()?)
+    }
+
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         self.operator.next()
     }
