@@ -166,6 +166,8 @@ pub struct ProjectSet {
     pub ordinality: bool,
     /// Whether a row of the input for which no function yields one stays, with NULLs.
     pub outer: bool,
+    /// Columns of the input that only the functions read: they need not be repeated for each row.
+    pub unread: Vec<usize>,
 }
 
 /// A function of [`ProjectSet`].

@@ -169,7 +169,8 @@ impl Rows {
     pub(super) fn project_set(&mut self, functions: Vec<SetFunction>, ordinality: bool) -> usize {
         let first = self.types.len();
         self.wrap(|input| {
-            Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer: false })
+            let (outer, unread) = (false, Vec::new());
+            Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer, unread })
         });
         if let Logical::ProjectSet(sets) = &self.plan {
             self.types.extend(sets.set_types());

@@ -57,7 +57,7 @@ impl LateralJoin {
         let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
         while input.row < input.batch.row_count {
             self.context.check()?;
-            if output.is_full() {
+            if output.room() == 0 {
                 return Ok(false);
             }
             let mut subquery = match input.subquery.take() {
@@ -104,7 +104,7 @@ impl Operator for LateralJoin {
             };
             let mut output = Widened::new(self.node.subquery_types.iter().copied());
             let ended = self.fill(&mut input, &mut output)?;
-            let batch = output.into_batch(&input.batch);
+            let batch = output.into_batch(&input.batch, &[]);
             if !ended {
                 self.batch = Some(input);
             }

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use types::expr::Routine;
-use types::function::sets::{self, SetRow, SetRows};
+use types::function::sets::{self, SetRows};
 use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
@@ -55,17 +55,31 @@ enum Source {
 }
 
 impl Source {
-    fn next(&mut self, context: &Context) -> Result<Option<SetRow>> {
-        let row = match self {
-            Source::Set(rows) => rows.next(&context.eval)?,
-            Source::Value(value) => Some(smallvec![std::mem::replace(value, Datum::Null)]),
-            Source::Rows(rows) => rows.next().map(SetRow::from_vec),
-            Source::Ended => return Ok(None),
+    /// Appends the next rows to the function's columns, as many as there are or `limit`.
+    fn append(&mut self, columns: &mut [Vector], limit: usize, context: &Context) -> Result<usize> {
+        let count = match self {
+            Source::Set(rows) => rows.append(columns, limit, &context.eval)?,
+            Source::Value(value) => {
+                columns.iter_mut().for_each(|column| column.push(value));
+                *self = Source::Ended;
+                1
+            }
+            Source::Rows(rows) => {
+                let mut count = 0;
+                for row in rows.by_ref().take(limit) {
+                    for (index, column) in columns.iter_mut().enumerate() {
+                        column.push(row.get(index).unwrap_or(&Datum::Null));
+                    }
+                    count += 1;
+                }
+                count
+            }
+            Source::Ended => return Ok(0),
         };
-        if row.is_none() || matches!(self, Source::Value(_)) {
+        if count < limit {
             *self = Source::Ended;
         }
-        Ok(row)
+        Ok(count)
     }
 }
 
@@ -82,7 +96,8 @@ impl InputRows {
             let mut values = arguments.iter().map(|column| column.datum(self.row));
             Ok(match &function.call {
                 SetCall::Set { function, .. } => {
-                    Source::Set(sets::open(*function, values.collect(), &context.eval)?)
+                    let values: SmallVec<[Datum; 3]> = values.collect();
+                    Source::Set(sets::open(*function, &values, &context.eval)?)
                 }
                 SetCall::Value(_) => Source::Value(values.next().unwrap_or(Datum::Null)),
                 SetCall::Routine { routine, is_set, .. } => {
@@ -106,14 +121,9 @@ impl InputRows {
                 Some(calls) => calls,
                 None => self.call(node, context)?,
             };
-            loop {
-                if output.is_full() {
-                    self.calls = Some(calls);
-                    return Ok(false);
-                }
-                if !calls.add_row(node, context, self.row, output)? {
-                    break;
-                }
+            if !calls.append(node, context, self.row, output)? {
+                self.calls = Some(calls);
+                return Ok(false);
             }
             self.row += 1;
         }
@@ -139,34 +149,36 @@ fn routine_rows(
 }
 
 impl Calls {
-    /// Adds the next row; returns whether there was one.
-    fn add_row(
+    /// Adds rows until there are enough; returns whether all functions have come to their end.
+    fn append(
         &mut self,
         node: &ProjectSetNode,
         context: &Context,
         input_row: usize,
         output: &mut Widened,
     ) -> Result<bool> {
-        let mut rows: SmallVec<[Option<SetRow>; 2]> = SmallVec::new();
-        for function in &mut self.functions {
-            rows.push(function.next(context)?);
-        }
-        let is_none = rows.iter().all(Option::is_none);
-        if is_none && !(node.outer && self.count == 0) {
+        let (before, limit) = (output.rows.len(), output.room());
+        if limit == 0 {
             return Ok(false);
         }
-        self.count += 1;
-        output.rows.push(input_row as u32);
-        let mut columns = output.columns.iter_mut();
-        for (function, row) in node.functions.iter().zip(&rows) {
-            for index in 0..function.columns.len() {
-                let value = row.as_ref().and_then(|row| row.get(index)).unwrap_or(&Datum::Null);
-                columns.next().into_iter().for_each(|column| column.push(value));
-            }
+        let mut columns = output.columns.as_mut_slice();
+        let mut count = 0;
+        for (function, source) in node.functions.iter().zip(&mut self.functions) {
+            let (own, others) = columns.split_at_mut(function.columns.len());
+            count = count.max(source.append(own, limit, context)?);
+            columns = others;
         }
-        let number = if is_none { Datum::Null } else { Datum::Int8(self.count) };
-        columns.for_each(|column| column.push(&number));
-        Ok(!is_none)
+        for column in columns {
+            (0..count as i64).for_each(|nth| column.push_i64(self.count + nth + 1));
+        }
+        self.count += count as i64;
+        // The row of a call without any has not even a number.
+        let rows = if node.outer && self.count == 0 { 1 } else { count };
+        output.rows.resize(before + rows, input_row as u32);
+        for column in &mut output.columns {
+            (column.len()..before + rows).for_each(|_| column.push_null());
+        }
+        Ok(count < limit)
     }
 }
 
@@ -187,6 +199,11 @@ impl ProjectSet {
 }
 
 impl Operator for ProjectSet {
+    fn rewind(&mut self) -> Result<bool> {
+        self.batch = None;
+        self.input.rewind()
+    }
+
     fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
@@ -199,7 +216,7 @@ impl Operator for ProjectSet {
             };
             let mut output = self.output();
             let ended = input.fill(&self.node, &self.context, &mut output)?;
-            let batch = output.into_batch(&input.batch);
+            let batch = output.into_batch(&input.batch, &self.node.unread);
             if !ended {
                 self.batch = Some(input);
             }

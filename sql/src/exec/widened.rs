@@ -20,15 +20,25 @@ impl Widened {
         Widened { rows: Vec::new(), columns: types.into_iter().map(column).collect() }
     }
 
-    /// Returns whether they are enough for a batch.
-    pub(super) fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS
+    /// Returns how many more rows a batch has room for.
+    pub(super) fn room(&self) -> usize {
+        BATCH_ROWS.saturating_sub(self.rows.len())
     }
 
-    /// Returns the rows, given the input that their numbers are of; `None` if there are none.
-    pub(super) fn into_batch(self, input: &Batch) -> Option<Batch> {
+    /// Returns the rows, given the input that their numbers are of, and which columns of it nobody
+    /// reads: they are NULL. `None` if there are no rows.
+    pub(super) fn into_batch(self, input: &Batch, unread: &[usize]) -> Option<Batch> {
         let row_count = self.rows.len();
-        let mut columns = input.take(&self.rows).columns;
+        let nulls = |column: &Vector| {
+            let mut nulls = column.take(&[]);
+            (0..row_count).for_each(|_| nulls.push_null());
+            nulls
+        };
+        let columns = input.columns.iter().enumerate().map(|(at, column)| match at {
+            at if unread.contains(&at) => Arc::new(nulls(column)),
+            _ => Arc::new(column.take(&self.rows)),
+        });
+        let mut columns: Vec<Arc<Vector>> = columns.collect();
         columns.extend(self.columns.into_iter().map(Arc::new));
         (row_count > 0).then_some(Batch { columns, row_count })
     }

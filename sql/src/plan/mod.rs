@@ -240,6 +240,8 @@ pub struct ProjectSetNode {
     pub ordinality: bool,
     /// Whether a row for which no function yields one stays.
     pub outer: bool,
+    /// Columns of the input that nobody above reads: NULLs stand there.
+    pub unread: Vec<usize>,
 }
 
 /// See [`Node::HashJoin`] and [`Node::MergeJoin`]. The right side is kept: all of it in a hash

@@ -106,9 +106,10 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             let width = width_of(&sets.input);
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let order = if passes { wanted.order } else { Vec::new() };
-            let ProjectSet { input, functions, ordinality, outer } = sets;
+            let ProjectSet { input, functions, ordinality, outer, unread } = sets;
             let input = build_wanted(*input, Wanted { order, goal: None }, notes);
-            let node = ProjectSetNode { input: input.node, functions, ordinality, outer };
+            let input_node = input.node;
+            let node = ProjectSetNode { input: input_node, functions, ordinality, outer, unread };
             Built { node: Node::ProjectSet(Arc::new(node)), ordered: passes && input.ordered }
         }
         Logical::Aggregate { input, group_by, aggregates } => {

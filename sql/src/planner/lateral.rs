@@ -71,7 +71,7 @@ fn called(apply: &Apply, sets: &ProjectSet, outer: bool, types: &[DataType]) -> 
         *argument = bind(argument.clone(), apply, types);
     }
     let (input, ordinality) = (apply.input.clone(), sets.ordinality);
-    Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer })
+    Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer, unread: Vec::new() })
 }
 
 fn filtered(input: Logical, conjuncts: Vec<Expr>) -> Logical {

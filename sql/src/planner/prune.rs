@@ -326,13 +326,14 @@ fn prune_project_set(sets: ProjectSet, required: &Columns) -> Pruned {
     let width = width_of(&sets.input);
     let mut need: Columns = required.range(..width).copied().collect();
     sets.arguments().for_each(|argument| add_columns(argument, &mut need));
-    let ProjectSet { input, mut functions, ordinality, outer } = sets;
+    let ProjectSet { input, mut functions, ordinality, outer, .. } = sets;
     let input = pruned(*input, &need);
     for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
         *argument = input.renumber(argument.clone());
     }
     let mut kept = input.kept.clone();
-    let sets = ProjectSet { input: Box::new(input.plan), functions, ordinality, outer };
+    let unread = (0..kept.len()).filter(|&at| !required.contains(&kept[at])).collect();
+    let sets = ProjectSet { input: Box::new(input.plan), functions, ordinality, outer, unread };
     kept.extend((0..sets.set_types().count()).map(|index| width + index));
     Pruned { plan: Logical::ProjectSet(sets), kept }
 }

@@ -3,7 +3,7 @@
 //! They are resolved as all functions are, among themselves. Their rows are made some at a time: of
 //! each call its arguments are kept, and the place in them that comes next.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -23,10 +23,11 @@ use crate::datatype::DataType::{
     Numeric, Text, Timestamp, Timestamptz,
 };
 use crate::datatype::RegKind;
-use crate::datum::{Datum, Json};
+use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
 use crate::text::{JsonKind, json_kind, next_json_member};
+use crate::vector::Vector;
 
 /// A column of the rows: its name and type.
 type Column = (&'static str, DataType);
@@ -56,6 +57,8 @@ enum Implementation {
     Rows(MakeRows),
     /// One by one.
     Series,
+    /// The elements of an array.
+    Elements,
 }
 
 /// One row of the table.
@@ -201,9 +204,13 @@ const FUNCTIONS: &[Row] = &[
     row("regexp_split_to_table", &[Text, Text, Text], &[("regexp_split_to_table", Text)], split),
     row("string_to_table", &[Text, Text], &[("string_to_table", Text)], parts).takes_null(),
     row("string_to_table", &[Text, Text, Text], &[("string_to_table", Text)], parts).takes_null(),
-    row("unnest", &[AnyArray], &[("unnest", AnyElement)], |a, place, c| {
-        some(&array(&a[0]).elements, place, c, |one, _| Ok(smallvec![one.clone()]))
-    }),
+    Row {
+        name: "unnest",
+        arguments: &[AnyArray],
+        columns: &[("unnest", AnyElement)],
+        strict: true,
+        implementation: Implementation::Elements,
+    },
 ];
 
 /// Makes rows of the next items.
@@ -265,6 +272,10 @@ pub enum SetRows {
     },
     /// Of one column each.
     Series(Series),
+    /// The elements of an array from a position on.
+    Elements(Arc<Array>, usize),
+    /// There are none.
+    Ended,
 }
 
 /// What rows are made of.
@@ -275,23 +286,57 @@ pub struct Rest {
 }
 
 impl SetRows {
-    /// Returns the next row.
+    /// Appends the next rows to columns, as many as there are or `limit`, and returns how many.
     ///
     /// # Errors
     ///
-    /// What PostgreSQL raises for it.
-    pub fn next(&mut self, context: &EvalContext) -> Result<Option<SetRow>> {
-        match self {
-            SetRows::Made { rows, rest } => {
-                if let Some(row) = rows.next() {
-                    return Ok(Some(row));
+    /// What PostgreSQL raises for them.
+    pub fn append(
+        &mut self,
+        columns: &mut [Vector],
+        limit: usize,
+        context: &EvalContext,
+    ) -> Result<usize> {
+        match (self, columns) {
+            (SetRows::Made { rows, rest }, columns) => rest.append(rows, columns, limit, context),
+            (SetRows::Series(series), [column]) => {
+                for count in 0..limit {
+                    let Some(value) = series.next(context)? else { return Ok(count) };
+                    column.push(&value);
                 }
-                context.style.interrupt.check()?;
-                *rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
-                Ok(rows.next())
+                Ok(limit)
             }
-            SetRows::Series(series) => Ok(series.next(context)?.map(|value| smallvec![value])),
+            (SetRows::Elements(array, at), [column]) => {
+                let rest = &array.elements[*at..];
+                let some = &rest[..limit.min(rest.len())];
+                some.iter().for_each(|value| column.push(value));
+                *at += some.len();
+                Ok(some.len())
+            }
+            _ => Ok(0),
         }
+    }
+}
+
+impl Rest {
+    fn append(
+        &mut self,
+        rows: &mut std::vec::IntoIter<SetRow>,
+        columns: &mut [Vector],
+        limit: usize,
+        context: &EvalContext,
+    ) -> Result<usize> {
+        for count in 0..limit {
+            if rows.len() == 0 {
+                context.style.interrupt.check()?;
+                *rows = (self.make)(&self.arguments, &mut self.place, context)?.into_iter();
+            }
+            let Some(row) = rows.next() else { return Ok(count) };
+            for (index, column) in columns.iter_mut().enumerate() {
+                column.push(row.get(index).unwrap_or(&Datum::Null));
+            }
+        }
+        Ok(limit)
     }
 }
 
@@ -300,16 +345,24 @@ impl SetRows {
 /// # Errors
 ///
 /// What PostgreSQL raises for the same arguments.
-pub fn open(id: FunctionId, arguments: Vec<Datum>, context: &EvalContext) -> Result<SetRows> {
+pub fn open(id: FunctionId, arguments: &[Datum], context: &EvalContext) -> Result<SetRows> {
     let row = &FUNCTIONS[usize::from(id.0)];
-    let make = match row.implementation {
-        _ if row.strict && arguments.iter().any(Datum::is_null) => none,
-        Implementation::Rows(make) => make,
-        Implementation::Series => return Series::new(&arguments).map(SetRows::Series),
-    };
-    let mut rest = Rest { make, arguments, place: Place::default() };
-    let rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
-    Ok(SetRows::Made { rows, rest })
+    if row.strict && arguments.iter().any(Datum::is_null) {
+        return Ok(SetRows::Ended);
+    }
+    match (&row.implementation, arguments) {
+        (Implementation::Rows(make), _) => {
+            let (make, arguments) = (*make, arguments.to_vec());
+            let mut rest = Rest { make, arguments, place: Place::default() };
+            let rows = (rest.make)(&rest.arguments, &mut rest.place, context)?.into_iter();
+            Ok(SetRows::Made { rows, rest })
+        }
+        (Implementation::Series, _) => Series::new(arguments).map(SetRows::Series),
+        (Implementation::Elements, [Datum::Nested(Nested::Array(array))]) => {
+            Ok(SetRows::Elements(Arc::clone(array), 0))
+        }
+        (Implementation::Elements, _) => Ok(SetRows::Ended),
+    }
 }
 
 fn none(_: &[Datum], _: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
@@ -333,8 +386,8 @@ fn queried(
     })
 }
 
-fn text_of(key: &std::sync::Arc<str>) -> Datum {
-    Datum::Text(std::sync::Arc::clone(key).into())
+fn text_of(key: &Arc<str>) -> Datum {
+    Datum::Text(Arc::clone(key).into())
 }
 
 fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result<Vec<SetRow>> {
