@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use super::json::Json;
 use super::stored_json::{self, Stored};
 use crate::error::Result;
@@ -15,9 +17,12 @@ use crate::error::Result;
 #[derive(Clone)]
 pub struct Jsonb(Arc<Forms>);
 
+/// Of the stored form, what is short lies here.
+type Bytes = SmallVec<[u8; 64]>;
+
 /// One of both is there at least.
 struct Forms {
-    stored: Option<Box<[u8]>>,
+    stored: Option<Bytes>,
     tree: OnceLock<Json>,
 }
 
@@ -33,7 +38,7 @@ impl Jsonb {
     }
 
     fn of_checked(bytes: &[u8]) -> Jsonb {
-        Jsonb(Arc::new(Forms { stored: Some(bytes.into()), tree: OnceLock::new() }))
+        Jsonb(Arc::new(Forms { stored: Some(Bytes::from_slice(bytes)), tree: OnceLock::new() }))
     }
 
     /// Returns the stored form if there is one.
@@ -53,7 +58,8 @@ impl Jsonb {
 
     /// Returns the bytes held, about.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let stored = self.0.stored.as_ref().map_or(0, |bytes| bytes.len());
+        let spilled = self.0.stored.as_ref().filter(|bytes| bytes.spilled());
+        let stored = spilled.map_or(0, SmallVec::capacity);
         stored + self.0.tree.get().map_or(0, Json::heap_bytes) + size_of::<Forms>()
     }
 }

@@ -114,11 +114,20 @@ impl<'a> Stored<'a> {
         self.0.first() == Some(&OBJECT)
     }
 
-    /// Returns a string as it is; `None` for all others.
-    pub(crate) fn as_str(self) -> Option<&'a str> {
+    /// Returns the bytes of a string, which are UTF-8; `None` for all others.
+    pub(crate) fn as_text(self) -> Option<&'a [u8]> {
         let (&tag, bytes) = self.0.split_first()?;
         match tag {
-            STRING => Reader { bytes }.text().ok(),
+            STRING => Reader { bytes }.key().ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns a number; `None` for all others.
+    pub(crate) fn as_number(self) -> Option<Numeric> {
+        let (&tag, bytes) = self.0.split_first()?;
+        match tag {
+            NUMBER => Reader { bytes }.number().ok(),
             _ => None,
         }
     }
@@ -194,6 +203,16 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.key()?).map_err(|_| corrupt("a text is not UTF-8"))
     }
 
+    /// Takes the bytes of a text; most are short, and ASCII.
+    #[inline]
+    fn checked_text(&mut self) -> Result<&'a [u8]> {
+        let bytes = self.key()?;
+        match bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+            true => Ok(bytes),
+            false => Err(corrupt("a text is not UTF-8")),
+        }
+    }
+
     fn number(&mut self) -> Result<Numeric> {
         Numeric::read_stored(self.key()?).ok_or_else(|| corrupt("a number is none"))
     }
@@ -226,13 +245,16 @@ impl<'a> Reader<'a> {
         }
         match self.byte()? {
             NULL | FALSE | TRUE => Ok(()),
-            NUMBER => self.number().map(drop),
-            STRING => self.text().map(drop),
+            NUMBER => match Numeric::is_stored(self.key()?) {
+                true => Ok(()),
+                false => Err(corrupt("a number is none")),
+            },
+            STRING => self.checked_text().map(drop),
             ARRAY => (0..self.varint()?).try_for_each(|_| self.check(depth + 1)),
             OBJECT => {
                 let mut last: Option<&[u8]> = None;
                 for _ in 0..self.varint()? {
-                    let key = self.text()?.as_bytes();
+                    let key = self.checked_text()?;
                     if last.is_some_and(|last| compare_keys(last, key).is_ge()) {
                         return Err(corrupt("the keys of a jsonb do not ascend"));
                     }
@@ -306,7 +328,9 @@ mod tests {
         assert_eq!(stored.is_array(), matches!(json, Json::Array(_)));
         assert_eq!(stored.is_object(), matches!(json, Json::Object(_)));
         let text = if let Json::String(text) = json { Some(&**text) } else { None };
-        assert_eq!(stored.as_str(), text);
+        assert_eq!(stored.as_text(), text.map(str::as_bytes));
+        let number = if let Json::Number(number) = json { Some(number.clone()) } else { None };
+        assert_eq!(stored.as_number(), number);
         for key in ["", "a", "b", "c", "y", "aa", "bb", "ca", "cb", "ccc", "dddd"] {
             match (stored.get(key), json.get(key)) {
                 (Some(stored), Some(json)) => agree(stored, json),

@@ -18,7 +18,7 @@ use ahash::AHashSet;
 
 use super::operand::{Operand, Typed};
 use super::row::{distinct, first_type};
-use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_text};
+use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_json, kernel_text};
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
@@ -172,6 +172,12 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             }))
         }
         Expr::Call { function, arguments, data_type } => {
+            if let Some(path) = kernel_json::Path::of(expr, context) {
+                let values = evaluate(path.base, rows, context)?;
+                if let Some(found) = path.follow(&values, context) {
+                    return found;
+                }
+            }
             let mut operands = Vec::with_capacity(arguments.len());
             for argument in arguments {
                 operands.push(evaluate(argument, rows, context)?);

@@ -22,6 +22,7 @@ mod fold;
 mod implication;
 mod kernel_arithmetic;
 mod kernel_compare;
+mod kernel_json;
 mod kernel_text;
 mod operand;
 mod routine;

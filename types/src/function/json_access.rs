@@ -4,14 +4,14 @@ use super::argument::{
     array, int4, json_datum, json_text, jsonb, jsonb_datum, jsonb_form, text, text_datum,
 };
 use super::strings::invalid_parameter;
-use super::{Row, row};
+use super::{Row, Shape, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Jsonb, Text};
+use crate::datatype::DataType::{self, Bool, Int4, Json as JsonType, Text};
 use crate::datum::stored_json::Stored;
-use crate::datum::{Datum, Json, Nested};
+use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
-use crate::text::{JsonParts, json_parts};
+use crate::text::{JsonParts, json_parts, write_jsonb};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
@@ -29,28 +29,40 @@ pub(super) const FUNCTIONS: &[Row] = &[
         plain(at_path(a, &a[1..], c)?, &mut c.pace())
     })
     .variadic(),
-    row("->", &[Jsonb, Text], Jsonb, |a, c| Part::of(&a[0]).child(&a[1]).whole(c)),
-    row("->", &[Jsonb, Int4], Jsonb, |a, c| Part::of(&a[0]).child(&a[1]).whole(c)),
-    row("->>", &[Jsonb, Text], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c)),
-    row("->>", &[Jsonb, Int4], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c)),
-    row("#>", &[Jsonb, TEXTS], Jsonb, |a, c| Part::of(&a[0]).descend(&path(&a[1])).whole(c)),
-    row("#>>", &[Jsonb, TEXTS], Text, |a, c| Part::of(&a[0]).descend(&path(&a[1])).text(c)),
-    row("jsonb_extract_path", &[Jsonb, Text], Jsonb, |a, c| {
+    row("->", &[DataType::Jsonb, Text], DataType::Jsonb, |a, c| {
+        Part::of(&a[0]).child(&a[1]).whole(c)
+    })
+    .shaped(Shape::Member { as_text: false }),
+    row("->", &[DataType::Jsonb, Int4], DataType::Jsonb, |a, c| {
+        Part::of(&a[0]).child(&a[1]).whole(c)
+    })
+    .shaped(Shape::Member { as_text: false }),
+    row("->>", &[DataType::Jsonb, Text], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c))
+        .shaped(Shape::Member { as_text: true }),
+    row("->>", &[DataType::Jsonb, Int4], Text, |a, c| Part::of(&a[0]).child(&a[1]).text(c))
+        .shaped(Shape::Member { as_text: true }),
+    row("#>", &[DataType::Jsonb, TEXTS], DataType::Jsonb, |a, c| {
+        Part::of(&a[0]).descend(&path(&a[1])).whole(c)
+    }),
+    row("#>>", &[DataType::Jsonb, TEXTS], Text, |a, c| {
+        Part::of(&a[0]).descend(&path(&a[1])).text(c)
+    }),
+    row("jsonb_extract_path", &[DataType::Jsonb, Text], DataType::Jsonb, |a, c| {
         Part::of(&a[0]).descend(&a[1..]).whole(c)
     })
     .variadic(),
-    row("jsonb_extract_path_text", &[Jsonb, Text], Text, |a, c| {
+    row("jsonb_extract_path_text", &[DataType::Jsonb, Text], Text, |a, c| {
         Part::of(&a[0]).descend(&a[1..]).text(c)
     })
     .variadic(),
-    row("@>", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
-    row("<@", &[Jsonb, Jsonb], Bool, |a, c| contains(&a[1], &a[0], c)),
-    row("?", &[Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(&a[0], text(&a[1]))))),
-    row("?|", &[Jsonb, TEXTS], Bool, |a, _| {
+    row("@>", &[DataType::Jsonb, DataType::Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
+    row("<@", &[DataType::Jsonb, DataType::Jsonb], Bool, |a, c| contains(&a[1], &a[0], c)),
+    row("?", &[DataType::Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(&a[0], text(&a[1]))))),
+    row("?|", &[DataType::Jsonb, TEXTS], Bool, |a, _| {
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
         Ok(Datum::Bool(keys.any(|key| has_key(&a[0], key))))
     }),
-    row("?&", &[Jsonb, TEXTS], Bool, |a, _| {
+    row("?&", &[DataType::Jsonb, TEXTS], Bool, |a, _| {
         let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
         Ok(Datum::Bool(keys.all(|key| has_key(&a[0], key))))
     }),
@@ -64,7 +76,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
             JsonParts::Other => "number",
         }))
     }),
-    row("jsonb_typeof", &[Jsonb], Text, |a, _| Ok(text_datum(kind(jsonb(&a[0]))))),
+    row("jsonb_typeof", &[DataType::Jsonb], Text, |a, _| Ok(text_datum(kind(jsonb(&a[0]))))),
     row("json_array_length", &[JsonType], Int4, |a, c| {
         match json_parts(json_text(&a[0]), &mut c.pace())? {
             JsonParts::Array(elements) => Ok(Datum::Int4(elements.len() as i32)),
@@ -74,7 +86,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
             _ => Err(invalid_parameter("cannot get array length of a scalar")),
         }
     }),
-    row("jsonb_array_length", &[Jsonb], Int4, |a, _| match jsonb(&a[0]) {
+    row("jsonb_array_length", &[DataType::Jsonb], Int4, |a, _| match jsonb(&a[0]) {
         Json::Array(elements) => Ok(Datum::Int4(elements.len() as i32)),
         Json::Object(_) => Err(invalid_parameter("cannot get array length of a non-array")),
         _ => Err(invalid_parameter("cannot get array length of a scalar")),
@@ -169,7 +181,10 @@ enum Part<'a> {
 
 impl<'a> Part<'a> {
     fn of(datum: &'a Datum) -> Part<'a> {
-        let jsonb = jsonb_form(datum);
+        Part::of_form(jsonb_form(datum))
+    }
+
+    fn of_form(jsonb: &'a Jsonb) -> Part<'a> {
         match jsonb.stored() {
             Some(stored) => Part::Stored(stored),
             None => Part::Tree(jsonb),
@@ -237,15 +252,57 @@ impl<'a> Part<'a> {
     }
 
     fn text(self, context: &EvalContext) -> Result<Datum> {
+        let (mut out, mut pace) = (Vec::new(), context.pace());
         match self {
-            Part::Tree(json) => written(Some(json), &mut context.pace()),
-            Part::Stored(stored) => match stored.as_str() {
-                Some(text) => context.pace().copy::<String>(text).map(text_datum),
-                None => written(Some(&stored.tree()), &mut context.pace()),
-            },
-            Part::Missing => Ok(Datum::Null),
+            Part::Tree(json) => written(Some(json), &mut pace),
+            part if part.write(&mut out, &mut pace)? => pace.text(out).map(text_datum),
+            _ => Ok(Datum::Null),
         }
     }
+
+    /// Appends the part as text; returns `false`, and has appended nothing, for NULL.
+    fn write(self, out: &mut Vec<u8>, pace: &mut Pace<'_>) -> Result<bool> {
+        match self {
+            Part::Missing | Part::Tree(Json::Null) => return Ok(false),
+            Part::Tree(Json::String(text)) => pace.append(out, text.as_bytes())?,
+            Part::Tree(json) => write_jsonb(json, pace, out)?,
+            Part::Stored(stored) => {
+                if let Some(text) = stored.as_text() {
+                    pace.append(out, text)?;
+                } else if let Some(number) = stored.as_number() {
+                    number.write(out);
+                } else {
+                    return Part::Tree(&stored.tree()).write(out, pace);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Appends the text of what `->>`, step by step, finds in a `jsonb`; returns `false` for NULL.
+pub(crate) fn write_member<'a>(
+    value: &Nested,
+    steps: impl Iterator<Item = &'a Datum>,
+    out: &mut Vec<u8>,
+    pace: &mut Pace<'_>,
+) -> Result<bool> {
+    let Nested::Jsonb(jsonb) = value else { return Ok(false) };
+    steps.fold(Part::of_form(jsonb), |part, step| part.child(step)).write(out, pace)
+}
+
+/// Returns what `->`, step by step, finds in a `jsonb`; `None` for NULL.
+pub(crate) fn member_at<'a>(
+    value: &Nested,
+    steps: impl Iterator<Item = &'a Datum>,
+    context: &EvalContext,
+) -> Result<Option<Nested>> {
+    let Nested::Jsonb(jsonb) = value else { return Ok(None) };
+    let part = steps.fold(Part::of_form(jsonb), |part, step| part.child(step));
+    Ok(match part.whole(context)? {
+        Datum::Nested(member) => Some(member),
+        _ => None,
+    })
 }
 
 /// Returns a value as text: a string as it is, `null` as NULL.

@@ -41,7 +41,7 @@ mod encoding;
 mod enumeration;
 mod identifiers;
 mod interval_format;
-mod json_access;
+pub(crate) mod json_access;
 mod json_build;
 mod json_change;
 mod json_path_search;
@@ -160,6 +160,11 @@ pub enum Shape {
     },
     /// Texts or bytes behind each other.
     Join,
+    /// The member of a `jsonb` that a key or a position names.
+    Member {
+        /// As text, not as `jsonb`.
+        as_text: bool,
+    },
     /// Anything else.
     Other,
 }

@@ -36,6 +36,16 @@ impl Numeric {
         }
     }
 
+    /// Returns whether the bytes are a stored form.
+    #[inline]
+    pub(crate) fn is_stored(bytes: &[u8]) -> bool {
+        match bytes.split_first() {
+            Some((0..=MAX_SMALL_SCALE, rest)) if rest.len() <= 8 => true,
+            Some((&tag, rest)) => read_large(tag, rest).is_some(),
+            None => false,
+        }
+    }
+
     /// Returns the number of a stored form; `None` if the bytes are none.
     #[inline]
     pub(crate) fn read_stored(bytes: &[u8]) -> Option<Numeric> {
