@@ -1,12 +1,13 @@
 //! A table: its descriptor, its regions, its observers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::descriptor::{TableDescriptor, TableId};
 use crate::error::{Error, Result};
+use crate::lock::Owner;
 use crate::observer::{Hooks, RegionObserver, Slot};
 use crate::quota::Quota;
 use crate::region::RegionMap;
@@ -19,6 +20,8 @@ pub(crate) struct Table {
     /// Bulk loads that count on the regions as they are; held while regions are replaced.
     loads: Mutex<usize>,
     observers: Slot<dyn RegionObserver>,
+    /// The transaction that alone knows of the table, while it is open.
+    private_to: OnceLock<Owner>,
     quota: ArcSwapOption<Quota>,
     /// Held while the observers are replaced.
     pub(crate) attaching: Mutex<()>,
@@ -33,6 +36,7 @@ impl Table {
             regions: ArcSwap::from_pointee(regions),
             loads: Mutex::default(),
             observers: Slot::default(),
+            private_to: OnceLock::new(),
             quota: ArcSwapOption::empty(),
             attaching: Mutex::default(),
         }
@@ -41,6 +45,18 @@ impl Table {
     /// Returns its id.
     pub(crate) fn id(&self) -> TableId {
         self.id
+    }
+
+    /// Says that nobody but a transaction knows of the table until that ends. Only the first one
+    /// can be it.
+    pub(crate) fn make_private_to(&self, owner: Owner) {
+        self.private_to.get_or_init(|| owner);
+    }
+
+    /// Returns whether nobody else knows of the table. No two transactions are the same owner, so
+    /// it ends with the transaction.
+    pub(crate) fn is_private_to(&self, owner: Owner) -> bool {
+        self.private_to.get() == Some(&owner)
     }
 
     /// Returns its descriptor.

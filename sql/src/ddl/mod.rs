@@ -508,6 +508,7 @@ impl Ddl<'_> {
     fn create_in_store(&mut self, descriptor: &store::TableDescriptor) -> Result<()> {
         self.engine.store().create_table(descriptor.clone())?;
         self.changes.created.push(descriptor.id);
+        self.transaction.created_table(descriptor.id)?;
         Ok(())
     }
 

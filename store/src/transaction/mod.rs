@@ -341,6 +341,17 @@ impl Transaction {
         Ok(self.lock_in(&table, row, mode, wait)? != Taken::Skipped)
     }
 
+    /// Says that nobody else knows of a table before the transaction ends, which has created it:
+    /// its rows need no locks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`].
+    pub fn created_table(&self, table: TableId) -> Result<()> {
+        self.engine.table(table)?.make_private_to(self.owner);
+        Ok(())
+    }
+
     fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
         let taken = self.lock_as_it_is(table, row, mode, wait)?;
         if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
@@ -357,6 +368,9 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<Taken> {
+        if table.is_private_to(self.owner) {
+            return Ok(Taken::Held);
+        }
         let patience = Patience {
             wait,
             timeout: self.options.lock_timeout,
@@ -408,16 +422,21 @@ impl Transaction {
     }
 
     fn get_newest(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        let spec = ReadSpec {
+        let spec = self.newest_spec(get);
+        let staged = self.staged_of(table.id());
+        self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
+    }
+
+    /// Returns what a get of the current state of a locked row sees.
+    fn newest_spec(&self, get: &Get) -> ReadSpec {
+        ReadSpec {
             snapshot: NEWEST_COMMIT,
             staged_through: ALL_STAGED,
             time_range: get.time_range,
             max_versions: get.max_versions,
             raw: false,
             now_micros: self.engine.options().env.now_micros(),
-        };
-        let staged = self.staged_of(table.id());
-        self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
+        }
     }
 
     /// Marks a place to roll back to.

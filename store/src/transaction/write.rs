@@ -17,7 +17,7 @@ use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::Taken;
-use crate::mutation::{Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous};
+use crate::mutation::{Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous};
 use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting, Write};
 use crate::scan::Get;
 use crate::table::Table;
@@ -168,11 +168,13 @@ impl Transaction {
     fn check_expectations(&self, table: &Table, batch: &mut [Mutation]) -> Result<()> {
         let mut found = CellBatch::new();
         let mut get = Get::new(Vec::new());
+        let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id()));
         for mutation in batch.iter_mut().filter(|mutation| mutation.expect == Expect::Absent) {
             found.clear();
             get.row.clear();
             get.row.extend_from_slice(&mutation.row);
-            if self.get_newest(table, &get, &mut found)? {
+            let asked = (&get, &spec);
+            if self.get_in(table, asked, Consistency::Strong, staged.as_ref(), &mut found)? {
                 return Err(Error::RowExists {
                     table: table.id(),
                     row: mutation.row.clone(),
