@@ -4,10 +4,10 @@
 //! comparison. The binder makes these calls; no statement can name them.
 
 use super::argument::{array, array_datum, int4};
-use super::{FunctionId, Row, row, typed_row};
+use super::{CompareOp, FunctionId, Row, Shape, row, typed_row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
-    self, AnyArray, Array as ArrayOf, Bool, Compatible, CompatibleArray, Int4,
+    self, AnyArray, Array as ArrayOf, Bool, Compatible, CompatibleArray, Date, Int4, Text, Uuid,
 };
 use crate::datum::{Array, Datum, Dimension, Nested};
 use crate::error::{Error, Result, sqlstate};
@@ -90,18 +90,40 @@ fn quantified(arguments: &[Datum], any: bool, context: &EvalContext) -> Result<D
     let comparison = u16::try_from(int4(&arguments[0])).map(FunctionId);
     let comparison = comparison.expect("the binder passes the id of a function");
     let first = super::signature(comparison).arguments[0];
-    let mut unknown = false;
-    let mut pace = context.pace();
+    let operator = plain_comparison(comparison);
+    let (mut unknown, mut pace) = (false, context.pace());
+    let mut pair = [arguments[1].clone(), Datum::Null];
     for element in &array.elements {
         pace.spend(ELEMENT)?;
-        let pair = [arguments[1].clone(), element.clone()];
-        match super::call(comparison, &pair, first, context)? {
+        let answer = match operator {
+            Some(operator) if !pair[0].is_null() && !element.is_null() => {
+                Datum::Bool(operator.accepts(pair[0].compare_typed(element, first)))
+            }
+            Some(_) => Datum::Null,
+            None => {
+                pair[1] = element.clone();
+                super::call(comparison, &pair, first, context)?
+            }
+        };
+        match answer {
             Datum::Bool(answer) if answer == any => return Ok(Datum::Bool(any)),
             Datum::Bool(_) => {}
             _ => unknown = true,
         }
     }
     Ok(if unknown { Datum::Null } else { Datum::Bool(!any) })
+}
+
+/// Returns the operator of a comparison of values of one scalar type, which are short or compared
+/// from their first bytes on.
+fn plain_comparison(comparison: FunctionId) -> Option<CompareOp> {
+    let (Shape::Compare(operator), [left, right]) =
+        (super::shape(comparison), super::signature(comparison).arguments)
+    else {
+        return None;
+    };
+    let plain = left == right && (left.is_number() || matches!(left, Text | Date | Uuid));
+    plain.then_some(operator)
 }
 
 /// Returns an array of one dimension at most, and its lower bound.

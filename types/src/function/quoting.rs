@@ -1,5 +1,7 @@
 //! Text for SQL statements: quoted identifiers and literals, and `format`.
 
+use std::borrow::Cow;
+
 use memchr::memmem::Finder;
 
 use super::argument::{text, text_datum};
@@ -135,15 +137,19 @@ pub(super) fn format_text(arguments: &[Datum], context: &EvalContext) -> Result<
         left |= width < 0;
         let value = take(specifier.position)?;
         let value = match (specifier.conversion, value) {
-            ('s', Datum::Null) => String::new(),
-            ('s', value) => pace.copy(text(value))?,
-            ('L', value) => quote_nullable(value, &mut pace)?,
+            ('s', Datum::Null) => Cow::Borrowed(""),
+            ('s', value) => Cow::Borrowed(text(value)),
+            ('L', value) => Cow::Owned(quote_nullable(value, &mut pace)?),
             (_, Datum::Null) => {
                 let message = "null values cannot be formatted as an SQL identifier";
                 return Err(Error::new("22004", message));
             }
-            (_, value) => quoted_ident(text(value), &mut pace)?,
+            (_, value) => Cow::Owned(quoted_ident(text(value), &mut pace)?),
         };
+        if width == 0 {
+            pace.enlarge(&mut out, &*value)?;
+            continue;
+        }
         let width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
         let padding = width.saturating_sub(pace.count(&value)?);
         if padding > MAX_BYTES {
