@@ -43,19 +43,14 @@ impl Numeric {
     ///
     /// `22003` if the result is outside of the format; the same for the other operations.
     pub fn checked_add(&self, other: &Numeric) -> Result<Numeric> {
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        {
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
             if a_scale == b_scale
-                && let Some(mantissa) = a.checked_add(*b)
+                && let Some(mantissa) = a.checked_add(b)
             {
-                return Ok(Numeric(Repr::Small { scale: *a_scale, mantissa }));
+                return Ok(Numeric(Repr::Small { scale: a_scale, mantissa }));
             }
-            let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) =
-                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
+            let scale = a_scale.max(b_scale);
+            if let (Some(a), Some(b)) = (at_scale(a, a_scale, scale), at_scale(b, b_scale, scale))
                 && let Some(sum) = a.checked_add(b)
             {
                 return Ok(Numeric::from_mantissa(sum, u32::from(scale)));
@@ -92,14 +87,8 @@ impl Numeric {
     /// Returns the product of small values, if it is one and easily found.
     #[inline]
     pub(crate) fn quick_mul(&self, other: &Numeric) -> Option<Numeric> {
-        let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        else {
-            return None;
-        };
-        let (mantissa, scale) = (a.checked_mul(*b)?, a_scale + b_scale);
+        let ((a, a_scale), (b, b_scale)) = self.small_pair(other)?;
+        let (mantissa, scale) = (a.checked_mul(b)?, a_scale + b_scale);
         let fits = u32::from(scale) <= MAX_SMALL_SCALE;
         fits.then_some(Numeric(Repr::Small { scale, mantissa }))
     }
@@ -107,21 +96,27 @@ impl Numeric {
     /// Returns the mantissas of two small values at the larger of their scales, and that.
     #[inline]
     fn alike(&self, other: &Numeric) -> Option<(i64, i64, u16)> {
-        let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        else {
-            return None;
-        };
+        let ((a, a_scale), (b, b_scale)) = self.small_pair(other)?;
         if a_scale == b_scale {
-            return Some((*a, *b, *a_scale));
+            return Some((a, b, a_scale));
         }
-        let scale = (*a_scale).max(*b_scale);
+        let scale = a_scale.max(b_scale);
         let at = |mantissa: i64, from: u16| {
             mantissa.checked_mul(*SMALL_POWERS.get(usize::from(scale - from))?)
         };
-        Some((at(*a, *a_scale)?, at(*b, *b_scale)?, scale))
+        Some((at(a, a_scale)?, at(b, b_scale)?, scale))
+    }
+
+    /// Returns the mantissas and the scales of two small values.
+    #[inline]
+    pub(super) fn small_pair(&self, other: &Numeric) -> Option<((i64, u16), (i64, u16))> {
+        match (&self.0, &other.0) {
+            (
+                Repr::Small { scale: a_scale, mantissa: a },
+                Repr::Small { scale: b_scale, mantissa: b },
+            ) => Some(((*a, *a_scale), (*b, *b_scale))),
+            _ => None,
+        }
     }
 
     /// Returns the mantissa and the scale of a small value.
@@ -136,14 +131,11 @@ impl Numeric {
     /// Returns the difference.
     #[inline]
     pub fn checked_sub(&self, other: &Numeric) -> Result<Numeric> {
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other)
             && a_scale == b_scale
-            && let Some(mantissa) = a.checked_sub(*b)
+            && let Some(mantissa) = a.checked_sub(b)
         {
-            return Ok(Numeric(Repr::Small { scale: *a_scale, mantissa }));
+            return Ok(Numeric(Repr::Small { scale: a_scale, mantissa }));
         }
         self.checked_add(&other.neg())
     }
@@ -151,13 +143,9 @@ impl Numeric {
     /// Returns the product.
     #[inline]
     pub fn checked_mul(&self, other: &Numeric, pace: &mut Pace<'_>) -> Result<Numeric> {
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        {
-            let product = i128::from(*a) * i128::from(*b);
-            return Ok(Numeric::from_mantissa(product, u32::from(*a_scale + *b_scale)));
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
+            let product = i128::from(a) * i128::from(b);
+            return Ok(Numeric::from_mantissa(product, u32::from(a_scale + b_scale)));
         }
         match (self.to_digits(), other.to_digits()) {
             (Some(a), Some(b)) => {
@@ -181,17 +169,13 @@ impl Numeric {
         if other.is_zero() {
             return Err(division_by_zero());
         }
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        {
-            let scale = small_div_scale((*a, u32::from(*a_scale)), (*b, u32::from(*b_scale)));
-            let shift = scale + i32::from(*b_scale) - i32::from(*a_scale);
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
+            let scale = small_div_scale((a, u32::from(a_scale)), (b, u32::from(b_scale)));
+            let shift = scale + i32::from(b_scale) - i32::from(a_scale);
             if let Some(power) = usize::try_from(shift).ok().and_then(|shift| POWERS.get(shift))
-                && let Some(dividend) = i128::from(*a).checked_mul(*power)
+                && let Some(dividend) = i128::from(a).checked_mul(*power)
             {
-                let divisor = i128::from(*b);
+                let divisor = i128::from(b);
                 let quotient = div_round(dividend, divisor.abs()) * divisor.signum();
                 return Ok(Numeric::from_mantissa(quotient, scale as u32));
             }
@@ -234,15 +218,9 @@ impl Numeric {
         if other.is_zero() {
             return Err(division_by_zero());
         }
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        {
-            let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) =
-                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
-            {
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
+            let scale = a_scale.max(b_scale);
+            if let (Some(a), Some(b)) = (at_scale(a, a_scale, scale), at_scale(b, b_scale, scale)) {
                 return Ok(Numeric::from_mantissa(a % b, u32::from(scale)));
             }
         }

@@ -22,18 +22,12 @@ impl PartialOrd for Numeric {
 
 impl Ord for Numeric {
     fn cmp(&self, other: &Numeric) -> Ordering {
-        if let (
-            Repr::Small { scale: a_scale, mantissa: a },
-            Repr::Small { scale: b_scale, mantissa: b },
-        ) = (&self.0, &other.0)
-        {
+        if let Some(((a, a_scale), (b, b_scale))) = self.small_pair(other) {
             if a_scale == b_scale {
-                return a.cmp(b);
+                return a.cmp(&b);
             }
-            let scale = (*a_scale).max(*b_scale);
-            if let (Some(a), Some(b)) =
-                (at_scale(*a, *a_scale, scale), at_scale(*b, *b_scale, scale))
-            {
+            let scale = a_scale.max(b_scale);
+            if let (Some(a), Some(b)) = (at_scale(a, a_scale, scale), at_scale(b, b_scale, scale)) {
                 return a.cmp(&b);
             }
         }
