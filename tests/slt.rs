@@ -182,6 +182,7 @@ const PORTABLE: &[&str] = &[
     "subqueries",
     "search_cycle",
     "subqueries_in_changes",
+    "subqueries_written_twice",
     "tablesample",
     "system_columns",
     "temporary_tables",

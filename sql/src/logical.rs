@@ -44,7 +44,7 @@ pub struct OutputColumn {
 }
 
 /// A plan that yields rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Logical {
     /// All rows of a table, some columns.
     Scan(TableScan),
@@ -136,7 +136,7 @@ pub enum Logical {
 /// Groups by several sets of keys. Output: the keys, NULL in groups of sets that do not have them,
 /// the aggregates, then a column for each call of GROUPING. A set without keys is one group, also
 /// of no rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GroupingSets {
     /// Where the rows come from.
     pub input: Box<Logical>,
@@ -156,7 +156,7 @@ pub struct GroupingSets {
 /// of the functions, then the ordinality.
 ///
 /// The nth rows of all functions are one row, NULL where a function has ended before the others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProjectSet {
     /// The rows that the functions are called for.
     pub input: Box<Logical>,
@@ -203,7 +203,7 @@ pub enum SetCall {
 }
 
 /// INTERSECT or EXCEPT. NULLs are equal to each other.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SetOperation {
     /// Which of them.
     pub kind: SetKind,
@@ -226,7 +226,7 @@ pub enum SetKind {
 }
 
 /// WITH: a query that the body may read by its number, computed once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct With {
     /// Its number within the statement.
     pub id: usize,
@@ -239,7 +239,7 @@ pub struct With {
 }
 
 /// The rows of a named query.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CteScan {
     /// The number of a [`With`] or [`RecursiveUnion`] above.
     pub id: usize,
@@ -253,7 +253,7 @@ pub struct CteScan {
 
 /// A recursive query: the rows of `start`, then those of `step` over the rows of the round before,
 /// until there are none.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RecursiveUnion {
     /// The number of its work table.
     pub id: usize,
@@ -268,7 +268,7 @@ pub struct RecursiveUnion {
 }
 
 /// A table in FROM.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableScan {
     /// The table.
     pub table: Arc<Table>,
@@ -288,7 +288,7 @@ pub struct TableScan {
 }
 
 /// What is known of a table's rows.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct KnownTable {
     /// How many there are.
     pub rows: f64,
@@ -303,7 +303,7 @@ pub struct KnownTable {
 pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
 
 /// Rows that the server computes: system views and table functions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SystemRows {
     /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`,
     /// `cells`.
@@ -318,7 +318,7 @@ pub struct SystemRows {
 
 /// What the table function `endpoint` calls. Its arguments are those of the endpoint, as text, then
 /// the values of the key where the range starts, then those where it stops.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EndpointTarget {
     /// The table.
     pub table: Arc<Table>,
@@ -350,7 +350,7 @@ pub enum JoinKind {
 }
 
 /// A join.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Join {
     /// How rows pair up.
     pub kind: JoinKind,
@@ -378,7 +378,7 @@ pub struct JoinChoice {
 }
 
 /// A subquery, run for each row of the input with that row's columns as parameters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Apply {
     /// The outer rows.
     pub input: Box<Logical>,

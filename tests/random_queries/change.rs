@@ -10,24 +10,23 @@ use crate::random_queries::schema::{Column, Table, Type};
 const TARGET: &str = "target_row";
 
 impl Generator<'_> {
-    /// Returns a statement that changes a table, and the table's name.
-    pub(super) fn change(&mut self) -> (Piece, String) {
+    /// Returns a statement that changes a table.
+    pub(super) fn change(&mut self) -> Piece {
         let table = self.chance.one_of(&self.schema.tables).clone();
-        let name = table.name.clone();
         let (piece, more) = match self.chance.below(8) {
             0 | 1 => (self.insert(&table), Vec::new()),
             2 | 3 => self.update(&table),
             4 | 5 => self.delete(&table),
-            _ => return (self.merge(&table), name),
+            _ => return self.merge(&table),
         };
         let mut own = renamed(&table.columns, TARGET);
         own.extend(more);
         let names = Names { own, ..Names::default() };
         let types = self.some_types();
         if self.chance.percent(15) {
-            return (self.read_by_a_query(piece, &names, &types), name);
+            return self.read_by_a_query(piece, &names, &types);
         }
-        (self.returning(piece, &names, &types), name)
+        self.returning(piece, &names, &types)
     }
 
     /// A change in WITH, and a query that may read what it returns.

@@ -349,6 +349,38 @@ fn extras(chance: &mut Chance, table: &Table) -> Vec<Setup> {
     setup
 }
 
+/// A foreign key between two tables, or within one; rows that break it go before.
+fn foreign_key(chance: &mut Chance, tables: &[Table]) -> Vec<Setup> {
+    let (child, parent) = (chance.one_of(tables), chance.one_of(tables));
+    let known = match (&*parent.key, parent.unique) {
+        (_, Some(at)) => at,
+        ([at], None) => *at,
+        _ => return Vec::new(),
+    };
+    let known = &parent.columns[known];
+    // char(n) is compared in its own way.
+    let alike = |column: &&Column| {
+        column.data_type == known.data_type && (column.name == "x") == (known.name == "x")
+    };
+    let same: Vec<&Column> = child.columns.iter().filter(alike).collect();
+    if same.is_empty() {
+        return Vec::new();
+    }
+    let (own, column) = (&child.name, &chance.one_of(&same).name);
+    let (other, key) = (&parent.name, &known.name);
+    let actions = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
+    let (deleted, updated) = (chance.one_of(&actions), chance.one_of(&actions));
+    let deferral = chance.one_of(&["", "", " DEFERRABLE", " DEFERRABLE INITIALLY DEFERRED"]);
+    let both = |text: String| Setup { plain: Some(text.clone()), rich: Some(text) };
+    vec![
+        both(format!("DELETE FROM {own} WHERE {column} NOT IN (SELECT {key} FROM {other})")),
+        both(format!(
+            "ALTER TABLE {own} ADD FOREIGN KEY ({column}) REFERENCES {other} ({key}) \
+             ON DELETE {deleted} ON UPDATE {updated}{deferral}"
+        )),
+    ]
+}
+
 impl Schema {
     /// Returns random tables.
     pub(super) fn random(chance: &mut Chance) -> Schema {
@@ -357,6 +389,9 @@ impl Schema {
             let (table, statements) = table(chance, number);
             tables.push(table);
             setup.extend(statements);
+        }
+        for _ in 0..chance.below(3) {
+            setup.extend(foreign_key(chance, &tables));
         }
         if chance.percent(20) {
             setup.push(Setup { plain: None, rich: Some("SET work_mem = '64kB'".to_owned()) });

@@ -1,5 +1,6 @@
 //! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
+use ahash::AHashMap;
 use types::DataType;
 use types::expr::Expr;
 
@@ -9,9 +10,56 @@ use crate::binder::bound_query::BoundQuery;
 use crate::binder::expressions::negate;
 use crate::binder::level::{Binder, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
+use crate::binder::tree::{for_each_expression, has_effects, walk_plan};
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::ApplyKind;
+use crate::logical::{ApplyKind, Logical};
+
+/// Numbers that parameters have where two queries are compared, from this on.
+const NUMBERED: usize = usize::MAX / 2;
+
+impl SubqueryUse {
+    /// Returns whether it is the same query over the same values of its level's row, and gives the
+    /// same value each time.
+    fn has_value_of(&self, other: &SubqueryUse) -> bool {
+        let values = self.bindings.iter().map(|(_, value)| value);
+        if self.kind != other.kind || !values.eq(other.bindings.iter().map(|(_, value)| value)) {
+            return false;
+        }
+        let mut plan = self.numbered();
+        plan == other.numbered() && !has_effects(&mut plan)
+    }
+
+    /// Returns its plan with the parameters that stand for values of rows numbered as they come.
+    fn numbered(&self) -> Logical {
+        let mut plan = self.plan.clone();
+        let mut numbers: AHashMap<usize, usize> = AHashMap::new();
+        let mut add = |parameter: usize| {
+            let number = NUMBERED + numbers.len();
+            *numbers.entry(parameter).or_insert(number)
+        };
+        for (parameter, _) in &self.bindings {
+            add(*parameter);
+        }
+        walk_plan(&mut plan, &mut |node| {
+            if let Logical::Apply(apply) = node {
+                apply.bindings.iter_mut().for_each(|(parameter, _)| *parameter = add(*parameter));
+            }
+        });
+        walk_plan(&mut plan, &mut |node| {
+            for_each_expression(node, &mut |expr| {
+                expr.walk_mut(&mut |part| {
+                    if let Expr::Parameter { index, .. } = part
+                        && let Some(number) = numbers.get(index)
+                    {
+                        *index = *number;
+                    }
+                });
+            });
+        });
+        plan
+    }
+}
 
 impl Binder<'_> {
     /// Binds a query below the level at hand and returns it with what it takes from that level.
@@ -22,10 +70,16 @@ impl Binder<'_> {
         Ok((bound?, bindings))
     }
 
+    /// Adds a subquery to the level at hand, unless it is written there already and gives the same
+    /// value: so it is found again where it is grouped by, say.
     pub(super) fn add_subquery(&mut self, subquery: SubqueryUse, data_type: DataType) -> Expr {
         let subqueries = &mut self.level().subqueries;
-        subqueries.push(subquery);
-        Expr::Column { index: SUBQUERY + subqueries.len() - 1, data_type }
+        let known = subqueries.iter().position(|known| known.has_value_of(&subquery));
+        let number = known.unwrap_or_else(|| {
+            subqueries.push(subquery);
+            subqueries.len() - 1
+        });
+        Expr::Column { index: SUBQUERY + number, data_type }
     }
 
     /// Binds `(query)` as a value.
@@ -50,7 +104,7 @@ impl Binder<'_> {
         let mut values = Vec::new();
         for (index, column) in bound.columns.iter().enumerate() {
             let data_type = column.sql_type.base;
-            let plan = crate::logical::Logical::Project {
+            let plan = Logical::Project {
                 input: Box::new(bound.plan.clone()),
                 expressions: vec![Expr::Column { index, data_type }],
             };

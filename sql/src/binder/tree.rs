@@ -168,6 +168,17 @@ pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical))
     for_each_input(plan, &mut |input| walk_plan(input, visit));
 }
 
+/// Returns whether it matters how often a query is computed: it locks rows, or calls what gives
+/// another value each time.
+pub(super) fn has_effects(plan: &mut Logical) -> bool {
+    let mut found = false;
+    walk_plan(plan, &mut |node| {
+        found |= matches!(node, Logical::LockRows(_));
+        for_each_expression(node, &mut |expr| found |= expr.is_volatile());
+    });
+    found
+}
+
 /// Calls `visit` on the statement, and on each step of it if it has several.
 pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)) {
     match bound {

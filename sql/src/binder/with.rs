@@ -23,7 +23,7 @@ use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
-use crate::binder::tree::{for_each_expression, for_each_source, walk_plan};
+use crate::binder::tree::{for_each_source, has_effects, walk_plan};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
@@ -480,15 +480,4 @@ fn for_each_scan_of(plan: &mut Logical, id: usize, visit: &mut dyn FnMut(&mut Lo
             visit(node);
         }
     });
-}
-
-/// Returns whether it matters how often a query is computed: it locks rows, or calls what gives
-/// another value each time.
-fn has_effects(plan: &mut Logical) -> bool {
-    let mut found = false;
-    walk_plan(plan, &mut |node| {
-        found |= matches!(node, Logical::LockRows(_));
-        for_each_expression(node, &mut |expr| found |= expr.is_volatile());
-    });
-    found
 }

@@ -35,7 +35,7 @@ impl RowLock {
 }
 
 /// Rows that are locked as they are taken. Output: the columns of the input.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LockRows {
     /// Where the rows come from.
     pub input: Box<Logical>,
@@ -47,7 +47,7 @@ pub struct LockRows {
 }
 
 /// What is locked of a row, and what it is made of.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HeldRows {
     /// The tables whose rows are locked, in this order.
     pub tables: Vec<LockedTable>,
@@ -57,7 +57,7 @@ pub struct HeldRows {
 }
 
 /// A table of [`HeldRows`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LockedTable {
     /// The table.
     pub table: Arc<Table>,

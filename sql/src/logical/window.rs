@@ -10,7 +10,7 @@ pub use crate::ast::{Exclusion, FrameUnits};
 
 /// Window functions over one order of the rows. Output: the input's columns, then one for each
 /// function. Rows come sorted by [`sort_keys`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// Where the rows come from.
     pub input: Box<Logical>,
