@@ -32,8 +32,8 @@ pub(crate) fn write(
             Pace::new(&style.interrupt).append(out, values.get(row))?;
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
-        VectorData::Bytea(_) => text::write_row(vector, row, data_type, style, out)?,
-        _ => text::write(&vector.datum(row), data_type, style, out)?,
+        VectorData::Int8(_) => text::write(&vector.datum(row), data_type, style, out)?,
+        _ => text::write_row(vector, row, data_type, style, out)?,
     }
     Ok(())
 }

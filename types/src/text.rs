@@ -20,7 +20,8 @@ use crate::datatype::{DataType, IntervalFields, SqlType};
 use crate::datetime;
 use crate::datetime::Reading;
 use crate::datetime::TimeZone;
-use crate::datum::{Datum, Json, Nested};
+use crate::datum::stored_json::Stored;
+use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -179,7 +180,7 @@ fn write_nested(
             }
         },
         Nested::Json(text) => pace.append(out, text.as_bytes())?,
-        Nested::Jsonb(value) => json::write(value, pace, out)?,
+        Nested::Jsonb(value) => write_jsonb(value, pace, out)?,
         Nested::JsonPath(path) => json_path::write(path, out),
         Nested::Record(record) => record::write(record, style, pace, out)?,
         Nested::Bits(value) => bits::write(value, pace, out)?,
@@ -193,8 +194,25 @@ fn write_nested(
 /// # Errors
 ///
 /// Those of [`write()`].
-pub fn write_jsonb(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub fn write_jsonb(value: &Jsonb, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+    match value.stored() {
+        Some(stored) => json::write_stored(&mut stored.reader(), pace, out),
+        None => json::write(value, pace, out),
+    }
+}
+
+/// Appends a tree as [`write_jsonb`] does.
+pub(crate) fn write_json_tree(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     json::write(json, pace, out)
+}
+
+/// Appends a stored value as [`write_jsonb`] does.
+pub(crate) fn write_stored_json(
+    stored: Stored<'_>,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    json::write_stored(&mut stored.reader(), pace, out)
 }
 
 /// Appends a string as JSON writes it, in quotes.

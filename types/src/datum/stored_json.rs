@@ -96,12 +96,22 @@ impl<'a> Stored<'a> {
 
     /// Returns the value as a tree.
     pub(crate) fn tree(self) -> Json {
-        Reader { bytes: self.0 }.json().expect("what is stored was checked")
+        self.reader().json().expect("what is stored was checked")
+    }
+
+    /// Returns what reads the value from its beginning, token by token.
+    pub(crate) fn reader(self) -> Reader<'a> {
+        Reader { bytes: self.0 }
     }
 
     /// Returns whether this is an array or an object.
     pub(crate) fn is_container(self) -> bool {
         matches!(self.0.first(), Some(&(ARRAY | OBJECT)))
+    }
+
+    /// Returns whether this is `null`.
+    pub(crate) fn is_null(self) -> bool {
+        self.0.first() == Some(&NULL)
     }
 
     /// Returns whether this is an array.
@@ -167,7 +177,20 @@ impl<'a> Stored<'a> {
     }
 }
 
-struct Reader<'a> {
+/// A value without what is in it, or where a value that has others in it begins.
+pub(crate) enum Token<'a> {
+    Null,
+    Bool(bool),
+    Number(Numeric),
+    String(&'a str),
+    /// So many values follow.
+    Array(usize),
+    /// So many keys follow, each with its value.
+    Object(usize),
+}
+
+/// Reads values one behind the other.
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
 }
 
@@ -199,7 +222,22 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    fn text(&mut self) -> Result<&'a str> {
+    /// Takes the next token.
+    pub(crate) fn token(&mut self) -> Result<Token<'a>> {
+        Ok(match self.byte()? {
+            NULL => Token::Null,
+            FALSE => Token::Bool(false),
+            TRUE => Token::Bool(true),
+            NUMBER => Token::Number(self.number()?),
+            STRING => Token::String(self.text()?),
+            ARRAY => Token::Array(self.varint()?),
+            OBJECT => Token::Object(self.varint()?),
+            _ => return Err(corrupt("a jsonb begins with a bad byte")),
+        })
+    }
+
+    /// Takes a key.
+    pub(crate) fn text(&mut self) -> Result<&'a str> {
         std::str::from_utf8(self.key()?).map_err(|_| corrupt("a text is not UTF-8"))
     }
 
@@ -268,22 +306,19 @@ impl<'a> Reader<'a> {
     }
 
     fn json(&mut self) -> Result<Json> {
-        Ok(match self.byte()? {
-            NULL => Json::Null,
-            FALSE => Json::Bool(false),
-            TRUE => Json::Bool(true),
-            NUMBER => Json::Number(self.number()?),
-            STRING => Json::String(self.text()?.into()),
-            ARRAY => {
-                let count = self.varint()?;
+        Ok(match self.token()? {
+            Token::Null => Json::Null,
+            Token::Bool(value) => Json::Bool(value),
+            Token::Number(number) => Json::Number(number),
+            Token::String(text) => Json::String(text.into()),
+            Token::Array(count) => {
                 let mut elements = Vec::with_capacity(count.min(self.bytes.len()));
                 for _ in 0..count {
                     elements.push(self.json()?);
                 }
                 Json::Array(elements)
             }
-            OBJECT => {
-                let count = self.varint()?;
+            Token::Object(count) => {
                 let mut pairs = Vec::with_capacity(count.min(self.bytes.len()));
                 for _ in 0..count {
                     let key: Arc<str> = self.text()?.into();
@@ -291,7 +326,6 @@ impl<'a> Reader<'a> {
                 }
                 Json::Object(pairs)
             }
-            _ => return Err(corrupt("a jsonb begins with a bad byte")),
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::datum::stored_json::Stored;
 use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
-use crate::text::{JsonParts, json_parts, write_jsonb};
+use crate::text::{JsonParts, json_parts, write_json_tree, write_stored_json};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
@@ -265,14 +265,14 @@ impl<'a> Part<'a> {
         match self {
             Part::Missing | Part::Tree(Json::Null) => return Ok(false),
             Part::Tree(Json::String(text)) => pace.append(out, text.as_bytes())?,
-            Part::Tree(json) => write_jsonb(json, pace, out)?,
+            Part::Tree(json) => write_json_tree(json, pace, out)?,
             Part::Stored(stored) => {
                 if let Some(text) = stored.as_text() {
                     pace.append(out, text)?;
-                } else if let Some(number) = stored.as_number() {
-                    number.write(out);
+                } else if stored.is_null() {
+                    return Ok(false);
                 } else {
-                    return Part::Tree(&stored.tree()).write(out, pace);
+                    write_stored_json(stored, pace, out)?;
                 }
             }
         }
@@ -335,7 +335,7 @@ fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum
         (Part::Stored(outer), Json::Object(pairs)) if outer.is_object() => {
             // Of the members only those are wanted that the other has.
             let lacks = any(pairs, |(key, value)| match outer.get(key) {
-                Some(found) => Ok(!contains_within(&found.tree(), value, pace)?),
+                Some(found) => Ok(!stored_contains(found, value, pace)?),
                 None => Ok(true),
             });
             lacks.map(|lacks| !lacks)
@@ -348,6 +348,15 @@ fn contains(outer: &Datum, inner: &Datum, context: &EvalContext) -> Result<Datum
         },
     };
     found.map(Datum::Bool)
+}
+
+/// The same within a value; of what is stored a tree is made only where it is needed.
+fn stored_contains(outer: Stored<'_>, inner: &Json, pace: &mut Pace<'_>) -> Result<bool> {
+    match inner {
+        Json::String(text) => Ok(outer.as_text() == Some(text.as_bytes())),
+        Json::Number(number) => Ok(outer.as_number().is_some_and(|found| found == *number)),
+        inner => contains_within(&outer.tree(), inner, pace),
+    }
 }
 
 /// Returns whether something is true of an item.

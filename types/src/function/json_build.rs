@@ -74,7 +74,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
 /// Returns the text of a `jsonb`.
 pub(super) fn jsonb_text(json: &Json, pace: &mut Pace<'_>) -> Result<String> {
     let mut out = Vec::new();
-    text::write_jsonb(json, pace, &mut out)?;
+    text::write_json_tree(json, pace, &mut out)?;
     pace.text(out)
 }
 
@@ -519,7 +519,7 @@ fn pretty(json: &Json, depth: usize, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> 
             indent(depth, pace, out)?;
             out.push(b']');
         }
-        scalar => text::write_jsonb(scalar, pace, out)?,
+        scalar => text::write_json_tree(scalar, pace, out)?,
     }
     Ok(())
 }

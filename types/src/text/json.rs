@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::datum::stored_json::{self, Token};
 use crate::datum::{Json, MAX_JSON_DEPTH, Text};
 use crate::error::{Error, Result, Subject, sqlstate};
 use crate::numeric::Numeric;
@@ -383,24 +384,62 @@ pub(super) fn write(json: &Json, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
+/// Appends the next value that is stored as PostgreSQL writes it.
+pub(super) fn write_stored(
+    stored: &mut stored_json::Reader<'_>,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    pace.step(out, TOKEN)?;
+    match stored.token()? {
+        Token::Null => out.extend_from_slice(b"null"),
+        Token::Bool(true) => out.extend_from_slice(b"true"),
+        Token::Bool(false) => out.extend_from_slice(b"false"),
+        Token::Number(number) => number.write(out),
+        Token::String(text) => write_string(text, pace, out)?,
+        Token::Array(count) => {
+            out.push(b'[');
+            for index in 0..count {
+                out.extend_from_slice(if index > 0 { b", " } else { b"" });
+                write_stored(stored, pace, out)?;
+            }
+            out.push(b']');
+        }
+        Token::Object(count) => {
+            out.push(b'{');
+            for index in 0..count {
+                out.extend_from_slice(if index > 0 { b", " } else { b"" });
+                write_string(stored.text()?, pace, out)?;
+                out.extend_from_slice(b": ");
+                write_stored(stored, pace, out)?;
+            }
+            out.push(b'}');
+        }
+    }
+    Ok(())
+}
+
 /// Appends a string literal.
 pub(super) fn write_string(text: &str, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
     out.push(b'"');
     for piece in pieces(text) {
         pace.reserve(out, piece.len() + 2)?;
-        for byte in piece.bytes() {
-            match byte {
-                b'"' => out.extend_from_slice(b"\\\""),
-                b'\\' => out.extend_from_slice(b"\\\\"),
+        let mut rest = piece.as_bytes();
+        let is_special = |byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\');
+        while let Some(at) = rest.iter().position(is_special) {
+            out.extend_from_slice(&rest[..at]);
+            match rest[at] {
+                byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
                 0x08 => out.extend_from_slice(b"\\b"),
                 0x0c => out.extend_from_slice(b"\\f"),
                 b'\n' => out.extend_from_slice(b"\\n"),
                 b'\r' => out.extend_from_slice(b"\\r"),
                 b'\t' => out.extend_from_slice(b"\\t"),
-                0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-                other => out.push(other),
+                byte => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             }
+            rest = &rest[at + 1..];
         }
+        out.extend_from_slice(rest);
         pace.spend(piece.len())?;
     }
     out.push(b'"');
