@@ -56,7 +56,7 @@ impl From<&SortKey> for KeyOrder {
 
 impl KeyOrder {
     /// Compares a value with one of another vector of the same representation.
-    fn compare(self, (a, row): (&Vector, usize), (b, other): (&Vector, usize)) -> Ordering {
+    pub fn compare(self, (a, row): (&Vector, usize), (b, other): (&Vector, usize)) -> Ordering {
         match (a.is_null(row), b.is_null(other)) {
             (false, false) => {
                 let order = a.compare_typed(row, b, other, self.data_type);
@@ -87,12 +87,69 @@ impl KeyOrder {
         })
     }
 
+    /// Returns for some rows, none of them NULL, numbers that ascend where the values come one
+    /// after the other, and whether equal numbers are equal values.
+    pub fn numbers(self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
+        let signed = |number: i64| number as u64 ^ 1 << 63;
+        let float = |number: f64| {
+            // As SQL has it: -0 is 0, NaN is greatest.
+            let bits = if number.is_nan() { f64::NAN.to_bits() } else { (number + 0.0).to_bits() };
+            if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+        };
+        let rows = || rows.iter().map(|row| *row as usize);
+        let (mut numbers, are_exact): (Vec<u64>, bool) = match &column.data {
+            VectorData::Bool(values) => (rows().map(|row| u64::from(values[row])).collect(), true),
+            VectorData::Int2(values) => {
+                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
+            }
+            VectorData::Int4(values) | VectorData::Date(values) => {
+                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
+            }
+            VectorData::Int8(values)
+            | VectorData::Time(values)
+            | VectorData::Timestamp(values)
+            | VectorData::Timestamptz(values) => {
+                (rows().map(|row| signed(values[row])).collect(), true)
+            }
+            VectorData::Float4(values) => {
+                (rows().map(|row| float(f64::from(values[row]))).collect(), true)
+            }
+            VectorData::Float8(values) => (rows().map(|row| float(values[row])).collect(), true),
+            VectorData::Text(values) => {
+                let is_char = self.data_type == DataType::Char;
+                let head = |row| first_bytes(values.get(row), is_char);
+                (rows().map(head).collect(), false)
+            }
+            VectorData::Bytea(values) => {
+                (rows().map(|row| first_bytes(values.get(row), false)).collect(), false)
+            }
+            _ => (vec![0; rows().len()], false),
+        };
+        if self.descending {
+            numbers.iter_mut().for_each(|number| *number = !*number);
+        }
+        (numbers, are_exact)
+    }
+
     fn up_to<T: Copy + Ord>(self, keys: &[T], last: T) -> Vec<u32> {
         match self.descending {
             true => positions(keys.iter().map(|key| *key >= last)),
             false => positions(keys.iter().map(|key| *key <= last)),
         }
     }
+}
+
+/// Returns the first eight bytes, without trailing blanks if these do not count, as a number that
+/// sorts as they do.
+fn first_bytes(bytes: &[u8], without_blanks: bool) -> u64 {
+    let mut head = [0; 8];
+    let length = match without_blanks {
+        true => bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1),
+        false => bytes.len(),
+    };
+    let length = length.min(8);
+    head[..length].copy_from_slice(&bytes[..length]);
+    u64::from_be_bytes(head)
 }
 
 /// Returns how the row of some key columns stands to the row of others.

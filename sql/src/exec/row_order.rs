@@ -1,6 +1,6 @@
 //! The order of rows: how two of them compare, and how many are sorted.
 //!
-//! Rows are sorted by a number for each that sorts as the first key does ([`OrderKey::numbers`]):
+//! Rows are sorted by a number for each that sorts as the first key does ([`KeyOrder::numbers`]):
 //! most comparisons look at two numbers side by side, not at columns; the other keys, or the rest
 //! of a text, decide between equal ones.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 use types::interrupt::{self, Interrupt};
-use types::vector::VectorData;
+use types::order::KeyOrder;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
@@ -31,9 +31,7 @@ pub(super) struct RowOrder {
 /// A column to order by.
 struct OrderKey {
     column: usize,
-    descending: bool,
-    nulls_first: bool,
-    data_type: DataType,
+    order: KeyOrder,
 }
 
 impl RowOrder {
@@ -49,12 +47,7 @@ impl RowOrder {
                     types.len() - 1
                 }
             };
-            OrderKey {
-                column,
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-                data_type: key.expression.data_type(),
-            }
+            OrderKey { column, order: KeyOrder::from(key) }
         };
         let keys = keys.iter().map(key).collect();
         RowOrder { keys, types: types.into(), computed }
@@ -96,7 +89,7 @@ impl RowOrder {
         };
         let (nulls, values): (Vec<u32>, Vec<u32>) = (0..rows.row_count as u32)
             .partition(|row| columns[first.column].is_null(*row as usize));
-        let (numbers, are_exact) = first.numbers(&columns[first.column], &values);
+        let (numbers, are_exact) = first.order.numbers(&columns[first.column], &values);
         // Where the numbers of two rows are equal, the keys from here on decide.
         let rest = &self.keys[usize::from(are_exact)..];
         let compare_values = |a: &(u64, u32), b: &(u64, u32)| {
@@ -110,7 +103,7 @@ impl RowOrder {
         };
         let goal = goal.unwrap_or(usize::MAX);
         let values: Vec<(u64, u32)> = numbers.into_iter().zip(values).collect();
-        let (of_nulls, of_values) = match first.nulls_first {
+        let (of_nulls, of_values) = match first.order.nulls_first {
             true => (goal, goal.saturating_sub(nulls.len())),
             false => (goal.saturating_sub(values.len()), goal),
         };
@@ -118,7 +111,7 @@ impl RowOrder {
         let values = cut(values, of_values, compare_values);
         let values = interrupt::sort(values, interrupt, compare_values)?;
         let values = values.into_iter().map(|(_, row)| row);
-        Ok(match first.nulls_first {
+        Ok(match first.order.nulls_first {
             true => nulls.into_iter().chain(values).collect(),
             false => values.chain(nulls).collect(),
         })
@@ -147,81 +140,12 @@ fn compare_by<V: Borrow<Vector>, W: Borrow<Vector>>(
 ) -> Ordering {
     for key in keys {
         let (a, b): (&Vector, &Vector) = (a[key.column].borrow(), b[key.column].borrow());
-        let order = match (a.is_null(i), b.is_null(j)) {
-            (true, true) => Ordering::Equal,
-            (true, false) if key.nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if key.nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => {
-                let order = a.compare_typed(i, b, j, key.data_type);
-                if key.descending { order.reverse() } else { order }
-            }
-        };
+        let order = key.order.compare((a, i), (b, j));
         if order.is_ne() {
             return order;
         }
     }
     Ordering::Equal
-}
-
-impl OrderKey {
-    /// Returns for some rows, none of them NULL, numbers that ascend where the values come one
-    /// after the other, and whether equal numbers are equal values.
-    fn numbers(&self, column: &Vector, rows: &[u32]) -> (Vec<u64>, bool) {
-        let signed = |number: i64| number as u64 ^ 1 << 63;
-        let float = |number: f64| {
-            // As SQL has it: -0 is 0, NaN is greatest.
-            let bits = if number.is_nan() { f64::NAN.to_bits() } else { (number + 0.0).to_bits() };
-            if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
-        };
-        let rows = || rows.iter().map(|row| *row as usize);
-        let (mut numbers, are_exact): (Vec<u64>, bool) = match &column.data {
-            VectorData::Bool(values) => (rows().map(|row| u64::from(values[row])).collect(), true),
-            VectorData::Int2(values) => {
-                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
-            }
-            VectorData::Int4(values) | VectorData::Date(values) => {
-                (rows().map(|row| signed(i64::from(values[row]))).collect(), true)
-            }
-            VectorData::Int8(values)
-            | VectorData::Time(values)
-            | VectorData::Timestamp(values)
-            | VectorData::Timestamptz(values) => {
-                (rows().map(|row| signed(values[row])).collect(), true)
-            }
-            VectorData::Float4(values) => {
-                (rows().map(|row| float(f64::from(values[row]))).collect(), true)
-            }
-            VectorData::Float8(values) => (rows().map(|row| float(values[row])).collect(), true),
-            VectorData::Text(values) => {
-                let is_char = self.data_type == DataType::Char;
-                let head = |row| first_bytes(values.get(row), is_char);
-                (rows().map(head).collect(), false)
-            }
-            VectorData::Bytea(values) => {
-                (rows().map(|row| first_bytes(values.get(row), false)).collect(), false)
-            }
-            _ => (vec![0; rows().len()], false),
-        };
-        if self.descending {
-            numbers.iter_mut().for_each(|number| *number = !*number);
-        }
-        (numbers, are_exact)
-    }
-}
-
-/// Returns the first eight bytes, without trailing blanks if these do not count, as a number that
-/// sorts as they do.
-fn first_bytes(bytes: &[u8], without_blanks: bool) -> u64 {
-    let mut head = [0; 8];
-    let length = match without_blanks {
-        true => bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1),
-        false => bytes.len(),
-    };
-    let length = length.min(8);
-    head[..length].copy_from_slice(&bytes[..length]);
-    u64::from_be_bytes(head)
 }
 
 #[cfg(test)]

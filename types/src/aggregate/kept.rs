@@ -97,16 +97,10 @@ impl Kept {
         let columns = self.into_columns();
         let (groups, values) = columns.split_first().expect("the first column is the group");
         let groups: Vec<u32> = group_numbers(groups).map(|group| group as u32).collect();
-        let mut order: Vec<u32> = (0..groups.len() as u32).collect();
-        if is_sorted {
-            // Rows that sort alike stay in the order in which they came.
-            order = interrupt::sort(order, &interrupt, |&a, &b| {
-                let keys = |row: u32| (&values[..orders.len()], row as usize);
-                (groups[a as usize].cmp(&groups[b as usize]))
-                    .then_with(|| compare_rows(&orders, keys(a), keys(b)))
-                    .then(a.cmp(&b))
-            })?;
-        }
+        let order: Vec<u32> = match is_sorted {
+            true => sorted(&groups, &values[..orders.len()], &orders, &interrupt)?,
+            false => (0..groups.len() as u32).collect(),
+        };
         for some in order.chunks(ROWS) {
             interrupt.check()?;
             let groups: Vec<u32> = some.iter().map(|row| groups[*row as usize]).collect();
@@ -126,6 +120,44 @@ impl Kept {
             }
         }
     }
+}
+
+/// Returns the rows by group and keys. Rows that sort alike stay in the order in which they came.
+fn sorted(
+    groups: &[u32],
+    keys: &[Vector],
+    orders: &[KeyOrder],
+    interrupt: &Interrupt,
+) -> Result<Vec<u32>> {
+    let all = 0..groups.len() as u32;
+    let (Some(first), Some(order)) = (keys.first(), orders.first()) else {
+        let rows = interrupt::sort(all.collect(), interrupt, |&a: &u32, &b: &u32| {
+            groups[a as usize].cmp(&groups[b as usize]).then(a.cmp(&b))
+        });
+        return rows;
+    };
+    let values: Vec<u32> = all.clone().filter(|row| !first.is_null(*row as usize)).collect();
+    let (numbers, are_exact) = order.numbers(first, &values);
+    let mut numbers = numbers.into_iter();
+    // Group and place of a NULL, the number of the first key, the row.
+    let item = |row: u32| {
+        let group = u64::from(groups[row as usize]) << 2;
+        match first.is_null(row as usize) {
+            true => (group | if order.nulls_first { 0 } else { 2 }, 0, row),
+            false => (group | 1, numbers.next().unwrap_or_default(), row),
+        }
+    };
+    let items: Vec<(u64, u64, u32)> = all.map(item).collect();
+    // Where the numbers of two rows are equal, the keys from here on decide.
+    let rest = usize::from(are_exact)..;
+    let (rest_of_keys, rest_of_orders) = (&keys[rest.clone()], &orders[rest]);
+    let items = interrupt::sort(items, interrupt, |a, b| {
+        let keys = |row: u32| (rest_of_keys, row as usize);
+        (a.0.cmp(&b.0).then(a.1.cmp(&b.1)))
+            .then_with(|| compare_rows(rest_of_orders, keys(a.2), keys(b.2)))
+            .then(a.2.cmp(&b.2))
+    })?;
+    Ok(items.into_iter().map(|item| item.2).collect())
 }
 
 /// Returns the group numbers of rows.
