@@ -61,6 +61,9 @@ impl Binder<'_> {
     /// Returns the row of a relation; `None` if no level has one of the name.
     pub(super) fn whole_row(&mut self, name: &[Ident]) -> Result<Option<Typed>> {
         let position = name.first().map_or(1, |part| part.position);
+        if let Some(value) = self.value_of_relation(name, position) {
+            return Ok(Some(value));
+        }
         let Some(columns) = self.columns_of(name)? else { return Ok(None) };
         let of_relation = columns.row_type;
         let missing = columns.is_padded.then(|| {
@@ -86,6 +89,16 @@ impl Binder<'_> {
         }
         self.note_row(name, &row);
         Ok(Some(row))
+    }
+
+    /// Returns the value that the name of a relation means that has values, not rows.
+    fn value_of_relation(&mut self, name: &[Ident], position: usize) -> Option<Typed> {
+        let named = |depth: &usize| self.levels[*depth].scope.relation(name).is_some();
+        let depth = (0..self.levels.len()).rev().find(named)?;
+        let relation = self.levels[depth].scope.relation(name).filter(|one| one.is_value)?;
+        let column = relation.columns.first()?.clone();
+        self.note_reference(depth, name, &column);
+        Some(self.reference(depth, column, position))
     }
 
     /// Returns the columns of a relation of the innermost level that has one of the name.

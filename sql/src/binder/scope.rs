@@ -77,6 +77,9 @@ pub(super) struct Relation {
     pub(super) at: usize,
     /// Whether it is the work table of a recursive query.
     pub(super) is_work_table: bool,
+    /// Whether its name means the value of its only column: that of a function, alone in FROM, that
+    /// returns no rows of its own.
+    pub(super) is_value: bool,
     /// Whether it may be missing from a row: it stands on the padded side of an outer join.
     pub(super) is_padded: bool,
     /// A value that no row of it lacks, so that it is NULL where the relation is missing.
@@ -115,6 +118,7 @@ impl Relation {
             later: Vec::new(),
             at: 0,
             is_work_table: false,
+            is_value: false,
             is_padded: false,
             witness: None,
         }
@@ -145,6 +149,7 @@ impl Relation {
             later: Vec::new(),
             at: 0,
             is_work_table: false,
+            is_value: false,
             is_padded: false,
             witness,
         }

@@ -87,6 +87,7 @@ impl Binder<'_> {
         let is_single = made.len() == 1;
         let mut columns: Vec<OutputColumn> = Vec::new();
         let mut values = Vec::new();
+        let is_defined = defined.iter().any(|columns| !columns.is_empty());
         let mut defined = defined.into_iter();
         let mut row_type = None;
         for (at, column) in made.iter().enumerate() {
@@ -115,7 +116,9 @@ impl Binder<'_> {
         if first > 0 || values.iter().enumerate().any(|(at, one)| !is_column(one, at)) {
             rows.project(values);
         }
-        let mut relation = named(function, &columns, is_lone && !is_row && columns.len() == 1)?;
+        let is_value = is_lone && !is_row && columns.len() == 1;
+        let mut relation = named(function, &columns, is_value)?;
+        relation.is_value = is_value && !is_defined;
         relation.row_type = row_type.filter(|_| is_lone && !function.ordinality);
         Ok((rows, Scope::of(relation)))
     }
