@@ -390,7 +390,7 @@ impl Schema {
             tables.push(table);
             setup.extend(statements);
         }
-        for _ in 0..chance.below(3) {
+        for _ in 0..chance.below(8) {
             setup.extend(foreign_key(chance, &tables));
         }
         if chance.percent(20) {
