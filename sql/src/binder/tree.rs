@@ -3,7 +3,9 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning};
+use crate::logical::{
+    ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning, SetCall,
+};
 
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
@@ -173,7 +175,14 @@ pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical))
 pub(super) fn has_effects(plan: &mut Logical) -> bool {
     let mut found = false;
     walk_plan(plan, &mut |node| {
-        found |= matches!(node, Logical::LockRows(_));
+        found |= match node {
+            Logical::LockRows(_) => true,
+            Logical::ProjectSet(sets) => sets.functions.iter().any(|one| match &one.call {
+                SetCall::Routine { routine, .. } => routine.is_volatile,
+                SetCall::Set { .. } | SetCall::Value(_) => false,
+            }),
+            _ => false,
+        };
         for_each_expression(node, &mut |expr| found |= expr.is_volatile());
     });
     found
