@@ -148,6 +148,8 @@ const PORTABLE: &[&str] = &[
     "insert",
     "joins",
     "join_locks",
+    "called_changes",
+    "locked_views",
     "information_functions",
     "information_schema",
     "json",

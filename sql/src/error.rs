@@ -91,6 +91,8 @@ pub mod sqlstate {
     pub const INVALID_SCHEMA_NAME: &str = "3F000";
     /// `invalid_schema_definition`
     pub const INVALID_SCHEMA_DEFINITION: &str = "42P15";
+    /// `triggered_data_change_violation`
+    pub const TRIGGERED_DATA_CHANGE_VIOLATION: &str = "27000";
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: &str = "21000";
     /// `invalid_text_representation`

@@ -17,6 +17,9 @@ use crate::violation::{self, DuplicateKey};
 /// Rows that are read, and entries that are staged, at a time.
 const BUILD_ROWS: usize = 1000;
 
+/// A row key, and what is put there: families and values.
+type Entry = (Vec<u8>, Vec<(u8, Vec<u8>)>);
+
 /// Fills the index from all rows of the base table, region by region, in the caller's transaction,
 /// and returns the number of entries.
 ///
@@ -42,22 +45,22 @@ pub fn index_build(
         let entries = entries(spec, &mut writer, &rows)?;
         entry_count += entries.len() as u64;
         match transaction.mutate(spec.store_table, entries) {
-            Err(store::Error::RowExists { table, row, .. }) if table == spec.store_table => {
-                return Err(duplicated(spec, &row));
+            Err(store::Error::RowExists { table, row, puts }) if table == spec.store_table => {
+                return Err(duplicated(spec, &row, &puts));
             }
             outcome => outcome?,
         }
     }
     if spec.unique_later
-        && let Some(index_key) = first_duplicate(transaction, spec)?
+        && let Some((index_key, puts)) = first_duplicate(transaction, spec)?
     {
-        return Err(duplicated(spec, &index_key));
+        return Err(duplicated(spec, &index_key, &puts));
     }
     Ok(entry_count)
 }
 
-/// Returns the row key of an entry whose index keys another one has.
-fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result<Option<Vec<u8>>> {
+/// Returns the row key, and the values, of an entry whose index keys another one has.
+fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result<Option<Entry>> {
     let value_error = |error| violation::value_error(&spec.name, error);
     // The entries are of this transaction.
     transaction.begin_statement();
@@ -71,7 +74,8 @@ fn first_duplicate(transaction: &Transaction, spec: &IndexSpec) -> store::Result
             let keys = &key[..key.len() - rest.len()];
             let values = spec.layout.decode_key(key).map_err(value_error)?;
             if keys == last.as_slice() && !spec.are_apart(&values[..spec.keys.len()]) {
-                return Ok(Some(key.to_vec()));
+                let puts = entry.cells().map(|cell| (cell.family, cell.value.to_vec()));
+                return Ok(Some((key.to_vec(), puts.collect())));
             }
             keys.clone_into(&mut last);
         }
@@ -161,7 +165,7 @@ impl Filler<'_> {
                 let owner = base_key(self.spec, &found.row(0)).map_err(value_error)?;
                 return match owner == row_key {
                     true => Ok(()),
-                    false => Err(duplicated(self.spec, &entry.row)),
+                    false => Err(duplicated(self.spec, &entry.row, &entry.puts())),
                 };
             }
         }
@@ -187,7 +191,7 @@ fn entries(
     let is_twice =
         |pair: &&[Mutation]| pair[0].expect == Expect::Absent && pair[0].row == pair[1].row;
     match entries.windows(2).find(is_twice) {
-        Some(pair) => Err(duplicated(spec, &pair[0].row)),
+        Some(pair) => Err(duplicated(spec, &pair[0].row, &pair[0].puts())),
         None => Ok(entries),
     }
 }
@@ -205,9 +209,13 @@ fn entry(
     Ok(Some(writer.put(key, state.timestamp())?))
 }
 
-fn duplicated(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
-    match duplicate_veto(spec, index_key, None, |key: &DuplicateKey<'_>| key.duplicated(&spec.name))
-    {
+fn duplicated(spec: &IndexSpec, index_key: &[u8], puts: &[(u8, Vec<u8>)]) -> store::Error {
+    let packed = puts.iter().find(|(family, _)| *family == 0).map(|(_, value)| value.as_slice());
+    let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
+        let duplicated = |key: &DuplicateKey<'_>| key.duplicated(&spec.name);
+        duplicate_veto(spec, index_key, Some(&values), duplicated)
+    });
+    match veto {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),
         Err(error) => violation::value_error(&spec.name, error),
     }

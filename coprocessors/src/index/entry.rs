@@ -300,9 +300,14 @@ pub fn key_prefix(
     spec.layout.encode_key_prefix(&keys).map(Some)
 }
 
-/// Returns the error of two rows with one key, which a row key of the index is of.
-pub fn duplicate_key(spec: &IndexSpec, index_key: &[u8]) -> store::Error {
-    match duplicate_veto(spec, index_key, None, |key: &DuplicateKey<'_>| key.exists(&spec.name)) {
+/// Returns the error of two rows with one key, of which this is an entry of the index, `packed` its
+/// value.
+pub fn duplicate_key(spec: &IndexSpec, index_key: &[u8], packed: Option<&[u8]>) -> store::Error {
+    let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
+        let exists = |key: &DuplicateKey<'_>| key.exists(&spec.name);
+        duplicate_veto(spec, index_key, Some(&values), exists)
+    });
+    match veto {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),
         Err(error) => crate::violation::value_error(&spec.name, error),
     }

@@ -2,7 +2,9 @@
 
 use types::expr::Expr;
 
+use crate::ast::Query;
 use crate::binder::typed::Typed;
+use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn};
 
 /// A bound query.
@@ -23,4 +25,12 @@ impl BoundQuery {
         let expr = Expr::Column { index, data_type: sql_type.base };
         Typed { expr, sql_type, position: self.positions[index] }
     }
+}
+
+/// Checks that a part of a set operation, or a whole one, does not lock rows.
+pub(super) fn refuse_locks_of_part(query: &Query) -> Result<()> {
+    let Some(locking) = query.locking.first() else { return Ok(()) };
+    let strength = locking.strength.clause();
+    let message = format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT");
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }

@@ -4,14 +4,16 @@
 
 use types::expr::Expr;
 
-use crate::ast::{Cursor, Ident, NamedQueryBody, Query, Select, Selection};
+use crate::ast::{Cursor, Ident, NamedQueryBody, Select, Selection};
 use crate::binder::level::{Binder, Clause, Level};
+use crate::binder::lock_rows::HeldFrom;
+use crate::binder::locks::mark_only_scan;
 use crate::binder::operators::all_of;
-use crate::binder::scope::RelationKind;
+use crate::binder::rows::Rows;
 use crate::binder::typed::Typed;
 use crate::binder::written::Written;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{CurrentRow, CursorTable};
+use crate::logical::{CurrentRow, CursorTable, LockedTable};
 
 impl Binder<'_> {
     /// Binds which rows a statement changes.
@@ -62,43 +64,33 @@ impl Binder<'_> {
         Ok(all_of(equal))
     }
 
-    /// Returns the keys of the tables of which a row of a cursor's query can be changed: of those
-    /// that it locks, or else of the only one that it reads.
+    /// Returns the keys of the tables of which a row of a cursor's query can be changed, over the
+    /// columns of its FROM: of those that it locks, or else of the only one that it reads.
     pub(super) fn cursor_keys(
-        &self,
+        &mut self,
+        rows: &mut Rows,
         select: &Select,
-        query: &Query,
-        level: &Level,
+        (level, held): (&Level, Option<&HeldFrom>),
+        locks: bool,
     ) -> Vec<(CursorTable, Vec<Typed>)> {
         let is_plain = select.distinct.is_none() && level.window_calls.is_empty();
         if !is_plain || !level.set_uses.is_empty() {
             return Vec::new();
         }
-        let relations = &level.scope.relations;
-        let is_locked = |alias: &str| {
-            query.locking.iter().any(|one| one.of.as_ref().is_none_or(|of| of.value == *alias))
+        let only = match held.is_none() && !locks && mark_only_scan(&mut rows.plan) {
+            true => Some(self.hold_rows(rows)),
+            false => None,
         };
-        let mut keys = Vec::new();
-        for relation in relations.iter().filter(|one| one.kind == RelationKind::Table) {
-            let wanted = match query.locking.is_empty() {
-                true => relations.len() == 1,
-                false => is_locked(&relation.alias),
-            };
-            let Some(table) = relation.table.as_ref().filter(|_| wanted) else { continue };
-            let place = |column: &crate::binder::scope::ScopeColumn| match column.expr {
-                Expr::Column { index, .. } => index.checked_sub(column.origin?.1),
-                _ => None,
-            };
-            let Some(first) = relation.columns.first().and_then(place) else { continue };
-            let key = table.key_columns().map(|column| {
+        let tables = held.or(only.as_ref()).map_or(&[][..], HeldFrom::tables);
+        let keys = tables.iter().map(|LockedTable { table, key, .. }| {
+            let value = |(&at, column): (&usize, usize)| {
                 let sql_type = table.columns[column].sql_type;
-                let expr = Expr::column(first + column, sql_type.base);
-                Typed { expr, sql_type, position: 1 }
-            });
-            let of = CursorTable { table: table.id, columns: Vec::new() };
-            keys.push((of, key.collect()));
-        }
-        keys
+                Typed { expr: Expr::column(at, sql_type.base), sql_type, position: 1 }
+            };
+            let values = key.iter().zip(table.key_columns()).map(value).collect();
+            (CursorTable { table: table.id, columns: Vec::new() }, values)
+        });
+        keys.collect()
     }
 }
 

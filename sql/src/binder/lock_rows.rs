@@ -266,6 +266,11 @@ impl Part {
 }
 
 impl HeldFrom {
+    /// Returns the tables, with the columns of FROM that are their keys.
+    pub(super) fn tables(&self) -> &[LockedTable] {
+        &self.held.tables
+    }
+
     /// Adds the columns of FROM that are needed to a select list over it.
     pub(super) fn add_columns(&mut self, list: &mut Vec<Expr>, types: &[DataType]) {
         add_columns(&mut self.held, list, types);

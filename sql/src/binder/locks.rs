@@ -1,11 +1,15 @@
 //! FOR UPDATE and index hints: marks on the scans of a FROM clause.
 
+use std::ops::Range;
+
 use store::transaction::LockWait;
+use types::expr::Expr;
 
 use crate::ast::{self, Hint, Locking, QueryBody, TableRef};
 use crate::binder::scope::{Relation, RelationKind, Scope};
+use crate::binder::tree::{conjuncts, for_each_column, map_columns, width};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{ApplyKind, JoinKind, Logical, RowLock, TableScan};
+use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical, RowLock, TableScan};
 
 /// Calls `visit` on each scan of the FROM clause itself, not on those inside its subqueries.
 fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
@@ -27,7 +31,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         let named = |relation: &&Relation| {
             clause.of.as_ref().is_none_or(|name| name.value == relation.alias)
         };
-        let relations: Vec<&Relation> = scope.relations.iter().filter(named).collect();
+        let relations: Vec<&Relation> = scope.all_relations().filter(named).collect();
         let text = clause.strength.clause();
         if let (Some(name), true) = (&clause.of, relations.is_empty()) {
             let message =
@@ -60,11 +64,6 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 scan.lock = Some(stronger(scan.lock, lock));
             }
         });
-    }
-    if let Some(clause) = clauses.iter().find(|_| locks_nullable(plan, false)) {
-        let text = clause.strength.clause();
-        let message = format!("{text} cannot be applied to the nullable side of an outer join");
-        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(clause.position));
     }
     let mut materialized = None;
     for_each_scan(plan, &mut |scan| {
@@ -99,26 +98,79 @@ pub(super) fn has_locked(plan: &Logical) -> bool {
     }
 }
 
-/// Returns whether a scan is locked whose rows may be missing in those of an outer join.
-fn locks_nullable(plan: &Logical, nullable: bool) -> bool {
+/// Checks that no marked scan of a FROM clause may lack rows in those that come out, under the
+/// condition of the query. An outer join whose missing rows a condition does not let through is an
+/// inner one, as PostgreSQL has it (`reduce_outer_joins`).
+///
+/// # Errors
+///
+/// 0A000, as PostgreSQL's `make_outerjoininfo` says it.
+pub(super) fn refuse_padded(plan: &Logical, selection: Option<&Expr>) -> Result<()> {
+    let conditions = selection.cloned().map(conjuncts).unwrap_or_default();
+    let Some(lock) = padded(plan, conditions, false) else { return Ok(()) };
+    let text = lock.strength.clause();
+    let message = format!("{text} cannot be applied to the nullable side of an outer join");
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// Returns the lock of a scan that rows may lack for which `conditions` hold.
+fn padded(plan: &Logical, mut conditions: Vec<Expr>, is_padded: bool) -> Option<RowLock> {
     match plan {
-        Logical::Scan(scan) => nullable && scan.lock.is_some(),
-        Logical::Join(join) => {
-            let left = matches!(join.kind, JoinKind::Right | JoinKind::Full);
-            let right = matches!(join.kind, JoinKind::Left | JoinKind::Full);
-            locks_nullable(&join.left, nullable || left)
-                || locks_nullable(&join.right, nullable || right)
+        Logical::Scan(scan) => scan.lock.filter(|_| is_padded),
+        Logical::Filter { input, predicate } => {
+            conditions.extend(conjuncts(predicate.clone()));
+            padded(input, conditions, is_padded)
         }
-        Logical::Filter { input, .. } | Logical::Project { input, .. } => {
-            locks_nullable(input, nullable)
+        Logical::Project { input, expressions } => {
+            let below = |condition: Expr| {
+                condition.transform(&mut |part| match part {
+                    Expr::Column { index, .. } => expressions.get(index).cloned().unwrap_or(part),
+                    part => part,
+                })
+            };
+            padded(input, conditions.into_iter().map(below).collect(), is_padded)
         }
-        Logical::Apply(apply) => {
-            let outer = matches!(apply.kind, ApplyKind::Rows { outer: true, .. });
-            locks_nullable(&apply.input, nullable)
-                || (outer && locks_nullable(&apply.subquery, true))
+        Logical::Join(Join { kind, left, right, on, .. }) => {
+            padded_side((*kind, left, right, on), &conditions, is_padded)
         }
-        _ => false,
+        Logical::Apply(Apply { input, subquery, kind: ApplyKind::Rows { on, outer }, .. }) => {
+            let kind = if *outer { JoinKind::Left } else { JoinKind::Inner };
+            padded_side((kind, input, subquery, on), &conditions, is_padded)
+        }
+        Logical::Apply(apply) => padded(&apply.input, conditions, is_padded),
+        _ => None,
     }
+}
+
+fn padded_side(
+    (kind, left, right, on): (JoinKind, &Logical, &Logical, &Expr),
+    conditions: &[Expr],
+    is_padded: bool,
+) -> Option<RowLock> {
+    let (first, end) = (width(left), width(left) + width(right));
+    let lets_through = |side: Range<usize>| {
+        let is_null =
+            |part: &Expr| matches!(part, Expr::Column { index, .. } if side.contains(index));
+        !conditions.iter().any(|condition| {
+            let mut is_about = false;
+            for_each_column(condition, &mut |index| is_about |= side.contains(&index));
+            is_about && condition.rejects_nulls(&is_null)
+        })
+    };
+    let pads_left = matches!(kind, JoinKind::Right | JoinKind::Full) && lets_through(0..first);
+    let pads_right = matches!(kind, JoinKind::Left | JoinKind::Full) && lets_through(first..end);
+    let of_side = |pads: bool, first: usize| {
+        let mut below = conditions.to_vec();
+        if kind == JoinKind::Inner || pads {
+            below.extend(conjuncts(on.clone()));
+        }
+        // What is none of the side's is far off.
+        let place = |index: usize| index.wrapping_sub(first);
+        below.iter_mut().for_each(|condition| map_columns(condition, &place));
+        below
+    };
+    padded(left, of_side(pads_left, 0), is_padded || pads_left)
+        .or_else(|| padded(right, of_side(pads_right, first), is_padded || pads_right))
 }
 
 /// Returns FROM with the clauses of a query on the queries in it that they are about.
@@ -158,7 +210,8 @@ fn push_locks(entry: &mut TableRef, clauses: &[Locking]) {
             let inside = |clause: &Locking| Locking { of: None, pushed: true, ..clause.clone() };
             locking.extend(clauses.iter().filter(named).map(inside));
         }
-        TableRef::Function(_) | TableRef::Renamed { .. } => {}
+        TableRef::Renamed { join, .. } => push_locks(join, clauses),
+        TableRef::Function(_) => {}
     }
 }
 
@@ -183,6 +236,26 @@ fn stronger(old: Option<RowLock>, new: RowLock) -> RowLock {
         _ => LockWait::Wait,
     };
     RowLock { strength, wait }
+}
+
+/// Marks the scan of a FROM clause that reads one table and does no more than check its rows;
+/// returns whether it is one.
+pub(super) fn mark_only_scan(plan: &mut Logical) -> bool {
+    match plan {
+        Logical::Scan(scan) => {
+            let (strength, wait) = (ast::LockStrength::KeyShare, LockWait::Wait);
+            scan.lock = Some(RowLock { strength, wait });
+            true
+        }
+        Logical::Filter { input, .. } => mark_only_scan(input),
+        Logical::Project { input, expressions } => {
+            !expressions.iter().any(Expr::is_volatile) && mark_only_scan(input)
+        }
+        Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
+            mark_only_scan(&mut apply.input)
+        }
+        _ => false,
+    }
 }
 
 /// Marks the scans that hints are about: `INDEX(t i …)` and `NO_INDEX[(t)]`.

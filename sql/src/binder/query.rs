@@ -5,7 +5,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Query, QueryBody, SetOperator};
-use crate::binder::bound_query::BoundQuery;
+use crate::binder::bound_query::{BoundQuery, refuse_locks_of_part};
 use crate::binder::coercion::common_type;
 use crate::binder::level::{Binder, Clause, Level};
 use crate::binder::rows::Rows;
@@ -75,6 +75,7 @@ impl Binder<'_> {
     }
 
     fn bind_operand(&mut self, query: &Query, place: Option<&'static str>) -> Result<BoundQuery> {
+        refuse_locks_of_part(query)?;
         match place {
             None => self.bind_query(query, false),
             Some(place) => self.without_recursion(place, |b| b.bind_query(query, false)),
@@ -282,11 +283,10 @@ impl Binder<'_> {
     /// Binds ORDER BY and LIMIT of VALUES and set operations, which know only output columns.
     fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
         if let Some(locking) = query.locking.first() {
-            let strength = locking.strength.clause();
-            let message = match &query.body {
-                QueryBody::Values(_) => format!("{strength} cannot be applied to VALUES"),
-                _ => format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT"),
-            };
+            if !matches!(query.body, QueryBody::Values(_)) {
+                return refuse_locks_of_part(query).map(|()| bound);
+            }
+            let message = format!("{} cannot be applied to VALUES", locking.strength.clause());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         let targets: Vec<Target> = (0..bound.columns.len())

@@ -15,7 +15,7 @@ use crate::binder::grouping::Groups;
 use crate::binder::grouping_sets::GroupBy;
 use crate::binder::level::{AGGREGATE, Binder, BoundWindow, Clause, Level, Reference, WINDOW};
 use crate::binder::lock_rows::{HeldFrom, is_pulled_up};
-use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks};
+use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded};
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
@@ -103,8 +103,20 @@ impl Binder<'_> {
             || !level.groupings.is_empty()
             || parts.having.is_some();
         refuse_locking(query, select, &level)?;
+        if !level.aggregates.is_empty() {
+            refuse_recursion(&level, &parts.targets)?;
+        }
+        let is_volatile = |target: &Target| target.value.expr.is_volatile();
+        let left_to_others = is_pulled_up(query) && !parts.targets.iter().any(is_volatile);
+        let mut held = None;
+        if !left_to_others && has_locked(&rows.plan) {
+            refuse_padded(&rows.plan, parts.selection.as_ref())?;
+            held = Some(self.hold_rows(&mut rows));
+        }
         if wants_keys && !grouped {
-            for (mut table, key) in self.cursor_keys(select, query, &level) {
+            let locks = !query.locking.is_empty();
+            let keys = self.cursor_keys(&mut rows, select, (&level, held.as_ref()), locks);
+            for (mut table, key) in keys {
                 let shown = parts.visible + parts.keys.len();
                 table.columns = (shown..shown + key.len()).collect();
                 for value in key {
@@ -114,15 +126,6 @@ impl Binder<'_> {
                 self.cursor_tables.push(table);
             }
         }
-        if !level.aggregates.is_empty() {
-            refuse_recursion(&level, &parts.targets)?;
-        }
-        let is_volatile = |target: &Target| target.value.expr.is_volatile();
-        let left_to_others = is_pulled_up(query) && !parts.targets.iter().any(is_volatile);
-        let held = match !left_to_others && has_locked(&rows.plan) {
-            true => Some(self.hold_rows(&mut rows)),
-            false => None,
-        };
         let positions = parts.targets[..parts.visible].iter().map(|one| one.value.position);
         let positions = positions.collect();
         let columns: Vec<OutputColumn> =

@@ -17,7 +17,7 @@ use types::cast::CastContext;
 use types::{DataType, SqlType};
 
 use crate::ast::{self, Ident, NamedQuery, NamedQueryBody, QueryBody, SetOperator, TableName};
-use crate::binder::bound_query::BoundQuery;
+use crate::binder::bound_query::{BoundQuery, refuse_locks_of_part};
 use crate::binder::coercion::common_type;
 use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
@@ -316,6 +316,7 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::INVALID_RECURSION, message).at(position));
         };
         refuse_tail(query, position)?;
+        [left, right].into_iter().try_for_each(|part| refuse_locks_of_part(part))?;
         let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let refused = Some("within its non-recursive term");
         let columns = Vec::new();
@@ -415,9 +416,12 @@ fn refuse_tail(query: &ast::Query, position: usize) -> Result<()> {
         (!query.order_by.is_empty(), "ORDER BY"),
         (query.offset.is_some(), "OFFSET"),
         (query.limit.is_some(), "LIMIT"),
-        (!query.locking.is_empty(), "FOR UPDATE/SHARE"),
     ];
     match refused.into_iter().find(|(present, _)| *present) {
+        None if !query.locking.is_empty() => {
+            let message = "FOR UPDATE/SHARE in a recursive query is not implemented";
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        }
         None => Ok(()),
         Some((_, clause)) => {
             let message = format!("{clause} in a recursive query is not implemented");

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::Context;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::{check_views, lock_and_read, with_subqueries};
+use crate::exec::target::{check_views, lock_and_read, refuse_changed, with_subqueries};
 use crate::exec::update;
 use crate::logical::{Assignment, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
@@ -46,7 +46,14 @@ impl<'a> ConflictWriter<'a> {
         let names_all = (0..table.columns.len())
             .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let (writer, numbers) = (RowWriter::new(table), RowNumbers::new(table));
+        let returning = plan.returning.iter().flat_map(|returning| &returning.expressions);
+        let assigned: &[Assignment] = match &plan.on_conflict {
+            OnConflict::Update { assignments, .. } => assignments,
+            _ => &[],
+        };
+        let assigned = assigned.iter().map(|assignment| &assignment.value);
+        let calls = returning.chain(assigned).any(Expr::calls_routines);
+        let (writer, numbers) = (RowWriter::new(table).one_by_one(calls), RowNumbers::new(table));
         let (cells, touched) = (CellBatch::new(), AHashSet::new());
         ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
     }
@@ -165,6 +172,7 @@ impl<'a> ConflictWriter<'a> {
             return Ok(None);
         }
         update::assign(self.table, assignments, &both, &mut new, context)?;
+        refuse_changed((self.table, &existing.key), "updated", context)?;
         context.row_changed(self.table, Some(&both), Some(&new))?;
         self.touched.insert(existing.key.clone());
         let key = existing.key;

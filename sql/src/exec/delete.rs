@@ -6,7 +6,7 @@ use store::CellBatch;
 
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
-use crate::exec::target::{Returned, Targets, take_target};
+use crate::exec::target::{Recheck, Returned, Targets, refuse_changed, take_target};
 use crate::exec::{Context, ModifyOutcome};
 use crate::plan::DeletePlan;
 
@@ -14,15 +14,17 @@ use crate::plan::DeletePlan;
 pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;
-    let mut writer = RowWriter::new(table);
     let mut returned = Returned::new(&plan.returning);
+    let mut writer = RowWriter::new(table).one_by_one(returned.calls_routines());
+    let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
     let mut row_count = 0;
     while let Some(mut target) = targets.next()? {
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, &mut target, &plan.recheck, &mut cells, context)? else {
+        let Some(row) = take_target(table, &mut target, &recheck, &mut cells, context)? else {
             continue;
         };
+        refuse_changed((table, &target.key), "deleted", context)?;
         writer.delete(target.key, previous(table, &mut cells), context)?;
         context.row_changed(table, Some(&row), None)?;
         returned.add(&row, context)?;

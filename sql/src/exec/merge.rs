@@ -15,7 +15,7 @@ use types::expr::Expr;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::lock_and_read;
+use crate::exec::target::{lock_and_read, refuse_changed};
 use crate::exec::{Context, ModifyOutcome, build, memory, update};
 use crate::logical::{MergeAction, MergeClause};
 use crate::plan::MergePlan;
@@ -129,11 +129,13 @@ impl<'a> Merge<'a> {
             Some(MergeAction::Update(assignments)) => {
                 let mut new = newest.clone();
                 update::assign(table, assignments, row, &mut new, self.context)?;
+                refuse_changed((table, &key), "updated or deleted", self.context)?;
                 self.context.row_changed(table, Some(&newest), Some(&new))?;
                 update::write(table, writer, key, &new, assignments, cells, self.context)?;
                 self.row_count += 1;
             }
             Some(MergeAction::Delete) => {
+                refuse_changed((table, &key), "updated or deleted", self.context)?;
                 writer.delete(key, previous(table, cells), self.context)?;
                 self.context.row_changed(table, Some(&newest), None)?;
                 self.row_count += 1;

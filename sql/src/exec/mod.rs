@@ -118,6 +118,8 @@ pub struct Context {
     pub moved: Arc<MovedRows>,
     /// What foreign keys are about among the rows that the statement changes.
     pub watch: Option<Arc<Watch>>,
+    /// How many statements were begun within others when this one began.
+    pub inner_before: u64,
     /// What the statement sees, however late a step is opened; known once the plan is.
     pub view: SharedView,
 }
@@ -257,6 +259,12 @@ impl Context {
         self.changed = (!plan.before.is_empty()).then(Arc::default);
         self.view.get_or_init(|| self.transaction.view());
         self
+    }
+
+    /// Returns whether a function that the statement calls has run statements, which may have
+    /// changed rows.
+    fn has_called(&self) -> bool {
+        self.transaction.inner_statements() != self.inner_before
     }
 
     /// Returns a reader of a table that sees what the statement saw when it began: other statements

@@ -1,16 +1,17 @@
 //! Statements that change data, run to their end.
 //!
-//! The parts of WITH come first, in their order. Those that change data run to their end whether
-//! their rows are read or not; queries are computed as far as something reads them. All see what
-//! the statement saw when it began, so it does not matter to what they read which of them comes
-//! first.
+//! The parts of WITH that are read come first, in their order; those that change data run to their
+//! end then, queries are computed as far as something reads them. What changes data and is not read
+//! comes after the statement itself, the last one first, as PostgreSQL does it
+//! (`ExecPostprocessPlan`). All see what the statement saw when it began, so it matters only to
+//! which of them changes a row first.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::exec::cte::KeptRows;
 use crate::exec::{Context, ModifyOutcome, build, delete, insert, memory, merge, update};
-use crate::plan::{Node, Plan, Root};
+use crate::plan::{Node, Plan, PlanStep, Root};
 
 /// Runs a plan that changes data. What it staged before an error stays staged: the caller rolls
 /// back to the savepoint it took before the statement.
@@ -19,15 +20,55 @@ use crate::plan::{Node, Plan, Root};
 ///
 /// 23505 for duplicate keys, what observers refuse, 40001 and 40P01.
 pub fn modify(plan: &Arc<Plan>, context: Context) -> Result<ModifyOutcome> {
-    let mut context = Arc::new(context.prepared_for(plan));
-    for part in &plan.before {
-        let rows = match &part.root {
-            Root::Query(node) => KeptRows::closed(node, &context),
-            change => KeptRows::ready(run(change, &context)?.returning),
-        };
-        context = context.with_rows(part.id, Arc::new(rows));
+    let context = Arc::new(context.prepared_for(plan));
+    if plan.before.is_empty() {
+        return run(&plan.root, &context);
     }
-    run(&plan.root, &context)
+    let mut parts = Parts { parts: &plan.before, context, done: vec![false; plan.before.len()] };
+    parts.make_ready_for(&plan.root)?;
+    let outcome = run(&plan.root, &parts.context)?;
+    for at in (0..plan.before.len()).rev() {
+        if !matches!(plan.before[at].root, Root::Query(_)) {
+            parts.make_ready(at)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// The parts of WITH of a statement that runs.
+struct Parts<'a> {
+    parts: &'a [PlanStep],
+    /// Has the rows of those that are done.
+    context: Arc<Context>,
+    done: Vec<bool>,
+}
+
+impl Parts<'_> {
+    /// Has all there that a step reads.
+    fn make_ready_for(&mut self, root: &Root) -> Result<()> {
+        let reads = root.named_reads();
+        for at in 0..self.parts.len() {
+            if reads.contains(&self.parts[at].id) {
+                self.make_ready(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the rows of a part there, and what it changes done.
+    fn make_ready(&mut self, at: usize) -> Result<()> {
+        if std::mem::replace(&mut self.done[at], true) {
+            return Ok(());
+        }
+        let PlanStep { id, root, .. } = &self.parts[at];
+        self.make_ready_for(root)?;
+        let rows = match root {
+            Root::Query(node) => KeptRows::closed(node, &self.context),
+            change => KeptRows::ready(run(change, &self.context)?.returning),
+        };
+        self.context = self.context.with_rows(*id, Arc::new(rows));
+        Ok(())
+    }
 }
 
 fn run(root: &Root, context: &Arc<Context>) -> Result<ModifyOutcome> {

@@ -26,6 +26,8 @@ pub(super) struct RowWriter {
     pending: Vec<Mutation>,
     /// Whether the keys of `pending` ascend, so that none is there twice.
     ascending: bool,
+    /// Rows are staged one by one: functions are called for them that see the rows before.
+    one_by_one: bool,
 }
 
 impl RowWriter {
@@ -36,7 +38,14 @@ impl RowWriter {
             packers: Vec::new(),
             pending: Vec::new(),
             ascending: true,
+            one_by_one: false,
         }
+    }
+
+    /// Has rows staged one by one if functions of users are called for them.
+    pub(super) fn one_by_one(mut self, calls_routines: bool) -> RowWriter {
+        self.one_by_one = calls_routines;
+        self
     }
 
     /// Returns the table.
@@ -161,7 +170,11 @@ impl RowWriter {
             self.ascending &= last.row < mutation.row;
         }
         self.pending.push(mutation);
-        if self.pending.len() >= BATCH_MUTATIONS { self.flush(context) } else { Ok(()) }
+        let at_once = self.one_by_one || context.has_called();
+        match at_once || self.pending.len() >= BATCH_MUTATIONS {
+            true => self.flush(context),
+            false => Ok(()),
+        }
     }
 
     /// Two new rows of one batch may not have one key: returns which is the second.

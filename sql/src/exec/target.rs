@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::{LockMode, LockWait};
+use store::transaction::{LockMode, LockWait, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
 use types::vector::BATCH_ROWS;
@@ -143,12 +143,43 @@ pub(super) fn with_subqueries(
     Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }
 
+/// What is asked of a row that is locked, as it is then.
+pub(super) struct Recheck<'a> {
+    condition: Option<&'a Expr>,
+    /// It is asked once only of a row that has not changed: it may say something else each time.
+    only_of_changed: bool,
+}
+
+impl<'a> Recheck<'a> {
+    /// Returns the check of a condition.
+    pub(super) fn new(condition: &'a Option<Expr>) -> Recheck<'a> {
+        let only_of_changed = condition.as_ref().is_some_and(Expr::stays);
+        Recheck { condition: condition.as_ref(), only_of_changed }
+    }
+
+    fn holds(
+        &self,
+        (table, key): (&Table, &[u8]),
+        row: &[Datum],
+        context: &Context,
+    ) -> Result<bool> {
+        let Some(condition) = self.condition else { return Ok(true) };
+        if self.only_of_changed
+            && let Some(view) = context.view.get()
+            && !context.transaction.is_newer(table.id, key, view)?
+        {
+            return Ok(true);
+        }
+        Ok(condition.eval_row(row, &context.eval)?.as_bool() == Some(true))
+    }
+}
+
 /// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row
 /// is not wanted any more, or another part of the statement has changed it.
 pub(super) fn take_target(
     table: &Table,
     target: &mut Target,
-    recheck: &Option<Expr>,
+    recheck: &Recheck<'_>,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
@@ -156,9 +187,7 @@ pub(super) fn take_target(
         return Ok(None);
     };
     row.append(&mut target.extra);
-    if let Some(recheck) = recheck
-        && recheck.eval_row(&row, &context.eval)?.as_bool() != Some(true)
-    {
+    if !recheck.holds((table, &target.key), &row, context)? {
         return Ok(None);
     }
     if let Some(changed) = &context.changed
@@ -167,6 +196,29 @@ pub(super) fn take_target(
         return Ok(None);
     }
     Ok(Some(row))
+}
+
+/// Checks that no function that the statement calls has changed a row that is about to be `done`:
+/// updated, deleted.
+///
+/// # Errors
+///
+/// 27000, as PostgreSQL's `ExecUpdate` and `ExecDelete` say it.
+pub(super) fn refuse_changed(
+    (table, key): (&Table, &[u8]),
+    done: &str,
+    context: &Context,
+) -> Result<()> {
+    let since = context.view.get().map(StatementView::place).filter(|_| context.has_called());
+    if !since.is_some_and(|since| context.transaction.has_changed(table.id, key, since)) {
+        return Ok(());
+    }
+    let message = format!(
+        "tuple to be {done} was already modified by an operation triggered by the current command"
+    );
+    let hint = "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes \
+                to other rows.";
+    Err(Error::new(sqlstate::TRIGGERED_DATA_CHANGE_VIOLATION, message).with_hint(hint))
 }
 
 /// Gathers the rows of RETURNING.
@@ -180,6 +232,12 @@ impl<'a> Returned<'a> {
     /// Returns a collector without rows.
     pub(super) fn new(returning: &'a Option<Returning>) -> Returned<'a> {
         Returned { returning: returning.as_ref(), rows: Vec::new(), batches: Vec::new() }
+    }
+
+    /// Returns whether functions of users are called.
+    pub(super) fn calls_routines(&self) -> bool {
+        let expressions = self.returning.iter().flat_map(|returning| &returning.expressions);
+        expressions.into_iter().any(Expr::calls_routines)
     }
 
     /// Adds a row in table order, with what comes after it.

@@ -9,7 +9,7 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
-use crate::exec::target::{Returned, Targets, check_views, take_target};
+use crate::exec::target::{Recheck, Returned, Targets, check_views, refuse_changed, take_target};
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
@@ -18,8 +18,10 @@ use crate::plan::UpdatePlan;
 pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;
-    let mut writer = RowWriter::new(table);
     let mut returned = Returned::new(&plan.returning);
+    let calls = plan.assignments.iter().any(|assignment| assignment.value.calls_routines());
+    let mut writer = RowWriter::new(table).one_by_one(calls || returned.calls_routines());
+    let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
     let mut row_count = 0;
     let mut seen = AHashSet::new();
@@ -33,11 +35,12 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
             }
         }
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, &mut target, &plan.recheck, &mut cells, context)? else {
+        let Some(row) = take_target(table, &mut target, &recheck, &mut cells, context)? else {
             continue;
         };
         let mut new = row[..table.columns.len()].to_vec();
         assign(table, &plan.assignments, &row, &mut new, context)?;
+        refuse_changed((table, &target.key), "updated", context)?;
         context.row_changed(table, Some(&row), Some(&new))?;
         write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
         check_views(&plan.checks, &new, &mut writer, context)?;

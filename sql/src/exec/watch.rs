@@ -40,6 +40,8 @@ pub struct Watch {
     changes: Mutex<Changes>,
     /// Keys that are there and whose locks are held.
     known: Mutex<AHashSet<KeyPlace>>,
+    /// The first reference to what is not there, found while the statement does its work.
+    violation: Mutex<Option<Error>>,
     /// What deferred constraints have found.
     late: Mutex<Vec<Late>>,
     /// Keys of deferrable UNIQUE constraints that rows have got.
@@ -191,6 +193,33 @@ impl Watch {
         std::mem::take(&mut self.late.lock())
     }
 
+    /// As [`Watch::look`], before the statement has done its work: a reference to what is not there
+    /// is an error only then, after all that is wrong with the rows themselves.
+    fn look_early(
+        &self,
+        watched: &Watched,
+        reference: &Reference,
+        new: &[Datum],
+        context: &Context,
+    ) -> Result<()> {
+        match self.look(watched, reference, new, context) {
+            Err(error) if error.sqlstate.as_ref() == sqlstate::FOREIGN_KEY_VIOLATION => {
+                self.violation.lock().get_or_insert(error);
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+
+    /// Raises the first violation that was found while the statement did its work.
+    ///
+    /// # Errors
+    ///
+    /// 23503.
+    pub fn raise(&self) -> Result<()> {
+        self.violation.lock().take().map_or(Ok(()), Err)
+    }
+
     /// Checks a reference of a row that is new, or has changed; what a deferred one finds is noted.
     ///
     /// # Errors
@@ -271,7 +300,7 @@ impl Watch {
                     continue;
                 }
                 match reference.at_once {
-                    true => self.look(watched, reference, new, context)?,
+                    true => self.look_early(watched, reference, new, context)?,
                     false => later = true,
                 }
             }

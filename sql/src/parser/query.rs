@@ -464,8 +464,9 @@ impl Cursor<'_> {
         let of = match of {
             None => None,
             Some(mut parts) if parts.len() == 1 => parts.pop(),
-            Some(_) => {
+            Some(parts) => {
                 let message = "FOR UPDATE must specify unqualified relation names";
+                let position = parts.first().map_or(position, |part| part.position);
                 return Err(ParseError::syntax(message, position));
             }
         };

@@ -17,6 +17,7 @@ mod grouping_sets;
 mod explain;
 pub mod profile;
 pub mod document;
+mod reads;
 mod render;
 mod window;
 

@@ -81,6 +81,7 @@ impl Worker {
     /// Looks at all that was put off to the end of the statement.
     pub(super) fn settle(&mut self, watch: Option<Arc<Watch>>) -> Result<()> {
         let Some(watch) = watch else { return Ok(()) };
+        watch.raise()?;
         let mut plans = Plans::new();
         while let Some(change) = watch.next() {
             let Some(watched) = watch.table(change.table) else { continue };
@@ -116,6 +117,7 @@ impl Worker {
                 }
             }
         }
+        watch.raise()?;
         watch.take_late().into_iter().try_for_each(|late| self.put_off(late))?;
         self.settle_keys(watch.take_keys())
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::index::duplicate_key;
+use coprocessors::row::packed_cells;
 use store::transaction::{Isolation, LockMode, LockWait, Transaction, TransactionOptions};
 use store::{CellBatch, Get, Scan};
 use types::keycode::prefix_end;
@@ -98,21 +99,21 @@ impl Worker {
         });
         for key in keys {
             let Some((_, index)) = index(key) else { continue };
-            if let Some(entry) = second_entry(&index, key, &transaction, latest.as_ref())? {
-                shared.push((key.clone(), duplicate_key(&index.spec, &entry).into()));
+            if let Some(error) = second_entry(&index, key, &transaction, latest.as_ref())? {
+                shared.push((key.clone(), error));
             }
         }
         Ok(shared)
     }
 }
 
-/// Returns the second entry of a key.
+/// Returns the error of the second entry of a key, if it has one.
 fn second_entry(
     index: &Index,
     key: &NewKey,
     own: &Transaction,
     latest: Option<&Transaction>,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<Error>> {
     let table = index.spec.store_table;
     let mut found: AHashSet<Vec<u8>> = AHashSet::new();
     let (mut entries, mut cells) = (CellBatch::new(), CellBatch::new());
@@ -127,7 +128,8 @@ fn second_entry(
                     found.insert(entry.key().to_vec());
                 }
                 if found.len() > 1 {
-                    return Ok(Some(entry.key().to_vec()));
+                    let packed = packed_cells(&entry, 1)[0];
+                    return Ok(Some(duplicate_key(&index.spec, entry.key(), packed).into()));
                 }
             }
         }

@@ -198,6 +198,7 @@ impl Worker {
             system,
             ordered: false,
             locks_one_by_one: false,
+            inner_before: open.transaction.inner_statements(),
             side_by_side: true,
             profile: None,
             named: exec::NamedRows::default(),

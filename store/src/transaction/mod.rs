@@ -17,7 +17,7 @@ mod reader;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -121,6 +121,8 @@ pub struct Transaction {
     staging: Mutex<Staging>,
     /// Whether anything was ever staged: spares reads a look into `staging`.
     staged: AtomicBool,
+    /// Statements that were begun within others.
+    inner_statements: AtomicU64,
     /// What the present statement has done in its turns.
     work: Arc<StatementWork>,
     request: Request,
@@ -179,6 +181,7 @@ impl Transaction {
             statement: Mutex::new(statement),
             staging: Mutex::default(),
             staged: AtomicBool::new(false),
+            inner_statements: AtomicU64::new(0),
             work: Arc::default(),
             request: Request::default(),
             held: Mutex::default(),
@@ -196,12 +199,22 @@ impl Transaction {
     pub fn begin_statement(&self) {
         self.engine.admission.end_statement(&self.work);
         self.request.clear();
-        self.begin_inner_statement();
+        self.see_what_is_there();
     }
 
     /// Begins a statement within the present one, part of the same request: see
     /// [`Transaction::begin_statement`]. [`Transaction::resume_statement`] ends it.
     pub fn begin_inner_statement(&self) {
+        self.inner_statements.fetch_add(1, Ordering::Relaxed);
+        self.see_what_is_there();
+    }
+
+    /// Returns how many statements were begun within others so far.
+    pub fn inner_statements(&self) -> u64 {
+        self.inner_statements.load(Ordering::Relaxed)
+    }
+
+    fn see_what_is_there(&self) {
         let staged_through = match self.staged.load(Ordering::Acquire) {
             true => self.staging.lock().last_sequence(),
             false => Sequence(Sequence::STAGED),

@@ -1,0 +1,37 @@
+//! Which named queries a step reads: what is to be there before it runs.
+
+use crate::plan::{GivenRowPlan, Node, Root, ViewCheckPlan};
+
+impl Root {
+    /// Returns the numbers of the parts of WITH that it reads itself.
+    pub fn named_reads(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut given = |rows: Option<&GivenRowPlan>, checks: &[ViewCheckPlan]| {
+            let of_checks = checks.iter().filter_map(|check| check.row.as_ref());
+            rows.into_iter().chain(of_checks).for_each(|row| reads_of(&row.node, &mut found));
+        };
+        match self {
+            Root::Query(node) => reads_of(node, &mut found),
+            Root::Insert(insert) => {
+                given(insert.conflict_row.as_ref(), &insert.checks);
+                reads_of(&insert.source, &mut found);
+            }
+            Root::Update(update) => {
+                given(None, &update.checks);
+                reads_of(&update.source.node, &mut found);
+            }
+            Root::Delete(delete) => reads_of(&delete.source.node, &mut found),
+            Root::Merge(merge) => reads_of(&merge.source, &mut found),
+        }
+        found
+    }
+}
+
+fn reads_of(node: &Node, found: &mut Vec<usize>) {
+    match node {
+        Node::CteScan(scan) if !scan.is_work_table => found.push(scan.id),
+        Node::LockRows(lock) => reads_of(&lock.again, found),
+        _ => {}
+    }
+    node.inputs().into_iter().for_each(|input| reads_of(input, found));
+}
