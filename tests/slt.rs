@@ -117,6 +117,7 @@ const PORTABLE: &[&str] = &[
     "duplicate_keys",
     "domain_parameters",
     "function_names",
+    "key_words",
     "read_only",
     "cursor_snapshots",
     "current_of_moved",

@@ -10,6 +10,7 @@
 pub mod error;
 pub mod interrupt;
 pub mod pieces;
+pub mod key_words;
 mod varint;
 pub mod datatype;
 pub mod numeric;

@@ -362,7 +362,9 @@ pub(super) fn named_target(
             }
             Ok(Some(ordinal - 1))
         }
-        ast::Expr::String { position, .. } => {
+        ast::Expr::String { position, .. }
+        | ast::Expr::Boolean { position, .. }
+        | ast::Expr::Null { position } => {
             let message = format!("non-integer constant in {clause}");
             Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(*position))
         }

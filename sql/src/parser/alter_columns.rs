@@ -3,7 +3,6 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
 use crate::ast::{CreateTable, Ident, TableChange, TableName};
 
@@ -39,7 +38,7 @@ impl Cursor<'_> {
             if let Some(change) = self.constraint_of_index()? {
                 return Ok(change);
             }
-            if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
+            if self.begins_constraint() {
                 return Ok(TableChange::AddConstraint(self.table_constraint()?));
             }
             return self.add_column(table);

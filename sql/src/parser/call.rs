@@ -3,6 +3,7 @@
 use sqlparser::ast as parsed;
 use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
 use types::datatype::IntervalFields;
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::dialect::VARIADIC;
@@ -35,18 +36,36 @@ impl Cursor<'_> {
     }
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
-        let mut parts = self.object_name(parsed)?;
+        let mut parts = self.parts(parsed)?;
         let (Some(name), schema) = (parts.pop(), parts.pop()) else {
             return Err(self.unexpected());
         };
+        let unquoted = parsed.0.first().and_then(|part| part.as_ident());
+        if unquoted.is_some_and(|first| first.quote_style.is_none()) {
+            let (first, allowed) = match &schema {
+                Some(schema) => (schema, key_words::is_column_name(&schema.value)),
+                None => (&name, is_callable(&name.value)),
+            };
+            if !allowed {
+                return Err(self.syntax_error_near(first.position));
+            }
+        }
         if !parts.is_empty() {
             return Err(ParseError::unsupported("a cross-database reference", parts[0].position));
         }
         Ok(FunctionName { schema, name })
     }
 
-    /// Returns the parts of a name.
+    /// Returns the parts of the name of a relation or column.
     pub(super) fn object_name(&self, parsed: &parsed::ObjectName) -> Result<Vec<Ident>> {
+        if let Some(parsed::ObjectNamePart::Identifier(first)) = parsed.0.first() {
+            self.declared(first)?;
+        }
+        self.parts(parsed)
+    }
+
+    /// Returns the parts of a name.
+    pub(super) fn parts(&self, parsed: &parsed::ObjectName) -> Result<Vec<Ident>> {
         parsed
             .0
             .iter()
@@ -241,6 +260,7 @@ impl Cursor<'_> {
         }
         if let Some(function) = sql_value {
             let precision = match operands.as_slice() {
+                [Expr::Number { .. }] if !word.contains("time") => None,
                 [Expr::Number { text, .. }] => text.parse::<u8>().ok().map(|digits| digits.min(6)),
                 _ => None,
             };
@@ -302,8 +322,6 @@ impl Cursor<'_> {
                 }
                 Ok(self.placed_call("overlay", start, arguments))
             }
-            Parsed::Ceil { expr, field } => self.rounding("ceil", *expr, field),
-            Parsed::Floor { expr, field } => self.rounding("floor", *expr, field),
             other => Err(self.refuse(other)),
         }
     }
@@ -349,25 +367,6 @@ impl Cursor<'_> {
 
     fn placed_call(&self, name: &str, start: usize, arguments: Vec<Expr>) -> Placed {
         Placed { expr: self.call_of(name, start, arguments), start }
-    }
-
-    fn rounding(
-        &mut self,
-        name: &str,
-        expr: Parsed,
-        field: parsed::CeilFloorKind,
-    ) -> Result<Placed> {
-        let value = self.lower_placed(expr)?;
-        let start = self.word_before(value.start, name);
-        match field {
-            parsed::CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => {
-                Ok(self.placed_call(name, start, vec![value.expr]))
-            }
-            parsed::CeilFloorKind::DateTimeField(_) | parsed::CeilFloorKind::Scale(_) => {
-                Err(ParseError::unsupported(format!("{name} to a unit or scale"), start)
-                    .with_hint("Use date_trunc() or round()."))
-            }
-        }
     }
 
     fn substring(
@@ -430,6 +429,26 @@ impl Cursor<'_> {
         };
         ParseError::unsupported(construct, None)
     }
+}
+
+/// Returns whether a word without quotes may stand in front of the arguments of a call.
+fn is_callable(word: &str) -> bool {
+    const SPECIAL: &[&str] = &[
+        "array",
+        "coalesce",
+        "greatest",
+        "grouping",
+        "least",
+        "normalize",
+        "nullif",
+        "overlay",
+        "row",
+        "substring",
+        "trim",
+    ];
+    key_words::is_type_or_function(word)
+        || SPECIAL.contains(&word)
+        || sql_value_function(word).is_some()
 }
 
 /// The second argument of `normalize` is a keyword.

@@ -1,6 +1,7 @@
 //! COLLATE: from a name to a collation.
 
 use sqlparser::ast as parsed;
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -34,6 +35,11 @@ pub(super) fn lower_collation(written: &parsed::ObjectName, position: usize) -> 
     let mut parts = Vec::new();
     for part in &written.0 {
         let parsed::ObjectNamePart::Identifier(part) = part else { continue };
+        let is_first = parts.is_empty() && part.quote_style.is_none();
+        if is_first && !key_words::is_column_name(&part.value.to_ascii_lowercase()) {
+            let message = format!("syntax error at or near \"{}\"", part.value);
+            return Err(ParseError::syntax(message, position));
+        }
         parts.push(name::fold(&part.value, part.quote_style.is_some()));
     }
     match parts.as_slice() {

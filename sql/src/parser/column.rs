@@ -3,7 +3,6 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::ddl::CONSTRAINT_WORDS;
 use super::error::{ParseError, Result};
 use crate::ast::{
     ColumnDefinition, ConstraintKind, CreateTable, KeyColumn, SortOrder, TableConstraint, UniqueKey,
@@ -11,7 +10,7 @@ use crate::ast::{
 
 impl Cursor<'_> {
     pub(super) fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
-        if CONSTRAINT_WORDS.contains(&self.peek_word().as_str()) {
+        if self.begins_constraint() {
             let constraint = self.table_constraint()?;
             table.constraints.push(constraint);
             return Ok(());
@@ -36,7 +35,9 @@ impl Cursor<'_> {
             None => self.type_name()?,
         };
         let base = type_name.sql_type.base;
-        if base.element().unwrap_or(base) == types::DataType::Record {
+        let pseudo = [types::DataType::Record, types::DataType::Unknown];
+        let is_pseudo = pseudo.contains(&base.element().unwrap_or(base));
+        if is_pseudo && type_name.named.is_none() {
             let message =
                 format!("column \"{}\" has pseudo-type {}", name.name.value, base.sql_name());
             return Err(ParseError::new("42P16", message, type_name.position));

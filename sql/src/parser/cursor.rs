@@ -5,6 +5,7 @@
 
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use types::key_words;
 
 use super::create_as::Into;
 use super::error::{ParseError, Result};
@@ -168,7 +169,27 @@ impl Cursor<'_> {
 
     /// Reads a name that is declared or looked up: not a reserved word unless quoted.
     pub(super) fn name(&mut self) -> Result<Ident> {
-        self.identifier(|word| !name::is_reserved(word))
+        self.identifier(key_words::is_column_name)
+    }
+
+    /// Reads the name of a parameter of a function.
+    pub(super) fn parameter_name(&mut self) -> Result<Ident> {
+        self.identifier(key_words::is_type_or_function)
+    }
+
+    /// Reads the name of a function, which other words may be than the name of a table.
+    pub(super) fn routine_name(&mut self) -> Result<TableName> {
+        if self.parser.peek_nth_token_ref(1).token == Token::Period {
+            return self.table_name();
+        }
+        Ok(TableName { schema: None, name: self.parameter_name()? })
+    }
+
+    /// Takes a word that says nothing, unless it is the name that must follow.
+    pub(super) fn take_noise(&mut self, word: &str) -> bool {
+        let is_last =
+            matches!(self.parser.peek_nth_token_ref(1).token, Token::EOF | Token::SemiColon);
+        !is_last && self.take_word(word)
     }
 
     /// Reads a name where any word may stand: after AS or a period.

@@ -11,10 +11,6 @@ use crate::ast::{
     TableConstraint, TableName, TableOption, UniqueKey,
 };
 
-/// The words that start a constraint of a table.
-pub(super) const CONSTRAINT_WORDS: &[&str] =
-    &["constraint", "primary", "unique", "check", "foreign", "exclude"];
-
 impl Cursor<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
         let position = self.position();
@@ -180,6 +176,18 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    /// Returns whether a constraint of a table starts here.
+    pub(super) fn begins_constraint(&self) -> bool {
+        match self.peek_word().as_str() {
+            "constraint" | "primary" | "unique" | "check" | "foreign" => true,
+            "exclude" => {
+                self.is_words(&["exclude", "using"])
+                    || self.parser.peek_nth_token_ref(1).token == Token::LParen
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn table_constraint(&mut self) -> Result<TableConstraint> {
@@ -399,7 +407,10 @@ impl Cursor<'_> {
 
     fn index_key(&mut self) -> Result<IndexKey> {
         let source = self.source_expr()?;
-        let named = !["asc", "desc", "nulls"].iter().any(|word| self.is_word(word));
+        let named = !self.is_word("asc")
+            && !self.is_word("desc")
+            && !self.is_words(&["nulls", "first"])
+            && !self.is_words(&["nulls", "last"]);
         let operator_class = match self.peek() {
             Token::Word(_) if named => Some(self.name()?),
             _ => None,

@@ -18,6 +18,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
+use types::key_words;
+
 use super::grouping::parse_sets;
 use super::name;
 
@@ -29,48 +31,6 @@ const SIGN_PRECEDENCE: u8 = 120;
 pub(crate) struct BennuDialect {
     base: PostgreSqlDialect,
 }
-
-/// The words that name a column only behind AS (`AS_LABEL` in PostgreSQL's kwlist.h).
-const AS_LABELS: &[Keyword] = &[
-    Keyword::ARRAY,
-    Keyword::AS,
-    Keyword::CHAR,
-    Keyword::CHARACTER,
-    Keyword::CREATE,
-    Keyword::DAY,
-    Keyword::EXCEPT,
-    Keyword::FETCH,
-    Keyword::FILTER,
-    Keyword::FOR,
-    Keyword::FROM,
-    Keyword::GRANT,
-    Keyword::GROUP,
-    Keyword::HAVING,
-    Keyword::HOUR,
-    Keyword::INTERSECT,
-    Keyword::INTO,
-    Keyword::LIMIT,
-    Keyword::MINUTE,
-    Keyword::MONTH,
-    Keyword::NOTNULL,
-    Keyword::OFFSET,
-    Keyword::ON,
-    Keyword::ORDER,
-    Keyword::OVER,
-    Keyword::OVERLAPS,
-    Keyword::PRECISION,
-    Keyword::RETURNING,
-    Keyword::SECOND,
-    Keyword::TO,
-    Keyword::UNION,
-    Keyword::VARYING,
-    Keyword::WHERE,
-    Keyword::WINDOW,
-    Keyword::WITH,
-    Keyword::WITHIN,
-    Keyword::WITHOUT,
-    Keyword::YEAR,
-];
 
 macro_rules! forward {
     ($($method:ident)*) => {
@@ -131,12 +91,12 @@ impl Dialect for BennuDialect {
         self.base.is_reserved_for_identifier(keyword)
     }
 
-    fn is_column_alias(&self, keyword: &Keyword, _: &mut Parser) -> bool {
-        !AS_LABELS.contains(keyword)
+    fn is_column_alias(&self, _: &Keyword, parser: &mut Parser) -> bool {
+        is_current(parser, key_words::is_bare_label)
     }
 
-    fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
-        self.base.is_table_alias(keyword, parser)
+    fn is_table_alias(&self, _: &Keyword, parser: &mut Parser) -> bool {
+        is_current(parser, key_words::is_column_name)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
@@ -209,7 +169,7 @@ impl Dialect for BennuDialect {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
                 let read = read.or_else(|| typed_string(parser)).or_else(|| variadic(parser));
                 let read = read.or_else(|| precise_interval(parser));
-                let read = read.or_else(|| substring_for(parser)).or_else(|| lone_word(parser));
+                let read = read.or_else(|| substring_for(parser));
                 return read.or_else(|| values_query(parser)).or_else(|| parse_sets(parser));
             }
             Token::LParen if is_word(parser, 1, "values") || is_set_operation(parser, 0) => {
@@ -257,32 +217,10 @@ impl BennuDialect {
     }
 }
 
-/// Reads a name that begins something else as a rule, by what is behind it: `interval` without a
-/// text or a precision, `exists` and `trim` without a parenthesis.
-fn lone_word(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
-    let behind = &parser.peek_nth_token_ref(1).token;
-    let begins = match word.keyword {
-        Keyword::EXISTS | Keyword::TRIM => matches!(behind, Token::LParen | Token::Period),
-        Keyword::INTERVAL => !matches!(
-            behind,
-            Token::EOF
-                | Token::Comma
-                | Token::RParen
-                | Token::SemiColon
-                | Token::Eq
-                | Token::Plus
-                | Token::Minus
-                | Token::Word(_)
-        ),
-        _ => return None,
-    };
-    if begins {
-        return None;
-    }
-    let word = word.clone();
-    let span = parser.next_token().span;
-    Some(Ok(Expr::Identifier(word.into_ident(span))))
+/// Returns whether the word that was just taken has quotes or is one of these.
+fn is_current(parser: &Parser, allowed: fn(&str) -> bool) -> bool {
+    matches!(&parser.get_current_token().token, Token::Word(word)
+        if word.quote_style.is_some() || allowed(&word.value.to_ascii_lowercase()))
 }
 
 /// Reads `COLLATE name` behind an operand that is more than one word, as a cast.
@@ -580,9 +518,8 @@ fn typed_string(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         _ => 1,
     };
     let folded = name::fold(&word.value, word.quote_style.is_some());
-    let known = word.quote_style.is_none()
-        && (name::is_reserved(&folded) || types::DataType::from_name(&folded).is_some());
-    if known || !matches!(token(behind), Token::SingleQuotedString(_)) {
+    let special = word.quote_style.is_none() && !key_words::is_type_or_function(&folded);
+    if special || !matches!(token(behind), Token::SingleQuotedString(_)) {
         return None;
     }
     let mut read = || {
@@ -611,7 +548,7 @@ fn values_query(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let is_call = match before.next() {
         Some(Token::Word(word)) => {
             let name = word.value.to_ascii_lowercase();
-            word.quote_style.is_some() || !name::is_reserved(&name)
+            word.quote_style.is_some() || key_words::is_column_name(&name)
         }
         _ => false,
     };

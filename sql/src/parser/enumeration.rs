@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP TYPE.
 
 use sqlparser::tokenizer::Token;
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
@@ -105,9 +106,19 @@ impl Cursor<'_> {
     }
 
     /// Reads a statement behind the words DROP TYPE or DROP DOMAIN.
+    fn dropped_type(&mut self) -> Result<TableName> {
+        if self.parser.peek_nth_token_ref(1).token == Token::Period {
+            return self.table_name();
+        }
+        let is_type = |word: &str| {
+            key_words::is_type_or_function(word) || types::DataType::from_name(word).is_some()
+        };
+        Ok(TableName { schema: None, name: self.identifier(is_type)? })
+    }
+
     pub(super) fn drop_type(&mut self, domain: bool) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
-        let names = self.list(Self::table_name)?;
+        let names = self.list(Self::dropped_type)?;
         let cascade = self.cascade();
         let drop = DropType { names, if_exists, cascade, domain };
         Ok(Statement::Type(Box::new(TypeStatement::Drop(drop))))

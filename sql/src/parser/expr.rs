@@ -9,6 +9,7 @@
 use sqlparser::ast as parsed;
 use sqlparser::ast::{CastKind, Expr as Parsed, Value, ValueWithSpan};
 use sqlparser::tokenizer::Token;
+use types::key_words;
 
 use super::call::interval_fields;
 use super::collation::lower_collation;
@@ -359,7 +360,7 @@ impl Cursor<'_> {
         match node {
             Parsed::Identifier(ident) => self.identifier_value(&ident),
             Parsed::CompoundIdentifier(parts) => {
-                let parts: Vec<Ident> = parts.iter().map(|part| self.ident(part)).collect();
+                let parts = self.qualified(&parts)?;
                 let start = parts.first().map_or(1, |part| part.position);
                 placed(Expr::Column(parts), start)
             }
@@ -474,6 +475,14 @@ impl Cursor<'_> {
         }
     }
 
+    /// Folds the parts of a name, of which the first one is declared somewhere.
+    pub(super) fn qualified(&self, parts: &[parsed::Ident]) -> Result<Vec<Ident>> {
+        if let Some(first) = parts.first() {
+            self.declared(first)?;
+        }
+        Ok(parts.iter().map(|part| self.ident(part)).collect())
+    }
+
     fn identifier_value(&self, parsed: &parsed::Ident) -> Result<Placed> {
         let ident = self.ident(parsed);
         let position = ident.position;
@@ -486,7 +495,7 @@ impl Cursor<'_> {
         if ident.value == "default" {
             return Err(ParseError::syntax("DEFAULT is not allowed in this context", position));
         }
-        if name::is_reserved_for_column(&ident.value) {
+        if !key_words::is_column_name(&ident.value) {
             return Err(self.syntax_error_near(position));
         }
         placed(Expr::Column(vec![ident]), position)

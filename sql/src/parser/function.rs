@@ -2,12 +2,14 @@
 
 use sqlparser::tokenizer::Token;
 
+use types::key_words;
+
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, Expr, FunctionBody,
     FunctionParameter, FunctionReference, FunctionStatement, ParameterMode, Returns, RoutineWord,
-    Statement, Volatility,
+    Statement, TableName, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -42,7 +44,7 @@ impl Cursor<'_> {
         word: RoutineWord,
     ) -> Result<Statement> {
         let start = self.position();
-        let name = self.table_name()?;
+        let name = self.routine_name()?;
         let arguments = self.function_parameters()?;
         let may_return = word == RoutineWord::Function && !self.is_words(&["returns", "null"]);
         let returns = match may_return && self.take_word("returns") {
@@ -118,7 +120,7 @@ impl Cursor<'_> {
             }
             _ => false,
         };
-        let name = if named { Some(self.label()?) } else { None };
+        let name = if named { Some(self.parameter_name()?) } else { None };
         let mode = mode.or_else(|| self.parameter_mode()).unwrap_or(ParameterMode::In);
         let type_name = self.type_name()?;
         let default = match self.take_word("default") || self.take(&Token::Eq) {
@@ -134,7 +136,8 @@ impl Cursor<'_> {
         }
         if self.take_word("table") {
             self.expect(&Token::LParen)?;
-            let columns = self.list(|cursor| Ok((cursor.label()?, cursor.type_name()?)))?;
+            let columns =
+                self.list(|cursor| Ok((cursor.parameter_name()?, cursor.type_name()?)))?;
             self.expect(&Token::RParen)?;
             return Ok(Returns::Table(columns));
         }
@@ -147,7 +150,7 @@ impl Cursor<'_> {
         let mut again = false;
         if self.take_word("language") {
             let language = match self.peek() {
-                Token::Word(_) => self.label()?.value,
+                Token::Word(_) => self.identifier(key_words::is_not_reserved)?.value,
                 _ => self.string()?.to_lowercase(),
             };
             again = clauses.language.replace((language, position)).is_some();
@@ -230,7 +233,15 @@ impl Cursor<'_> {
 
     /// Reads a function's name, with the types of its parameters if they are given.
     pub(super) fn function_reference(&mut self) -> Result<FunctionReference> {
-        let name = self.table_name()?;
+        let name = match self.parser.peek_nth_token_ref(1).token {
+            Token::Period => self.table_name()?,
+            Token::LParen => self.routine_name()?,
+            // Without parentheses it cannot be taken for anything else.
+            _ => {
+                let name = self.identifier(key_words::is_not_reserved)?;
+                TableName { schema: None, name }
+            }
+        };
         if !self.take(&Token::LParen) {
             return Ok(FunctionReference { name, arguments: None });
         }

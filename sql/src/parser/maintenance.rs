@@ -2,6 +2,8 @@
 
 use sqlparser::tokenizer::Token;
 
+use types::key_words;
+
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{LockTables, Reindex, ReindexTarget, Statement, TableLock};
@@ -67,7 +69,7 @@ impl Cursor<'_> {
     }
 
     fn reindex_option(&mut self) -> Result<(String, bool)> {
-        let name = self.name()?.value;
+        let name = self.identifier(key_words::is_not_reserved)?.value;
         let off = ["false", "off"].iter().any(|word| self.take_word(word));
         if !off {
             let _ = ["true", "on"].iter().any(|word| self.take_word(word));

@@ -19,6 +19,7 @@ mod literal;
 pub mod limits;
 mod name;
 mod tokens;
+mod settle;
 mod rewrite_from;
 mod rewrite;
 mod grouping;
@@ -60,8 +61,8 @@ mod explain;
 
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
-pub use name::quoted;
 pub use references::{Reference, call_references, replace, strings, type_references};
+pub use types::function::quote_ident as quoted;
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError};
@@ -233,6 +234,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let dialect = BennuDialect::default();
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
+    settle::settle(&mut tokens);
     schema::part_elements(&mut tokens);
     rewrite::rewrite(&mut tokens);
     let exclusions = window::take_exclusions(&mut tokens, &source);

@@ -3,6 +3,7 @@
 use sqlparser::ast as parsed;
 use sqlparser::ast::{SetExpr, TableFactor};
 use sqlparser::tokenizer::Token;
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
@@ -254,6 +255,12 @@ impl Cursor<'_> {
         }
         let distinct = match select.distinct {
             None | Some(parsed::Distinct::All) => None,
+            Some(parsed::Distinct::Distinct) if select.projection.is_empty() => {
+                let index = self.token_index(position).and_then(|at| self.token_after(at));
+                let behind = index.and_then(|at| self.token_after(at));
+                let behind = behind.map(|at| self.syntax_error_at(self.parser.token_at(at)));
+                return Err(behind.unwrap_or_else(|| self.unexpected()));
+            }
             Some(parsed::Distinct::Distinct) => Some(Distinct::All),
             Some(parsed::Distinct::On(list)) if list.is_empty() => {
                 return Err(self.syntax_error_near(position));
@@ -500,7 +507,7 @@ impl Cursor<'_> {
     /// Refuses an alias that PostgreSQL's grammar would not take without quotes.
     pub(super) fn declared(&self, parsed: &parsed::Ident) -> Result<Ident> {
         let ident = self.named(parsed)?;
-        if parsed.quote_style.is_none() && name::is_reserved(&ident.value) {
+        if parsed.quote_style.is_none() && !key_words::is_column_name(&ident.value) {
             return Err(self.syntax_error_near(ident.position));
         }
         Ok(ident)

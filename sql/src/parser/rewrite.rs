@@ -6,12 +6,13 @@
 //! positions still ascend.
 
 use sqlparser::ast::ObjectName;
-use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use types::key_words;
 
 use super::name;
 use super::rewrite_from::rows_from;
-use super::tokens::{is_word, next, parenthesis_of, previous};
+use super::tokens::{ends_operand, is_word, next, parenthesis_of, previous};
 
 /// Stands for the word DISTINCT of GROUP BY DISTINCT.
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
@@ -35,42 +36,8 @@ pub(super) const KEY: &str = "\0key";
 /// The name of a field that stands for all of them: `(row).*`.
 pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 
-/// Words that mean something in other dialects only; in PostgreSQL they are names like any other.
-const FOREIGN: &[Keyword] = &[
-    Keyword::ANTI,
-    Keyword::ASOF,
-    Keyword::CHANGES,
-    Keyword::DISTRIBUTE,
-    Keyword::DIV,
-    Keyword::GLOB,
-    Keyword::MATCH_CONDITION,
-    Keyword::MATCH_RECOGNIZE,
-    Keyword::MEMBER,
-    Keyword::OPEN,
-    Keyword::OUTPUT,
-    Keyword::PIVOT,
-    Keyword::PREWHERE,
-    Keyword::QUALIFY,
-    Keyword::REGEXP,
-    Keyword::RLIKE,
-    Keyword::SEMI,
-    Keyword::SETTINGS,
-    Keyword::TOP,
-    Keyword::UNPIVOT,
-    Keyword::XOR,
-];
-
-fn foreign_word(token: &mut TokenWithSpan) {
-    if let Token::Word(word) = &mut token.token
-        && FOREIGN.contains(&word.keyword)
-    {
-        word.keyword = Keyword::NoKeyword;
-    }
-}
-
 /// Rewrites all tokens of a text.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
-    tokens.iter_mut().for_each(foreign_word);
     (0..tokens.len()).rev().for_each(|index| image_comparison(tokens, index));
     let mut index = 0;
     while index < tokens.len() {
@@ -341,12 +308,11 @@ fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
 /// `ISNULL` behind an operand is `IS NULL`; it may be the name of a function or, behind AS, of a
 /// column.
 fn is_null(tokens: &mut Vec<TokenWithSpan>, index: usize) {
-    let before = previous(tokens, index);
-    let names =
-        before.is_some_and(|at| tokens[at].token == Token::Period || is_word(&tokens[at], "as"));
-    let is_called = next(tokens, index)
-        .is_some_and(|at| matches!(tokens[at].token, Token::LParen | Token::Period));
-    if !names && !is_called {
+    let is_behind = previous(tokens, index).is_some_and(|at| ends_operand(&tokens[at]));
+    let is_called = next(tokens, index).is_some_and(|at| {
+        matches!(tokens[at].token, Token::LParen | Token::Period | Token::RArrow)
+    });
+    if is_behind && !is_called {
         put(tokens, index, vec![Token::make_word("IS", None), Token::make_word("NULL", None)]);
     }
 }
@@ -375,7 +341,7 @@ fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     ];
     let named = next(tokens, index).is_some_and(|at| match &tokens[at].token {
         Token::Word(word) => {
-            word.quote_style.is_some() || !name::is_reserved(&name::fold(&word.value, false))
+            word.quote_style.is_some() || key_words::is_column_name(&name::fold(&word.value, false))
         }
         _ => false,
     });

@@ -22,6 +22,20 @@ pub(super) fn rows_from(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let Some(open) = next(tokens, from).filter(|&at| tokens[at].token == Token::LParen) else {
         return;
     };
+    // It may be a column in front of FROM.
+    let is_entry = next(tokens, open).is_some_and(|at| {
+        let begins = ["select", "values", "with", "table"];
+        let is_query = begins.iter().any(|word| is_word(&tokens[at], word));
+        matches!(tokens[at].token, Token::Word(_)) && !is_query
+    });
+    let is_behind = previous(tokens, index).is_some_and(|at| {
+        let before = ["from", "join", "lateral", "using"];
+        matches!(tokens[at].token, Token::Comma | Token::LParen)
+            || before.iter().any(|word| is_word(&tokens[at], word))
+    });
+    if !is_entry || !is_behind {
+        return;
+    }
     tokens[index].token = Token::make_word(ROWS_FROM, None);
     tokens[from].token = Token::Whitespace(Whitespace::Space);
     let mut begin = open + 1;

@@ -1,6 +1,7 @@
 //! Transactions, settings, prepared statements, cursors and maintenance.
 
 use sqlparser::tokenizer::Token;
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -83,7 +84,7 @@ impl Cursor<'_> {
         }
         self.transaction_word();
         if !commit && self.take_word("to") {
-            self.take_word("savepoint");
+            self.take_noise("savepoint");
             return Ok(Statement::RollbackTo(self.name()?));
         }
         let chain = !self.take_words(&["and", "no", "chain"]) && self.take_words(&["and", "chain"]);
@@ -97,7 +98,7 @@ impl Cursor<'_> {
 
     pub(super) fn release(&mut self) -> Result<Statement> {
         self.expect_words(&["release"])?;
-        self.take_word("savepoint");
+        self.take_noise("savepoint");
         Ok(Statement::Release(self.name()?))
     }
 
@@ -165,15 +166,24 @@ impl Cursor<'_> {
             self.expect(&Token::Eq)?;
         }
         let value =
-            if self.take_word("default") { None } else { Some(self.list(Self::option_value)?) };
+            if self.take_word("default") { None } else { Some(self.list(Self::setting_value)?) };
         Ok(Statement::Set(SetVariable { scope, name, value }))
+    }
+
+    /// Reads a value of a setting: words that are reserved are none, but for those of a boolean.
+    fn setting_value(&mut self) -> Result<OptionValue> {
+        let word = self.peek_word();
+        if !key_words::is_not_reserved(&word) && !["true", "false", "on"].contains(&word.as_str()) {
+            return Err(self.unexpected());
+        }
+        self.option_value()
     }
 
     fn setting_name(&mut self) -> Result<Ident> {
         let mut name = self.name()?;
         while self.take(&Token::Period) {
             name.value.push('.');
-            name.value.push_str(&self.label()?.value);
+            name.value.push_str(&self.name()?.value);
         }
         Ok(name)
     }
@@ -231,7 +241,7 @@ impl Cursor<'_> {
 
     pub(super) fn prepare(&mut self) -> Result<Statement> {
         self.expect_words(&["prepare"])?;
-        if self.is_word("transaction") {
+        if self.is_word("transaction") && !self.is_words(&["transaction", "as"]) {
             return Err(ParseError::unsupported("two-phase commit", self.position()));
         }
         let name = self.name()?;
@@ -272,7 +282,7 @@ impl Cursor<'_> {
 
     pub(super) fn deallocate(&mut self) -> Result<Statement> {
         self.expect_words(&["deallocate"])?;
-        self.take_word("prepare");
+        self.take_noise("prepare");
         if self.take_word("all") {
             return Ok(Statement::Deallocate(None));
         }
@@ -332,26 +342,26 @@ impl Cursor<'_> {
     }
 
     fn fetch_direction(&mut self) -> Result<FetchDirection> {
-        if self.take_word("next") {
+        if self.take_noise("next") {
             Ok(FetchDirection::Forward(1))
-        } else if self.take_word("prior") {
+        } else if self.take_noise("prior") {
             Ok(FetchDirection::Forward(-1))
-        } else if self.take_word("first") {
+        } else if self.take_noise("first") {
             Ok(FetchDirection::Absolute(1))
-        } else if self.take_word("last") {
+        } else if self.take_noise("last") {
             Ok(FetchDirection::Absolute(-1))
-        } else if self.take_word("absolute") {
+        } else if self.take_noise("absolute") {
             Ok(FetchDirection::Absolute(self.count()?.ok_or_else(|| self.unexpected())?))
-        } else if self.take_word("relative") {
+        } else if self.take_noise("relative") {
             Ok(FetchDirection::Relative(self.count()?.ok_or_else(|| self.unexpected())?))
         } else if self.take_word("all") {
             Ok(FetchDirection::ForwardAll)
-        } else if self.take_word("forward") {
+        } else if self.take_noise("forward") {
             if self.take_word("all") {
                 return Ok(FetchDirection::ForwardAll);
             }
             Ok(FetchDirection::Forward(self.count()?.unwrap_or(1)))
-        } else if self.take_word("backward") {
+        } else if self.take_noise("backward") {
             if self.take_word("all") {
                 return Ok(FetchDirection::BackwardAll);
             }

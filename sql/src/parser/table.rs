@@ -3,6 +3,7 @@
 use sqlparser::ast as parsed;
 use sqlparser::ast::{JoinOperator, TableFactor};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
@@ -97,7 +98,7 @@ impl Cursor<'_> {
         let Token::Word(word) = &token.token else { return Err(self.syntax_error_at(token)) };
         let quoted = word.quote_style.is_some();
         let value = name::fold(&word.value, quoted);
-        if !quoted && name::is_reserved(&value) {
+        if !quoted && !key_words::is_column_name(&value) {
             return Err(self.syntax_error_at(token));
         }
         Ok(Ident { value, position: self.position_of(token) })
@@ -155,7 +156,7 @@ impl Cursor<'_> {
         else {
             return Err(self.refuse_factor(&factor));
         };
-        let mut parts = self.object_name(&name)?;
+        let mut parts = self.parts(&name)?;
         let position = parts.first().map_or(1, |part| part.position);
         for (present, construct) in [
             (!with_hints.is_empty(), "WITH hints of a table"),
@@ -180,9 +181,7 @@ impl Cursor<'_> {
         if with_ordinality {
             return Err(self.syntax_error_near(position));
         }
-        if parts.len() == 1 && self.is_reserved_table(&name) {
-            return Err(self.syntax_error_near(position));
-        }
+        self.object_name(&name)?;
         let (Some(table), schema) = (parts.pop(), parts.pop()) else {
             return Err(self.unexpected());
         };
@@ -240,13 +239,6 @@ impl Cursor<'_> {
         };
         let seed = seed.map(|seed| seed.expr);
         Ok(Box::new(TableSample { method: from_call(method)?, seed }))
-    }
-
-    fn is_reserved_table(&self, name: &parsed::ObjectName) -> bool {
-        match name.0.first() {
-            Some(parsed::ObjectNamePart::Identifier(ident)) => self.declared(ident).is_err(),
-            _ => true,
-        }
     }
 
     fn table_function(

@@ -1,6 +1,7 @@
 //! Looking around in the tokens of a text, white space left out.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use types::key_words;
 
 /// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
 pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
@@ -22,6 +23,19 @@ pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<us
 pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
     matches!(&token.token, Token::Word(found)
         if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// Returns whether an operand may end with a token: a constant, a name, something in parentheses.
+pub(super) fn ends_operand(token: &TokenWithSpan) -> bool {
+    match &token.token {
+        Token::Word(word) => {
+            word.quote_style.is_some()
+                || key_words::is_column_name(&word.value.to_ascii_lowercase())
+                || ["null", "true", "false", "end"].iter().any(|word| is_word(token, word))
+        }
+        Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
+        token => matches!(token, Token::SingleQuotedString(_)),
+    }
 }
 
 /// Returns whether a token is white space or a comment.

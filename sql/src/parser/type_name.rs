@@ -5,6 +5,7 @@ use sqlparser::ast::{
     ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 use types::datatype::{DataType, IntervalFields, RegKind, SqlType, interval_modifier};
+use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -67,6 +68,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
         Parsed::Float8 | Parsed::DoublePrecision | Parsed::Double(ExactNumberInfo::None) => {
             plain(DataType::Float8)
         }
+        Parsed::Table(_) => Err(ParseError::syntax("syntax error at or near \"table\"", position)),
         Parsed::Float(digits) => float(*digits, position),
         Parsed::Numeric(digits) | Parsed::Decimal(digits) | Parsed::Dec(digits) => {
             numeric(*digits, position)
@@ -178,13 +180,16 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
             return Err(undefined_type(&full.join("."), position));
         }
     };
-    if !quoted && name::is_reserved_for_column(spelling) {
-        return Err(ParseError::syntax(
-            format!("syntax error at or near \"{spelling}\""),
-            position,
-        ));
+    let is_alone = parts.len() == 1 && !quoted;
+    let base = match spelling {
+        "nchar" if is_alone => Some(DataType::Char),
+        _ => DataType::from_name(spelling),
+    };
+    if is_alone && base.is_none() && !key_words::is_type_or_function(spelling) {
+        let message = format!("syntax error at or near \"{spelling}\"");
+        return Err(ParseError::syntax(message, position));
     }
-    let Some(base) = DataType::from_name(spelling) else {
+    let Some(base) = base else {
         if parts.len() == 1 && modifiers.is_empty() && (quoted || !is_foreign(spelling)) {
             return Ok(user_type(None, spelling, position));
         }

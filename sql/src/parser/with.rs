@@ -26,7 +26,10 @@ impl Cursor<'_> {
     ) -> Result<(With, T)> {
         let position = self.position();
         self.expect_words(&["with"])?;
-        let recursive = self.take_word("recursive");
+        // It may be the name of the first query.
+        let names = matches!(self.parser.peek_nth_token_ref(1).token, Token::LParen)
+            || self.is_words(&["recursive", "as"]);
+        let recursive = !names && self.take_word("recursive");
         let mut declared = Declared::default();
         let queries = self.list(|cursor| cursor.named_query(recursive, &mut declared))?;
         let body = body(self)?;

@@ -11,6 +11,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::Text;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
+use crate::key_words;
 use crate::pieces::{MAX_BYTES, Pace, pieces};
 
 /// The rows of this family.
@@ -28,29 +29,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("format", &[Text, Text], Text, format_text).variadic().takes_null().stable(),
 ];
 
-/// Words that are no identifiers everywhere, sorted: `pg_get_keywords()` without category `U`.
-#[rustfmt::skip]
-const KEYWORDS: &[&str] = &[
-    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric",
-    "authorization", "between", "bigint", "binary", "bit", "boolean", "both", "case", "cast",
-    "char", "character", "check", "coalesce", "collate", "collation", "column", "concurrently",
-    "constraint", "create", "cross", "current_catalog", "current_date", "current_role",
-    "current_schema", "current_time", "current_timestamp", "current_user", "dec", "decimal",
-    "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "exists",
-    "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant",
-    "greatest", "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout",
-    "int", "integer", "intersect", "interval", "into", "is", "isnull", "join", "lateral",
-    "leading", "least", "left", "like", "limit", "localtime", "localtimestamp", "national",
-    "natural", "nchar", "none", "normalize", "not", "notnull", "null", "nullif", "numeric",
-    "offset", "on", "only", "or", "order", "out", "outer", "overlaps", "overlay", "placing",
-    "position", "precision", "primary", "real", "references", "returning", "right", "row",
-    "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric",
-    "table", "tablesample", "then", "time", "timestamp", "to", "trailing", "treat", "trim",
-    "true", "union", "unique", "user", "using", "values", "varchar", "variadic", "verbose",
-    "when", "where", "window", "with", "xmlattributes", "xmlconcat", "xmlelement", "xmlexists",
-    "xmlforest", "xmlnamespaces", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmltable",
-];
-
 /// Returns an identifier, in quotes if it needs them.
 pub fn quote_ident(name: &str) -> String {
     quoted_ident(name, &mut Pace::never()).expect("there is no flag to be set")
@@ -59,7 +37,7 @@ pub fn quote_ident(name: &str) -> String {
 fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-        && KEYWORDS.binary_search(&name).is_err();
+        && key_words::is_unreserved(name);
     if plain { pace.copy(name) } else { quoted("\"", name, &['"'], pace) }
 }
 
@@ -252,15 +230,5 @@ fn digits(text: &str) -> Result<(Option<i64>, &str)> {
     match text[..end].parse::<i32>() {
         Ok(number) => Ok((Some(number.into()), &text[end..])),
         Err(_) => Err(Error::new("22003", "number is out of range")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keywords_are_sorted() {
-        assert!(KEYWORDS.is_sorted());
     }
 }

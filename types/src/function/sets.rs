@@ -25,6 +25,7 @@ use crate::datatype::DataType::{
 use crate::datatype::RegKind;
 use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::Result;
+use crate::key_words::{self, Category, KeyWord};
 use crate::pieces::Pace;
 use crate::text::{JsonKind, json_kind, next_json_member};
 use crate::vector::Vector;
@@ -408,31 +409,18 @@ fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result
 
 /// Returns the rows of `pg_get_keywords`, by word.
 fn keywords() -> Vec<SetRow> {
-    let mut rows = Vec::new();
-    let (mut code, mut is_bare) = ("U", true);
-    let lines = include_str!("keywords.txt").lines().filter(|line| !line.starts_with('#'));
-    for line in lines {
-        let mut words = line.split_whitespace();
-        if !line.starts_with(' ') {
-            code = words.next().unwrap_or_default();
-            is_bare = words.next() == Some("b");
-        }
-        let category = match code {
-            "C" => "unreserved (cannot be function or type name)",
-            "T" => "reserved (can be function or type name)",
-            "R" => "reserved",
-            _ => "unreserved",
+    let row = |(word, found): (&str, KeyWord)| {
+        let (code, category) = match found.category {
+            Category::Unreserved => ("U", "unreserved"),
+            Category::ColumnName => ("C", "unreserved (cannot be function or type name)"),
+            Category::TypeOrFunction => ("T", "reserved (can be function or type name)"),
+            Category::Reserved => ("R", "reserved"),
         };
-        let label = if is_bare { "can be bare label" } else { "requires AS" };
-        rows.extend(words.map(|word| (word, code, is_bare, category, label)));
-    }
-    rows.sort_unstable();
-    rows.into_iter()
-        .map(|(word, code, is_bare, category, label)| {
-            let [word, code, category, label] = [word, code, category, label].map(text_datum);
-            smallvec![word, code, Datum::Bool(is_bare), category, label]
-        })
-        .collect()
+        let label = if found.is_bare_label { "can be bare label" } else { "requires AS" };
+        let [word, code, category, label] = [word, code, category, label].map(text_datum);
+        smallvec![word, code, Datum::Bool(found.is_bare_label), category, label]
+    };
+    key_words::key_words().map(row).collect()
 }
 
 fn no_object(function: &str, what: &str) -> crate::error::Error {

@@ -1,0 +1,212 @@
+//! Which words of a text are key words where they stand, found out before anything else is read.
+//!
+//! The parser of `sqlparser` knows the words of many dialects and cannot tell everywhere whether
+//! one is meant as a name. So a word keeps its meaning only where PostgreSQL's grammar of queries,
+//! expressions and types has it: any other word is a name to that parser. A key word that can only
+//! be a name where it stands (behind a period; as a label where an operator would have no operand)
+//! is quoted, so that nobody takes it for anything else. The heads of statements are read by their
+//! text; what may be a name there [`key_words`] says.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use types::key_words::{self, Category};
+
+use super::name;
+use super::tokens::{ends_operand, is_word, next};
+
+/// Words that are no key words of PostgreSQL and yet mean something to the parser.
+const OWN: &[&str] = &["system_time"];
+
+/// Unreserved words of queries, expressions and types.
+const OF_QUERIES: &[&str] = &[
+    "by",
+    "cube",
+    "current",
+    "day",
+    "double",
+    "escape",
+    "first",
+    "following",
+    "groups",
+    "hour",
+    "last",
+    "locked",
+    "materialized",
+    "minute",
+    "month",
+    "next",
+    "nfc",
+    "nfd",
+    "nfkc",
+    "nfkd",
+    "no",
+    "normalized",
+    "nowait",
+    "nulls",
+    "of",
+    "ordinality",
+    "over",
+    "preceding",
+    "range",
+    "recursive",
+    "rollup",
+    "rows",
+    "second",
+    "sets",
+    "share",
+    "skip",
+    "ties",
+    "unbounded",
+    "unknown",
+    "update",
+    "varying",
+    "within",
+    "without",
+    "year",
+    "zone",
+];
+
+/// Words that mean something in front of a parenthesis only.
+const CALLS: &[&str] = &[
+    "exists",
+    "extract",
+    "grouping",
+    "operator",
+    "overlay",
+    "position",
+    "substring",
+    "trim",
+    "values",
+];
+
+/// Operators that are words, and may be labels where they have no right operand.
+const OPERATORS: &[&str] =
+    &["and", "between", "collate", "ilike", "in", "is", "like", "operator", "or", "similar"];
+
+/// What may stand behind the label of a column.
+const BEHIND_LABEL: &[&str] = &[
+    "except",
+    "fetch",
+    "for",
+    "from",
+    "group",
+    "having",
+    "intersect",
+    "into",
+    "limit",
+    "offset",
+    "order",
+    "union",
+    "where",
+    "window",
+];
+
+/// Fields of an interval, which may follow its type.
+const FIELDS: &[&str] = &["year", "month", "day", "hour", "minute", "second"];
+
+/// Settles all words of a text.
+pub(super) fn settle(tokens: &mut [TokenWithSpan]) {
+    let mut before = None;
+    // For each open parenthesis, and around all, whether a list of columns of a SELECT is read.
+    let mut lists = vec![false];
+    for index in 0..tokens.len() {
+        match &tokens[index].token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => lists.push(false),
+            Token::RParen if lists.len() > 1 => drop(lists.pop()),
+            Token::SemiColon => lists = vec![false],
+            Token::Word(word) if word.quote_style.is_none() => {
+                let folded = word.value.to_ascii_lowercase();
+                let place = Place { before, index, in_list: lists.last() == Some(&true) };
+                let meaning = meaning(tokens, &folded, place);
+                if let (Some(in_list), Meaning::KeyWord) = (lists.last_mut(), &meaning) {
+                    let begins = ["select", "returning"].contains(&folded.as_str());
+                    *in_list = begins || *in_list && !BEHIND_LABEL.contains(&folded.as_str());
+                }
+                apply(&mut tokens[index], meaning);
+            }
+            _ => {}
+        }
+        before = Some(index);
+    }
+}
+
+/// Where a word stands.
+struct Place {
+    /// The token before it.
+    before: Option<usize>,
+    index: usize,
+    /// Whether a list of columns of a SELECT is read there.
+    in_list: bool,
+}
+
+/// What a word is.
+enum Meaning {
+    /// A key word, to the parser as well.
+    KeyWord,
+    /// Nothing to the parser: a name if PostgreSQL lets it be one.
+    Word,
+    /// A name.
+    Name,
+}
+
+fn apply(token: &mut TokenWithSpan, meaning: Meaning) {
+    let Token::Word(word) = &mut token.token else { return };
+    match meaning {
+        Meaning::KeyWord => {}
+        Meaning::Word => word.keyword = Keyword::NoKeyword,
+        Meaning::Name => {
+            word.value = name::fold(&word.value, false);
+            word.quote_style = Some('"');
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
+fn meaning(tokens: &[TokenWithSpan], word: &str, place: Place) -> Meaning {
+    let Place { before, index, in_list } = place;
+    let Some(key_word) = key_words::key_word(word) else {
+        let keeps = OWN.contains(&word) || types::DataType::from_name(word).is_some();
+        return if keeps { Meaning::KeyWord } else { Meaning::Word };
+    };
+    if before.is_some_and(|at| tokens[at].token == Token::Period) {
+        return Meaning::Name;
+    }
+    let behind = next(tokens, index);
+    if in_list && OPERATORS.contains(&word) && is_label(tokens, before, behind) {
+        return Meaning::Name;
+    }
+    let is_next = |words: &[&str]| {
+        behind.is_some_and(|at| words.iter().any(|word| is_word(&tokens[at], word)))
+    };
+    let opens = behind.is_some_and(|at| tokens[at].token == Token::LParen);
+    let is_meant = match word {
+        "at" => is_next(&["time"]),
+        "partition" => is_next(&["by"]),
+        "values" if !opens && !before.is_some_and(|at| is_word(&tokens[at], "default")) => {
+            return Meaning::Name;
+        }
+        "filter" => opens,
+        "temp" | "temporary" | "unlogged" => before.is_some_and(|at| is_word(&tokens[at], "into")),
+        "interval" => {
+            let is_text = |at: usize| matches!(tokens[at].token, Token::SingleQuotedString(_));
+            opens || behind.is_some_and(is_text) || is_next(FIELDS)
+        }
+        _ if CALLS.contains(&word) => opens,
+        _ => {
+            key_word.category != Category::Unreserved
+                || OF_QUERIES.contains(&word)
+                || types::DataType::from_name(word).is_some()
+        }
+    };
+    if is_meant { Meaning::KeyWord } else { Meaning::Word }
+}
+
+/// Returns whether an operator stands behind an operand and in front of none.
+fn is_label(tokens: &[TokenWithSpan], before: Option<usize>, behind: Option<usize>) -> bool {
+    before.is_some_and(|at| ends_operand(&tokens[at]) && !is_word(&tokens[at], "over"))
+        && behind.is_none_or(|at| match &tokens[at].token {
+            Token::Comma | Token::RParen | Token::SemiColon | Token::EOF => true,
+            _ => BEHIND_LABEL.iter().any(|word| is_word(&tokens[at], word)),
+        })
+}

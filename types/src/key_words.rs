@@ -1,0 +1,104 @@
+//! PostgreSQL's key words, and where each may be a name.
+//!
+//! There are four categories, as in PostgreSQL's `kwlist.h`, and apart from them the words that
+//! name a column of a SELECT without AS. They stand in `key_words.txt`. Who reads a name asks here
+//! whether a word may be one, and who writes one whether it needs quotes.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// What a key word may name without quotes. Behind AS and behind a period any word names a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Anything.
+    Unreserved,
+    /// Tables, columns and most else, but no function or type.
+    ColumnName,
+    /// Functions and types only.
+    TypeOrFunction,
+    /// Nothing.
+    Reserved,
+}
+
+/// A key word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyWord {
+    /// What it may name.
+    pub category: Category,
+    /// Whether it names a column of a SELECT without AS.
+    pub is_bare_label: bool,
+}
+
+static TABLE: LazyLock<BTreeMap<&str, KeyWord>> = LazyLock::new(|| {
+    let mut table = BTreeMap::new();
+    let mut key_word = KeyWord { category: Category::Unreserved, is_bare_label: true };
+    let lines = include_str!("key_words.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        let mut words = line.split_whitespace();
+        if !line.starts_with(' ') {
+            let category = match words.next() {
+                Some("C") => Category::ColumnName,
+                Some("T") => Category::TypeOrFunction,
+                Some("R") => Category::Reserved,
+                _ => Category::Unreserved,
+            };
+            key_word = KeyWord { category, is_bare_label: words.next() == Some("b") };
+        }
+        table.extend(words.map(|word| (word, key_word)));
+    }
+    table
+});
+
+/// Returns all key words in order.
+pub fn key_words() -> impl Iterator<Item = (&'static str, KeyWord)> {
+    TABLE.iter().map(|(word, key_word)| (*word, *key_word))
+}
+
+/// Returns what a word in lower case is, if it is a key word.
+pub fn key_word(word: &str) -> Option<KeyWord> {
+    TABLE.get(word).copied()
+}
+
+fn category(word: &str) -> Category {
+    key_word(word).map_or(Category::Unreserved, |found| found.category)
+}
+
+/// Returns whether a word may stand everywhere where a name may.
+pub fn is_unreserved(word: &str) -> bool {
+    category(word) == Category::Unreserved
+}
+
+/// Returns whether a word names tables, columns and whatever is declared (`ColId`).
+pub fn is_column_name(word: &str) -> bool {
+    matches!(category(word), Category::Unreserved | Category::ColumnName)
+}
+
+/// Returns whether a word names functions, types and parameters (`type_function_name`).
+pub fn is_type_or_function(word: &str) -> bool {
+    matches!(category(word), Category::Unreserved | Category::TypeOrFunction)
+}
+
+/// Returns whether a word stands where a word or a text may (`NonReservedWord`).
+pub fn is_not_reserved(word: &str) -> bool {
+    category(word) != Category::Reserved
+}
+
+/// Returns whether a word names a column of a SELECT without AS (`BareColLabel`).
+pub fn is_bare_label(word: &str) -> bool {
+    key_word(word).is_none_or(|found| found.is_bare_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_postgres() {
+        assert_eq!(key_words().count(), 460);
+        let of = |word| key_word(word).unwrap();
+        assert_eq!(of("left").category, Category::TypeOrFunction);
+        assert!(of("and").is_bare_label && !of("filter").is_bare_label);
+        assert!(is_column_name("values") && !is_type_or_function("values"));
+        assert!(is_column_name("upsert") && is_bare_label("upsert"), "no key word");
+    }
+}
