@@ -116,6 +116,8 @@ const PORTABLE: &[&str] = &[
     "window_ranges",
     "duplicate_keys",
     "domain_parameters",
+    "function_attributes",
+    "expression_definitions",
     "function_names",
     "key_words",
     "read_only",

@@ -37,6 +37,7 @@ use store::cell::CellType;
 use store::compaction::Reason;
 use store::store::EndpointCallStatus;
 use store::{CellBatch, Scan, TableId, TimeRange, Transaction};
+use types::datatype::RegKind;
 use types::datetime::UNIX_EPOCH_SECONDS;
 use types::expr::Routine;
 use types::{Batch, DataType, Datum, SqlType};
@@ -48,6 +49,7 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
+use crate::deparse::Reader;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, SystemSource};
@@ -213,12 +215,22 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
 pub struct SystemNames<'e> {
     /// Those that have endpoints to be called.
     coprocessors: Option<&'e Coprocessors>,
+    /// Those of the session whose names are looked for; without them none is.
+    settings: Option<&'e Settings>,
 }
 
 impl SystemNames<'_> {
     /// Returns those of an engine, with the endpoints that it knows.
     pub fn of(engine: &Engine) -> SystemNames<'_> {
-        SystemNames { coprocessors: Some(&engine.coprocessors) }
+        SystemNames { coprocessors: Some(&engine.coprocessors), settings: None }
+    }
+}
+
+impl<'e> SystemNames<'e> {
+    /// Returns them with names as a session looks for them.
+    #[must_use]
+    pub fn for_session(self, settings: &'e Settings) -> SystemNames<'e> {
+        SystemNames { settings: Some(settings), ..self }
     }
 }
 
@@ -249,6 +261,15 @@ impl SystemCatalog for SystemNames<'_> {
             "cells" if matches!(argument_types.len(), 1..=3) => Some(output(CELL_COLUMNS)),
             _ => None,
         }
+    }
+
+    fn check_name(&self, catalog: &Catalog, kind: RegKind, text: &str) -> Result<()> {
+        let Some(settings) = self.settings else { return Ok(()) };
+        let viewer = Viewer { catalog, settings, coprocessors: None };
+        if kind == RegKind::Class && catalog.find_text(text, &viewer.search_path())?.is_some() {
+            return Ok(());
+        }
+        names::oid_of(&viewer, &Snapshot::of(catalog).objects, kind, text).map(drop)
     }
 
     fn endpoint(&self, table: &Table, name: &str) -> Result<EndpointShape> {
@@ -340,10 +361,14 @@ impl SystemSource for SystemRowSource {
     fn shared_rows(&self, name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
         let Some(shape) = shape_named(name) else { return Ok(None) };
         let snapshot = Snapshot::of(&self.catalog);
-        Ok(snapshot.view(shape, |objects| {
-            if shape.schema == shape::INFORMATION_SCHEMA {
-                return information_schema::rows(shape, &self.catalog, objects);
-            }
+        if shape.schema == shape::INFORMATION_SCHEMA {
+            let path = self.viewer().search_path();
+            let reader = Reader { catalog: &self.catalog, path: &path };
+            return Ok(snapshot.view(shape, Some(&path), |objects| {
+                information_schema::rows(shape, reader, objects)
+            }));
+        }
+        Ok(snapshot.view(shape, None, |objects| {
             let rows = pg_catalog::rows(shape, objects, &self.catalog);
             rows.or_else(|| views::shared_rows(shape, objects))
         }))

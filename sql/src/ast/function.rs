@@ -55,12 +55,43 @@ pub struct CreateFunction {
     pub arguments: Vec<FunctionParameter>,
     /// `RETURNS`; none if only OUT parameters say it.
     pub returns: Option<Returns>,
-    /// How its value may change.
-    pub volatility: Volatility,
-    /// `STRICT`: NULL if an argument is.
-    pub strict: bool,
+    /// What it is beside that.
+    pub attributes: FunctionAttributes,
     /// What it does.
     pub body: FunctionBody,
+}
+
+/// What a statement says of a function beside names, types and body.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FunctionAttributes {
+    /// How its value may change.
+    pub volatility: Option<Volatility>,
+    /// `STRICT`: NULL if an argument is.
+    pub strict: Option<bool>,
+    /// `PARALLEL`
+    pub parallel: Option<Parallel>,
+    /// `LEAKPROOF`
+    pub leakproof: Option<bool>,
+    /// `COST`
+    pub cost: Option<f32>,
+    /// `ROWS`
+    pub rows: Option<f32>,
+    /// `SECURITY INVOKER`
+    pub invoker: bool,
+    /// Where the first of them stands that a procedure cannot have.
+    pub of_functions: Option<usize>,
+}
+
+/// Where a function may run; here all parts of a statement see the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum Parallel {
+    /// In the session only.
+    #[default]
+    Unsafe,
+    /// In the part of a plan that is not parallel.
+    Restricted,
+    /// Anywhere.
+    Safe,
 }
 
 /// A parameter of a function.
@@ -157,12 +188,7 @@ pub enum AlterFunctionAction {
     /// `OWNER TO`: the role that it belongs to.
     Owner(Role),
     /// `IMMUTABLE`, `STRICT` and their kin.
-    Attributes {
-        /// How its value may change, if that is said.
-        volatility: Option<Volatility>,
-        /// Whether it is strict, if that is said.
-        strict: Option<bool>,
-    },
+    Attributes(FunctionAttributes),
 }
 
 /// `DROP FUNCTION`

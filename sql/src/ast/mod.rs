@@ -56,9 +56,9 @@ pub use expr::{
     TypeName, UnaryOperator,
 };
 pub use function::{
-    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionBody,
-    FunctionParameter, FunctionReference, FunctionStatement, ParameterMode, Returns, RoutineWord,
-    Volatility,
+    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionAttributes,
+    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Parallel, ParameterMode,
+    Returns, RoutineWord, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,

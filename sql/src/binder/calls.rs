@@ -104,6 +104,14 @@ impl Binder<'_> {
                     |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
                 self.function(name, arguments.into_iter().map(is_null).collect(), position)
             }
+            ("nextval" | "currval" | "setval", [sequence, ..]) => {
+                if let (true, Expr::Constant { value: Datum::Text(text), .. }) =
+                    (sequence.is_unknown(), &sequence.expr)
+                {
+                    self.check_name(RegKind::Class, text, sequence.position)?;
+                }
+                self.function(name, arguments, position)
+            }
             _ => self.function(name, arguments, position),
         }
     }

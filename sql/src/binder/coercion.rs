@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use types::cast::{CastContext, cast, cast_context, is_foldable};
+use types::datatype::RegKind;
 use types::datetime::{DateOrder, IntervalStyle};
 use types::datum::Text;
 use types::expr::{EvalContext, Expr};
@@ -123,6 +124,11 @@ impl Binder<'_> {
         self.note_literal(position, to);
         match value.expr {
             Expr::Constant { value: Datum::Text(text), .. } => {
+                if let DataType::Reg(kind) = to.base
+                    && names_object(&text, to.base)
+                {
+                    self.check_name(kind, &text, position)?;
+                }
                 literal(&text, to, explicit).map_err(|error| {
                     // PostgreSQL cuts to length later, where it knows of no place.
                     let plain = SqlType { modifier: -1, ..to };
@@ -140,6 +146,15 @@ impl Binder<'_> {
             }
             other => Ok(cast_expression(other, DataType::Text, to, true)),
         }
+    }
+
+    /// Checks that there is what a literal names, as long as the statement says it and no view.
+    pub(super) fn check_name(&self, kind: RegKind, text: &str, position: usize) -> Result<()> {
+        if self.view.is_some() {
+            return Ok(());
+        }
+        let checked = self.system.check_name(self.catalog, kind, text);
+        checked.map_err(|error| error.at(position))
     }
 
     /// Converts a condition.

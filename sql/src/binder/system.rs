@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use types::datatype::RegKind;
 use types::{DataType, Datum};
 
+use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
@@ -27,6 +29,16 @@ pub trait SystemCatalog {
 
     /// Returns the columns of a table function for arguments of these types.
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
+
+    /// Looks for what a literal of a `reg…` type names; nothing is looked for where nobody can be
+    /// told, as in what the catalog keeps.
+    ///
+    /// # Errors
+    ///
+    /// PostgreSQL's if there is nothing of the name.
+    fn check_name(&self, _catalog: &Catalog, _kind: RegKind, _text: &str) -> Result<()> {
+        Ok(())
+    }
 
     /// Returns the endpoint that is attached to a table by this name.
     ///

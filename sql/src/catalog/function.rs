@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use types::SqlType;
 
-use crate::ast::{Query, Statement, Volatility};
+use crate::ast::{Parallel, Query, Statement, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
@@ -26,7 +26,7 @@ pub fn function_key(number: u32) -> Vec<u8> {
 }
 
 /// A function on disk.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct FunctionRecord {
     /// Its number.
     pub number: u32,
@@ -54,6 +54,29 @@ pub struct FunctionRecord {
     pub more: Later<Vec<MoreParameter>>,
     /// The body was given as `RETURN expression`.
     pub is_expression: Later<bool>,
+    /// What planners may know of it.
+    pub hints: Later<Hints>,
+}
+
+/// What PostgreSQL's planner may be told of a function; bennu's sees what is in it, and only shows
+/// what was said.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Hints {
+    /// `COST`
+    pub cost: Option<f32>,
+    /// `ROWS`
+    pub rows: Option<f32>,
+    /// `PARALLEL`
+    pub parallel: Parallel,
+    /// `LEAKPROOF`
+    pub is_leakproof: bool,
+}
+
+impl Hints {
+    /// Returns what a call costs, in units of PostgreSQL's operators.
+    pub fn shown_cost(&self) -> f32 {
+        self.cost.unwrap_or(100.0)
+    }
 }
 
 /// What calls it.
@@ -78,11 +101,15 @@ pub enum MoreParameter {
 }
 
 /// An addition to the first form of a record.
-#[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 enum Addition {
     Procedure,
     Parameter(MoreParameter),
     IsExpression,
+    Cost(f32),
+    Rows(f32),
+    Parallel(Parallel),
+    IsLeakproof,
 }
 
 /// Returns the bytes of a function's record.
@@ -94,6 +121,15 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     additions.extend(record.more.iter().cloned().map(Addition::Parameter));
     if *record.is_expression {
         additions.push(Addition::IsExpression);
+    }
+    let Hints { cost, rows, parallel, is_leakproof } = *record.hints;
+    additions.extend(cost.map(Addition::Cost));
+    additions.extend(rows.map(Addition::Rows));
+    if parallel != Parallel::Unsafe {
+        additions.push(Addition::Parallel(parallel));
+    }
+    if is_leakproof {
+        additions.push(Addition::IsLeakproof);
     }
     encode_with(record, &additions)
 }
@@ -110,6 +146,10 @@ pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
             Addition::Procedure => record.kind.0 = RoutineKind::Procedure,
             Addition::Parameter(parameter) => record.more.0.push(parameter),
             Addition::IsExpression => record.is_expression.0 = true,
+            Addition::Cost(cost) => record.hints.0.cost = Some(cost),
+            Addition::Rows(rows) => record.hints.0.rows = Some(rows),
+            Addition::Parallel(parallel) => record.hints.0.parallel = parallel,
+            Addition::IsLeakproof => record.hints.0.is_leakproof = true,
         }
     }
     Ok(record)
@@ -282,6 +322,11 @@ impl Function {
         !matches!(self.record.returns, ReturnRecord::Value(_))
     }
 
+    /// Returns how many rows it is thought to return.
+    pub fn shown_rows(&self) -> f32 {
+        if self.is_set() { self.record.hints.rows.unwrap_or(1_000.0) } else { 0.0 }
+    }
+
     /// Returns whether it returns rows of the columns that it was declared with.
     pub fn is_row(&self) -> bool {
         self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
@@ -327,6 +372,7 @@ mod tests {
             kind: Later::default(),
             more: Later::default(),
             is_expression: Later::default(),
+            hints: Later::default(),
         }
     }
 

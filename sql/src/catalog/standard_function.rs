@@ -136,5 +136,6 @@ fn function(
         kind: Later::default(),
         more: Later::default(),
         is_expression: Later::default(),
+        hints: Later::default(),
     }
 }

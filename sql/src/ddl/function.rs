@@ -11,8 +11,8 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AlterFunctionAction, FunctionBody, FunctionReference, FunctionStatement, ParameterMode,
-    Returns, RoutineWord,
+    self, AlterFunctionAction, FunctionAttributes, FunctionBody, FunctionReference,
+    FunctionStatement, ParameterMode, Returns, RoutineWord, Volatility,
 };
 use crate::binder::{TableClause, bind_table_expression, check_function_body};
 use crate::catalog::Catalog;
@@ -32,6 +32,26 @@ use crate::parser;
 const INVALID_DEFINITION: &str = "42P13";
 /// `duplicate_function`
 const DUPLICATE_FUNCTION: &str = "42723";
+
+/// Notes in a record what a statement says of a function.
+fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) -> Result<()> {
+    if let Some(position) = attributes.of_functions.filter(|_| record.is_procedure()) {
+        let message = "invalid attribute in procedure definition";
+        return Err(Error::new(INVALID_DEFINITION, message).at(position));
+    }
+    if attributes.rows.is_some() && matches!(record.returns, ReturnRecord::Value(_)) {
+        let message = "ROWS is not applicable when function does not return a set";
+        return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+    }
+    record.volatility = attributes.volatility.unwrap_or(record.volatility);
+    record.strict = attributes.strict.unwrap_or(record.strict);
+    let hints = &mut record.hints.0;
+    hints.cost = attributes.cost.or(hints.cost);
+    hints.rows = attributes.rows.or(hints.rows);
+    hints.parallel = attributes.parallel.unwrap_or(hints.parallel);
+    hints.is_leakproof = attributes.leakproof.unwrap_or(hints.is_leakproof);
+    Ok(())
+}
 
 impl Ddl<'_> {
     /// Creates, changes or drops functions.
@@ -103,20 +123,23 @@ impl Ddl<'_> {
             let error = Error::from(error);
             Error { position: None, ..error }
         })?;
-        Ok(FunctionRecord {
+        let mut record = FunctionRecord {
             number: 0,
             schema: schema.to_owned(),
             name: statement.name.name.value.clone(),
             parameters,
             returns,
-            volatility: statement.volatility,
-            strict: statement.strict,
+            volatility: Volatility::Volatile,
+            strict: false,
             body,
             search_path,
             kind: Later(kind),
             more: Later(more),
             is_expression: Later(matches!(statement.body, FunctionBody::Expression(_))),
-        })
+            hints: Later::default(),
+        };
+        set_attributes(&mut record, &statement.attributes)?;
+        Ok(record)
     }
 
     /// Returns the parameters that a function takes, and what else they are.
@@ -241,14 +264,9 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let known = self.known_function(&catalog, &statement.function, statement.word)?;
         match &statement.action {
-            AlterFunctionAction::Attributes { .. } if known.record.is_procedure() => {
-                let message = "invalid attribute in procedure definition";
-                Err(Error::new(INVALID_DEFINITION, message))
-            }
-            AlterFunctionAction::Attributes { volatility, strict } => {
+            AlterFunctionAction::Attributes(attributes) => {
                 let mut record = known.record.clone();
-                record.volatility = volatility.unwrap_or(record.volatility);
-                record.strict = strict.unwrap_or(record.strict);
+                set_attributes(&mut record, attributes)?;
                 let function = Arc::new(Function::of_record(record, &catalog)?);
                 self.store_function(&function)?;
                 self.use_anew(&function)

@@ -25,6 +25,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         let name = ObjectName::new(&schema, &name.value);
+        self.check_type(&catalog, &statement.options)?;
         let mut sequence = new_sequence(&name, &statement.options, DataType::Int8)?;
         if let Some(Some(owner)) = &statement.options.owned_by {
             sequence.owned_by = Some(self.owner_of(&catalog, &schema, owner)?);
@@ -48,12 +49,19 @@ impl Ddl<'_> {
             }
         };
         let options = &statement.options;
+        self.check_type(&catalog, options)?;
         let owned_by = match &options.owned_by {
             Some(Some(owner)) => Some(self.owner_of(&catalog, &old.schema, owner)?),
             Some(None) => None,
             None => old.owned_by,
         };
         self.change_sequence(&Sequence { owned_by, ..old.as_ref().clone() }, options)
+    }
+
+    /// Checks that there is the type that options name.
+    fn check_type(&self, catalog: &Catalog, options: &SequenceOptions) -> Result<()> {
+        let written = options.data_type.as_ref();
+        written.map_or(Ok(()), |written| catalog.type_named(written, &self.path).map(drop))
     }
 
     /// Changes a sequence, but for its owner.

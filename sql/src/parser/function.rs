@@ -7,9 +7,9 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, Expr, FunctionBody,
-    FunctionParameter, FunctionReference, FunctionStatement, ParameterMode, Returns, RoutineWord,
-    Statement, TableName, Volatility,
+    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, Expr, FunctionAttributes,
+    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Parallel, ParameterMode,
+    Returns, RoutineWord, Statement, TableName, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -19,8 +19,7 @@ const INVALID_DEFINITION: &str = "42P13";
 #[derive(Default)]
 struct Clauses {
     language: Option<(String, usize)>,
-    volatility: Option<Volatility>,
-    strict: Option<bool>,
+    attributes: FunctionAttributes,
     body: Option<FunctionBody>,
 }
 
@@ -70,8 +69,7 @@ impl Cursor<'_> {
             or_replace,
             arguments,
             returns,
-            volatility: clauses.volatility.unwrap_or(Volatility::Volatile),
-            strict: clauses.strict.unwrap_or(false),
+            attributes: clauses.attributes,
             body,
         };
         Ok(Statement::Function(Box::new(FunctionStatement::Create(create))))
@@ -154,27 +152,8 @@ impl Cursor<'_> {
                 _ => self.string()?.to_lowercase(),
             };
             again = clauses.language.replace((language, position)).is_some();
-        } else if let Some(volatility) = self.volatility() {
-            again = clauses.volatility.replace(volatility).is_some();
-        } else if let Some(strict) = self.strictness() {
-            again = clauses.strict.replace(strict).is_some();
-        } else if self.take_word("parallel") {
-            // All parts of a statement see the same.
-            self.advance();
-        } else if self.take_word("cost") || self.take_word("rows") {
-            return Err(ParseError::unsupported("COST and ROWS of a function", position)
-                .with_hint("Leave them out: the planner sees what is in the function."));
-        } else if self.take_words(&["security", "definer"]) || self.is_word("set") {
-            return Err(ParseError::unsupported(
-                "SECURITY DEFINER and SET of a function",
-                position,
-            )
-            .with_hint("Leave them out."));
-        } else if self.take_words(&["security", "invoker"])
-            || self.take_words(&["external", "security", "invoker"])
-            || self.take_words(&["not", "leakproof"])
-        {
-            // So it is.
+        } else if self.function_attribute(&mut clauses.attributes)? {
+            // It was noted.
         } else if self.take_word("as") {
             let position = self.position();
             let text = self.string()?;
@@ -200,6 +179,9 @@ impl Cursor<'_> {
         let start = self.byte();
         let mut end = start;
         while !self.is_word("end") {
+            if self.take(&Token::SemiColon) {
+                continue;
+            }
             self.statement()?;
             if self.peek() != &Token::SemiColon {
                 return Err(self.unexpected());
@@ -210,6 +192,74 @@ impl Cursor<'_> {
         let text = self.source.text()[start..end].trim_end().to_owned();
         self.advance();
         Ok(text)
+    }
+
+    /// Reads one of the clauses that CREATE and ALTER have in common; false if there is none.
+    fn function_attribute(&mut self, attributes: &mut FunctionAttributes) -> Result<bool> {
+        let position = self.position();
+        let mut of_functions = true;
+        let again = if let Some(volatility) = self.volatility() {
+            attributes.volatility.replace(volatility).is_some()
+        } else if let Some(strict) = self.strictness() {
+            attributes.strict.replace(strict).is_some()
+        } else if self.take_word("parallel") {
+            attributes.parallel.replace(self.parallel()?).is_some()
+        } else if self.take_word("leakproof") {
+            attributes.leakproof.replace(true).is_some()
+        } else if self.take_words(&["not", "leakproof"]) {
+            attributes.leakproof.replace(false).is_some()
+        } else if self.take_word("cost") {
+            attributes.cost.replace(self.estimate("COST")?).is_some()
+        } else if self.take_word("rows") {
+            attributes.rows.replace(self.estimate("ROWS")?).is_some()
+        } else if self.take_words(&["security", "invoker"])
+            || self.take_words(&["external", "security", "invoker"])
+        {
+            of_functions = false;
+            std::mem::replace(&mut attributes.invoker, true)
+        } else if ["security", "external", "set", "reset"].iter().any(|word| self.is_word(word)) {
+            let what = "SECURITY DEFINER and SET of a function";
+            return Err(ParseError::unsupported(what, position).with_hint("Leave them out."));
+        } else {
+            return Ok(false);
+        };
+        if again {
+            return Err(ParseError::syntax("conflicting or redundant options", position));
+        }
+        if of_functions {
+            attributes.of_functions.get_or_insert(position);
+        }
+        Ok(true)
+    }
+
+    fn parallel(&mut self) -> Result<Parallel> {
+        let word = self.identifier(|_| true)?.value;
+        match word.as_str() {
+            "safe" => Ok(Parallel::Safe),
+            "restricted" => Ok(Parallel::Restricted),
+            "unsafe" => Ok(Parallel::Unsafe),
+            _ => {
+                let message = "parameter \"parallel\" must be SAFE, RESTRICTED, or UNSAFE";
+                Err(ParseError::syntax(message, None))
+            }
+        }
+    }
+
+    /// Reads a positive number.
+    fn estimate(&mut self, what: &str) -> Result<f32> {
+        let position = self.position();
+        let is_negative = self.take(&Token::Minus);
+        if !is_negative {
+            self.take(&Token::Plus);
+        }
+        let Token::Number(text, _) = self.peek() else { return Err(self.unexpected()) };
+        let number = text.parse::<f32>().map_err(|_| self.syntax_error_near(position))?;
+        self.advance();
+        if is_negative || number <= 0.0 {
+            let message = format!("{what} must be positive");
+            return Err(ParseError::new(sqlstate::INVALID_PARAMETER_VALUE, message, None));
+        }
+        Ok(number)
     }
 
     fn volatility(&mut self) -> Option<Volatility> {
@@ -264,22 +314,14 @@ impl Cursor<'_> {
         } else if self.take_words(&["set", "schema"]) {
             AlterFunctionAction::SetSchema(self.name()?)
         } else {
-            let (mut volatility, mut strict) = (None, None);
-            loop {
-                if let Some(found) = self.volatility() {
-                    volatility = Some(found);
-                } else if let Some(found) = self.strictness() {
-                    strict = Some(found);
-                } else {
-                    break;
-                }
-            }
-            self.take_word("restrict");
-            if volatility.is_none() && strict.is_none() {
+            let mut attributes = FunctionAttributes::default();
+            while self.function_attribute(&mut attributes)? {}
+            if attributes == FunctionAttributes::default() {
                 let construct = format!("ALTER FUNCTION … {}", self.peek_word().to_uppercase());
                 return Err(ParseError::unsupported(construct, position));
             }
-            AlterFunctionAction::Attributes { volatility, strict }
+            self.take_word("restrict");
+            AlterFunctionAction::Attributes(attributes)
         };
         let alter = AlterFunction { word, function, action };
         Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))

@@ -101,7 +101,7 @@ impl Worker {
             Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
             None => (self.engine.catalog(), false),
         };
-        let system = SystemNames::of(&self.engine);
+        let system = SystemNames::of(&self.engine).for_session(&self.settings);
         let constants = self.constants.as_ref();
         let statistics = self.engine.as_ref();
         run(&Planning { catalog: &catalog, private, system, constants, statistics })

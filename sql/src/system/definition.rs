@@ -9,11 +9,11 @@ use crate::catalog::table::{Index, Table};
 use crate::catalog::{Catalog, collation};
 use crate::deparse::{self, Layout, Over, Reader};
 use crate::parser;
-use crate::system::SystemNames;
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
 };
 use crate::system::views::Viewer;
+use crate::system::{SystemNames, names};
 
 pub(super) use types::function::quote_ident as identifier;
 
@@ -419,10 +419,25 @@ pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> 
     let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
     let path = viewer.search_path();
     let reader = Reader { catalog: viewer.catalog, path: &path };
-    let names = SystemNames { coprocessors: viewer.coprocessors };
+    let names = SystemNames { coprocessors: viewer.coprocessors, settings: None };
     Some(match deparse::view(view, reader, &names, layout) {
         Ok(text) => format!("{text};"),
         // What a definition means may be gone, as an endpoint of a coprocessor.
         Err(_) => format!(" {};", view.text.trim().trim_end_matches(';')),
     })
+}
+
+/// Returns the rule that a view is, as `pg_get_ruledef` shows it.
+pub(super) fn rule(
+    relation: &Relation,
+    viewer: &Viewer<'_>,
+    objects: &Objects,
+    pretty: bool,
+) -> Option<String> {
+    let query = view(relation, viewer, Layout { pretty, ..Layout::QUERY })?;
+    let name = match pretty && names::is_visible(viewer, objects, relation) {
+        true => identifier(&relation.name),
+        false => qualified(objects.namespace(relation.schema), &relation.name),
+    };
+    Some(format!("CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {name} DO INSTEAD {query}"))
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
 use crate::system::objects::{
-    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, number_of,
+    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, made, number_of,
 };
 use crate::system::pg_catalog::UTF8;
 use crate::system::shape::PG_CATALOG;
@@ -282,22 +282,7 @@ fn defined(
             text_or_null(arguments[0].as_str().map(shown))
         }
         "pg_get_indexdef" => index_definition(source, objects, arguments),
-        "pg_get_viewdef" => {
-            let view = match arguments.first() {
-                Some(Datum::Text(name)) => Some(names::relation(&source.viewer(), objects, name)?),
-                _ => objects.relation(first),
-            };
-            let layout = match arguments.get(1) {
-                // The width that lines of lists have, if they have one.
-                Some(Datum::Int4(width)) => {
-                    let width = usize::try_from(*width).unwrap_or(usize::MAX);
-                    Layout { pretty: true, wrap: Some(width) }
-                }
-                _ => Layout { pretty: is_true(arguments, 1), ..Layout::QUERY },
-            };
-            let viewer = source.viewer();
-            text_or_null(view.and_then(|view| definition::view(view, &viewer, layout)))
-        }
+        "pg_get_viewdef" => view_definition(source, objects, arguments)?,
         "pg_get_serial_sequence" => serial_sequence(source, objects, arguments)?,
         "pg_get_userbyid" => {
             let role = roles(&source.viewer()).into_iter().find(|(number, _)| *number == first);
@@ -322,15 +307,47 @@ fn defined(
             });
             text_or_null(text.flatten())
         }
-        "pg_get_ruledef"
-        | "pg_get_partkeydef"
-        | "pg_get_statisticsobjdef_columns"
-        | "pg_get_triggerdef" => {
+        "pg_get_function_arg_default" => {
+            let Some(Datum::Int4(number)) = arguments.get(1) else { return Ok(None) };
+            let of_users =
+                of_user_function(source, first, |names, one| names.argument_default(one, *number));
+            text_or_null(of_users.flatten())
+        }
+        "pg_get_ruledef" => {
+            let mut views = objects.relations.iter();
+            let view = views.find(|one| made(one.oid, "_RETURN") == first);
+            let viewer = source.viewer();
+            let pretty = is_true(arguments, 1);
+            text_or_null(view.and_then(|view| definition::rule(view, &viewer, objects, pretty)))
+        }
+        "pg_get_partkeydef" | "pg_get_statisticsobjdef_columns" | "pg_get_triggerdef" => {
             // Nothing of the kind is in the catalog.
             Datum::Null
         }
         _ => return Ok(None),
     }))
+}
+
+/// `pg_get_viewdef` of an OID or a name, which is given how lines are to be laid out, perhaps.
+fn view_definition(
+    source: &SystemRowSource,
+    objects: &Objects,
+    arguments: Arguments<'_>,
+) -> Result<Datum> {
+    let viewer = source.viewer();
+    let view = match arguments.first() {
+        Some(Datum::Text(name)) => Some(names::relation(&viewer, objects, name)?),
+        _ => objects.relation(oid_at(arguments, 0)),
+    };
+    let layout = match arguments.get(1) {
+        // The width that lines of lists have, if they have one.
+        Some(Datum::Int4(width)) => {
+            let width = usize::try_from(*width).unwrap_or(usize::MAX);
+            Layout { pretty: true, wrap: Some(width) }
+        }
+        _ => Layout { pretty: is_true(arguments, 1), ..Layout::QUERY },
+    };
+    Ok(text_or_null(view.and_then(|view| definition::view(view, &viewer, layout))))
 }
 
 /// Asks something of the function of users with an OID; `None` if there is none.

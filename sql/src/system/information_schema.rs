@@ -23,9 +23,10 @@ pub(super) fn views(shape: &Shape, objects: &Objects, viewer: &Viewer<'_>) -> Ve
     objects.relations.iter().filter_map(|one| view(shape, (objects, viewer), one)).collect()
 }
 
-/// Computes the rows of a view that is made of nothing but the catalog; `None` if there are never
-/// any.
-pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Option<Vec<Row>> {
+/// Computes the rows of a view that is made of nothing but the catalog, with texts for a reader;
+/// `None` if there are never any.
+pub(super) fn rows(shape: &Shape, reader: Reader<'_>, objects: &Objects) -> Option<Vec<Row>> {
+    let catalog = reader.catalog;
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
     Some(match shape.name {
@@ -34,7 +35,7 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         }
         "schemata" => objects.namespaces.iter().map(|one| schema(shape, &one.name)).collect(),
         "tables" => relations.filter_map(|one| table(shape, (objects, catalog), one)).collect(),
-        "columns" => relations.flat_map(|one| columns(shape, (objects, catalog), one)).collect(),
+        "columns" => relations.flat_map(|one| columns(shape, (objects, reader), one)).collect(),
         "view_table_usage" => relations.flat_map(|one| view_tables(shape, objects, one)).collect(),
         "sequences" => relations.filter_map(|one| sequence(shape, objects, one)).collect(),
         "table_constraints" => {
@@ -60,7 +61,7 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         }
         "check_constraints" => {
             let not_null = relations.flat_map(|one| not_nulls(objects, one));
-            let named = constraints.filter_map(|one| check(shape, (objects, catalog), one));
+            let named = constraints.filter_map(|one| check(shape, (objects, reader), one));
             named.chain(not_null.map(|one| one.check(shape))).collect()
         }
         "routines" => {
@@ -70,7 +71,7 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
         "parameters" => {
             let of_users = catalog.functions();
             of_users
-                .flat_map(|one| user_functions::parameters(shape, catalog, objects, one))
+                .flat_map(|one| user_functions::parameters(shape, reader, objects, one))
                 .collect()
         }
         "enabled_roles" => vec![shape.row([("role_name", text(OWNER_NAME))])],
@@ -80,18 +81,18 @@ pub(super) fn rows(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Optio
             ("form_of_use", text("UTF8")),
             ("default_collate_catalog", text(DATABASE_NAME)),
         ])],
-        _ => return of_types(shape, (objects, catalog)),
+        _ => return of_types(shape, (objects, reader)),
     })
 }
 
 /// Computes the rows of a relation that tells of types.
-fn of_types(shape: &Shape, (objects, catalog): (&Objects, &Catalog)) -> Option<Vec<Row>> {
+fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
     Some(match shape.name {
         "domains" => {
             let domains = objects.domains.iter();
-            domains.map(|one| domain(shape, (objects, catalog), one)).collect()
+            domains.map(|one| domain(shape, (objects, reader), one)).collect()
         }
         "domain_constraints" => {
             constraints.filter_map(|one| domain_constraint(shape, objects, one)).collect()
@@ -190,8 +191,7 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     (data_type, schema, base.internal_name())
 }
 
-fn domain(shape: &Shape, (objects, catalog): (&Objects, &Catalog), domain: &Domain) -> Row {
-    let reader = Reader::new(catalog);
+fn domain(shape: &Shape, (objects, reader): (&Objects, Reader<'_>), domain: &Domain) -> Row {
     let default = domain.record.default.as_ref();
     let default = default.map(|text| definition::default(text, domain, reader));
     let (data_type, udt_schema, udt_name) = named(objects, domain.over);
@@ -248,18 +248,18 @@ fn domain_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<
 
 fn columns(
     shape: &Shape,
-    (objects, catalog): (&Objects, &Catalog),
+    (objects, reader): (&Objects, Reader<'_>),
     relation: &Relation,
 ) -> Vec<Row> {
     if !is_table(relation) && !is_view(relation) {
         return Vec::new();
     }
-    let updatable = Updatable::of(catalog, relation);
+    let updatable = Updatable::of(reader.catalog, relation);
     let row = |one: &Attribute| {
         let mut row = column(shape, objects, relation, one);
         let default = one.default.as_ref().map(|text| {
             let layout = Layout::QUERY;
-            definition::shown_expression(text, Some(relation), Reader::new(catalog), layout)
+            definition::shown_expression(text, Some(relation), reader, layout)
         });
         let name = if one.is_generated { "generation_expression" } else { "column_default" };
         shape.set(&mut row, [(name, text_or_null(default))]);
@@ -589,11 +589,11 @@ fn referential(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Opt
 
 fn check(
     shape: &Shape,
-    (objects, catalog): (&Objects, &Catalog),
+    (objects, reader): (&Objects, Reader<'_>),
     constraint: &Constraint,
 ) -> Option<Row> {
     let ConstraintKind::Check { text: clause } = &constraint.kind else { return None };
-    let shown = (Reader::new(catalog), Layout::QUERY);
+    let shown = (reader, Layout::QUERY);
     let clause = definition::check(clause, objects, constraint, shown);
     Some(shape.row([
         ("constraint_catalog", text(DATABASE_NAME)),

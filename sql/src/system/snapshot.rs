@@ -8,6 +8,7 @@ use types::vector::BATCH_ROWS;
 use types::{Batch, DataType};
 
 use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
 use crate::system::Row;
 use crate::system::objects::Objects;
 use crate::system::shape::Shape;
@@ -15,7 +16,13 @@ use crate::system::shape::Shape;
 /// The objects of a catalog, and the rows of the views that were asked for.
 pub(super) struct Snapshot {
     pub(super) objects: Objects,
-    views: Mutex<AHashMap<u32, Arc<Vec<Batch>>>>,
+    views: Mutex<AHashMap<u32, Shared>>,
+}
+
+/// The rows of a view, and the search path that their texts are for: `None` if for any.
+struct Shared {
+    path: Option<SearchPath>,
+    rows: Arc<Vec<Batch>>,
 }
 
 impl Snapshot {
@@ -25,21 +32,25 @@ impl Snapshot {
             .derived(|catalog| Snapshot { objects: Objects::of(catalog), views: Mutex::default() })
     }
 
-    /// Returns the rows of a view that depends on nothing but the catalog, made by the first call;
-    /// `None` if `make` says that it is no such view.
+    /// Returns the rows of a view that depends on nothing but the catalog and, if one is given, a
+    /// search path, made by the first call; `None` if `make` says that it is no such view.
     pub(super) fn view(
         &self,
         shape: &Shape,
+        path: Option<&SearchPath>,
         make: impl FnOnce(&Objects) -> Option<Vec<Row>>,
     ) -> Option<Arc<Vec<Batch>>> {
-        if let Some(known) = self.views.lock().get(&shape.oid) {
-            return Some(Arc::clone(known));
+        if let Some(known) = self.views.lock().get(&shape.oid)
+            && known.path.as_ref() == path
+        {
+            return Some(Arc::clone(&known.rows));
         }
         let types: Vec<DataType> = shape.columns.iter().map(|(_, of)| of.base).collect();
         let rows = make(&self.objects)?;
         let batches = rows.chunks(BATCH_ROWS).map(|rows| Batch::from_rows(&types, rows)).collect();
-        let batches = Arc::new(batches);
-        self.views.lock().insert(shape.oid, Arc::clone(&batches));
-        Some(batches)
+        let rows = Arc::new(batches);
+        let shared = Shared { path: path.cloned(), rows: Arc::clone(&rows) };
+        self.views.lock().insert(shape.oid, shared);
+        Some(rows)
     }
 }

@@ -30,7 +30,7 @@ impl Updatable {
             Kind::Table(_) => Updatable::All,
             Kind::View(view) => {
                 // An endpoint is no row of a table, so that none has to be known here.
-                let names = SystemNames { coprocessors: None };
+                let names = SystemNames { coprocessors: None, settings: None };
                 let columns = binder::updatable_columns(view, catalog, &names);
                 columns.map_or(Updatable::No, Updatable::Columns)
             }

@@ -3,11 +3,11 @@
 
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::Volatility;
+use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
 use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
-use crate::deparse::{Layout, Reader};
+use crate::deparse::{self, Layout, Over, Reader};
 use crate::system::Row;
 use crate::system::definition::{self, identifier, qualified};
 use crate::system::information_schema::named;
@@ -49,7 +49,8 @@ impl Names<'_> {
             text.push_str(&self.shown_oid(one.type_oid));
             if let Some(default) = one.default.filter(|_| defaults) {
                 let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
-                let default = default_text(self.catalog, default, sql_type);
+                let reader = Reader { catalog: self.catalog, path: self.path };
+                let default = default_text(reader, default, sql_type);
                 text.push_str(&format!(" DEFAULT {default}"));
             }
             text
@@ -61,6 +62,16 @@ impl Names<'_> {
 
     fn shown_oid(&self, oid: u32) -> String {
         self.catalog.shown_type_with(oid, -1, self.path).unwrap_or_else(|| oid.to_string())
+    }
+
+    /// `pg_get_function_arg_default`
+    pub(super) fn argument_default(&self, function: &Function, number: i32) -> Option<String> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        let declared = function.record.declared();
+        let one = declared.get(at)?;
+        let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
+        let reader = Reader { catalog: self.catalog, path: self.path };
+        Some(default_text(reader, one.default?, sql_type))
     }
 
     /// `pg_get_function_result`; procedures have none.
@@ -109,10 +120,26 @@ impl Names<'_> {
         Some(match *record.is_expression {
             true => {
                 let value = record.body.strip_prefix("SELECT ").unwrap_or(&record.body);
-                format!("RETURN {value}")
+                format!("RETURN {}", self.returned(function, value))
             }
             false => format!("BEGIN ATOMIC\n {}\nEND", terminated(&record.body)),
         })
+    }
+
+    /// The expression of a function that is `RETURN expression`.
+    fn returned(&self, function: &Function, text: &str) -> String {
+        let names = function.record.parameters.iter().map(|one| one.name.clone());
+        let columns: Vec<(String, SqlType)> =
+            names.zip(function.parameters.iter().copied()).collect();
+        let target = match function.columns.as_slice() {
+            [(_, sql_type)] if !sql_type.base.is_polymorphic() => Some(*sql_type),
+            _ => None,
+        };
+        let over = Over { columns: &columns, target, is_domain: false };
+        let reader = Reader { catalog: self.catalog, path: self.path };
+        let shown = deparse::expression(text, &over, reader, Layout::EXPRESSION);
+        // Numbered parameters are none of its columns.
+        shown.unwrap_or_else(|_| text.to_owned())
     }
 
     /// `pg_get_functiondef`
@@ -128,15 +155,7 @@ impl Names<'_> {
             text.push_str(&format!(" RETURNS {result}\n"));
         }
         text.push_str(" LANGUAGE sql\n");
-        let mut words = Vec::new();
-        match record.volatility {
-            Volatility::Immutable => words.push("IMMUTABLE"),
-            Volatility::Stable => words.push("STABLE"),
-            Volatility::Volatile => {}
-        }
-        if record.strict {
-            words.push("STRICT");
-        }
+        let words = attributes(function);
         if !words.is_empty() {
             text.push_str(&format!(" {}\n", words.join(" ")));
         }
@@ -149,6 +168,37 @@ impl Names<'_> {
         }
         text
     }
+}
+
+/// Returns what `pg_get_functiondef` says of a function beside names, types and body.
+fn attributes(function: &Function) -> Vec<String> {
+    let record = &function.record;
+    let mut words: Vec<String> = Vec::new();
+    match record.volatility {
+        Volatility::Immutable => words.push("IMMUTABLE".to_owned()),
+        Volatility::Stable => words.push("STABLE".to_owned()),
+        Volatility::Volatile => {}
+    }
+    match record.hints.parallel {
+        Parallel::Safe => words.push("PARALLEL SAFE".to_owned()),
+        Parallel::Restricted => words.push("PARALLEL RESTRICTED".to_owned()),
+        Parallel::Unsafe => {}
+    }
+    if record.strict {
+        words.push("STRICT".to_owned());
+    }
+    if record.hints.is_leakproof {
+        words.push("LEAKPROOF".to_owned());
+    }
+    let cost = record.hints.shown_cost();
+    if cost != 100.0 {
+        words.push(format!("COST {cost}"));
+    }
+    let rows = function.shown_rows();
+    if rows > 0.0 && rows != 1_000.0 {
+        words.push(format!("ROWS {rows}"));
+    }
+    words
 }
 
 /// Returns the dollar quotes that a body stands between.
@@ -169,8 +219,8 @@ fn terminated(body: &str) -> String {
 }
 
 /// Returns the text of a default as PostgreSQL writes it, with what was left to be understood.
-fn default_text(catalog: &Catalog, text: &str, sql_type: Option<SqlType>) -> String {
-    definition::alone(text, sql_type, Reader::new(catalog), Layout::EXPRESSION)
+fn default_text(reader: Reader<'_>, text: &str, sql_type: Option<SqlType>) -> String {
+    definition::alone(text, sql_type, reader, Layout::EXPRESSION)
 }
 
 fn volatility(function: &Function) -> Datum {
@@ -178,6 +228,14 @@ fn volatility(function: &Function) -> Datum {
         Volatility::Immutable => 'i',
         Volatility::Stable => 's',
         Volatility::Volatile => 'v',
+    })
+}
+
+fn parallel(function: &Function) -> Datum {
+    char(match function.record.hints.parallel {
+        Parallel::Safe => 's',
+        Parallel::Restricted => 'r',
+        Parallel::Unsafe => 'u',
     })
 }
 
@@ -220,14 +278,15 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
         ("pronamespace", oid(schema)),
         ("proowner", oid(OWNER)),
         ("prolang", oid(SQL)),
-        ("procost", Datum::Float4(100.0)),
-        ("prorows", Datum::Float4(if function.is_set() { 1_000.0 } else { 0.0 })),
+        ("procost", Datum::Float4(record.hints.shown_cost())),
+        ("prorows", Datum::Float4(function.shown_rows())),
+        ("proleakproof", Datum::Bool(record.hints.is_leakproof)),
         ("provariadic", oid(variadic.unwrap_or(0))),
         ("prokind", char(if record.is_procedure() { 'p' } else { 'f' })),
         ("proretset", Datum::Bool(function.is_set())),
         ("proisstrict", Datum::Bool(record.strict)),
         ("provolatile", volatility(function)),
-        ("proparallel", char('u')),
+        ("proparallel", parallel(function)),
         ("pronargs", int2(record.parameters.len())),
         ("pronargdefaults", int2(defaults)),
         ("prorettype", oid(result_oid(function))),
@@ -284,16 +343,16 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
 /// table that it returns.
 pub(super) fn parameters(
     shape: &Shape,
-    catalog: &Catalog,
+    reader: Reader<'_>,
     objects: &Objects,
     function: &Function,
 ) -> Vec<Row> {
     let record = &function.record;
     let row = |(at, one): (usize, &Declared<'_>)| {
-        let sql_type = catalog.stored_type(one.type_oid, -1).ok();
+        let sql_type = reader.catalog.stored_type(one.type_oid, -1).ok();
         let (data_type, udt_schema, udt_name) =
             named(objects, sql_type.unwrap_or(DataType::Unknown.into()));
-        let default = one.default.map(|text| default_text(catalog, text, sql_type));
+        let default = one.default.map(|text| default_text(reader, text, sql_type));
         let mode = match one.mode {
             Mode::In | Mode::Variadic => "IN",
             Mode::Out | Mode::Table => "OUT",

@@ -138,6 +138,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("pg_get_constraintdef", &[Oid, Bool], Text),
     ask!("pg_get_expr", &[Text, Oid], Text),
     ask!("pg_get_expr", &[Text, Oid, Bool], Text),
+    ask!("pg_get_function_arg_default", &[Oid, Int4], Text),
     ask!("pg_get_function_arguments", &[Oid], Text),
     ask!("pg_get_function_identity_arguments", &[Oid], Text),
     ask!("pg_get_function_result", &[Oid], Text),
