@@ -84,6 +84,10 @@ async fn errors_carry_what_clients_look_at() {
         ("SELECT a FRO t WHERE", 14),
         ("SELECT a\n  FROM t\n WHERE z = 1", 26),
         ("SELECT nofunction(1)", 8),
+        ("SELECT 'nope'::regclass", 8),
+        ("SELECT nextval('nope') FROM t", 16),
+        ("SELECT a, (SELECT 1, 2) FROM t", 11),
+        ("CREATE TABLE u (a int CHECK (EXISTS (SELECT 1)))", 30),
     ] {
         let error = client.query(sql, &[]).await.unwrap_err();
         let error = error.as_db_error().unwrap();

@@ -31,7 +31,8 @@ impl Ddl<'_> {
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
         self.check_type_name(&catalog, &schema, &name)?;
-        let over = catalog.type_named(&statement.type_name, &self.path)?;
+        let over = catalog.type_named(&statement.type_name, &self.path);
+        let over = over.map_err(|error| Error { position: None, ..error })?;
         check_over(over, &statement.type_name)?;
         let number = self.next_id()?;
         let mut record = DomainRecord {

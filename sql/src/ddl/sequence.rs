@@ -72,6 +72,8 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let sequence = changed(old, options)?;
         let Some(restart) = options.restart else {
+            let (value, _) = self.engine.sequences.shown(old)?;
+            check_value("RESTART", value, &sequence)?;
             return self.store_sequence(sequence);
         };
         let first = restart.unwrap_or(sequence.start);

@@ -19,7 +19,7 @@ impl Cursor<'_> {
         let mut nullable = None;
         loop {
             let position = self.position();
-            let syntax = |message: &str| Err(ParseError::syntax(message, position));
+            let syntax = |message: &str| Err(ParseError::syntax(message, None));
             let name = self.constraint_name()?;
             if self.take_word("default") {
                 if create.default.is_some() {
@@ -44,7 +44,8 @@ impl Cursor<'_> {
                 }
             } else if let Some(collation) = self.collate()? {
                 if create.type_name.collation.replace(collation).is_some() {
-                    return syntax("multiple COLLATE clauses not allowed");
+                    let message = "multiple COLLATE clauses not allowed";
+                    return Err(ParseError::syntax(message, position));
                 }
             } else if let Some(kind) = self.impossible_constraint() {
                 return syntax(&format!("{kind} constraints not possible for domains"));

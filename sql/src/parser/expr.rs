@@ -20,8 +20,8 @@ use super::name;
 use super::operator::{self, Operator};
 use super::type_name::lower_type;
 use crate::ast::{
-    ArraySource, BinaryOperator, Expr, Ident, LikeKind, Quantifier, SourceExpr, SqlValueFunction,
-    TruthTest, TypeName,
+    ArraySource, BinaryOperator, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr,
+    SqlValueFunction, TruthTest, TypeName,
 };
 
 /// An expression and the position of its first character, parentheses included.
@@ -386,13 +386,13 @@ impl Cursor<'_> {
             Parsed::Exists { subquery, negated } => {
                 let query = self.lower_query(*subquery)?;
                 let start = self.word_before(query.position, "exists");
-                let exists = Expr::Exists(Box::new(query));
+                let exists = Expr::Exists(Box::new(Query { position: start, ..query }));
                 placed(if negated { Expr::Not(Box::new(exists)) } else { exists }, start)
             }
             Parsed::Subquery(query) => {
                 let query = self.lower_query(*query)?;
                 let start = self.start_before(query.position, |token| *token == Token::LParen);
-                placed(Expr::Subquery(Box::new(query)), start)
+                placed(Expr::Subquery(Box::new(Query { position: start, ..query })), start)
             }
             Parsed::QualifiedWildcard(relation, _) => {
                 let relation = self.object_name(&relation)?;

@@ -143,7 +143,10 @@ impl Cursor<'_> {
 
     fn owner(&mut self) -> Result<(TableName, crate::ast::Ident)> {
         let first = self.name()?;
-        self.expect(&Token::Period)?;
+        if !self.take(&Token::Period) {
+            return Err(ParseError::syntax("invalid OWNED BY option", None)
+                .with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
+        }
         let second = self.label()?;
         if !self.take(&Token::Period) {
             return Ok((TableName { schema: None, name: first }, second));
