@@ -113,7 +113,7 @@ impl Reader<'_> {
 
     fn word(&mut self) -> String {
         self.rest = self.rest.trim_start();
-        let end = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+        let end = self.rest.find(|c: char| !c.is_alphanumeric() && !"_-.".contains(c));
         let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
         word.to_owned()
