@@ -62,3 +62,45 @@ fn a_row_that_was_waited_for_is_joined_anew() {
         server.run("a", "UPDATE o SET note = 'a' WHERE id = 1; UPDATE o SET c = 1 WHERE id = 2");
     }
 }
+
+#[test]
+fn a_change_whose_condition_or_value_is_a_subquery_is_made_anew() {
+    let mut server = Server::start(EngineOptions::default);
+    server.run("a", "CREATE TABLE o (id int PRIMARY KEY, c int, note text)");
+    server.run("a", "CREATE TABLE c (id int PRIMARY KEY, name text)");
+    server.run("a", "INSERT INTO c VALUES (1, 'one'), (2, 'two')");
+    let asked = [
+        (
+            "UPDATE o SET note = note || '!' WHERE c IN (SELECT id FROM c WHERE name = 'one') \
+             RETURNING id, note",
+            "2|b!\n",
+        ),
+        (
+            "DELETE FROM o WHERE EXISTS (SELECT FROM c WHERE c.id = o.c AND name = 'one') \
+             RETURNING id",
+            "2\n",
+        ),
+        (
+            "UPDATE o SET note = (SELECT name FROM c WHERE c.id = o.c) WHERE id < 3 \
+             RETURNING id, note",
+            "1|two\n2|one\n",
+        ),
+        (
+            "UPDATE o SET note = name FROM c WHERE o.c = c.id AND o.id < 3 \
+             AND c.id = (SELECT min(id) FROM c) RETURNING o.id, note",
+            "2|one\n",
+        ),
+        ("DELETE FROM o USING c WHERE o.c = (SELECT min(id) FROM c) RETURNING o.id", "2\n"),
+    ];
+    for (change, answer) in asked {
+        server
+            .run("a", "DELETE FROM o; INSERT INTO o VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')");
+        server.run("a", "BEGIN; UPDATE o SET c = 2 WHERE id = 1");
+        let mut waiting = server.session();
+        let waits = thread::spawn(move || crate::server::answer(&mut waiting, change));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waits.is_finished(), "{change}");
+        server.run("a", "COMMIT");
+        assert_eq!(waits.join().unwrap(), answer, "{change}");
+    }
+}

@@ -271,6 +271,16 @@ impl HeldFrom {
         &self.held.tables
     }
 
+    /// Returns the columns that are needed.
+    pub(super) fn needed(&self) -> impl Iterator<Item = usize> {
+        self.held.needed()
+    }
+
+    /// Renumbers the columns that are needed.
+    pub(super) fn renumber(&mut self, place: &dyn Fn(usize) -> usize) {
+        self.held.renumber(place);
+    }
+
     /// Adds the columns of FROM that are needed to a select list over it.
     pub(super) fn add_columns(&mut self, list: &mut Vec<Expr>, types: &[DataType]) {
         add_columns(&mut self.held, list, types);

@@ -61,7 +61,7 @@ impl Binder<'_> {
         for MergeClause { condition, action, .. } in &mut clauses {
             used.extend(condition.iter_mut().chain(action.expressions_mut()));
         }
-        narrow(&mut rows, width, used);
+        narrow(&mut rows, width, used, None);
         Ok(Bound::Merge(Merge { table, source: rows.plan, recheck, clauses }))
     }
 

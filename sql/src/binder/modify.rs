@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use store::transaction::LockWait;
 use types::DataType;
 use types::expr::Expr;
 
-use crate::ast::{self, Hint, SelectItem, TableName, TableRef};
+use crate::ast::{self, Hint, LockStrength, SelectItem, TableName, TableRef};
 use crate::binder::from::{TIMESTAMP_NAME, scan_of};
 use crate::binder::level::{Binder, Clause};
+use crate::binder::lock_rows::HeldFrom;
 use crate::binder::locks::apply_hints;
 use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::scope::Scope;
@@ -18,8 +20,8 @@ use crate::binder::typed::boolean;
 use crate::binder::written::{Change, Written};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    Bound, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning, Steps,
-    Update,
+    Bound, CteScan, Delete, JoinKind, Logical, NamedStep, OutputColumn, Query, Returning, RowLock,
+    Steps, TableScan, Update,
 };
 
 /// The rows that a statement changes.
@@ -74,6 +76,22 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Where a condition or a value has a subquery, has the rows that are to be changed locked
+    /// before, so that they are made again with it if they have changed meanwhile. Other conditions
+    /// are checked again by who changes the row.
+    fn hold_changed<'e>(
+        &mut self,
+        rows: &mut Rows,
+        mut expressions: impl Iterator<Item = &'e Expr>,
+    ) -> Option<HeldFrom> {
+        if !expressions.any(has_subquery) {
+            return None;
+        }
+        let lock = RowLock { strength: LockStrength::Update, wait: LockWait::Wait };
+        changed_scan(&mut rows.plan)?.lock = Some(lock);
+        Some(self.hold_rows(rows))
+    }
+
     /// Binds UPDATE.
     pub(super) fn bind_update(&mut self, update: &ast::Update) -> Result<Bound> {
         let mut changed =
@@ -88,6 +106,8 @@ impl Binder<'_> {
         let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
         let (mut assignments, predicate) = bound;
         let mut recheck = recheck_of(reached, predicate.as_ref());
+        let values = assignments.iter().map(|assignment| &assignment.value);
+        let mut held = self.hold_changed(&mut rows, values.chain(&predicate));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -99,7 +119,11 @@ impl Binder<'_> {
         let (mut returning, query) = self.bind_returning(level.scope, types, &update.returning)?;
         let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
-        narrow(&mut rows, table.columns.len(), values.chain(shown).chain(&mut recheck).collect());
+        let used = values.chain(shown).chain(&mut recheck).collect();
+        narrow(&mut rows, table.columns.len(), used, held.as_mut());
+        if let Some(held) = held {
+            rows.over(|input| held.over(input));
+        }
         let repeats = !update.from.is_empty();
         let (source, checks) = (rows.plan, written.checks(&mut self.parameters));
         let update = Update { table, source, recheck, assignments, repeats, checks, returning };
@@ -116,6 +140,7 @@ impl Binder<'_> {
         let (predicate, level) =
             self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
         let mut recheck = recheck_of(reached, predicate.as_ref());
+        let mut held = self.hold_changed(&mut rows, predicate.iter());
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -123,7 +148,11 @@ impl Binder<'_> {
         let types = rows.types.clone();
         let (mut returning, query) = self.bind_returning(level.scope, types, &delete.returning)?;
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
-        narrow(&mut rows, table.columns.len(), shown.chain(&mut recheck).collect());
+        let used = shown.chain(&mut recheck).collect();
+        narrow(&mut rows, table.columns.len(), used, held.as_mut());
+        if let Some(held) = held {
+            rows.over(|input| held.over(input));
+        }
         let delete = Delete { table, source: rows.plan, recheck, returning };
         Ok(returning_query(Bound::Delete(delete), query))
     }
@@ -175,6 +204,17 @@ impl Binder<'_> {
     }
 }
 
+/// Returns the scan of the table that is changed: that of the first rows of all.
+fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
+    match plan {
+        Logical::Scan(scan) => Some(scan),
+        Logical::Join(join) => changed_scan(&mut join.left),
+        Logical::Apply(apply) => changed_scan(&mut apply.input),
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => changed_scan(input),
+        _ => None,
+    }
+}
+
 /// Returns what is checked again on a locked row: that a view has it, and the condition, unless
 /// that has a subquery.
 fn recheck_of(reached: Option<Expr>, predicate: Option<&Expr>) -> Option<Expr> {
@@ -196,9 +236,18 @@ pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bo
     Bound::Steps(Steps { before, last: Box::new(Bound::Query(query)) })
 }
 
-/// Keeps, behind the columns of the table, only those that the expressions use.
-pub(super) fn narrow(rows: &mut Rows, width: usize, mut expressions: Vec<&mut Expr>) {
+/// Keeps, behind the columns of the table, only those that the expressions use and what is held of
+/// the rows needs.
+pub(super) fn narrow(
+    rows: &mut Rows,
+    width: usize,
+    mut expressions: Vec<&mut Expr>,
+    held: Option<&mut HeldFrom>,
+) {
     let mut used = BTreeSet::new();
+    if let Some(held) = &held {
+        used.extend(held.needed().filter(|&index| index >= width));
+    }
     for expr in &expressions {
         for_each_column(expr, &mut |index| {
             if index >= width {
@@ -213,8 +262,12 @@ pub(super) fn narrow(rows: &mut Rows, width: usize, mut expressions: Vec<&mut Ex
     let column = |&index: &usize| Expr::column(index, rows.types[index]);
     let columns = kept.iter().map(column).collect();
     rows.project(columns);
+    let place = |index| kept.binary_search(&index).unwrap_or(index);
     for expr in &mut expressions {
-        map_columns(expr, &|index| kept.binary_search(&index).unwrap_or(index));
+        map_columns(expr, &place);
+    }
+    if let Some(held) = held {
+        held.renumber(&place);
     }
 }
 
