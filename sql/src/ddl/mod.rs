@@ -50,6 +50,7 @@ pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
 
+use ahash::AHashSet;
 use store::transaction::{LockMode, LockWait, Savepoint};
 use store::{CellBatch, Get, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
@@ -143,7 +144,9 @@ impl Changes {
             self.savepoints.pop();
         }
         let Some((_, mark)) = self.savepoints.last() else { return };
-        self.catalog.clone_from(&mark.catalog);
+        let undone = std::mem::replace(&mut self.catalog, mark.catalog.clone());
+        forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
+        let Some((_, mark)) = self.savepoints.last() else { return };
         self.dropped.truncate(mark.dropped);
         self.dropped_sequences.truncate(mark.dropped_sequences);
         self.altered.truncate(mark.altered);
@@ -158,6 +161,8 @@ impl Changes {
         let restored = Changes { touched: changes.touched, ..Changes::default() };
         // Before the locks go: whoever waits for a table is to find its own observers.
         restored.restore_observers(engine);
+        // Before anybody else can get their numbers.
+        forget_sequences(engine, changes.catalog.as_deref(), &engine.catalog());
         transaction.rollback();
         engine.drop_tables(&changes.created);
     }
@@ -171,11 +176,7 @@ impl Changes {
             engine.publish(catalog);
         }
         engine.drop_when_unseen(changes.dropped, transaction);
-        for id in changes.dropped_sequences {
-            if let Err(error) = engine.sequences.forget(id) {
-                tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
-            }
-        }
+        changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
     }
 
     /// Attaches the observers of the touched tables as the visible catalog has them.
@@ -188,6 +189,20 @@ impl Changes {
                 tracing::error!(%table, %error, "could not restore the observers of a table");
             }
         }
+    }
+}
+
+/// Forgets where the sequences stand that only a catalog has whose changes are undone.
+fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
+    let known: AHashSet<u32> = kept.sequences().map(|sequence| sequence.id).collect();
+    let of_undone = undone.into_iter().flat_map(Catalog::sequences);
+    let created = of_undone.filter(|sequence| !known.contains(&sequence.id));
+    created.for_each(|sequence| forget_sequence(engine, sequence.id));
+}
+
+fn forget_sequence(engine: &Engine, id: u32) {
+    if let Err(error) = engine.sequences.forget(id) {
+        tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
     }
 }
 
