@@ -37,7 +37,7 @@ use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_ke
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::planner::statistics::Statistics;
 use crate::quotas::Quotas;
 use crate::row_ids::RowIds;
@@ -400,7 +400,7 @@ fn with_definitions(
             match with_definition(&catalog, &definition, coprocessors) {
                 Ok(next) => catalog = next,
                 Err(error) => {
-                    waits.get_or_insert(error);
+                    waits.get_or_insert_with(|| unreadable(&definition, &error));
                     left.push(definition);
                 }
             }
@@ -411,6 +411,23 @@ fn with_definitions(
         }
     }
     Ok(catalog)
+}
+
+/// Says of which object something cannot be read.
+fn unreadable(definition: &Definition, error: &Error) -> Error {
+    let (what, name) = match definition {
+        Definition::Domain(record) => ("domain", &record.name),
+        Definition::Composite(record) => ("type", &record.name),
+        Definition::Function(record) => ("function", &record.name),
+        Definition::Table(record) => ("table", &record.name),
+        Definition::View(record) => ("view", &record.name),
+    };
+    let message = format!(
+        "could not read the definition of {what} \"{name}\": {}; if it was written by an older \
+         version, quote the name there that this one does not take without quotes",
+        error.message
+    );
+    Error::new(sqlstate::DATA_CORRUPTED, message)
 }
 
 fn with_definition(

@@ -245,6 +245,13 @@ impl Binder<'_> {
                     .at(position));
             }
         };
+        if let Some(reason) = &taker.function.unreadable {
+            let name = &taker.function.record.name;
+            let message = format!("the body of function \"{name}\" cannot be read: {reason}");
+            return Err(Error::new(sqlstate::DATA_CORRUPTED, message)
+                .with_hint("Write it anew with CREATE OR REPLACE FUNCTION.")
+                .at(position));
+        }
         self.given(taker, values, position)
     }
 

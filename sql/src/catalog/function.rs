@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::OID_OFFSET;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::Result;
 use crate::parser;
 
 /// What the keys of functions begin with.
@@ -216,6 +216,9 @@ pub struct Function {
     pub columns: Vec<(String, SqlType)>,
     /// The body.
     pub statements: Vec<Statement>,
+    /// Why the body cannot be read, if it cannot: it was written when more was a name. Such a
+    /// function cannot be called; the rest of the database can be used.
+    pub unreadable: Option<String>,
     /// Where names of the body are looked for, unless it is where the caller does.
     pub search_path: Option<Arc<SearchPath>>,
 }
@@ -282,7 +285,7 @@ impl Function {
     ///
     /// # Errors
     ///
-    /// XX001 for an unknown type; what is wrong with the text.
+    /// XX001 for an unknown type.
     pub fn of_record(record: FunctionRecord, catalog: &Catalog) -> Result<Function> {
         let type_of = |oid: u32| catalog.stored_type(oid, -1);
         let parameters = record.parameters.iter().map(|one| type_of(one.type_oid));
@@ -297,13 +300,12 @@ impl Function {
                 .map(|(name, oid)| Ok((name, type_of(oid)?)))
                 .collect::<Result<_>>()?,
         };
-        let statements = parser::parse_statements(&record.body).map_err(|error| {
-            let message = format!("damaged body of function \"{}\": {error}", record.name);
-            Error::new(sqlstate::DATA_CORRUPTED, message)
-        })?;
-        let statements = statements.into_iter().map(|one| one.statement).collect();
+        let (statements, unreadable) = match parser::parse_statements(&record.body) {
+            Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
+            Err(error) => (Vec::new(), Some(error.message)),
+        };
         let search_path = record.search_path.clone().map(|path| Arc::new(SearchPath::of(path)));
-        Ok(Function { record, parameters, columns, statements, search_path })
+        Ok(Function { record, parameters, columns, statements, unreadable, search_path })
     }
 
     /// Returns its OID.
@@ -381,6 +383,15 @@ mod tests {
         let bytes = encode_function(&function());
         assert_eq!(bytes, record::encode(&function()));
         assert_eq!(decode_function(&bytes).unwrap(), function());
+    }
+
+    #[test]
+    fn a_body_that_cannot_be_read_keeps_nothing_else_from_being_used() {
+        let written = FunctionRecord { body: "select binary from t".to_owned(), ..function() };
+        let read = Function::of_record(written, &Catalog::default()).unwrap();
+        let reason = read.unreadable.unwrap();
+        assert_eq!((read.statements.len(), &*reason), (0, "syntax error at or near \"binary\""));
+        assert_eq!(Function::of_record(function(), &Catalog::default()).unwrap().unreadable, None);
     }
 
     #[test]
