@@ -88,8 +88,8 @@ fn attempt<T>(
     session: &mut Session,
     act: impl FnOnce(&mut Session) -> sql::Result<T>,
 ) -> Result<T> {
-    act(session).map_err(|error| {
-        session.fail();
+    act(session).map_err(|mut error| {
+        session.fail(&mut error);
         Error::Sql(error)
     })
 }

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use types::SqlType;
+use types::error::Mention;
+
 use crate::parser::ParseError;
 
 /// The result of anything in this crate.
@@ -31,6 +34,8 @@ pub struct Error {
     pub constraint: Option<String>,
     /// Schema and name of the domain concerned, or none.
     pub data_type: Option<Box<(String, String)>>,
+    /// The types of users that the message names.
+    pub mentions: Vec<Mention>,
 }
 
 /// SQLSTATEs by PostgreSQL's names.
@@ -240,6 +245,29 @@ impl Error {
 }
 
 impl Error {
+    /// Says that the message names a type by its [`sql_name`](types::DataType::sql_name), behind
+    /// those that were said before.
+    #[must_use]
+    pub fn naming(mut self, sql_type: impl Into<SqlType>) -> Error {
+        let base = sql_type.into().base;
+        let found = Mention::find(&self.message, &self.mentions, base.oid(), base.sql_name());
+        self.mentions.extend(found);
+        self
+    }
+
+    /// Names the types of users as a session does: `name_of` an OID has the schema where its search
+    /// path does not find the type.
+    pub fn name_types(&mut self, name_of: impl Fn(u32) -> Option<String>) {
+        // From the end, so that the places before stay where they are.
+        for mention in std::mem::take(&mut self.mentions).into_iter().rev() {
+            if let Some(name) = name_of(mention.oid)
+                && self.message.get(mention.place.clone()).is_some()
+            {
+                self.message.replace_range(mention.place, &name);
+            }
+        }
+    }
+
     /// Returns the error as one that computing a value raises.
     pub fn into_value_error(self) -> types::Error {
         let (code, own) = match self.sqlstate {
@@ -253,6 +281,7 @@ impl Error {
             column: self.column,
             context: self.context,
             sqlstate: own,
+            mentions: self.mentions,
         };
         types::Error {
             subject: (subject != Default::default()).then(|| Box::new(subject)),
@@ -297,6 +326,7 @@ impl From<types::Error> for Error {
             column: subject.column,
             constraint: subject.constraint,
             data_type: subject.data_type.map(Box::new),
+            mentions: subject.mentions,
         }
     }
 }

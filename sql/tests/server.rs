@@ -108,10 +108,9 @@ pub(crate) fn rows(
     text: &str,
     show: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
-    let outcome = run_all(session, text, show);
-    if outcome.is_err() {
-        session.fail();
-        return outcome;
+    if let Err(mut error) = run_all(session, text, show) {
+        session.fail(&mut error);
+        return Err(error);
     }
     let ticket = session.take_ticket();
     for ticket in ticket.into_iter().chain(session.end_implicit()?) {

@@ -214,7 +214,7 @@ impl Connection {
 
     /// Tells the client that a statement has failed; anything worse is passed on.
     fn report(&mut self, result: Result<()>) -> Result<()> {
-        let error = match result {
+        let mut error = match result {
             // Statements are cancelled when the server stops.
             Err(Failure::Statement(error))
                 if error.sqlstate == sqlstate::QUERY_CANCELED
@@ -228,7 +228,7 @@ impl Connection {
         self.portals.clear();
         let session = &mut self.session;
         run(Duration::Long, || {
-            session.fail();
+            session.fail(&mut error);
             Ok(())
         })?;
         self.put_notices();

@@ -5,6 +5,7 @@
 //! working.
 
 use std::fmt;
+use std::ops::Range;
 
 /// What went wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,27 @@ pub struct Subject {
     pub context: Option<String>,
     /// The code, if it is none of those that are known beforehand.
     pub sqlstate: Option<String>,
+    /// The types of users that the message names, in order.
+    pub mentions: Vec<Mention>,
+}
+
+/// Where a message names a type of users. Whether with its schema, the search path of the session
+/// decides, which values know nothing of: the name gets its final form on the way to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// The type's OID.
+    pub oid: u32,
+    /// The bytes of the message that are its name.
+    pub place: Range<usize>,
+}
+
+impl Mention {
+    /// Returns where a message names a type for the first time behind the mentions before.
+    pub fn find(message: &str, before: &[Mention], oid: u32, name: &str) -> Option<Mention> {
+        let from = before.last().map_or(0, |one| one.place.end);
+        let at = from + message.get(from..)?.find(name)?;
+        Some(Mention { oid, place: at..at + name.len() })
+    }
 }
 
 /// The result of an operation on values.
@@ -97,6 +119,14 @@ impl Error {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says that the message names a type of users, behind those that were said before.
+    #[must_use]
+    pub fn naming(mut self, oid: u32, name: &str) -> Error {
+        let subject = self.subject.get_or_insert_default();
+        subject.mentions.extend(Mention::find(&self.message, &subject.mentions, oid, name));
         self
     }
 

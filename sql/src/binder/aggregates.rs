@@ -8,7 +8,7 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::FunctionCall;
-use crate::binder::calls::{call_text, undefined_function};
+use crate::binder::calls::undefined_function;
 use crate::binder::level::{
     AGGREGATE, Binder, Clause, Level, SUBQUERY, SUBQUERY_COLUMN, aggregate_not_allowed,
 };
@@ -144,7 +144,7 @@ impl Binder<'_> {
             _ => None,
         };
         let Some(found) = resolved else {
-            return Err(no_aggregate(name, call, &types, position));
+            return Err(no_aggregate(self, call, &types, position));
         };
         let value = arguments.first().map(|value| value.sql_type);
         let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
@@ -239,7 +239,7 @@ impl Binder<'_> {
                 direct.len(),
                 sorted.len()
             );
-            return Err(undefined_function(&call_text(name, &all), position).with_hint(hint));
+            return Err(undefined_function(&self.call_text(name, &all), position).with_hint(hint));
         }
         if is_hypothetical {
             for (direct, sorted) in direct.iter_mut().zip(&mut sorted) {
@@ -263,7 +263,7 @@ impl Binder<'_> {
                 );
                 return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position));
             }
-            return Err(undefined_function(&call_text(name, &all), position));
+            return Err(undefined_function(&self.call_text(name, &all), position));
         };
         let value = sorted.first().map(|value| value.sql_type);
         let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
@@ -325,13 +325,19 @@ pub(super) fn is_polymorphic(kind: AggregateKind, types: &[DataType]) -> bool {
         )
 }
 
-fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType], position: usize) -> Error {
+fn no_aggregate(
+    binder: &Binder<'_>,
+    call: &FunctionCall,
+    types: &[DataType],
+    position: usize,
+) -> Error {
+    let name = call.name.name.value.as_str();
     if !call.star && types.is_empty() && name == "count" {
         let message = format!("{name}(*) must be used to call a parameterless aggregate function");
         return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
     }
     if AMBIGUOUS.contains(&name) && types == [DataType::Unknown] {
-        let message = format!("function {} is not unique", call_text(name, types));
+        let message = format!("function {} is not unique", binder.call_text(name, types));
         return Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
             .with_hint(
                 "Could not choose a best candidate function. \
@@ -345,5 +351,5 @@ fn no_aggregate(name: &str, call: &FunctionCall, types: &[DataType], position: u
         let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
         return Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position);
     }
-    undefined_function(&call_text(name, types), position)
+    undefined_function(&binder.call_text(name, types), position)
 }

@@ -194,10 +194,10 @@ pub(super) fn no_subscripts(data_type: DataType, position: usize) -> Error {
         "cannot subscript type {} because it does not support subscripting",
         data_type.sql_name()
     );
-    Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+    Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(data_type).at(position)
 }
 
 pub(super) fn no_array(element: DataType, position: usize) -> Error {
     let message = format!("could not find array type for data type {}", element.sql_name());
-    Error::new(sqlstate::UNDEFINED_OBJECT, message).at(position)
+    Error::new(sqlstate::UNDEFINED_OBJECT, message).naming(element).at(position)
 }

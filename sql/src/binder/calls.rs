@@ -33,7 +33,7 @@ impl Binder<'_> {
             return Err(self.undefined_in_schema(call));
         }
         if types::function::is_internal(name) {
-            return Err(undefined_function(&call_text(name, &[]), position));
+            return Err(undefined_function(&self.call_text(name, &[]), position));
         }
         if call.variadic && call.over.is_none() {
             check_plain(call, name)?;
@@ -125,7 +125,7 @@ impl Binder<'_> {
         match types {
             Ok(types) => {
                 let name = format!("{schema}.{}", call.name.name.value);
-                undefined_function(&call_text(&name, &types), position)
+                undefined_function(&self.call_text(&name, &types), position)
             }
             Err(error) => error,
         }
@@ -158,15 +158,17 @@ impl Binder<'_> {
             if types.iter().all(|data_type| *data_type == DataType::Unknown) {
                 return Err(undetermined());
             }
-            return Err(undefined_function(&call_text(name, &types), position));
+            return Err(undefined_function(&self.call_text(name, &types), position));
         };
         let ranks = of.definition().labels.iter().map(|label| Datum::Int8(label.rank));
         let data_type = DataType::Enum(of);
         let end = |rank: Option<Datum>| {
             rank.map(|rank| Typed::constant(rank, data_type, position)).ok_or_else(|| {
-                let shown = &of.definition().shown;
+                let shown = data_type.sql_name();
                 let message = format!("enum {shown} contains no values");
-                Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message).at(position)
+                Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                    .naming(data_type)
+                    .at(position)
             })
         };
         match name {
@@ -232,8 +234,8 @@ impl Binder<'_> {
         }
         let shown = || {
             let shown = values.iter().map(|(name, value)| match name {
-                Some(name) => format!("{} => {}", name.value, value.base().sql_name()),
-                None => value.base().sql_name().to_owned(),
+                Some(name) => format!("{} => {}", name.value, self.shown(value.sql_type)),
+                None => self.shown(value.sql_type),
             });
             format!("{name}({})", shown.collect::<Vec<_>>().join(", "))
         };
@@ -296,8 +298,14 @@ impl Binder<'_> {
     }
 
     /// Returns a call as messages show it.
-    fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
+    pub(super) fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
         let types: Vec<String> = arguments.iter().map(|one| self.shown(one.sql_type)).collect();
+        format!("{name}({})", types.join(", "))
+    }
+
+    /// Returns a call with arguments of these types as messages show it.
+    pub(super) fn call_text(&self, name: &str, types: &[DataType]) -> String {
+        let types: Vec<String> = types.iter().map(|one| self.shown((*one).into())).collect();
         format!("{name}({})", types.join(", "))
     }
 
@@ -521,10 +529,4 @@ fn to_json(name: &str) -> Option<&'static str> {
         "jsonb_build_array" | "jsonb_build_object" => Some("to_jsonb"),
         _ => None,
     }
-}
-
-/// Returns a call as messages show it.
-pub(super) fn call_text(name: &str, types: &[DataType]) -> String {
-    let types: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
-    format!("{name}({})", types.join(", "))
 }

@@ -86,8 +86,7 @@ impl Binder<'_> {
 
     /// Returns the name of a type as messages show it.
     pub(super) fn shown(&self, sql_type: SqlType) -> String {
-        let shown = self.catalog.shown_type_with(sql_type.oid(), -1, self.search_path());
-        shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
+        self.catalog.shown_type_of(sql_type, self.search_path())
     }
 
     /// Converts a value to the type that a resolution has found to fit.
@@ -159,11 +158,11 @@ impl Binder<'_> {
 
     /// Converts a condition.
     pub(super) fn condition(&mut self, value: Typed, place: &str) -> Result<Expr> {
-        let (from, position) = (value.base(), value.position);
+        let (from, position) = (value.sql_type, value.position);
         let to = DataType::Bool.into();
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
             let message =
-                format!("argument of {place} must be type boolean, not type {}", from.sql_name());
+                format!("argument of {place} must be type boolean, not type {}", self.shown(from));
             Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
         })
     }
@@ -200,7 +199,8 @@ pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
                 common.sql_name(),
                 next.sql_name()
             );
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(value.position));
+            let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+            return Err(error.naming(common).naming(next).at(value.position));
         } else if !is_preferred(common) && can_coerce(common, next) && !can_coerce(next, common) {
             common = next;
         }

@@ -335,7 +335,8 @@ impl Binder<'_> {
                 let name = base.sql_name();
                 let message = format!("subscript type {name} is not supported");
                 let hint = "jsonb subscript must be coercible to either integer or text.";
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).with_hint(hint).at(position)
+                let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+                error.naming(base).with_hint(hint).at(position)
             })?);
         }
         Ok((is_index, path))

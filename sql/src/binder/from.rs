@@ -283,7 +283,8 @@ impl Binder<'_> {
                     "argument of FOR SYSTEM_TIME must be type timestamp with time zone, not type {}",
                     from.sql_name()
                 );
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+                let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+                error.naming(from).at(position)
             })
         };
         let (expr, level) = self.within(Scope::default(), Clause::SystemTime, bind)?;

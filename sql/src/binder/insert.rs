@@ -332,6 +332,8 @@ fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result
         from.sql_name()
     );
     Err(Error::new(sqlstate::DATATYPE_MISMATCH, message)
+        .naming(to)
+        .naming(from)
         .with_hint("You will need to rewrite or cast the expression.")
         .at(bound.positions[index]))
 }

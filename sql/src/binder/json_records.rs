@@ -13,7 +13,7 @@ use types::{DataType, Datum};
 
 use crate::ast::{FromCall, FunctionCall, Ident, TypeName};
 use crate::binder::arrays::internal;
-use crate::binder::calls::{call_text, undefined_function};
+use crate::binder::calls::undefined_function;
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::undetermined;
 use crate::binder::records::{field_of, fields_of};
@@ -89,7 +89,8 @@ impl Binder<'_> {
         let arguments = call.arguments.iter().map(|one| self.bind_expr(&one.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let undefined = || undefined_function(&call_text(name, &types), position);
+        let shown = self.call_text(name, &types);
+        let undefined = || undefined_function(&shown, position);
         // `use_json_as_text`, which PostgreSQL takes and does not look at.
         let flagged = rows.json == DataType::Json && definition.is_none();
         if flagged && matches!(types[..], [_, _, DataType::Bool | DataType::Unknown]) {

@@ -379,10 +379,10 @@ fn table_expression(
         match target {
             None => Ok(binder.known(value)?.expr),
             Some(to) => {
-                let (from, position) = (value.base(), value.position);
+                let (from, position) = (value.sql_type, value.position);
                 binder
                     .coerce(value, to, CastContext::Assignment)?
-                    .ok_or_else(|| wrong_type(clause, from, to.base).at(position))
+                    .ok_or_else(|| wrong_type(binder, clause, (from, to)).at(position))
             }
         }
     };
@@ -393,8 +393,8 @@ fn table_expression(
     Ok((expr, binder.notes.unwrap_or_default()))
 }
 
-fn wrong_type(clause: TableClause, from: DataType, to: DataType) -> Error {
-    let (from, to_name) = (from.sql_name(), to.sql_name());
+fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, SqlType)) -> Error {
+    let (from, to_name, to) = (binder.shown(from), binder.shown(to), to.base);
     let message = if clause == TableClause::ExecuteParameter {
         format!("parameter of type {from} cannot be coerced to the expected type {to_name}")
     } else if to == DataType::Bool {

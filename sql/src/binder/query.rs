@@ -111,9 +111,9 @@ impl Binder<'_> {
             let (from, position) = (value.base(), value.position);
             let to = SqlType::from(DataType::Int8);
             binder.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
-                let (clause, from) = (clause.name(), from.sql_name());
-                let message = format!("argument of {clause} must be type bigint, not type {from}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+                let (clause, name) = (clause.name(), from.sql_name());
+                let message = format!("argument of {clause} must be type bigint, not type {name}");
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
             })
         };
         let is_plain = matches!(expr, ast::Expr::Number { .. } | ast::Expr::Parameter { .. });
@@ -239,9 +239,10 @@ impl Binder<'_> {
             let (from, position) = (value.base(), value.position);
             let expr = self.coerce(value, *to, context)?;
             let expr = expr.ok_or_else(|| {
-                let (from, to) = (from.sql_name(), to.base.sql_name());
-                let message = format!("cannot cast type {from} to {to}");
-                Error::new(types::error::sqlstate::CANNOT_COERCE, message).at(position)
+                let message =
+                    format!("cannot cast type {} to {}", from.sql_name(), to.base.sql_name());
+                let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
+                error.naming(from).naming(*to).at(position)
             })?;
             changed |= !matches!(expr, Expr::Column { .. });
             expressions.push(expr);

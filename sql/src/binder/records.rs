@@ -190,7 +190,7 @@ impl Binder<'_> {
         let cannot = |detail: String| {
             let message = format!("cannot cast type record to {shown}");
             let error = Error::new(types::error::sqlstate::CANNOT_COERCE, message);
-            error.with_detail(detail).at(row.position)
+            error.naming(DataType::Composite(of)).with_detail(detail).at(row.position)
         };
         match fields.len().cmp(&of.attributes().len()) {
             Ordering::Less => return Err(cannot("Input has too few columns.".to_owned())),
@@ -202,7 +202,7 @@ impl Binder<'_> {
             let from = fields[at].1;
             let value = Typed::new(value, from, row.position);
             let value = self.coerce(value, attribute.sql_type, context)?.ok_or_else(|| {
-                let (from, to) = (from.sql_name(), self.shown(attribute.sql_type));
+                let (from, to) = (self.shown(from.into()), self.shown(attribute.sql_type));
                 cannot(format!("Cannot cast type {from} to {to} in column {}.", at + 1))
             })?;
             converted.push(value);

@@ -79,9 +79,9 @@ impl Binder<'_> {
             let value = binder.bind_expr(value)?;
             let (from, position) = (value.base(), value.position);
             binder.coerce(value, to.into(), CastContext::Assignment)?.ok_or_else(|| {
-                let (to, from) = (to.sql_name(), from.sql_name());
-                let message = format!("argument of {clause} must be type {to}, not type {from}");
-                Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+                let (to, name) = (to.sql_name(), from.sql_name());
+                let message = format!("argument of {clause} must be type {to}, not type {name}");
+                Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
             })
         };
         // The table's own columns cannot be named, and the message says so.

@@ -211,10 +211,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<SetFunction> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let shown = || {
-            let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
-            format!("function {name}({})", names.join(", "))
-        };
+        let shown = || format!("function {}", self.shown_call(name, &arguments));
         let found = match resolve_set(name, &types) {
             Match::One(signature) => {
                 let given: Vec<SqlType> = arguments.iter().map(|one| one.sql_type).collect();

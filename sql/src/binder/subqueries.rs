@@ -194,7 +194,7 @@ impl Binder<'_> {
             };
             let value = self.operator(operator.symbol(), left, right, position)?;
             if value.base() != DataType::Bool {
-                let found = value.base().sql_name();
+                let found = self.shown(value.sql_type);
                 let message =
                     format!("row comparison operator must yield type boolean, not type {found}");
                 return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position));

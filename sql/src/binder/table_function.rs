@@ -224,8 +224,8 @@ impl Binder<'_> {
         level.refuse_subqueries("a function of the system")?;
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let Some(columns) = self.system.function(name, &types) else {
-            let names: Vec<&str> = types.iter().map(|one| one.sql_name()).collect();
-            let message = format!("function {name}({}) does not exist", names.join(", "));
+            let call = self.shown_call(name, &arguments);
+            let message = format!("function {call} does not exist");
             return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
                 .with_hint(
                     "No function matches the given name and argument types. \

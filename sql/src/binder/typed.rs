@@ -62,6 +62,7 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
     let name = value.base().sql_name();
     let message = format!("could not identify an ordering operator for type {name}");
     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
+        .naming(value.base())
         .with_hint("Use an explicit ordering operator or modify the query.")
         .at(value.position))
 }
@@ -77,7 +78,7 @@ pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
     }
     let name = value.base().sql_name();
     let message = format!("could not identify an equality operator for type {name}");
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).at(value.position))
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(value.base()).at(value.position))
 }
 
 /// Returns a NULL constant.

@@ -3,7 +3,7 @@
 use types::{DataType, Datum};
 
 use crate::ast::FunctionCall;
-use crate::binder::calls::{call_text, undefined_function};
+use crate::binder::calls::undefined_function;
 use crate::binder::level::Binder;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
@@ -18,7 +18,7 @@ impl Binder<'_> {
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
         let named = call.arguments.iter().any(|argument| argument.name.is_some());
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let undefined = || undefined_function(&call_text(name, &types), position);
+        let undefined = || undefined_function(&self.call_text(name, &types), position);
         if named || arguments.len() != before + 1 {
             return Err(undefined());
         }

@@ -403,9 +403,9 @@ impl Binder<'_> {
     fn row_offset(&mut self, offset: Typed, clause: &str) -> Result<Expr> {
         let (from, position) = (offset.base(), offset.position);
         self.coerce(offset, DataType::Int8.into(), CastContext::Assignment)?.ok_or_else(|| {
-            let from = from.sql_name();
-            let message = format!("argument of {clause} must be type bigint, not type {from}");
-            Error::new(sqlstate::DATATYPE_MISMATCH, message).at(position)
+            let name = from.sql_name();
+            let message = format!("argument of {clause} must be type bigint, not type {name}");
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
         })
     }
 
@@ -419,7 +419,8 @@ impl Binder<'_> {
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
                 column.sql_name()
             );
-            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
+            let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.naming(column).at(position));
         };
         let wanted = match taken.iter().find(|one| **one == given) {
             Some(exact) => *exact,
@@ -434,6 +435,8 @@ impl Binder<'_> {
                 given.sql_name()
             );
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .naming(column)
+                .naming(given)
                 .with_hint("Cast the offset value to an appropriate type.")
                 .at(position));
         }

@@ -204,6 +204,12 @@ impl Catalog {
         Some(format!("{}{array}", self.shown_type(known, path)))
     }
 
+    /// Returns the name of a type, without its modifier, as messages show it.
+    pub fn shown_type_of(&self, sql_type: SqlType, path: &SearchPath) -> String {
+        let shown = self.shown_type_with(sql_type.oid(), -1, path);
+        shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
+    }
+
     // ---- schemas ----
 
     /// Returns a schema by name.

@@ -38,6 +38,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
         let from = table.columns[position].sql_type;
+        let shown = catalog.shown_type_of(to, &self.path);
         let columns = catalog.columns_of(&record.columns)?;
         let value = match using {
             Some(using) => {
@@ -57,13 +58,13 @@ impl Ddl<'_> {
             }
         };
         let value =
-            value.map_err(|error| cannot_cast(error, &column.value, to, using.is_some()))?;
+            value.map_err(|error| cannot_cast(error, &column.value, &shown, using.is_some()))?;
         if let Some(default) = &record.columns[position].default
             && assemble::expression(&catalog, default, &[], Some(to)).is_err()
         {
-            let (column, to) = (&column.value, to.base.sql_name());
+            let column = &column.value;
             let message = format!(
-                "default for column \"{column}\" cannot be cast automatically to type {to}"
+                "default for column \"{column}\" cannot be cast automatically to type {shown}"
             );
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         }
@@ -177,11 +178,11 @@ fn stays(from: SqlType, to: SqlType) -> bool {
     from.base == to.base && (to.modifier < 0 || from.modifier == to.modifier)
 }
 
-fn cannot_cast(error: Error, column: &str, to: SqlType, using: bool) -> Error {
+fn cannot_cast(error: Error, column: &str, to: &str, using: bool) -> Error {
     if error.sqlstate.as_ref() != sqlstate::DATATYPE_MISMATCH {
         return error;
     }
-    let (what, type_name) = (format!("column \"{column}\""), to.base.sql_name());
+    let what = format!("column \"{column}\"");
     let (what, hint) = match using {
         true => (
             format!("result of USING clause for {what}"),
@@ -189,9 +190,9 @@ fn cannot_cast(error: Error, column: &str, to: SqlType, using: bool) -> Error {
         ),
         false => {
             let name = crate::parser::quoted(column);
-            (what, format!("You might need to specify \"USING {name}::{}\".", to.name()))
+            (what, format!("You might need to specify \"USING {name}::{to}\"."))
         }
     };
-    let message = format!("{what} cannot be cast automatically to type {type_name}");
+    let message = format!("{what} cannot be cast automatically to type {to}");
     Error::new(sqlstate::DATATYPE_MISMATCH, message).with_hint(hint)
 }

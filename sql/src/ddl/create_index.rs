@@ -150,7 +150,7 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType) -> Result<()> {
     let (code, message) = if known {
         let message =
             format!("operator class \"{name}\" does not accept data type {}", data_type.sql_name());
-        (sqlstate::DATATYPE_MISMATCH, message)
+        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(data_type));
     } else {
         let message =
             format!("operator class \"{name}\" does not exist for access method \"btree\"");

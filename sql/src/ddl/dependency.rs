@@ -16,7 +16,7 @@ use crate::catalog::record::IndexRecord;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::function::signature;
+use crate::ddl::function::shown_function;
 use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
 
@@ -503,17 +503,7 @@ impl Object {
                 None => "type".to_owned(),
             },
             Object::Function(number) => match catalog.function(*number) {
-                Some(function) => {
-                    let record = &function.record;
-                    let found = catalog.functions_named(None, &record.name, path);
-                    let visible = found.iter().any(|one| one.record.number == *number);
-                    let name = match visible {
-                        true => record.name.clone(),
-                        false => format!("{}.{}", record.schema, record.name),
-                    };
-                    let shown = signature(catalog, path, &name, &function.parameters);
-                    format!("function {shown}")
-                }
+                Some(function) => format!("function {}", shown_function(catalog, path, function)),
                 None => "function".to_owned(),
             },
             Object::Constraint(table, name) => {

@@ -100,8 +100,9 @@ impl Ddl<'_> {
                 record.checks.push(check);
             }
             AlterDomainAction::Drop { if_exists, constraint } => {
-                if !self.drop_check(&mut record, &constraint.value, *if_exists)? {
-                    return Ok(());
+                if !self.drop_check(&mut record, &constraint.value)? {
+                    let missing = no_constraint(&statement.name, &constraint.value);
+                    return self.miss(missing, *if_exists);
                 }
             }
             AlterDomainAction::RenameConstraint { constraint, to } => {
@@ -113,7 +114,7 @@ impl Ddl<'_> {
             AlterDomainAction::Validate(constraint) => {
                 let mut checks = record.checks.iter_mut();
                 let Some(check) = checks.find(|check| check.name == constraint.value) else {
-                    return Err(no_constraint(&record.name, &constraint.value));
+                    return Err(no_constraint(&statement.name, &constraint.value));
                 };
                 if check.valid {
                     return Ok(());
@@ -128,12 +129,7 @@ impl Ddl<'_> {
     }
 
     /// Takes a constraint off a domain; returns whether there was one.
-    fn drop_check(
-        &mut self,
-        record: &mut DomainRecord,
-        constraint: &str,
-        if_exists: bool,
-    ) -> Result<bool> {
+    fn drop_check(&mut self, record: &mut DomainRecord, constraint: &str) -> Result<bool> {
         let before = record.checks.len();
         record.checks.retain(|check| check.name != constraint);
         if record.checks.len() < before {
@@ -141,7 +137,7 @@ impl Ddl<'_> {
             self.set_comment(subject, None)?;
             return Ok(true);
         }
-        self.miss(no_constraint(&record.name, constraint), if_exists).map(|()| false)
+        Ok(false)
     }
 
     pub(super) fn known_domain(
@@ -379,7 +375,8 @@ fn rename_check(record: &mut DomainRecord, shown: &str, old: &str, new: &str) ->
     Ok(())
 }
 
-fn no_constraint(domain: &str, constraint: &str) -> Error {
+fn no_constraint(domain: &ast::TableName, constraint: &str) -> Error {
+    let domain = super::written(domain);
     let message = format!("constraint \"{constraint}\" of domain \"{domain}\" does not exist");
     Error::new(sqlstate::UNDEFINED_OBJECT, message)
 }

@@ -10,6 +10,7 @@ use types::{DataType, Datum};
 use crate::assemble;
 use crate::ast;
 use crate::ast::{ConstraintKind, Deferral, Ident, ReferentialAction, TableConstraint};
+use crate::binder::Names;
 use crate::catalog::foreign_key::{ForeignKey, are_alike};
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexRecord, TableRecord};
@@ -73,7 +74,8 @@ impl Ddl<'_> {
                 format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
             return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
         }
-        check_types(&catalog, (record, &columns), (&referenced, &columns_there), &name)?;
+        let names = self.names(&catalog);
+        check_types(names, (record, &columns), (&referenced, &columns_there), &name)?;
         check_actions(record, &columns, written)?;
         self.check_tables(&catalog, record, &referenced)?;
         Ok(ForeignKey {
@@ -323,11 +325,12 @@ fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>>
 }
 
 fn check_types(
-    catalog: &Catalog,
+    names: Names<'_>,
     (record, columns): (&TableRecord, &[u32]),
     (referenced, columns_there): (&TableRecord, &[u32]),
     constraint: &str,
 ) -> Result<()> {
+    let catalog = names.catalog;
     for (column, there) in columns.iter().zip(columns_there) {
         let (own, other) =
             (&record.columns[*column as usize], &referenced.columns[*there as usize]);
@@ -335,7 +338,8 @@ fn check_types(
         if are_alike(from, to) {
             continue;
         }
-        let (from_name, to_name) = (from.sql_name(), to.sql_name());
+        let shown = |base: DataType| catalog.shown_type_of(base.into(), names.path);
+        let (from_name, to_name) = (shown(from), shown(to));
         if is_comparable(catalog, from, to) {
             let what = format!("a foreign key from {from_name} to {to_name}");
             return Err(Error::not_supported(what, "Give both columns one type."));

@@ -546,12 +546,23 @@ pub(super) fn signature(
     name: &str,
     types: &[SqlType],
 ) -> String {
-    let shown = |one: &SqlType| {
-        let shown = catalog.shown_type_with(one.oid(), -1, path);
-        shown.unwrap_or_else(|| one.base.sql_name().to_owned())
-    };
-    let types: Vec<String> = types.iter().map(shown).collect();
+    let types: Vec<String> = types.iter().map(|one| catalog.shown_type_of(*one, path)).collect();
     format!("{name}({})", types.join(","))
+}
+
+/// Returns `f(integer,text)`, with the schema where the search path does not find the function.
+pub(super) fn shown_function(
+    catalog: &Catalog,
+    path: &crate::catalog::name::SearchPath,
+    function: &Function,
+) -> String {
+    let record = &function.record;
+    let found = catalog.functions_named(None, &record.name, path);
+    let name = match found.iter().any(|one| one.record.number == record.number) {
+        true => record.name.clone(),
+        false => format!("{}.{}", record.schema, record.name),
+    };
+    signature(catalog, path, &name, &function.parameters)
 }
 
 /// A function keeps what callers know of it.
@@ -562,7 +573,7 @@ fn check_replacement(
     new: &FunctionRecord,
 ) -> Result<()> {
     let invalid = |message: String| {
-        let shown = signature(catalog, path, &new.name, &old.parameters);
+        let shown = shown_function(catalog, path, old);
         let hint = format!("Use DROP FUNCTION {shown} first.");
         Err(Error::new(INVALID_DEFINITION, message).with_hint(hint))
     };

@@ -110,7 +110,8 @@ fn mistyped(
     let from =
         binder::bind_table_expression(TableClause::Generation, expression, columns, None, names);
     let (Ok(from), Ok(to)) = (from, names.catalog.column_type(column)) else { return error };
-    let (from, to) = (from.data_type().sql_name(), to.base.sql_name());
+    let shown = |sql_type| names.catalog.shown_type_of(sql_type, names.path);
+    let (from, to) = (shown(from.data_type().into()), shown(to));
     let message = format!(
         "column \"{}\" is of type {to} but default expression is of type {from}",
         column.name

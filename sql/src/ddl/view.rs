@@ -8,7 +8,7 @@ use types::expr::Expr;
 
 use crate::ast;
 use crate::ast::TableChange;
-use crate::binder::{ViewDefinition, check_writable};
+use crate::binder::{Names, ViewDefinition, check_writable};
 use crate::catalog::later::encode_view;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{CATALOG_TABLE, ViewRelation, view_key};
@@ -39,7 +39,7 @@ impl Ddl<'_> {
                 oid
             }
             Some(Relation::View(old)) if statement.or_replace => {
-                check_replacement(old, &columns)?;
+                check_replacement(self.names(&catalog), old, &columns)?;
                 for (column, before) in columns.iter_mut().zip(&old.columns) {
                     column.default.clone_from(&before.default);
                 }
@@ -225,7 +225,7 @@ fn named_columns(
 }
 
 /// A new definition has the old columns, and may have more behind them.
-fn check_replacement(old: &View, columns: &[ViewColumn]) -> Result<()> {
+fn check_replacement(names: Names<'_>, old: &View, columns: &[ViewColumn]) -> Result<()> {
     let invalid = |message: String| Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
     if columns.len() < old.columns.len() {
         return Err(invalid("cannot drop columns from view".to_owned()));
@@ -242,8 +242,8 @@ fn check_replacement(old: &View, columns: &[ViewColumn]) -> Result<()> {
             let message = format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 old.name,
-                old.sql_type.base.sql_name(),
-                new.sql_type.base.sql_name()
+                names.catalog.shown_type_of(old.sql_type, names.path),
+                names.catalog.shown_type_of(new.sql_type, names.path)
             );
             return Err(invalid(message));
         }

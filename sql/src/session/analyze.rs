@@ -53,7 +53,10 @@ impl Session {
 
     fn analyze_alone(&mut self, table: &Arc<Table>) -> Result<()> {
         let done = self.analyze(table).and_then(|()| self.end_implicit());
-        if let Some(ticket) = done.inspect_err(|_| self.fail())? {
+        if let Some(ticket) = done.map_err(|mut error| {
+            self.fail(&mut error);
+            error
+        })? {
             ticket.wait()?;
         }
         tracing::debug!(table = table.name, "analysed a table");

@@ -363,8 +363,13 @@ impl Session {
         self.ticket.take()
     }
 
-    /// After an error: rolls the implicit transaction back, or marks the block as failed.
-    pub fn fail(&mut self) {
+    /// After an error: puts it into the words of the session, and rolls the implicit transaction
+    /// back, or marks the block as failed.
+    pub fn fail(&mut self, error: &mut Error) {
+        if !error.mentions.is_empty() {
+            let (catalog, path) = (self.catalog(), self.settings.search_path());
+            error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
+        }
         match &mut self.open {
             Some(open) if open.in_block => open.fail(),
             Some(_) => self.rollback(),

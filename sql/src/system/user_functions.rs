@@ -27,8 +27,7 @@ pub(super) struct Names<'a> {
 
 impl Names<'_> {
     fn shown(&self, sql_type: SqlType) -> String {
-        let shown = self.catalog.shown_type_with(sql_type.oid(), -1, self.path);
-        shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
+        self.catalog.shown_type_of(sql_type, self.path)
     }
 
     /// `pg_get_function_arguments`, and without defaults `pg_get_function_identity_arguments`.

@@ -146,6 +146,7 @@ impl EnumType {
             let name = &self.definition.shown;
             let message = format!("invalid input value for enum {name}: \"{text}\"");
             Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, message)
+                .naming(self.definition.oid, name)
         })
     }
 }

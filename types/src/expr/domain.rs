@@ -82,7 +82,8 @@ impl DomainChecks {
             constraint: constraint.map(str::to_owned),
             ..Subject::default()
         };
-        Error { subject: Some(Box::new(subject)), ..Error::new(code, message) }
+        let error = Error { subject: Some(Box::new(subject)), ..Error::new(code, message) };
+        error.naming(self.oid, &self.shown)
     }
 }
 

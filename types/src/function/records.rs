@@ -131,7 +131,9 @@ pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
                 b.1.sql_name(),
                 index + 1
             );
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
+            let error = error.naming(a.1.oid(), a.1.sql_name());
+            return Err(error.naming(b.1.oid(), b.1.sql_name()));
         }
     }
     if left.fields.len() != right.fields.len() {
