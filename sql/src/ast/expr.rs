@@ -15,6 +15,10 @@ use super::{Collation, Ident};
 /// The name of a field that stands for all of them, as in `(row).*`: no client can write it.
 pub const ALL_FIELDS: &str = "\0*";
 
+/// Stands in front of the symbol of an operator that bennu does not have, in the name of a function
+/// of its operands.
+pub const UNKNOWN_OPERATOR: &str = "\0operator ";
+
 /// An expression together with its SQL text, for what is stored in the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceExpr {
@@ -485,6 +489,20 @@ pub enum UnaryOperator {
 }
 
 impl UnaryOperator {
+    const ALL: [UnaryOperator; 6] = [
+        UnaryOperator::Plus,
+        UnaryOperator::Minus,
+        UnaryOperator::BitNot,
+        UnaryOperator::Abs,
+        UnaryOperator::SquareRoot,
+        UnaryOperator::CubeRoot,
+    ];
+
+    /// Returns the operator that is written so; `None` if bennu does not have it.
+    pub fn named(symbol: &str) -> Option<UnaryOperator> {
+        UnaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol)
+    }
+
     /// Returns the operator as written.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -604,6 +622,64 @@ pub enum BinaryOperator {
 }
 
 impl BinaryOperator {
+    const ALL: [BinaryOperator; 50] = [
+        BinaryOperator::Add,
+        BinaryOperator::Subtract,
+        BinaryOperator::Multiply,
+        BinaryOperator::Divide,
+        BinaryOperator::Modulo,
+        BinaryOperator::Power,
+        BinaryOperator::Concat,
+        BinaryOperator::Equal,
+        BinaryOperator::NotEqual,
+        BinaryOperator::Less,
+        BinaryOperator::LessOrEqual,
+        BinaryOperator::Greater,
+        BinaryOperator::GreaterOrEqual,
+        BinaryOperator::BitAnd,
+        BinaryOperator::BitOr,
+        BinaryOperator::BitXor,
+        BinaryOperator::ShiftLeft,
+        BinaryOperator::ShiftRight,
+        BinaryOperator::RegexMatch,
+        BinaryOperator::RegexMatchNoCase,
+        BinaryOperator::RegexNotMatch,
+        BinaryOperator::RegexNotMatchNoCase,
+        BinaryOperator::Like,
+        BinaryOperator::NotLike,
+        BinaryOperator::ILike,
+        BinaryOperator::NotILike,
+        BinaryOperator::StartsWith,
+        BinaryOperator::Contains,
+        BinaryOperator::ContainedBy,
+        BinaryOperator::Overlap,
+        BinaryOperator::Arrow,
+        BinaryOperator::LongArrow,
+        BinaryOperator::HashArrow,
+        BinaryOperator::HashLongArrow,
+        BinaryOperator::HashMinus,
+        BinaryOperator::PathExists,
+        BinaryOperator::PathMatches,
+        BinaryOperator::HasKey,
+        BinaryOperator::HasAnyKey,
+        BinaryOperator::HasAllKeys,
+        BinaryOperator::PatternLess,
+        BinaryOperator::PatternLessOrEqual,
+        BinaryOperator::PatternGreater,
+        BinaryOperator::PatternGreaterOrEqual,
+        BinaryOperator::ImageEqual,
+        BinaryOperator::ImageNotEqual,
+        BinaryOperator::ImageLess,
+        BinaryOperator::ImageLessOrEqual,
+        BinaryOperator::ImageGreater,
+        BinaryOperator::ImageGreaterOrEqual,
+    ];
+
+    /// Returns the operator that is written so; `None` if bennu does not have it.
+    pub fn named(symbol: &str) -> Option<BinaryOperator> {
+        BinaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol)
+    }
+
     /// Returns the operator as written.
     pub fn symbol(self) -> &'static str {
         match self {

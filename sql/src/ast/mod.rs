@@ -53,7 +53,7 @@ pub use enumeration::{
 pub use expr::{
     ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
     LikeKind, MinMax, NamedType, Quantifier, SourceExpr, SqlValueFunction, Subscript, TruthTest,
-    TypeName, UnaryOperator,
+    TypeName, UNKNOWN_OPERATOR, UnaryOperator,
 };
 pub use function::{
     AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionAttributes,

@@ -9,7 +9,7 @@ use types::datum::{Array, Nested};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction};
+use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction, UNKNOWN_OPERATOR};
 use crate::binder::aggregates::is_aggregate;
 use crate::binder::arrays::internal;
 use crate::binder::json_records::JsonRows;
@@ -26,6 +26,9 @@ impl Binder<'_> {
     pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let position = call.name.position();
         let name = call.name.name.value.as_str();
+        if let Some(symbol) = name.strip_prefix(UNKNOWN_OPERATOR) {
+            return Err(self.unknown_operator(call, symbol)?);
+        }
         if let Some(bound) = self.bind_user_call(call)? {
             return Ok(bound);
         }

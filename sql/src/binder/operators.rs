@@ -71,6 +71,42 @@ impl Binder<'_> {
         }
     }
 
+    /// Returns the error of an operator that bennu does not have.
+    pub(super) fn unknown_operator(
+        &mut self,
+        call: &ast::FunctionCall,
+        symbol: &str,
+    ) -> Result<Error> {
+        let position = call.name.position();
+        let values: Vec<&ast::Expr> = call.arguments.iter().map(|one| &one.value).collect();
+        if let [ast::Expr::Row { fields: left, .. }, ast::Expr::Row { fields: right, .. }] =
+            values.as_slice()
+        {
+            let (left, right) = (self.bind_list(left)?, self.bind_list(right)?);
+            if left.len() != right.len() {
+                let message = "unequal number of entries in row expressions";
+                return Ok(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
+            }
+            let types: Vec<SqlType> =
+                left.first().into_iter().chain(right.first()).map(|one| one.sql_type).collect();
+            return Ok(no_operator(&self.operation(symbol, &types)).at(position));
+        }
+        let values = values.into_iter().map(|value| self.bind_expr(value));
+        let values = values.collect::<Result<Vec<Typed>>>()?;
+        let types: Vec<SqlType> = values.iter().map(|one| one.sql_type).collect();
+        // A schema that there is not is told first.
+        self.functions_named(call)?;
+        let symbol = match &call.name.schema {
+            Some(schema) => format!("{}.{symbol}", schema.value),
+            None => symbol.to_owned(),
+        };
+        let error = no_operator(&self.operation(&symbol, &types));
+        Ok(match types.len() {
+            1 => error.with_hint(ONE_OPERAND).at(position),
+            _ => error.at(position),
+        })
+    }
+
     /// Returns an operator with the types of its sides, as messages show it.
     fn operation(&self, symbol: &str, types: &[SqlType]) -> String {
         match types {
@@ -136,9 +172,7 @@ impl Binder<'_> {
                 self.call(signature, vec![value], position)
             }
             Match::None => {
-                let hint = "No operator matches the given name and argument type. \
-                            You might need to add an explicit type cast.";
-                let error = no_operator(&self.operation(symbol, &shown)).with_hint(hint);
+                let error = no_operator(&self.operation(symbol, &shown)).with_hint(ONE_OPERAND);
                 Err(error.at(position))
             }
             Match::Ambiguous => {
@@ -309,6 +343,9 @@ pub(super) fn number(text: &str, position: usize) -> Result<Typed> {
     let value = value.map_err(|error| Error::from(error).at(position))?;
     Ok(Typed::constant(value, DataType::Numeric, position))
 }
+
+const ONE_OPERAND: &str = "No operator matches the given name and argument type. \
+                           You might need to add an explicit type cast.";
 
 fn no_operator(shown: &str) -> Error {
     let message = format!("operator does not exist: {shown}");

@@ -6,11 +6,12 @@ use types::datatype::IntervalFields;
 use types::key_words;
 
 use super::cursor::Cursor;
-use super::dialect::VARIADIC;
+use super::dialect::{PREFIX, VARIADIC};
 use super::error::{ParseError, Result};
 use super::expr::{Placed, sql_value_function};
 use crate::ast::{
     Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
+    UnaryOperator,
 };
 
 /// The arguments of a call, lowered.
@@ -33,6 +34,28 @@ impl Cursor<'_> {
         let name = FunctionName { schema: None, name };
         let call = FunctionCall::plain(name, arguments);
         Expr::Call(Box::new(FunctionCall { own_syntax: true, ..call }))
+    }
+
+    /// Returns a prefix operator by its name, and its operand.
+    fn prefixed(
+        &mut self,
+        name: &str,
+        args: parsed::FunctionArguments,
+        position: usize,
+    ) -> Result<Placed> {
+        let parsed::FunctionArguments::List(list) = args else { return Err(self.unexpected()) };
+        let Some(parsed::FunctionArg::Unnamed(parsed::FunctionArgExpr::Expr(operand))) =
+            list.args.into_iter().next()
+        else {
+            return Err(self.unexpected());
+        };
+        let operand = self.lower(operand)?;
+        let symbol = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        let expr = match UnaryOperator::named(symbol) {
+            Some(operator) => Expr::Unary { operator, operand: Box::new(operand), position },
+            None => self.unknown_operator(name, position, vec![operand]),
+        };
+        Ok(Placed { expr, start: position })
     }
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
@@ -81,6 +104,9 @@ impl Cursor<'_> {
         let start = name.position();
         if name.name.value == VARIADIC {
             return Err(self.syntax_error_near(start));
+        }
+        if let Some(symbol) = name.name.value.strip_prefix(PREFIX) {
+            return self.prefixed(symbol, function.args, start);
         }
         let quoted = function
             .name

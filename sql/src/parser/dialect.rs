@@ -118,7 +118,7 @@ impl Dialect for BennuDialect {
         }
     }
 
-    /// Reads `?`, `?|` and `?&` behind an operand; BETWEEN SYMMETRIC; ANY and ALL.
+    /// Reads `?` behind an operand; BETWEEN SYMMETRIC; ANY and ALL.
     fn parse_infix(
         &self,
         parser: &mut Parser,
@@ -126,29 +126,23 @@ impl Dialect for BennuDialect {
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
         match &parser.peek_token_ref().token {
-            Token::Placeholder(text) if text == "?" => parser.advance_token(),
+            Token::Placeholder(text) if text == "?" => {
+                parser.advance_token();
+                let (left, op) = (Box::new(expr.clone()), BinaryOperator::Question);
+                let right = parser.parse_subexpr(precedence);
+                Some(right.map(|right| Expr::BinaryOp { left, op, right: Box::new(right) }))
+            }
             Token::Word(_) => {
                 let read = self.between_symmetric(parser, expr);
                 let read = read.or_else(|| collated(parser, expr));
                 let read = read.or_else(|| quantified(parser, expr));
-                return read.or_else(|| self.base.parse_infix(parser, expr, precedence));
+                read.or_else(|| self.base.parse_infix(parser, expr, precedence))
             }
             _ => {
                 let quantified = quantified(parser, expr);
-                return quantified.or_else(|| self.base.parse_infix(parser, expr, precedence));
+                quantified.or_else(|| self.base.parse_infix(parser, expr, precedence))
             }
         }
-        let op = match parser.peek_token_no_skip().token {
-            Token::Pipe => BinaryOperator::QuestionPipe,
-            Token::Ampersand => BinaryOperator::QuestionAnd,
-            _ => BinaryOperator::Question,
-        };
-        if op != BinaryOperator::Question {
-            parser.advance_token();
-        }
-        let left = Box::new(expr.clone());
-        let right = parser.parse_subexpr(precedence);
-        Some(right.map(|right| Expr::BinaryOp { left, op, right: Box::new(right) }))
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {
@@ -156,7 +150,7 @@ impl Dialect for BennuDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-        let (op, precedence) = match parser.peek_token_ref().token {
+        let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
             Token::Plus => (UnaryOperator::Plus, SIGN_PRECEDENCE),
             Token::Tilde => (UnaryOperator::BitwiseNot, self.prec_value(Precedence::PgOther)),
@@ -176,6 +170,10 @@ impl Dialect for BennuDialect {
                 return Some(in_parentheses(parser).map(Expr::Subquery));
             }
             Token::LParen => return parse_sets(parser),
+            Token::CustomBinaryOperator(name) => {
+                let name = format!("{PREFIX}{name}");
+                return Some(prefix_operator(parser, &name, self.prec_value(Precedence::PgOther)));
+            }
             _ => return None,
         };
         parser.advance_token();
@@ -337,6 +335,7 @@ fn quantified_operator(parser: &Parser) -> Option<(usize, BinaryOperator)> {
         Token::ExclamationMarkDoubleTilde => BinaryOperator::PGNotLikeMatch,
         Token::ExclamationMarkDoubleTildeAsterisk => BinaryOperator::PGNotILikeMatch,
         Token::CaretAt => BinaryOperator::PGStartsWith,
+        Token::CustomBinaryOperator(name) => BinaryOperator::Custom(name.clone()),
         Token::Word(_) => {
             let at = usize::from(is_word(parser, 0, "not"));
             let operator = match (is_word(parser, at, "like"), is_word(parser, at, "ilike")) {
@@ -470,6 +469,16 @@ fn variadic(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let span = parser.peek_token_ref().span;
     parser.advance_token();
     Some(parser.parse_expr().map(|array| function(span, VARIADIC, array)))
+}
+
+/// Stands in front of the name of a prefix operator, as the name of a function of its operand.
+pub(super) const PREFIX: &str = "\0prefix ";
+
+/// Reads a prefix operator that has a name, and its operand.
+fn prefix_operator(parser: &mut Parser, name: &str, precedence: u8) -> Result<Expr, ParserError> {
+    let span = parser.peek_token_ref().span;
+    parser.advance_token();
+    Ok(function(span, name, parser.parse_subexpr(precedence)?))
 }
 
 /// Returns the call of a function of one argument.

@@ -20,8 +20,8 @@ use super::name;
 use super::operator::{self, Operator};
 use super::type_name::lower_type;
 use crate::ast::{
-    ArraySource, BinaryOperator, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr,
-    SqlValueFunction, TruthTest, TypeName,
+    ArraySource, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr, SqlValueFunction, Subscript,
+    TruthTest, TypeName,
 };
 
 /// An expression and the position of its first character, parentheses included.
@@ -172,12 +172,10 @@ impl Cursor<'_> {
                 self.like((LikeKind::SimilarTo, negated), operand, *pattern, escape_char)
             }
             Parsed::AnyOp { compare_op, right, is_some: _, .. } => {
-                let operator = self.plain_operator(&compare_op, start)?;
-                self.quantified(*operand, operator, Quantifier::Any, *right)
+                self.quantified(*operand, &compare_op, Quantifier::Any, *right)
             }
             Parsed::AllOp { compare_op, right, .. } => {
-                let operator = self.plain_operator(&compare_op, start)?;
-                self.quantified(*operand, operator, Quantifier::All, *right)
+                self.quantified(*operand, &compare_op, Quantifier::All, *right)
             }
             Parsed::Collate { collation, .. } => {
                 let collation = lower_collation(&collation, start)?;
@@ -195,11 +193,20 @@ impl Cursor<'_> {
         }
     }
 
-    fn plain_operator(&self, op: &parsed::BinaryOperator, start: usize) -> Result<BinaryOperator> {
-        match operator::lower(op) {
-            Some(Operator::Plain(operator)) => Ok(operator),
-            _ => Err(ParseError::unsupported(format!("operator {op}"), start)),
+    /// Returns what stands for an operator that bennu does not have.
+    pub(super) fn unknown_operator(
+        &self,
+        name: &str,
+        position: usize,
+        operands: Vec<Expr>,
+    ) -> Expr {
+        let (schema, name) = operator::unknown(name);
+        let mut call = self.call_of(&name, position, operands);
+        if let Expr::Call(call) = &mut call {
+            let ident = |schema: &str| Ident { value: schema.to_owned(), position };
+            call.name.schema = schema.map(ident);
         }
+        call
     }
 
     fn binary(&mut self, left: Expr, op: parsed::BinaryOperator, right: Parsed) -> Result<Expr> {
@@ -233,7 +240,12 @@ impl Cursor<'_> {
             None => {
                 let position =
                     self.start_before(right.start, |token| !matches!(token, Token::LParen));
-                Err(ParseError::unsupported(format!("operator {op}"), position))
+                match &op {
+                    parsed::BinaryOperator::Custom(name) => {
+                        Ok(self.unknown_operator(name, position, vec![left, right.expr]))
+                    }
+                    _ => Err(self.syntax_error_near(position)),
+                }
             }
         }
     }
@@ -273,7 +285,7 @@ impl Cursor<'_> {
     fn quantified(
         &mut self,
         left: Expr,
-        operator: BinaryOperator,
+        operator: &parsed::BinaryOperator,
         quantifier: Quantifier,
         right: Parsed,
     ) -> Result<Expr> {
@@ -309,6 +321,14 @@ impl Cursor<'_> {
             matches!(token, Token::Word(word) if ["any", "some", "all"].iter().any(|w| word.value.eq_ignore_ascii_case(w)))
         });
         let position = self.start_before(word, |_| true);
+        let operator = match (operator::lower(operator), operator) {
+            (Some(Operator::Plain(operator)), _) => operator,
+            (None, parsed::BinaryOperator::Custom(name)) => {
+                let element = element_of(right, position);
+                return Ok(self.unknown_operator(name, position, vec![left, element]));
+            }
+            _ => return Err(self.syntax_error_near(position)),
+        };
         Ok(Expr::Quantified { left: Box::new(left), operator, quantifier, right, position })
     }
 
@@ -630,6 +650,21 @@ fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), 
         _ if ends => Ok(()),
         (1, 1) | (2, 2) => Err(()),
         _ => Ok(()),
+    }
+}
+
+/// Returns one element of an array, for its type; the only column of a query.
+fn element_of(array: ArraySource, position: usize) -> Expr {
+    match array {
+        ArraySource::Subquery(query) => Expr::Subquery(query),
+        ArraySource::Elements(elements) => match elements.into_iter().next() {
+            Some(first) => first,
+            None => Expr::Array { elements: Vec::new(), position },
+        },
+        ArraySource::Value(operand) => {
+            let first = Expr::Number { text: "1".to_owned(), position };
+            Expr::Subscript { operand, subscripts: vec![Subscript::Index(first)] }
+        }
     }
 }
 

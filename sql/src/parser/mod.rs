@@ -21,6 +21,7 @@ mod name;
 mod tokens;
 mod settle;
 mod rewrite_from;
+mod operator_tokens;
 mod rewrite;
 mod grouping;
 mod dialect;
@@ -234,6 +235,7 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let dialect = BennuDialect::default();
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
+    operator_tokens::cut(&dialect, &mut tokens);
     settle::settle(&mut tokens);
     schema::part_elements(&mut tokens);
     rewrite::rewrite(&mut tokens);

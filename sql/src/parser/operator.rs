@@ -57,53 +57,25 @@ pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
         Parsed::Question => BinaryOperator::HasKey,
         Parsed::QuestionPipe => BinaryOperator::HasAnyKey,
         Parsed::QuestionAnd => BinaryOperator::HasAllKeys,
-        Parsed::PGCustomBinaryOperator(parts) => return qualified(parts),
-        Parsed::Custom(symbol) => return qualified(std::slice::from_ref(symbol)),
+        Parsed::Custom(name) => return named(name),
         _ => return None,
     }))
 }
 
-/// `OPERATOR(pg_catalog.~)`
-fn qualified(parts: &[String]) -> Option<Operator> {
-    let symbol = match parts {
-        [symbol] => symbol,
-        [schema, symbol] if schema.eq_ignore_ascii_case("pg_catalog") => symbol,
-        _ => return None,
+/// Returns an operator by its name: `+`, `pg_catalog.+`.
+fn named(name: &str) -> Option<Operator> {
+    let symbol = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    BinaryOperator::named(symbol).map(Operator::Plain)
+}
+
+/// Returns the name of a function that stands for an operator that bennu does not have, with its
+/// schema if one is written: the binder says that there is none for these operands.
+pub(super) fn unknown(name: &str) -> (Option<&str>, String) {
+    let (schema, symbol) = match name.rsplit_once('.') {
+        Some((schema, symbol)) => (Some(schema), symbol),
+        None => (None, name),
     };
-    let all = [
-        BinaryOperator::Add,
-        BinaryOperator::Subtract,
-        BinaryOperator::Multiply,
-        BinaryOperator::Divide,
-        BinaryOperator::Modulo,
-        BinaryOperator::Power,
-        BinaryOperator::Concat,
-        BinaryOperator::Equal,
-        BinaryOperator::NotEqual,
-        BinaryOperator::Less,
-        BinaryOperator::LessOrEqual,
-        BinaryOperator::Greater,
-        BinaryOperator::GreaterOrEqual,
-        BinaryOperator::RegexMatch,
-        BinaryOperator::RegexMatchNoCase,
-        BinaryOperator::RegexNotMatch,
-        BinaryOperator::RegexNotMatchNoCase,
-        BinaryOperator::Like,
-        BinaryOperator::NotLike,
-        BinaryOperator::ILike,
-        BinaryOperator::NotILike,
-        BinaryOperator::PatternLess,
-        BinaryOperator::PatternLessOrEqual,
-        BinaryOperator::PatternGreater,
-        BinaryOperator::PatternGreaterOrEqual,
-        BinaryOperator::ImageEqual,
-        BinaryOperator::ImageNotEqual,
-        BinaryOperator::ImageLess,
-        BinaryOperator::ImageLessOrEqual,
-        BinaryOperator::ImageGreater,
-        BinaryOperator::ImageGreaterOrEqual,
-    ];
-    all.into_iter().find(|operator| operator.symbol() == symbol).map(Operator::Plain)
+    (schema, format!("{}{symbol}", crate::ast::UNKNOWN_OPERATOR))
 }
 
 /// Returns whether this is one of `= <> < <= > >=`.

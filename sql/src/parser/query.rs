@@ -560,7 +560,8 @@ fn check_ties(query: &Query) -> Result<()> {
 
 /// Returns the direction of `ORDER BY … USING <` or `>`.
 fn using_order(operator: &parsed::ObjectName) -> Option<SortOrder> {
-    match operator.to_string().as_str() {
+    let name = operator.to_string();
+    match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
         "<" => Some(SortOrder::Ascending),
         ">" => Some(SortOrder::Descending),
         _ => None,

@@ -38,12 +38,9 @@ pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 
 /// Rewrites all tokens of a text.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
-    (0..tokens.len()).rev().for_each(|index| image_comparison(tokens, index));
     let mut index = 0;
     while index < tokens.len() {
-        if matches!(tokens[index].token, Token::CustomBinaryOperator(_)) {
-            signs_behind(tokens, index);
-        } else if is_word(&tokens[index], "group") {
+        if is_word(&tokens[index], "group") {
             group_by(tokens, index);
         } else if is_word(&tokens[index], "rows") {
             rows_from(tokens, index);
@@ -73,60 +70,6 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         index += 1;
     }
-}
-
-/// Takes the signs off the end of an operator, as PostgreSQL does unless one of `~ ! @ # % ^ & | `
-/// ?` is in it: `->-1` is `-> -1`.
-fn signs_behind(tokens: &mut Vec<TokenWithSpan>, index: usize) {
-    let Token::CustomBinaryOperator(operator) = &tokens[index].token else { return };
-    if operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?']) {
-        return;
-    }
-    let kept = operator.trim_end_matches(['+', '-']);
-    let operators = [
-        ("=", Token::Eq),
-        ("<", Token::Lt),
-        (">", Token::Gt),
-        ("<=", Token::LtEq),
-        (">=", Token::GtEq),
-        ("<>", Token::Neq),
-        ("*", Token::Mul),
-        ("/", Token::Div),
-        ("->", Token::Arrow),
-        ("->>", Token::LongArrow),
-        ("<<", Token::ShiftLeft),
-        (">>", Token::ShiftRight),
-    ];
-    let Some((_, first)) = operators.into_iter().find(|(text, _)| *text == kept) else { return };
-    let sign = |c| if c == '-' { Token::Minus } else { Token::Plus };
-    let mut span = tokens[index].span;
-    span.end.column = span.start.column + kept.len() as u64;
-    let mut parts = vec![TokenWithSpan { token: first, span }];
-    for c in operator[kept.len()..].chars() {
-        span.start = span.end;
-        span.end.column += 1;
-        parts.push(TokenWithSpan { token: sign(c), span });
-    }
-    tokens.splice(index..=index, parts);
-}
-
-/// `*` right in front of a comparison is one operator with it: `*<>`.
-fn image_comparison(tokens: &mut Vec<TokenWithSpan>, index: usize) {
-    let is_star = tokens[index].token == Token::Mul;
-    let comparison = tokens.get(index + 1).filter(|_| is_star);
-    let comparison = comparison.map(|behind| (&behind.token, behind.span));
-    let (symbol, span) = match comparison {
-        Some((Token::Eq, span)) => ("*=", span),
-        Some((Token::Neq, span)) => ("*<>", span),
-        Some((Token::Lt, span)) => ("*<", span),
-        Some((Token::LtEq, span)) => ("*<=", span),
-        Some((Token::Gt, span)) => ("*>", span),
-        Some((Token::GtEq, span)) => ("*>=", span),
-        _ => return,
-    };
-    tokens[index].token = Token::CustomBinaryOperator(symbol.to_owned());
-    tokens[index].span.end = span.end;
-    tokens.remove(index + 1);
 }
 
 /// What begins with a text in front of PRECEDING or FOLLOWING gets parentheses, `'1 day'::interval`
