@@ -7,8 +7,8 @@ use types::expr::Expr;
 use crate::ast::{self, AssignedValue};
 use crate::binder::insert::IdentityRule;
 use crate::binder::level::{Binder, Clause, Reach};
-use crate::binder::modify::narrow;
-use crate::binder::rows::{Rows, has_subquery};
+use crate::binder::modify::{mark_changed, narrow};
+use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::written::{Change, Written};
 use crate::error::{Error, Result, sqlstate};
@@ -33,6 +33,7 @@ impl Binder<'_> {
         let source = std::slice::from_ref(&merge.source);
         let (source_rows, source) = self.bind_from_beside(source, &target)?;
         let width = rows.types.len();
+        mark_changed(&mut rows.plan);
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
         if source.relations.iter().any(|relation| relation.alias == *alias) {
             let message = format!("name \"{alias}\" specified more than once");
@@ -44,7 +45,6 @@ impl Binder<'_> {
         let bind = |binder: &mut Self| binder.bind_condition(&merge.condition, Clause::JoinOn);
         let (on, level) = self.within(names.both.clone(), Clause::JoinOn, bind)?;
         let has_inserts = merge.clauses.iter().any(|clause| !clause.matched);
-        let mut recheck = Some(on.clone()).filter(|on| !has_subquery(on));
         if has_inserts {
             self.join_on(&mut rows, (source_rows, Vec::new()), JoinKind::Right, on, &level)?;
             rows.begin_level();
@@ -57,12 +57,14 @@ impl Binder<'_> {
         for clause in &merge.clauses {
             clauses.push(self.bind_merge_clause(&written, &mut rows, &names, clause)?);
         }
-        let mut used: Vec<&mut Expr> = recheck.iter_mut().collect();
+        let mut used: Vec<&mut Expr> = Vec::new();
         for MergeClause { condition, action, .. } in &mut clauses {
             used.extend(condition.iter_mut().chain(action.expressions_mut()));
         }
-        narrow(&mut rows, width, used, None);
-        Ok(Bound::Merge(Merge { table, source: rows.plan, recheck, clauses }))
+        let mut held = self.hold_rows(&mut rows);
+        let width = narrow(&mut rows, width, used, Some(&mut held));
+        rows.over(|input| held.over(input));
+        Ok(Bound::Merge(Merge { table, source: rows.plan, width, clauses }))
     }
 
     fn bind_merge_clause(

@@ -87,8 +87,7 @@ impl Binder<'_> {
         if !expressions.any(has_subquery) {
             return None;
         }
-        let lock = RowLock { strength: LockStrength::Update, wait: LockWait::Wait };
-        changed_scan(&mut rows.plan)?.lock = Some(lock);
+        mark_changed(&mut rows.plan);
         Some(self.hold_rows(rows))
     }
 
@@ -204,6 +203,14 @@ impl Binder<'_> {
     }
 }
 
+/// Marks the scan of the table that is changed for [`Binder::hold_rows`].
+pub(super) fn mark_changed(plan: &mut Logical) {
+    let lock = RowLock { strength: LockStrength::Update, wait: LockWait::Wait };
+    if let Some(scan) = changed_scan(plan) {
+        scan.lock = Some(lock);
+    }
+}
+
 /// Returns the scan of the table that is changed: that of the first rows of all.
 fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
     match plan {
@@ -236,18 +243,15 @@ pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bo
     Bound::Steps(Steps { before, last: Box::new(Bound::Query(query)) })
 }
 
-/// Keeps, behind the columns of the table, only those that the expressions use and what is held of
-/// the rows needs.
+/// Keeps, behind the columns of the table, only those that the expressions use, and behind them
+/// what is held of the rows needs. Returns how many the former are, with those of the table.
 pub(super) fn narrow(
     rows: &mut Rows,
     width: usize,
     mut expressions: Vec<&mut Expr>,
     held: Option<&mut HeldFrom>,
-) {
+) -> usize {
     let mut used = BTreeSet::new();
-    if let Some(held) = &held {
-        used.extend(held.needed().filter(|&index| index >= width));
-    }
     for expr in &expressions {
         for_each_column(expr, &mut |index| {
             if index >= width {
@@ -255,20 +259,27 @@ pub(super) fn narrow(
             }
         });
     }
-    if used.len() + width == rows.types.len() {
-        return;
+    let mut kept: Vec<usize> = (0..width).chain(used).collect();
+    let count = kept.len();
+    if let Some(held) = &held {
+        let of_held = held.needed().filter(|column| !kept.contains(column));
+        let of_held: BTreeSet<usize> = of_held.collect();
+        kept.extend(of_held);
     }
-    let kept: Vec<usize> = (0..width).chain(used).collect();
+    if kept.iter().copied().eq(0..rows.types.len()) {
+        return count;
+    }
     let column = |&index: &usize| Expr::column(index, rows.types[index]);
     let columns = kept.iter().map(column).collect();
     rows.project(columns);
-    let place = |index| kept.binary_search(&index).unwrap_or(index);
+    let place = |index| kept.iter().position(|&column| column == index).unwrap_or(index);
     for expr in &mut expressions {
         map_columns(expr, &place);
     }
     if let Some(held) = held {
         held.renumber(&place);
     }
+    count
 }
 
 /// The pseudo-column is there, only not here.

@@ -241,7 +241,6 @@ pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn F
             returning_of(&mut update.returning, visit);
         }
         Bound::Merge(merge) => {
-            merge.recheck.iter_mut().for_each(&mut *visit);
             merge.clauses.iter_mut().for_each(|clause| clause.for_each_expression_mut(visit));
         }
         Bound::Delete(delete) => {

@@ -22,7 +22,7 @@ use crate::exec::lock::take_lock;
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
 use crate::logical::LockedTable;
-use crate::plan::LockRowsNode;
+use crate::plan::{HeldNode, LockRowsNode};
 
 /// See the module.
 pub(super) struct LockRows {
@@ -58,7 +58,7 @@ impl LockRows {
             Ok(Decoder::new(&locked.table.layout, &columns)?)
         };
         Ok(LockRows {
-            decoders: node.tables.iter().map(decoder).collect::<Result<_>>()?,
+            decoders: node.held.tables.iter().map(decoder).collect::<Result<_>>()?,
             input: build(&node.input, context)?,
             batch: None,
             next: 0,
@@ -109,9 +109,9 @@ impl LockRows {
 
     fn lock_row(&self, batch: &Batch, row: usize) -> Result<Locked> {
         let context = &*self.context;
-        let mut keys = Vec::with_capacity(self.node.tables.len());
+        let mut keys = Vec::with_capacity(self.node.held.tables.len());
         let mut has_changed = false;
-        for locked in &self.node.tables {
+        for locked in &self.node.held.tables {
             let value = |&column: &usize| batch.columns[column].datum(row);
             let values: Vec<Datum> = locked.key.iter().map(value).collect();
             let key = locked.table.layout.encode_key_values(&values)?;
@@ -136,9 +136,11 @@ impl LockRows {
     /// Makes a row of the newest rows of the tables, which are locked; `None` if one is gone, or
     /// the row is not wanted any more.
     fn again(&self, batch: &Batch, row: usize, keys: &[Vec<u8>]) -> Result<Option<Batch>> {
-        let mut context = Context::clone(&self.context);
+        let held = &self.node.held;
+        let context = &*self.context;
+        let mut newest = Vec::with_capacity(keys.len());
         let mut stored = StoredRows::new();
-        for ((locked, decoder), key) in self.node.tables.iter().zip(&self.decoders).zip(keys) {
+        for ((locked, decoder), key) in held.tables.iter().zip(&self.decoders).zip(keys) {
             stored.clear();
             let (table, get) = (locked.table.id, Get::new(key.as_slice()));
             stored
@@ -146,16 +148,30 @@ impl LockRows {
             if stored.is_empty() {
                 return Ok(None);
             }
-            let newest = decoder.decode(&stored, None, &context.eval)?;
-            for ((parameter, _), column) in locked.newest.iter().zip(&newest) {
-                context.eval.parameters[*parameter] = column.datum(0);
-            }
+            let columns = decoder.decode(&stored, None, &context.eval)?;
+            newest.extend(columns.iter().map(|column| column.datum(0)));
         }
-        for &(parameter, column) in &self.node.copies {
-            context.eval.parameters[parameter] = batch.columns[column].datum(row);
-        }
-        build(&self.node.again, &Arc::new(context))?.next()
+        made_again(held, newest, (batch, row), context)
     }
+}
+
+/// Makes a row again, of the columns that are wanted of the newest rows of the locked tables, one
+/// table after the other; `None` if it is not wanted any more.
+pub(super) fn made_again(
+    held: &HeldNode,
+    newest: Vec<Datum>,
+    (batch, row): (&Batch, usize),
+    context: &Context,
+) -> Result<Option<Batch>> {
+    let mut context = Context::clone(context);
+    let parameters = held.tables.iter().flat_map(|locked| &locked.newest);
+    for ((parameter, _), value) in parameters.zip(newest) {
+        context.eval.parameters[*parameter] = value;
+    }
+    for &(parameter, column) in &held.copies {
+        context.eval.parameters[parameter] = batch.columns[column].datum(row);
+    }
+    build(&held.again, &Arc::new(context))?.next()
 }
 
 impl Operator for LockRows {

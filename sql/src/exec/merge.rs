@@ -1,18 +1,19 @@
 //! MERGE: rows of a source, each with the row of the table that it matches or none.
 //!
 //! What becomes of a row is decided by the version of the table's row that the statement sees. If
-//! that row is to be changed, it is locked and read again; where it has changed meanwhile the
-//! condition of the join and the WHEN clauses are looked at anew, and a row that is gone, or does
-//! not match any more, is one without a match.
+//! that row is to be changed, it is locked and read again; where it has changed meanwhile the row is
+//! made again, with the subqueries in it, and the WHEN clauses are looked at anew. A row that is
+//! gone, or does not match any more, is one without a match.
 
 use std::sync::Arc;
 
 use ahash::AHashSet;
 use store::CellBatch;
-use types::Datum;
 use types::expr::Expr;
+use types::{Batch, Datum};
 
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::lock_rows::made_again;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::{lock_and_read, refuse_changed};
@@ -36,7 +37,7 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
     while let Some(batch) = source.next()? {
         context.check()?;
         for row in 0..batch.row_count {
-            merge.row(batch.row(row))?;
+            merge.row(&batch, row)?;
         }
     }
     merge.writer.flush(context)?;
@@ -59,17 +60,16 @@ struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Does what is to be done with a row: the table's columns, NULL without a match, then those of
     /// the source.
-    fn row(&mut self, mut row: Vec<Datum>) -> Result<()> {
+    fn row(&mut self, batch: &Batch, index: usize) -> Result<()> {
         let table = &self.plan.table;
         let width = table.columns.len();
-        // Columns of a key are never NULL.
-        let matched = table.key_columns().next().is_some_and(|key| !row[key].is_null());
-        if matched {
+        let mut row = batch.row(index);
+        if self.is_matched(&row) {
             let Some(action) = self.chosen(true, &row)? else { return Ok(()) };
-            if self.change(&mut row, action)? {
-                return Ok(());
+            match self.change(row, (batch, index), action)? {
+                None => return Ok(()),
+                Some(unmatched) => row = unmatched,
             }
-            row[..width].fill(Datum::Null);
         }
         let action = self.chosen(false, &row)?;
         if let Some(MergeAction::Insert(values)) = action {
@@ -100,35 +100,42 @@ impl<'a> Merge<'a> {
         Ok(None)
     }
 
-    /// Updates or deletes the table's row that was matched; returns whether it still matches.
-    fn change(&mut self, row: &mut [Datum], action: &MergeAction) -> Result<bool> {
-        let plan = self.plan;
-        let (table, width) = (&plan.table, plan.table.columns.len());
+    /// Returns whether a row has one of the table: columns of a key are never NULL.
+    fn is_matched(&self, row: &[Datum]) -> bool {
+        self.plan.table.key_columns().next().is_some_and(|key| !row[key].is_null())
+    }
+
+    /// Updates or deletes the table's row that was matched; returns the row if it turns out to be
+    /// one without a match.
+    fn change(
+        &mut self,
+        mut row: Vec<Datum>,
+        of: (&Batch, usize),
+        action: &MergeAction,
+    ) -> Result<Option<Vec<Datum>>> {
+        let (table, width) = (&self.plan.table, self.plan.table.columns.len());
         let key = table.layout.encode_key(&row[..width])?;
-        self.touched_bytes += key.len() + size_of::<Vec<u8>>();
-        memory::check(self.touched_bytes, self.context.work_mem)?;
-        if !self.touched.insert(key.clone()) {
-            let message = "MERGE command cannot affect row a second time";
-            return Err(Error::new(sqlstate::CARDINALITY_VIOLATION, message).with_hint(
-                "Ensure that not more than one source row matches any one target row.",
-            ));
-        }
+        self.touch(&key)?;
         self.writer.flush_row(&key, self.context)?;
         let newest = lock_and_read(table, &key, &mut self.cells, self.context)?;
-        let Some(newest) = newest else { return Ok(false) };
+        let Some(newest) = newest else {
+            row[..width].fill(Datum::Null);
+            return Ok(Some(row));
+        };
         let mut action = Some(action);
         if newest != row[..width] {
-            row[..width].clone_from_slice(&newest);
-            if !holds(&plan.recheck, row, self.context)? {
-                return Ok(false);
+            let Some(again) = self.again(&newest, of)? else { return Ok(None) };
+            row = again;
+            if !self.is_matched(&row) {
+                return Ok(Some(row));
             }
-            action = self.chosen(true, row)?;
+            action = self.chosen(true, &row)?;
         }
         let (writer, cells) = (&mut self.writer, &mut self.cells);
         match action {
             Some(MergeAction::Update(assignments)) => {
                 let mut new = newest.clone();
-                update::assign(table, assignments, row, &mut new, self.context)?;
+                update::assign(table, assignments, &row, &mut new, self.context)?;
                 refuse_changed((table, &key), "updated or deleted", self.context)?;
                 self.context.row_changed(table, Some(&newest), Some(&new))?;
                 update::write(table, writer, key, &new, assignments, cells, self.context)?;
@@ -142,7 +149,32 @@ impl<'a> Merge<'a> {
             }
             _ => {}
         }
-        Ok(true)
+        Ok(None)
+    }
+
+    /// Remembers that a row is changed, which happens to each once.
+    fn touch(&mut self, key: &[u8]) -> Result<()> {
+        self.touched_bytes += key.len() + size_of::<Vec<u8>>();
+        memory::check(self.touched_bytes, self.context.work_mem)?;
+        if self.touched.insert(key.to_vec()) {
+            return Ok(());
+        }
+        let message = "MERGE command cannot affect row a second time";
+        Err(Error::new(sqlstate::CARDINALITY_VIOLATION, message)
+            .with_hint("Ensure that not more than one source row matches any one target row."))
+    }
+
+    /// Makes a row again with the newest row of the table; `None` if nothing is to be done for it.
+    fn again(&self, newest: &[Datum], (batch, row): (&Batch, usize)) -> Result<Option<Vec<Datum>>> {
+        let Some(held) = &self.plan.held else {
+            let mut row = batch.row(row);
+            row[..newest.len()].clone_from_slice(newest);
+            return Ok(Some(row));
+        };
+        let wanted = held.tables.iter().flat_map(|table| &table.newest);
+        let values = wanted.map(|&(_, column)| newest[column].clone()).collect();
+        let made = made_again(held, values, (batch, row), self.context)?;
+        Ok(made.map(|made| made.row(0)))
     }
 }
 

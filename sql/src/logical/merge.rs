@@ -13,11 +13,11 @@ pub struct Merge {
     /// The table.
     pub table: Arc<Table>,
     /// Yields all columns of the table, in table order, NULL for a row without a match, then those
-    /// of USING and what subqueries add.
+    /// of USING and what subqueries add. It is a [`Logical::LockRows`], which says how a row is made
+    /// again once the table's row is locked; only rows that are changed are.
     pub source: Logical,
-    /// The condition of the join, to be checked again on a locked row that has changed; `None` if
-    /// it needs a subquery (then the row is taken as it is).
-    pub recheck: Option<Expr>,
+    /// How many of the source's columns the clauses are over; those behind them are held.
+    pub width: usize,
     /// What is done with a row: what the first clause says that holds.
     pub clauses: Vec<MergeClause>,
 }

@@ -302,7 +302,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 Some(goal) => format!(", limit {}", text(&goal.limit, &[])),
                 None => String::new(),
             };
-            let tables: Vec<String> = lock.tables.iter().map(locked_text).collect();
+            let tables: Vec<String> = lock.held.tables.iter().map(locked_text).collect();
             let line = format!("Lock rows: {}{limit}, in the session", tables.join(", "));
             Step { line, names, inputs, address: None }
         }

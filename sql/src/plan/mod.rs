@@ -356,14 +356,21 @@ pub struct SortNode {
 pub struct LockRowsNode {
     /// Yields the rows, with the keys of the tables.
     pub input: Node,
-    /// The tables whose rows are locked, in this order.
-    pub tables: Vec<LockedTable>,
-    /// Parameters of `again`, and the columns of the input that they take.
-    pub copies: Vec<(usize, usize)>,
-    /// Yields a row of which something has changed as it is now, if it is still wanted.
-    pub again: Node,
+    /// What is locked, and how a row of which something has changed is made again.
+    pub held: HeldNode,
     /// How many rows the step above will take.
     pub goal: Option<RowGoal>,
+}
+
+/// See [`crate::logical::HeldRows`].
+#[derive(Debug)]
+pub struct HeldNode {
+    /// The tables whose rows are locked, in this order.
+    pub tables: Vec<LockedTable>,
+    /// Parameters of `again`, and the columns of the row that they take.
+    pub copies: Vec<(usize, usize)>,
+    /// Yields the row as it is now, if it is still wanted.
+    pub again: Node,
 }
 
 /// See [`Node::Limit`].
@@ -575,8 +582,9 @@ pub struct MergePlan {
     pub table: Arc<Table>,
     /// Yields the table's columns, then those of USING and subqueries.
     pub source: Node,
-    /// Checked again on a locked row that has changed.
-    pub recheck: Option<Expr>,
+    /// Makes a row again whose part of the table has changed meanwhile; `None` if the source has
+    /// locked the table's rows itself.
+    pub held: Option<HeldNode>,
     /// What is done with a row.
     pub clauses: Vec<MergeClause>,
 }

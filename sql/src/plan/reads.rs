@@ -21,7 +21,10 @@ impl Root {
                 reads_of(&update.source.node, &mut found);
             }
             Root::Delete(delete) => reads_of(&delete.source.node, &mut found),
-            Root::Merge(merge) => reads_of(&merge.source, &mut found),
+            Root::Merge(merge) => {
+                reads_of(&merge.source, &mut found);
+                merge.held.iter().for_each(|held| reads_of(&held.again, &mut found));
+            }
         }
         found
     }
@@ -30,7 +33,7 @@ impl Root {
 fn reads_of(node: &Node, found: &mut Vec<usize>) {
     match node {
         Node::CteScan(scan) if !scan.is_work_table => found.push(scan.id),
-        Node::LockRows(lock) => reads_of(&lock.again, found),
+        Node::LockRows(lock) => reads_of(&lock.held.again, found),
         _ => {}
     }
     node.inputs().into_iter().for_each(|input| reads_of(input, found));

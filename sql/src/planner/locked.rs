@@ -13,7 +13,7 @@ use types::Datum;
 use types::expr::Expr;
 
 use crate::logical::{HeldRows, LockRows, LockedTable, Logical, SortKey, TableScan};
-use crate::plan::{LockRowsNode, Node, RowGoal};
+use crate::plan::{HeldNode, LockRowsNode, Node, RowGoal};
 use crate::planner::conjunct::{Columns, column, is_volatile};
 use crate::planner::notes::Notes;
 use crate::planner::shape::expressions;
@@ -58,7 +58,8 @@ pub(super) fn build(
     let input = build(*lock.input, Wanted::default(), notes).node;
     let again = build(*lock.again, Wanted::default(), Notes::NONE).node;
     let HeldRows { tables, copies } = lock.held;
-    Node::LockRows(Arc::new(LockRowsNode { input, tables, copies, again, goal }))
+    let held = HeldNode { tables, copies, again };
+    Node::LockRows(Arc::new(LockRowsNode { input, held, goal }))
 }
 
 /// Builds the rows of a table in the order that they are wanted in, which they have by a key.

@@ -124,10 +124,21 @@ fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
 
 /// `parameter_count`: one more than the largest parameter; what look-ups take is added.
 fn plan_rows(logical: Logical, parameter_count: &mut usize, aids: Aids<'_>) -> Node {
+    let width = shape::width_of(&logical);
+    plan_columns(logical, width, parameter_count, aids)
+}
+
+/// Plans rows of which the first columns are wanted, so many; there may be others behind them.
+fn plan_columns(
+    logical: Logical,
+    wanted: usize,
+    parameter_count: &mut usize,
+    aids: Aids<'_>,
+) -> Node {
     let next_parameter = Cell::new(*parameter_count);
     let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
     *parameter_count = next_parameter.get();
-    build::build(prune::prune(logical), aids.notes)
+    build::build(prune::to_first(logical, wanted), aids.notes)
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {
@@ -246,13 +257,17 @@ fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
 fn plan_merge(merge: &Merge, aids: Aids<'_>) -> Plan {
     let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);
     let actions = merge.clauses.iter().flat_map(|clause| clause.action.expressions());
-    let count = largest(conditions.chain(actions).chain(&merge.recheck));
-    let mut count = count.max(parameters_of(&merge.source));
-    let root = Root::Merge(MergePlan {
-        table: Arc::clone(&merge.table),
-        source: plan_rows(merge.source.clone(), &mut count, aids),
-        recheck: merge.recheck.clone(),
-        clauses: merge.clauses.clone(),
-    });
+    let mut count = largest(conditions.chain(actions)).max(parameters_of(&merge.source));
+    // Only rows that are changed are locked, by who changes them.
+    let source = merge.source.clone();
+    let (source, held) = match plan_columns(source, merge.width, &mut count, aids) {
+        Node::LockRows(node) => {
+            let node = Arc::into_inner(node).expect("a plan that was just made has one owner");
+            (node.input, Some(node.held))
+        }
+        source => (source, None),
+    };
+    let (table, clauses) = (Arc::clone(&merge.table), merge.clauses.clone());
+    let root = Root::Merge(MergePlan { table, source, held, clauses });
     Plan::new(root, Vec::new(), count, None)
 }

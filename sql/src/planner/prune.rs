@@ -31,9 +31,16 @@ impl Pruned {
 }
 
 /// Returns the plan, with the same columns, computed from fewer columns below.
-pub(super) fn prune(plan: Logical) -> Logical {
+fn prune(plan: Logical) -> Logical {
     let all = (0..width_of(&plan)).collect();
     exactly(plan, &all)
+}
+
+/// Returns the plan, computed from fewer columns below; of its own columns there are the first, so
+/// many, and maybe others behind them.
+pub(super) fn to_first(plan: Logical, count: usize) -> Logical {
+    // What is kept is in order, so these stand first.
+    pruned(plan, &(0..count).collect()).plan
 }
 
 /// Prunes to these columns and no others.

@@ -42,7 +42,6 @@ fn print_bound(bound: &Bound, out: &mut String) {
         }
         Bound::Merge(merge) => {
             let _ = writeln!(out, "merge {}", merge.table.name);
-            print_recheck(merge.recheck.as_ref(), out);
             for clause in &merge.clauses {
                 let condition = clause.condition.as_ref().map_or("-".to_owned(), text);
                 let _ = writeln!(
