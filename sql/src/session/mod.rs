@@ -344,7 +344,7 @@ impl Session {
             false => Ok(None),
         };
         self.rest();
-        ended
+        ended.map_err(|error| stopped(error, &self.stop))
     }
 
     /// Tells others that the session waits for its client.
@@ -693,4 +693,35 @@ fn read_only(what: &str) -> Error {
         sqlstate::READ_ONLY_SQL_TRANSACTION,
         format!("cannot execute {what} in a read-only transaction"),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+mod tests {
+    use std::time::Duration;
+
+    use store::{Options, Store};
+
+    use super::*;
+    use crate::EngineOptions;
+
+    #[test]
+    fn a_commit_whose_time_runs_out_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        let engine = Engine::open(store, EngineOptions::default()).unwrap();
+        let mut session = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
+        for text in ["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)"] {
+            assert!(session.end_implicit().unwrap().is_none());
+            let prepared = session.prepare(&parse(text).unwrap()[0], &[]).unwrap();
+            session.execute(&prepared, Vec::new()).unwrap();
+        }
+        engine.timer.stop_after(Duration::ZERO, &session.stop);
+        while !session.stop.timed_out() {
+            std::thread::yield_now();
+        }
+        let error = session.end_implicit().err().unwrap();
+        assert_eq!(error.sqlstate, sqlstate::QUERY_CANCELED);
+        assert_eq!(error.message, "canceling statement due to statement timeout");
+    }
 }
