@@ -63,8 +63,11 @@ impl Binder<'_> {
         }
         let mut held = self.hold_rows(&mut rows);
         let width = narrow(&mut rows, width, used, Some(&mut held));
-        rows.over(|input| held.over(input));
-        Ok(Bound::Merge(Merge { table, source: rows.plan, width, clauses }))
+        let mut merge = Merge { table, source: rows.plan, width, clauses };
+        if !merge.is_idle() {
+            merge.source = held.over(Box::new(merge.source));
+        }
+        Ok(Bound::Merge(merge))
     }
 
     fn bind_merge_clause(

@@ -1,8 +1,8 @@
 //! MERGE: rows of a source, each with the row of the table that it matches or none.
 //!
 //! What becomes of a row is decided by the version of the table's row that the statement sees. If
-//! that row is to be changed, it is locked and read again; where it has changed meanwhile the row is
-//! made again, with the subqueries in it, and the WHEN clauses are looked at anew. A row that is
+//! that row is to be changed, it is locked and read again; where it has changed meanwhile the row
+//! is made again, with the subqueries in it, and the WHEN clauses are looked at anew. A row that is
 //! gone, or does not match any more, is one without a match.
 
 use std::sync::Arc;

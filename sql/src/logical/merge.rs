@@ -13,8 +13,8 @@ pub struct Merge {
     /// The table.
     pub table: Arc<Table>,
     /// Yields all columns of the table, in table order, NULL for a row without a match, then those
-    /// of USING and what subqueries add. It is a [`Logical::LockRows`], which says how a row is made
-    /// again once the table's row is locked; only rows that are changed are.
+    /// of USING and what subqueries add. Unless it is idle, it is a [`Logical::LockRows`], which
+    /// says how a row is made again once the table's row is locked; only rows that are changed are.
     pub source: Logical,
     /// How many of the source's columns the clauses are over; those behind them are held.
     pub width: usize,
