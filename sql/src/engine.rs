@@ -22,8 +22,9 @@ use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
 use crate::catalog::enumeration::ENUMS_PREFIX;
-use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord, decode_function};
-use crate::catalog::later::{decode_composite, decode_domain, decode_table, decode_view};
+use crate::catalog::function::{FUNCTIONS_PREFIX, Function, FunctionRecord};
+use crate::catalog::later::decode_composite;
+use crate::catalog::mended;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::quota::{QUOTA_PREFIX, QuotaSubject};
 use crate::catalog::record::{
@@ -349,11 +350,11 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
             Ok(())
         })
     };
-    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(decode_domain(bytes)?)))?;
+    read(DOMAINS_PREFIX, |bytes| Ok(Definition::Domain(mended::domain(bytes)?)))?;
     read(COMPOSITES_PREFIX, |bytes| Ok(Definition::Composite(decode_composite(bytes)?)))?;
-    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(decode_function(bytes)?)))?;
-    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(decode_table(bytes)?))))?;
-    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(decode_view(bytes)?)))?;
+    read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(mended::function(bytes)?)))?;
+    read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(mended::table(bytes)?))))?;
+    read(VIEWS_PREFIX, |bytes| Ok(Definition::View(mended::view(bytes)?)))?;
     catalog = with_definitions(catalog, definitions, &mut coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);

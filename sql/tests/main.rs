@@ -9,6 +9,7 @@ mod deferrable_unique;
 mod foreign_keys;
 mod long_unions;
 mod long_values;
+mod older_texts;
 mod online_indexes;
 mod parser_limits;
 mod queries;

@@ -17,6 +17,7 @@ pub mod enumeration;
 pub mod foreign_key;
 pub mod function;
 pub mod later;
+pub mod mended;
 pub mod name;
 pub mod quota;
 pub mod record;

@@ -8,7 +8,8 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::dialect::{PREFIX, VARIADIC};
 use super::error::{ParseError, Result};
-use super::expr::{Placed, sql_value_function};
+use super::expr::Placed;
+use super::tokens::sql_value_function;
 use crate::ast::{
     Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
     UnaryOperator,

@@ -1,11 +1,9 @@
 //! COLLATE: from a name to a collation.
 
-use sqlparser::ast as parsed;
-use types::key_words;
+use sqlparser::ast::ObjectName;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
-use super::name;
 use crate::ast::{Collation, TypeName};
 
 impl Cursor<'_> {
@@ -28,27 +26,19 @@ impl Cursor<'_> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         Ok(Some((named(schema, &name.name.value, position)?, position)))
     }
-}
 
-/// Returns the collation of a name in an expression.
-pub(super) fn lower_collation(written: &parsed::ObjectName, position: usize) -> Result<Collation> {
-    let mut parts = Vec::new();
-    for part in &written.0 {
-        let parsed::ObjectNamePart::Identifier(part) = part else { continue };
-        let is_first = parts.is_empty() && part.quote_style.is_none();
-        if is_first && !key_words::is_column_name(&part.value.to_ascii_lowercase()) {
-            let message = format!("syntax error at or near \"{}\"", part.value);
-            return Err(ParseError::syntax(message, position));
-        }
-        parts.push(name::fold(&part.value, part.quote_style.is_some()));
-    }
-    match parts.as_slice() {
-        [name] => named(None, name, position),
-        [schema, name] => named(Some(schema), name, position),
-        _ => {
-            let message =
-                format!("improper qualified name (too many dotted names): {}", parts.join("."));
-            Err(ParseError::syntax(message, position))
+    /// Returns the collation of a name in an expression that starts at a position.
+    pub(super) fn collation(&self, written: &ObjectName, position: usize) -> Result<Collation> {
+        let parts = self.object_name(written)?;
+        let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        match parts.as_slice() {
+            [name] => named(None, name, position),
+            [schema, name] => named(Some(schema), name, position),
+            _ => {
+                let message =
+                    format!("improper qualified name (too many dotted names): {}", parts.join("."));
+                Err(ParseError::syntax(message, position))
+            }
         }
     }
 }

@@ -7,21 +7,21 @@
 //! operand that follows them.
 
 use sqlparser::ast as parsed;
-use sqlparser::ast::{CastKind, Expr as Parsed, Value, ValueWithSpan};
+use sqlparser::ast::{ArrayElemTypeDef, CastKind, Expr as Parsed, Value, ValueWithSpan};
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
 use super::call::interval_fields;
-use super::collation::lower_collation;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::limits;
 use super::name;
 use super::operator::{self, Operator};
+use super::tokens::sql_value_function;
 use super::type_name::lower_type;
 use crate::ast::{
-    ArraySource, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr, SqlValueFunction, Subscript,
-    TruthTest, TypeName,
+    ArraySource, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr, Subscript, TruthTest,
+    TypeName,
 };
 
 /// An expression and the position of its first character, parentheses included.
@@ -178,7 +178,7 @@ impl Cursor<'_> {
                 self.quantified(*operand, &compare_op, Quantifier::All, *right)
             }
             Parsed::Collate { collation, .. } => {
-                let collation = lower_collation(&collation, start)?;
+                let collation = self.collation(&collation, start)?;
                 Ok(Expr::Collate { operand, collation, position: start })
             }
             Parsed::CompoundFieldAccess { access_chain, .. } => {
@@ -450,9 +450,22 @@ impl Cursor<'_> {
         if *kind != CastKind::Cast || format {
             return Err(ParseError::unsupported("this form of CAST", position));
         }
-        let type_name = lower_type(data_type, position)?;
+        let type_name = lower_type(data_type, self.type_position(data_type, position))?;
         let expr = Expr::Cast { operand: Box::new(operand.expr), type_name, position };
         placed(expr, position)
+    }
+
+    /// Returns where the name of a type stands, or `otherwise` for one whose words have no place.
+    pub(super) fn type_position(&self, data_type: &parsed::DataType, otherwise: usize) -> usize {
+        let mut data_type = data_type;
+        while let parsed::DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = data_type {
+            data_type = element;
+        }
+        let first = match data_type {
+            parsed::DataType::Custom(name, _) => name.0.first().and_then(|part| part.as_ident()),
+            _ => None,
+        };
+        first.map_or(otherwise, |first| self.source.position(first.span.start))
     }
 
     fn case(
@@ -673,24 +686,6 @@ fn parameter(text: &str, position: usize) -> Option<Expr> {
     let digits = text.strip_prefix('$')?;
     let number: u32 = digits.parse().ok()?;
     (1..=65_535).contains(&number).then_some(Expr::Parameter { number, position })
-}
-
-/// Returns the function that a word calls without parentheses.
-pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
-    Some(match word {
-        "current_date" => SqlValueFunction::CurrentDate,
-        "current_time" => SqlValueFunction::CurrentTime,
-        "current_timestamp" => SqlValueFunction::CurrentTimestamp,
-        "localtime" => SqlValueFunction::LocalTime,
-        "localtimestamp" => SqlValueFunction::LocalTimestamp,
-        "current_user" => SqlValueFunction::CurrentUser,
-        "current_role" => SqlValueFunction::CurrentRole,
-        "user" => SqlValueFunction::User,
-        "session_user" => SqlValueFunction::SessionUser,
-        "current_catalog" => SqlValueFunction::CurrentCatalog,
-        "current_schema" => SqlValueFunction::CurrentSchema,
-        _ => return None,
-    })
 }
 
 /// Returns the constant that `B'…'` or `X'…'` is.

@@ -53,6 +53,7 @@ mod enumeration;
 mod domain;
 mod function;
 mod references;
+pub mod stored;
 mod alter;
 mod alter_columns;
 mod session;

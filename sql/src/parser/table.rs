@@ -56,6 +56,9 @@ impl Cursor<'_> {
     }
 
     fn join_without_condition(&self, right: &TableRef) -> ParseError {
+        if matches!(self.peek(), Token::Word(_)) {
+            return self.unexpected();
+        }
         let position = match right {
             TableRef::Table { name, .. } => Some(name.position()),
             TableRef::Subquery { query, .. } => Some(query.position),
@@ -354,7 +357,7 @@ impl Cursor<'_> {
                 return Err(self.unexpected());
             };
             let name = self.declared(&name)?;
-            let type_name = lower_type(&data_type, name.position)?;
+            let type_name = lower_type(&data_type, self.type_position(&data_type, name.position))?;
             definitions.push((name, type_name));
         }
         Ok(FromCall { call, definitions })
@@ -420,7 +423,7 @@ impl Cursor<'_> {
             let Some(data_type) = column.data_type else {
                 return Err(self.syntax_error_near(name.position));
             };
-            let type_name = lower_type(&data_type, name.position)?;
+            let type_name = lower_type(&data_type, self.type_position(&data_type, name.position))?;
             definitions.push((name, type_name));
         }
         Ok(definitions)

@@ -3,6 +3,8 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use types::key_words;
 
+use crate::ast::SqlValueFunction;
+
 /// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
 pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0;
@@ -31,6 +33,7 @@ pub(super) fn ends_operand(token: &TokenWithSpan) -> bool {
         Token::Word(word) => {
             word.quote_style.is_some()
                 || key_words::is_column_name(&word.value.to_ascii_lowercase())
+                || sql_value_function(&word.value.to_ascii_lowercase()).is_some()
                 || ["null", "true", "false", "end"].iter().any(|word| is_word(token, word))
         }
         Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
@@ -51,4 +54,22 @@ pub(super) fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
 /// Returns the last token before this one that is no white space.
 pub(super) fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     (0..index).rev().find(|&index| !is_blank(&tokens[index]))
+}
+
+/// Returns the function that a word calls without parentheses.
+pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
+    Some(match word {
+        "current_date" => SqlValueFunction::CurrentDate,
+        "current_time" => SqlValueFunction::CurrentTime,
+        "current_timestamp" => SqlValueFunction::CurrentTimestamp,
+        "localtime" => SqlValueFunction::LocalTime,
+        "localtimestamp" => SqlValueFunction::LocalTimestamp,
+        "current_user" => SqlValueFunction::CurrentUser,
+        "current_role" => SqlValueFunction::CurrentRole,
+        "user" => SqlValueFunction::User,
+        "session_user" => SqlValueFunction::SessionUser,
+        "current_catalog" => SqlValueFunction::CurrentCatalog,
+        "current_schema" => SqlValueFunction::CurrentSchema,
+        _ => return None,
+    })
 }
