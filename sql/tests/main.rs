@@ -6,6 +6,7 @@ mod columnar;
 mod coprocessors;
 mod definitions;
 mod deferrable_unique;
+mod error_places;
 mod foreign_keys;
 mod long_unions;
 mod long_values;

@@ -149,13 +149,45 @@ pub enum FunctionBody {
     Text {
         /// The text.
         text: String,
-        /// Where it stands.
-        position: usize,
+        /// Where it stands; none if it is written with escapes.
+        place: Option<BodyPlace>,
     },
     /// `BEGIN ATOMIC statement; … END`: the text of the statements.
-    Statements(String),
+    Statements(String, BodyPlace),
     /// `RETURN expression`: the text of the query that it means.
-    Expression(String),
+    Expression(String, BodyPlace),
+}
+
+impl FunctionBody {
+    /// Returns the text of its statements, and where it stands.
+    pub fn text(&self) -> (&str, Option<BodyPlace>) {
+        match self {
+            FunctionBody::Text { text, place } => (text, *place),
+            FunctionBody::Statements(text, place) | FunctionBody::Expression(text, place) => {
+                (text, Some(*place))
+            }
+        }
+    }
+}
+
+/// Where the text of a body stands in its statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyPlace {
+    /// The position of its first character.
+    pub start: usize,
+    /// How many characters at its beginning the statement does not have.
+    pub put_in: usize,
+    /// Each quote in it is written twice.
+    pub is_quoted: bool,
+}
+
+impl BodyPlace {
+    /// Returns the position in the statement of a position in the text.
+    pub fn position(&self, text: &str, at: usize) -> usize {
+        let before = at.saturating_sub(1);
+        let quotes = text.chars().take(before).filter(|c| *c == '\'' && self.is_quoted).count();
+        self.start + (before + quotes).saturating_sub(self.put_in)
+    }
 }
 
 /// A function that a statement names.

@@ -56,9 +56,9 @@ pub use expr::{
     TypeName, UNKNOWN_OPERATOR, UnaryOperator,
 };
 pub use function::{
-    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, FunctionAttributes,
-    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Parallel, ParameterMode,
-    Returns, RoutineWord, Volatility,
+    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DropFunction,
+    FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
+    Parallel, ParameterMode, Returns, RoutineWord, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,

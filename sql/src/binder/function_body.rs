@@ -86,7 +86,7 @@ pub fn bind_body_statement(
     let values: Vec<Typed> = values.collect();
     let is_last = at + 1 == function.statements.len();
     let statement = &function.statements[at];
-    let (bound, mut result) = binder.in_body(function, values, |binder| {
+    let (bound, mut result) = binder.in_frame(function, values, |binder| {
         let (bound, columns) = binder.bind_in_body(statement)?;
         let result = match is_last && routine.result != DataType::Void {
             true => Some(binder.results(function, routine, columns.as_deref())?),
@@ -100,12 +100,32 @@ pub fn bind_body_statement(
     Ok(BodyStatement { bound: binder.finish(bound), result })
 }
 
+/// Returns CONTEXT of an error in the body of a function.
+fn context_of(function: &Function) -> String {
+    format!("SQL function \"{}\"", function.record.name)
+}
+
 /// Checks the body of a function; of one with polymorphic types nothing but the syntax can be.
 ///
 /// # Errors
 ///
-/// PostgreSQL's; 42P13 if it does not return what the function does.
+/// PostgreSQL's, at positions in the body; 42P13 if it does not return what the function does.
 pub fn check_function_body(
+    function: &Arc<Function>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    path: &Arc<SearchPath>,
+) -> Result<()> {
+    check_body(function, catalog, system, path).map_err(|error| match error.position {
+        Some(_) => error,
+        None => {
+            let context = error.context.clone().or(Some(context_of(function)));
+            Error { context, ..error }
+        }
+    })
+}
+
+fn check_body(
     function: &Arc<Function>,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
@@ -214,8 +234,21 @@ impl Binder<'_> {
         }))
     }
 
-    /// Binds something in the world of a function's body.
+    /// Binds something in the world of the body of a function that a statement calls.
     pub(super) fn in_body<T>(
+        &mut self,
+        function: &Arc<Function>,
+        values: Vec<Typed>,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        // Positions in the body mean nothing to the statement.
+        self.in_frame(function, values, bind).map_err(|error| {
+            let context = error.context.clone().or(Some(context_of(function)));
+            Error { position: None, context, ..error }
+        })
+    }
+
+    fn in_frame<T>(
         &mut self,
         function: &Arc<Function>,
         values: Vec<Typed>,
@@ -237,12 +270,7 @@ impl Binder<'_> {
         (self.frame, self.levels, self.named) = (frame, levels, named);
         (self.trace, self.view) = (trace, view);
         self.notes = notes;
-        // Positions in the body mean nothing to the statement.
-        result.map_err(|error| {
-            let context = format!("SQL function \"{}\"", function.record.name);
-            let context = error.context.clone().or(Some(context));
-            Error { position: None, context, ..error }
-        })
+        result
     }
 
     /// Binds a statement of a body; returns it with its columns, if it has any.

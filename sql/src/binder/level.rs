@@ -100,6 +100,8 @@ pub enum TableClause {
     SplitValue,
     /// The value that CYCLE puts into its column.
     CycleMark,
+    /// The default of a function's parameter.
+    Parameter,
     /// WHERE of COPY FROM.
     CopyWhere,
     /// Something that the catalog has; it was checked when it was made.
@@ -111,7 +113,7 @@ impl TableClause {
     fn singular(self) -> &'static str {
         match self {
             TableClause::Check => "check constraint",
-            TableClause::Default => "DEFAULT expression",
+            TableClause::Default | TableClause::Parameter => "DEFAULT expression",
             TableClause::Generation => "column generation expression",
             TableClause::IndexExpression => "index expression",
             TableClause::IndexPredicate => "index predicate",
@@ -127,7 +129,7 @@ impl TableClause {
     fn plural(self) -> &'static str {
         match self {
             TableClause::Check => "check constraints",
-            TableClause::Default => "DEFAULT expressions",
+            TableClause::Default | TableClause::Parameter => "DEFAULT expressions",
             TableClause::Generation => "column generation expressions",
             TableClause::IndexExpression => "index expressions",
             TableClause::IndexPredicate => "index predicates",

@@ -395,15 +395,20 @@ fn table_expression(
 
 fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, SqlType)) -> Error {
     let (from, to_name, to) = (binder.shown(from), binder.shown(to), to.base);
+    let is_default = [TableClause::Default, TableClause::Generation].contains(&clause);
+    let is_condition = to == DataType::Bool && !is_default;
     let message = if clause == TableClause::ExecuteParameter {
         format!("parameter of type {from} cannot be coerced to the expected type {to_name}")
-    } else if to == DataType::Bool {
+    } else if clause == TableClause::Parameter {
+        format!("argument of DEFAULT must be type {to_name}, not type {from}")
+    } else if is_condition {
         format!("argument of {} must be type boolean, not type {from}", clause.condition())
     } else {
         format!("column is of type {to_name} but default expression is of type {from}")
     };
     let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-    if to == DataType::Bool && clause != TableClause::ExecuteParameter {
+    if (is_condition && clause != TableClause::ExecuteParameter) || clause == TableClause::Parameter
+    {
         return error;
     }
     error.with_hint("You will need to rewrite or cast the expression.")

@@ -49,7 +49,7 @@ impl Ddl<'_> {
         if column.generated.is_some() {
             record.columns.push(self.column_record(record, column)?);
             let catalog = self.changes.catalog(self.engine);
-            generated::check(self.names(&catalog), &record.columns)?;
+            generated::check(self.names(&catalog), &record.columns, |_| None)?;
             return Ok(Some(Filling::Generated));
         }
         let family = family_of(record, column)?;

@@ -46,7 +46,10 @@ pub fn record(
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
     let catalog = names.catalog;
     let mut columns = columns(statement, names, &mut families)?;
-    generated::check(names, &columns)?;
+    generated::check(names, &columns, |name| {
+        let column = statement.columns.iter().find(|column| column.name.name.value == name);
+        column?.generated.as_ref().map(|generated| &generated.expr)
+    })?;
     let mut taken = name::Taken::of(catalog, schema);
     taken.add(&table_name);
     let constraints = key_constraints(statement)?;

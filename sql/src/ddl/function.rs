@@ -67,6 +67,19 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let mut record = self.function_record(&catalog, &schema, statement)?;
+        let placed = |error: Error| {
+            let (text, place) = statement.body.text();
+            let position = error.position.zip(place);
+            let position = position.map(|(position, place)| place.position(text, position));
+            Error { position, ..error }
+        };
+        if record.search_path.is_some() {
+            // What it names is looked up before there is a function of the name.
+            let function = Arc::new(Function::of_record(record.clone(), &catalog)?);
+            let checked =
+                check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
+            checked.map_err(placed)?;
+        }
         let types: Vec<u32> = record.parameters.iter().map(|one| one.type_oid).collect();
         let same = |one: &&Arc<Function>| {
             let mut own = one.record.parameters.iter().map(|one| one.type_oid);
@@ -96,7 +109,7 @@ impl Ddl<'_> {
         // By now it can call itself.
         let catalog = self.changes.catalog(self.engine);
         let checked = check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
-        checked.map_err(|error| Error { position: None, ..error })?;
+        checked.map_err(placed)?;
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
     }
 
@@ -113,16 +126,15 @@ impl Ddl<'_> {
         };
         let (parameters, more) = self.parameter_records(catalog, statement, kind)?;
         let returns = self.return_record(catalog, statement, kind, &parameters, &more)?;
-        let (body, search_path) = match &statement.body {
-            FunctionBody::Text { text, .. } => (text.clone(), None),
-            FunctionBody::Statements(text) | FunctionBody::Expression(text) => {
-                (text.clone(), Some(self.path.schemas().to_vec()))
-            }
-        };
-        parser::parse_statements(&body).map_err(|error| {
+        let (body, place) = statement.body.text();
+        parser::parse_statements(body).map_err(|error| {
             let error = Error::from(error);
-            Error { position: None, ..error }
+            let position = error.position.zip(place);
+            let position = position.map(|(position, place)| place.position(body, position));
+            Error { position, ..error }
         })?;
+        let is_text = matches!(statement.body, FunctionBody::Text { .. });
+        let search_path = (!is_text).then(|| self.path.schemas().to_vec());
         let mut record = FunctionRecord {
             number: 0,
             schema: schema.to_owned(),
@@ -131,11 +143,11 @@ impl Ddl<'_> {
             returns,
             volatility: Volatility::Volatile,
             strict: false,
-            body,
+            body: body.to_owned(),
             search_path,
             kind: Later(kind),
             more: Later(more),
-            is_expression: Later(matches!(statement.body, FunctionBody::Expression(_))),
+            is_expression: Later(matches!(statement.body, FunctionBody::Expression(..))),
             hints: Later::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
@@ -154,7 +166,8 @@ impl Ddl<'_> {
         let (mut parameters, mut more) = (Vec::<ParameterRecord>::new(), Vec::new());
         for (at, parameter) in statement.arguments.iter().enumerate() {
             let name = parameter.name.as_ref().map_or(String::new(), |name| name.value.clone());
-            let sql_type = catalog.type_named(&parameter.type_name, &self.path)?;
+            let sql_type = catalog.type_named(&parameter.type_name, &self.path);
+            let sql_type = sql_type.map_err(|error| unknown_parameter_type(error, parameter))?;
             let type_oid = sql_type.oid();
             if parameter.mode == ParameterMode::Out {
                 let defaulted = parameters.iter().any(|one| one.default.is_some());
@@ -183,7 +196,13 @@ impl Ddl<'_> {
             let default = match &parameter.default {
                 Some(default) => {
                     let target = Some(sql_type).filter(|one| !one.base.is_polymorphic());
-                    bind_table_expression(TableClause::Default, &default.expr, &[], target, names)?;
+                    bind_table_expression(
+                        TableClause::Parameter,
+                        &default.expr,
+                        &[],
+                        target,
+                        names,
+                    )?;
                     Some(kept_text(catalog, &self.path, &default.text)?)
                 }
                 None if parameters.iter().any(|one| one.default.is_some()) => {
@@ -211,7 +230,8 @@ impl Ddl<'_> {
         let inputs = parameters.iter().map(|one| catalog.stored_type(one.type_oid, -1));
         let inputs = inputs.collect::<Result<Vec<SqlType>>>()?;
         let named = |type_name: &ast::TypeName| {
-            let sql_type = catalog.type_named(type_name, &self.path)?;
+            let sql_type = catalog.type_named(type_name, &self.path);
+            let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
             check_given(sql_type, &inputs)?;
             Ok::<u32, Error>(sql_type.oid())
         };
@@ -493,6 +513,17 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// PostgreSQL tells of the type of a parameter in words of its own, and not where it stands.
+fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> Error {
+    match &parameter.type_name.named {
+        Some(name) if error.sqlstate == sqlstate::UNDEFINED_OBJECT => {
+            let message = format!("type {} does not exist", name.shown());
+            Error { message, position: None, ..error }
+        }
+        _ => Error { position: None, ..error },
+    }
 }
 
 /// Checks that a function can take values of a type.

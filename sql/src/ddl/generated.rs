@@ -54,32 +54,39 @@ impl Ddl<'_> {
     }
 }
 
-/// Checks the expressions of all generated columns of a table.
+/// Checks the expressions of all generated columns of a table. `written` returns that of a column
+/// as the statement has it.
 ///
 /// # Errors
 ///
 /// PostgreSQL's: 42P17 for one that is not immutable or reads a generated column, 42804 for one of
 /// another type.
-pub(super) fn check(names: Names<'_>, columns: &[ColumnRecord]) -> Result<()> {
+pub(super) fn check<'w>(
+    names: Names<'_>,
+    columns: &[ColumnRecord],
+    written: impl Fn(&str) -> Option<&'w ast::Expr>,
+) -> Result<()> {
     if columns.iter().all(|column| column.generated.is_none()) {
         return Ok(());
     }
     let types = names.catalog.columns_of(columns)?;
     for column in columns {
         let Some(text) = &column.generated else { continue };
-        let expression = parser::parse_expression(text)?;
+        let written = written(&column.name);
+        let parsed = written.is_none().then(|| parser::parse_expression(text)).transpose()?;
+        let Some(expression) = written.or(parsed.as_ref()) else { continue };
         let target = names.catalog.column_type(column)?;
         let bound = binder::bind_table_expression(
             TableClause::Generation,
-            &expression,
+            expression,
             &types,
             Some(target),
             names,
         );
         // Places in the text of the expression are not places in the statement.
         let bound = bound.map_err(|error| Error {
-            position: None,
-            ..mistyped(error, column, &expression, &types, names)
+            position: error.position.filter(|_| written.is_some()),
+            ..mistyped(error, column, expression, &types, names)
         })?;
         let invalid = |message: String| Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message);
         if let Some(other) = bound.columns().iter().find(|one| columns[**one].generated.is_some()) {

@@ -1,9 +1,11 @@
 //! CREATE of tables and indexes.
 
+use sqlparser::ast::Expr as Parsed;
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
+use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
     ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexKey, KeyColumn,
@@ -263,8 +265,15 @@ impl Cursor<'_> {
         let start = self.byte();
         // Above IS, so that `DEFAULT 1 NOT NULL` ends before NOT.
         const ABOVE_LIKE: u8 = 60;
-        let parsed =
+        let mut parsed =
             self.parser.parse_subexpr(ABOVE_LIKE).map_err(|error| self.translate(error))?;
+        // Comparisons, which bind less, are part of it.
+        if let Some(op) = operator::comparison(self.peek()) {
+            self.advance();
+            let right = self.parser.parse_subexpr(ABOVE_LIKE);
+            let right = Box::new(right.map_err(|error| self.translate(error))?);
+            parsed = Parsed::BinaryOp { left: Box::new(parsed), op, right };
+        }
         let text = self.text_since(start);
         Ok(SourceExpr { expr: self.lower(parsed)?, text })
     }

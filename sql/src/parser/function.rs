@@ -7,9 +7,9 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, CreateFunction, DropFunction, Expr, FunctionAttributes,
-    FunctionBody, FunctionParameter, FunctionReference, FunctionStatement, Parallel, ParameterMode,
-    Returns, RoutineWord, Statement, TableName, Volatility,
+    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DropFunction, Expr,
+    FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
+    Parallel, ParameterMode, Returns, RoutineWord, Statement, TableName, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -58,7 +58,7 @@ impl Cursor<'_> {
             Some((language, position)) => return Err(other_language(language, *position)),
             None if matches!(
                 clauses.body,
-                Some(FunctionBody::Statements(_) | FunctionBody::Expression(_))
+                Some(FunctionBody::Statements(..) | FunctionBody::Expression(..))
             ) => {}
             None => return Err(invalid("no language specified")),
         }
@@ -156,14 +156,18 @@ impl Cursor<'_> {
             // It was noted.
         } else if self.take_word("as") {
             let position = self.position();
+            let rest = &self.source.text()[self.byte()..];
             let text = self.string()?;
-            again = clauses.body.replace(FunctionBody::Text { text, position }).is_some();
+            let place = literal_place(&text, rest, position);
+            again = clauses.body.replace(FunctionBody::Text { text, place }).is_some();
         } else if self.take_word("return") {
+            let place = BodyPlace { start: self.position(), put_in: 7, is_quoted: false };
             let value = self.source_expr()?;
-            let body = FunctionBody::Expression(format!("SELECT {}", value.text));
+            let body = FunctionBody::Expression(format!("SELECT {}", value.text), place);
             again = clauses.body.replace(body).is_some();
         } else if self.take_words(&["begin", "atomic"]) {
-            let body = FunctionBody::Statements(self.atomic_statements()?);
+            let place = BodyPlace { start: self.position(), put_in: 0, is_quoted: false };
+            let body = FunctionBody::Statements(self.atomic_statements()?, place);
             again = clauses.body.replace(body).is_some();
         } else {
             return Ok(false);
@@ -337,6 +341,21 @@ impl Cursor<'_> {
     }
 }
 
+/// Returns where the text of a literal stands that begins at `position`; `None` if it is not
+/// written character by character.
+fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace> {
+    let is_quoted = literal.starts_with('\'');
+    let (opening, written) = match is_quoted {
+        true => ("'", text.replace('\'', "''")),
+        false => {
+            let tag = literal.strip_prefix('$')?.find('$')?;
+            (literal.get(..tag + 2)?, text.to_owned())
+        }
+    };
+    literal.strip_prefix(opening)?.strip_prefix(&written)?.strip_prefix(opening)?;
+    Some(BodyPlace { start: position + opening.chars().count(), put_in: 0, is_quoted })
+}
+
 fn other_language(language: &str, position: usize) -> ParseError {
     match language {
         "plpgsql" | "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
@@ -345,7 +364,7 @@ fn other_language(language: &str, position: usize) -> ParseError {
         }
         _ => {
             let message = format!("language \"{language}\" does not exist");
-            ParseError::new(sqlstate::UNDEFINED_OBJECT, message, position)
+            ParseError::new(sqlstate::UNDEFINED_OBJECT, message, None)
         }
     }
 }

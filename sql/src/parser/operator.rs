@@ -1,6 +1,7 @@
 //! Operators: from the parser's to ours.
 
 use sqlparser::ast as parsed;
+use sqlparser::tokenizer::Token;
 
 use crate::ast::{BinaryOperator, UnaryOperator};
 
@@ -76,6 +77,20 @@ pub(super) fn unknown(name: &str) -> (Option<&str>, String) {
         None => (None, name),
     };
     (schema, format!("{}{symbol}", crate::ast::UNKNOWN_OPERATOR))
+}
+
+/// Returns the comparison that a token is.
+pub(super) fn comparison(token: &Token) -> Option<parsed::BinaryOperator> {
+    use parsed::BinaryOperator as Parsed;
+    Some(match token {
+        Token::Eq => Parsed::Eq,
+        Token::Neq => Parsed::NotEq,
+        Token::Lt => Parsed::Lt,
+        Token::LtEq => Parsed::LtEq,
+        Token::Gt => Parsed::Gt,
+        Token::GtEq => Parsed::GtEq,
+        _ => return None,
+    })
 }
 
 /// Returns whether this is one of `= <> < <= > >=`.
