@@ -143,7 +143,7 @@ impl Binder<'_> {
     /// Binds `EXISTS (query)`.
     pub(super) fn bind_exists(&mut self, query: &ast::Query) -> Result<Typed> {
         let (bound, bindings) = self.bind_below(query)?;
-        let (plan, position) = (bound.plan, query.position);
+        let (plan, position) = (rows_alone(bound.plan), query.position);
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Exists, position };
         Ok(Typed::boolean(self.add_subquery(subquery, DataType::Bool), position))
     }
@@ -271,4 +271,53 @@ pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
     }
     let message = "op ANY/ALL (array) requires operator to yield boolean";
     Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position))
+}
+
+/// Returns a query of which nothing matters but whether it has rows: without what only makes an
+/// order, or fewer of the same, which PostgreSQL does not compute either. Its columns stay, unless
+/// they are those of groups.
+fn rows_alone(plan: Logical) -> Logical {
+    match plan {
+        plan if is_of_groups(&plan) => rows_alone(below_groups(plan)),
+        Logical::Project { input, expressions } => {
+            Logical::Project { input: Box::new(without_order(*input)), expressions }
+        }
+        plan @ (Logical::Sort { .. } | Logical::Distinct { .. }) => match without_order(plan) {
+            project @ Logical::Project { .. } => rows_alone(project),
+            other => other,
+        },
+        other => other,
+    }
+}
+
+/// Returns whether the rows are groups without aggregates: as many, or none, as there are rows.
+fn is_of_groups(plan: &Logical) -> bool {
+    match plan {
+        Logical::Project { input, .. } | Logical::Sort { input, .. } => is_of_groups(input),
+        Logical::Distinct { input, .. } => is_of_groups(input),
+        Logical::Aggregate { group_by, aggregates, .. } => {
+            aggregates.is_empty() && !group_by.is_empty()
+        }
+        _ => false,
+    }
+}
+
+fn below_groups(plan: Logical) -> Logical {
+    match plan {
+        Logical::Project { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Distinct { input, .. } => below_groups(*input),
+        Logical::Aggregate { input, .. } => *input,
+        other => other,
+    }
+}
+
+fn without_order(plan: Logical) -> Logical {
+    match plan {
+        Logical::Sort { input, .. } => without_order(*input),
+        Logical::Distinct { input, .. } if !matches!(*input, Logical::Append { .. }) => {
+            without_order(*input)
+        }
+        other => other,
+    }
 }
