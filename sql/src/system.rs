@@ -7,6 +7,7 @@
 mod coprocessors;
 mod definition;
 mod functions;
+mod grants;
 mod information_schema;
 mod names;
 mod objects;
@@ -24,6 +25,7 @@ mod statistics;
 mod text_search;
 mod type_limits;
 mod updatable;
+mod usage;
 mod user_functions;
 mod value;
 mod views;

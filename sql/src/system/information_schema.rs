@@ -16,7 +16,7 @@ use crate::system::shape::Shape;
 use crate::system::updatable::Updatable;
 use crate::system::value::{int4, text, text_or_null, yes_or_no};
 use crate::system::views::Viewer;
-use crate::system::{Row, definition, type_limits, user_functions};
+use crate::system::{Row, definition, grants, type_limits, usage, user_functions};
 
 /// Computes the rows of `views`.
 pub(super) fn views(shape: &Shape, objects: &Objects, viewer: &Viewer<'_>) -> Vec<Row> {
@@ -121,7 +121,10 @@ fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<
         "column_domain_usage" => {
             relations.flat_map(|one| domain_columns(shape, objects, one)).collect()
         }
-        _ => return None,
+        _ => {
+            let grants = grants::rows(shape, objects, reader.catalog);
+            return grants.or_else(|| usage::rows(shape, objects, reader.catalog));
+        }
     })
 }
 
@@ -133,7 +136,7 @@ fn schema(shape: &Shape, name: &str) -> Row {
     ])
 }
 
-fn is_table(relation: &Relation) -> bool {
+pub(super) fn is_table(relation: &Relation) -> bool {
     match &relation.kind {
         Kind::Table(_) => true,
         Kind::System(shape) => shape.is_table,
@@ -141,7 +144,7 @@ fn is_table(relation: &Relation) -> bool {
     }
 }
 
-fn is_view(relation: &Relation) -> bool {
+pub(super) fn is_view(relation: &Relation) -> bool {
     relation.relkind() == 'v'
 }
 
@@ -306,6 +309,7 @@ fn collation_columns(collation: Option<Collation>) -> [(&'static str, Datum); 3]
 fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attribute) -> Row {
     let domain = column.sql_type.domain.and_then(|oid| objects.domain(oid));
     let over = domain.map_or(column.sql_type, |domain| domain.over);
+    let refuses_null = domain.is_some_and(|domain| domain.record.not_null);
     let (data_type, udt_schema, udt_name) = named(objects, over);
     let identity = column.identity.map(|identity| match identity {
         IdentityRecord::Always => "ALWAYS",
@@ -317,7 +321,7 @@ fn column(shape: &Shape, objects: &Objects, relation: &Relation, column: &Attrib
         ("table_name", text(&relation.name)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int4(column.number)),
-        ("is_nullable", yes_or_no(!column.not_null)),
+        ("is_nullable", yes_or_no(!column.not_null && !refuses_null)),
         ("data_type", text(data_type)),
         ("udt_catalog", text(DATABASE_NAME)),
         ("udt_schema", text(udt_schema)),

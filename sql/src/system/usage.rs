@@ -1,0 +1,230 @@
+//! The views of `information_schema` that tell what uses what: columns and domains types, views and
+//! generated columns columns; and what the elements of arrays are.
+
+use std::sync::Arc;
+
+use types::SqlType;
+
+use crate::ast::Collation;
+use crate::catalog::Catalog;
+use crate::catalog::domain::Domain;
+use crate::catalog::function::{Function, ReturnRecord};
+use crate::system::information_schema::{is_table, is_view, named};
+use crate::system::objects::{Attribute, DATABASE_NAME, Kind, Objects, Relation, shown};
+use crate::system::shape::Shape;
+use crate::system::value::{text, text_or_null};
+use crate::system::{Row, definition};
+
+/// Something with a type.
+struct Typed<'o> {
+    schema: &'o str,
+    name: String,
+    /// `TABLE`, `DOMAIN`, `ROUTINE`, `USER-DEFINED TYPE`
+    kind: &'static str,
+    /// What tells it from others with types in the same object; none for what has no type.
+    identifier: Option<String>,
+    sql_type: Option<SqlType>,
+}
+
+/// Computes the rows of a view; `None` if it is not one of these.
+pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
+    let relations = || objects.relations.iter().filter(|one| is_table(one) || is_view(one));
+    Some(match shape.name {
+        "data_type_privileges" => {
+            let row = |one: &Typed<'_>| {
+                let identifier = one.identifier.as_ref();
+                let mut row = one.object(shape);
+                let identifier = text_or_null(identifier);
+                shape.set(&mut row, [("dtd_identifier", identifier)]);
+                row
+            };
+            all(objects, catalog).iter().map(row).collect()
+        }
+        "element_types" => {
+            all(objects, catalog).iter().filter_map(|one| one.element(shape, objects)).collect()
+        }
+        "view_column_usage" => {
+            objects.relations.iter().flat_map(|one| view_columns(shape, objects, one)).collect()
+        }
+        "column_column_usage" => {
+            objects.relations.iter().flat_map(|one| generated_from(shape, objects, one)).collect()
+        }
+        "collations" | "collation_character_set_applicability" => collations(shape),
+        "column_udt_usage" => relations().flat_map(|one| columns(shape, objects, one)).collect(),
+        "domain_udt_usage" => {
+            let row = |domain: &Arc<Domain>| {
+                let (_, udt_schema, udt_name) = named(objects, domain.over);
+                shape.row([
+                    ("udt_catalog", text(DATABASE_NAME)),
+                    ("udt_schema", text(udt_schema)),
+                    ("udt_name", text(udt_name)),
+                    ("domain_catalog", text(DATABASE_NAME)),
+                    ("domain_schema", text(&domain.record.schema)),
+                    ("domain_name", text(&domain.record.name)),
+                ])
+            };
+            objects.domains.iter().map(row).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the type below a domain; other types are themselves.
+fn below(objects: &Objects, sql_type: SqlType) -> SqlType {
+    let domain = sql_type.domain.and_then(|oid| objects.domain(oid));
+    domain.map_or(sql_type, |domain| domain.over)
+}
+
+fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    let row = |column: &Attribute| {
+        let (_, udt_schema, udt_name) = named(objects, below(objects, column.sql_type));
+        shape.row([
+            ("udt_catalog", text(DATABASE_NAME)),
+            ("udt_schema", text(udt_schema)),
+            ("udt_name", text(udt_name)),
+            ("table_catalog", text(DATABASE_NAME)),
+            ("table_schema", text(objects.namespace(relation.schema))),
+            ("table_name", text(&relation.name)),
+            ("column_name", text(&column.name)),
+        ])
+    };
+    relation.columns.iter().map(row).collect()
+}
+
+/// Returns everything that has a type.
+fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
+    let mut all = Vec::new();
+    for relation in &objects.relations {
+        let kind = match relation.kind {
+            Kind::Composite(_) => "USER-DEFINED TYPE",
+            _ if is_table(relation) || is_view(relation) => "TABLE",
+            _ => continue,
+        };
+        all.extend(relation.columns.iter().map(|column| Typed {
+            schema: objects.namespace(relation.schema),
+            name: relation.name.clone(),
+            kind,
+            identifier: Some(column.number.to_string()),
+            sql_type: Some(column.sql_type),
+        }));
+    }
+    all.extend(objects.domains.iter().map(|domain| Typed {
+        schema: &domain.record.schema,
+        name: domain.record.name.clone(),
+        kind: "DOMAIN",
+        identifier: Some("1".to_owned()),
+        sql_type: Some(domain.over),
+    }));
+    for function in catalog.functions() {
+        routine(catalog, function, &mut all);
+    }
+    all
+}
+
+/// Adds what a function takes and gives.
+fn routine<'o>(catalog: &Catalog, function: &'o Function, all: &mut Vec<Typed<'o>>) {
+    let record = &function.record;
+    let typed = |identifier: Option<String>, sql_type: Option<SqlType>| Typed {
+        schema: &record.schema,
+        name: format!("{}_{}", record.name, function.oid()),
+        kind: "ROUTINE",
+        identifier,
+        sql_type,
+    };
+    for (at, one) in record.declared().iter().enumerate() {
+        let sql_type = catalog.stored_type(one.type_oid, -1).ok();
+        all.push(typed(Some((at + 1).to_string()), sql_type));
+    }
+    let result = match &record.returns {
+        ReturnRecord::Value(oid) | ReturnRecord::Set(oid) => catalog.stored_type(*oid, -1).ok(),
+        ReturnRecord::Table(_) => None,
+    };
+    all.push(typed((!record.is_procedure()).then(|| "0".to_owned()), result));
+}
+
+impl Typed<'_> {
+    fn object(&self, shape: &Shape) -> Row {
+        shape.row([
+            ("object_catalog", text(DATABASE_NAME)),
+            ("object_schema", text(self.schema)),
+            ("object_name", text(&self.name)),
+            ("object_type", text(self.kind)),
+        ])
+    }
+
+    /// The row of `element_types`, if it is an array and no domain over one.
+    fn element(&self, shape: &Shape, objects: &Objects) -> Option<Row> {
+        let identifier = self.identifier.as_ref()?;
+        let sql_type = self.sql_type.filter(|one| one.domain.is_none())?;
+        let element = SqlType::from(sql_type.base.element()?);
+        let (data_type, udt_schema, udt_name) = named(objects, element);
+        let mut row = self.object(shape);
+        let values = [
+            ("collection_type_identifier", text(identifier)),
+            ("data_type", text(data_type)),
+            ("udt_catalog", text(DATABASE_NAME)),
+            ("udt_schema", text(udt_schema)),
+            ("udt_name", text(udt_name)),
+            ("dtd_identifier", text(format!("a{identifier}"))),
+        ];
+        shape.set(&mut row, values);
+        Some(row)
+    }
+}
+
+/// The collations that text can have.
+fn collations(shape: &Shape) -> Vec<Row> {
+    let row = |collation: &Collation| {
+        shape.row([
+            ("collation_catalog", text(DATABASE_NAME)),
+            ("collation_schema", text("pg_catalog")),
+            ("collation_name", text(collation.name())),
+            ("pad_attribute", text("NO PAD")),
+            ("character_set_name", text("UTF8")),
+        ])
+    };
+    Collation::ALL.iter().map(row).collect()
+}
+
+/// The columns that generated columns are made of.
+fn generated_from(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    let Kind::Table(table) = &relation.kind else { return Vec::new() };
+    let mut rows = Vec::new();
+    for made in &table.columns {
+        let read = made.generated.iter().flat_map(definition::columns_of);
+        for read in read.filter_map(|position| table.columns.get(position)) {
+            rows.push(shape.row([
+                ("table_catalog", text(DATABASE_NAME)),
+                ("table_schema", text(objects.namespace(relation.schema))),
+                ("table_name", text(&relation.name)),
+                ("column_name", text(&read.name)),
+                ("dependent_column", text(&made.name)),
+            ]));
+        }
+    }
+    rows
+}
+
+fn view_columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
+    let Kind::View(view) = &relation.kind else { return Vec::new() };
+    let mut rows = Vec::new();
+    for read in &view.relations {
+        let Some(on) = objects.relation(shown(read.oid)) else { continue };
+        let used = read.used.iter().filter_map(|at| read.columns.get(*at as usize));
+        for name in used.filter(|name| !name.is_empty()) {
+            let row = shape.row([
+                ("view_catalog", text(DATABASE_NAME)),
+                ("view_schema", text(objects.namespace(relation.schema))),
+                ("view_name", text(&relation.name)),
+                ("table_catalog", text(DATABASE_NAME)),
+                ("table_schema", text(objects.namespace(on.schema))),
+                ("table_name", text(&on.name)),
+                ("column_name", text(name)),
+            ]);
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
