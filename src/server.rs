@@ -35,9 +35,9 @@ const GONE_PERIOD: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Stack of a thread that runs statements: plans are as deep as they have joins and set operations,
-/// a statement may have some hundreds of either, and they are walked by recursion, which takes some
+/// a statement may have a thousand of either, and they are walked by recursion, which takes some
 /// 64 KiB a step in a debug build. What is not used takes no memory.
-const STACK_BYTES: usize = 64 << 20;
+const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64 << 20 };
 
 /// Returns the threads that connections run on.
 ///

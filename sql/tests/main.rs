@@ -8,6 +8,7 @@ mod definitions;
 mod deferrable_unique;
 mod error_places;
 mod foreign_keys;
+mod large_statements;
 mod long_unions;
 mod long_values;
 mod older_texts;

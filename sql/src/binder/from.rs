@@ -11,6 +11,7 @@ use crate::binder::level::{Barred, Binder, Clause, Reach};
 use crate::binder::operators::all_of;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn, tableoid};
+use crate::binder::sizes;
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, boolean};
 use crate::catalog::Relation as CatalogRelation;
@@ -55,6 +56,7 @@ impl Binder<'_> {
     }
 
     fn bind_entries(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
+        sizes::check_count(from.len())?;
         let mut bound: Option<(Rows, Scope)> = None;
         for entry in from {
             bound = Some(match bound {

@@ -354,7 +354,7 @@ impl Binder<'_> {
             kind: ApplyKind::Scalar,
             position: at,
         };
-        Ok(plan.map(|plan| self.add_subquery(subquery(plan), to.base)))
+        plan.map(|plan| self.add_subquery(subquery(plan), to.base)).transpose()
     }
 
     /// Returns the query of a function that returns a set, and is not VOLATILE, in place of its

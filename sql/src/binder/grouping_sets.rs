@@ -11,6 +11,7 @@ use crate::binder::level::{
     AGGREGATE, Binder, Clause, GroupingCall, SET, WINDOW, aggregate_not_allowed,
 };
 use crate::binder::select::{Target, named_target};
+use crate::binder::sizes;
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, check_told_apart};
 use crate::binder::window::window_not_allowed;
@@ -50,6 +51,7 @@ impl Binder<'_> {
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for item in &select.group_by {
             let of_item = self.bind_group_item(item, &mut keys)?;
+            sizes::check_entries(keys.keys.len())?;
             if sets.len().saturating_mul(of_item.len()) > SETS_MAX {
                 return Err(too_many_sets());
             }

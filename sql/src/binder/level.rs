@@ -15,6 +15,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ahash::AHashMap;
 use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
@@ -352,6 +353,8 @@ pub(super) struct Level {
     pub(super) window_calls: Vec<WindowCall>,
     /// The subqueries met.
     pub(super) subqueries: Vec<SubqueryUse>,
+    /// Their positions by their [likeness](SubqueryUse::likeness).
+    pub(super) subqueries_like: AHashMap<u64, Vec<usize>>,
     /// Columns that the subquery at hand takes from this level.
     pub(super) open_bindings: Vec<(usize, Expr)>,
     /// Columns named in a clause that [minds](Clause::minds_columns).
@@ -375,6 +378,7 @@ impl Level {
             windows: Vec::new(),
             window_calls: Vec::new(),
             subqueries: Vec::new(),
+            subqueries_like: AHashMap::new(),
             open_bindings: Vec::new(),
             references: Vec::new(),
         }

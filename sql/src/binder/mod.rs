@@ -22,6 +22,7 @@
 //! Which index is read, in which order tables are joined, what is computed in a region: the
 //! planner. NOT NULL and CHECK: the constraint observer.
 
+mod sizes;
 mod typed;
 mod tree;
 mod parameters;
@@ -282,7 +283,9 @@ impl Binder<'_> {
                 return Err(Error::not_supported(what, "Run it as a statement of its own."));
             }
         };
-        Ok(self.close_steps(with, bound))
+        let mut bound = self.close_steps(with, bound);
+        sizes::check_statement(&mut bound)?;
+        Ok(bound)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
 use crate::binder::sets::{SetPlaces, calls_in};
+use crate::binder::sizes::{self, too_deep};
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
@@ -23,10 +24,13 @@ const DEPTH_MAX: usize = 2 * CHAINED_QUERIES + 8;
 impl Binder<'_> {
     /// Binds a query. Unless `resolve`, output columns may stay unknown.
     pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
-        let Some(with) = &query.with else { return self.bind_query_body(query, resolve) };
-        let with = self.open_with(with, false)?;
-        let bound = self.bind_query_body(query, resolve)?;
-        Ok(BoundQuery { plan: self.close_with(with, bound.plan), ..bound })
+        let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
+        let mut bound = self.bind_query_body(query, resolve)?;
+        if let Some(with) = with {
+            bound.plan = self.close_with(with, bound.plan);
+        }
+        sizes::check_plan(&mut bound.plan)?;
+        Ok(bound)
     }
 
     pub(super) fn bind_query_body(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
@@ -67,7 +71,7 @@ impl Binder<'_> {
             let right = self.bind_operand(right, in_right)?;
             left = self.bind_set_operation(operation, (left, joined), right)?;
             if left_depth(&left.plan) > DEPTH_MAX {
-                return Err(too_deep(left.positions.first().copied().unwrap_or(1)));
+                return Err(too_deep().at(left.positions.first().copied().unwrap_or(1)));
             }
             joined = operation.0 == SetOperator::Union;
         }
@@ -149,6 +153,7 @@ impl Binder<'_> {
                     }
                 }
                 if at == 0 {
+                    sizes::check_entries(values.len())?;
                     columns.resize_with(values.len(), || Vec::with_capacity(rows.len()));
                 }
                 if values.len() != columns.len() {
@@ -411,12 +416,6 @@ fn without_distinct(plan: Logical) -> Vec<Logical> {
 fn set_operation(kind: SetKind, all: bool, left: Logical, right: Logical) -> Logical {
     let (left, right) = (Box::new(left), Box::new(right));
     Logical::SetOperation(SetOperation { kind, all, left, right })
-}
-
-fn too_deep(position: usize) -> Error {
-    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
-        .with_hint("Split the chain of set operators, or put its parts into temporary tables.")
-        .at(position)
 }
 
 fn not_an_output(expr: &ast::Expr) -> Error {

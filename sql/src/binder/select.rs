@@ -19,6 +19,7 @@ use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks, r
 use crate::binder::names::output_name;
 use crate::binder::rows::Rows;
 use crate::binder::sets::{SetPlaces, calls_in};
+use crate::binder::sizes;
 use crate::binder::tree::{for_each_column, identity};
 use crate::binder::typed::{Typed, boolean, check_ordered, check_told_apart};
 use crate::binder::window::{check_names, map_windows, place_windows};
@@ -216,6 +217,7 @@ impl Binder<'_> {
                     self.expand(qualifier, if *at == 0 { position } else { *at }, &mut targets)?;
                 }
             }
+            sizes::check_entries(targets.len())?;
         }
         Ok(targets)
     }
@@ -325,6 +327,7 @@ impl Binder<'_> {
         let mut order = Vec::new();
         for item in items {
             let target = self.bind_sorted(&item.expr, targets, visible)?;
+            sizes::check_entries(targets.len())?;
             let (descending, nulls_first) = direction(item);
             order.push(Order { target, descending, nulls_first });
         }

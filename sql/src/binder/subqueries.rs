@@ -1,6 +1,9 @@
 //! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
 
-use ahash::AHashMap;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
+
+use ahash::{AHashMap, AHasher};
 use types::DataType;
 use types::expr::Expr;
 
@@ -8,8 +11,9 @@ use crate::ast::{self, ArraySource, BinaryOperator, Quantifier};
 use crate::binder::arrays::no_array;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::expressions::negate;
-use crate::binder::level::{Binder, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
+use crate::binder::level::{Binder, Level, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
+use crate::binder::sizes;
 use crate::binder::tree::{for_each_expression, has_effects, walk_plan};
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
@@ -28,6 +32,30 @@ impl SubqueryUse {
         }
         let mut plan = self.numbered();
         plan == other.numbered() && !has_effects(&mut plan)
+    }
+
+    /// Returns a number that all have in common that [have the value](SubqueryUse::has_value_of) of
+    /// this one, and that few others have: who is one of many is not compared with all of them.
+    fn likeness(&self) -> u64 {
+        let mut hasher = AHasher::default();
+        let mut plan = self.plan.clone();
+        walk_plan(&mut plan, &mut |node| {
+            discriminant(node).hash(&mut hasher);
+            if let Logical::Scan(scan) = node {
+                scan.table.id.hash(&mut hasher);
+            }
+            for_each_expression(node, &mut |expr| {
+                expr.walk(&mut |part| {
+                    discriminant(part).hash(&mut hasher);
+                    match part {
+                        Expr::Constant { value, .. } => format!("{value:?}").hash(&mut hasher),
+                        Expr::Column { index, .. } => index.hash(&mut hasher),
+                        _ => {}
+                    }
+                });
+            });
+        });
+        hasher.finish()
     }
 
     /// Returns its plan with the parameters that stand for values of rows numbered as they come.
@@ -72,14 +100,22 @@ impl Binder<'_> {
 
     /// Adds a subquery to the level at hand, unless it is written there already and gives the same
     /// value: so it is found again where it is grouped by, say.
-    pub(super) fn add_subquery(&mut self, subquery: SubqueryUse, data_type: DataType) -> Expr {
-        let subqueries = &mut self.level().subqueries;
-        let known = subqueries.iter().position(|known| known.has_value_of(&subquery));
+    pub(super) fn add_subquery(
+        &mut self,
+        subquery: SubqueryUse,
+        data_type: DataType,
+    ) -> Result<Expr> {
+        let likeness = subquery.likeness();
+        let Level { subqueries, subqueries_like, .. } = self.level();
+        let like = subqueries_like.entry(likeness).or_default();
+        let known = like.iter().copied().find(|&known| subqueries[known].has_value_of(&subquery));
         let number = known.unwrap_or_else(|| {
+            like.push(subqueries.len());
             subqueries.push(subquery);
             subqueries.len() - 1
         });
-        Expr::Column { index: SUBQUERY + number, data_type }
+        sizes::check_count(subqueries.len())?;
+        Ok(Expr::Column { index: SUBQUERY + number, data_type })
     }
 
     /// Binds `(query)` as a value.
@@ -93,7 +129,7 @@ impl Binder<'_> {
         let sql_type = column.sql_type;
         let plan = bound.plan;
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Scalar, position };
-        let expr = self.add_subquery(subquery, sql_type.base);
+        let expr = self.add_subquery(subquery, sql_type.base)?;
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -110,7 +146,7 @@ impl Binder<'_> {
             };
             let bindings = bindings.clone();
             let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Scalar, position };
-            let expr = self.add_subquery(subquery, data_type);
+            let expr = self.add_subquery(subquery, data_type)?;
             values.push(Typed { expr, sql_type: column.sql_type, position });
         }
         Ok(values)
@@ -136,7 +172,7 @@ impl Binder<'_> {
         let sql_type = array.ok_or_else(|| no_array(element.base, position))?;
         let data_type = sql_type.base;
         let kind = ApplyKind::Array { data_type };
-        let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type);
+        let expr = self.add_subquery(SubqueryUse { plan, bindings, kind, position }, data_type)?;
         Ok(Typed { expr, sql_type, position })
     }
 
@@ -145,7 +181,7 @@ impl Binder<'_> {
         let (bound, bindings) = self.bind_below(query)?;
         let (plan, position) = (rows_alone(bound.plan), query.position);
         let subquery = SubqueryUse { plan, bindings, kind: ApplyKind::Exists, position };
-        Ok(Typed::boolean(self.add_subquery(subquery, DataType::Bool), position))
+        Ok(Typed::boolean(self.add_subquery(subquery, DataType::Bool)?, position))
     }
 
     /// Binds `operand [NOT] IN (query)`.
@@ -207,7 +243,7 @@ impl Binder<'_> {
             Quantifier::All => ApplyKind::All { comparison },
         };
         let subquery = SubqueryUse { plan: bound.plan, bindings, kind, position };
-        Ok(Typed::boolean(self.add_subquery(subquery, DataType::Bool), start))
+        Ok(Typed::boolean(self.add_subquery(subquery, DataType::Bool)?, start))
     }
 
     /// Binds `left operator ANY|ALL (…)`.

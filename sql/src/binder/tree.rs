@@ -83,7 +83,7 @@ pub(super) fn width(plan: &Logical) -> usize {
 }
 
 /// Calls `visit` on each plan directly below a plan.
-pub(super) fn for_each_input(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical)) {
+pub(super) fn for_each_input<'p>(plan: &'p mut Logical, visit: &mut dyn FnMut(&'p mut Logical)) {
     match plan {
         Logical::Scan(_)
         | Logical::SystemRows(_)

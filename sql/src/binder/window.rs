@@ -18,6 +18,7 @@ use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCal
 use crate::binder::polymorphic::undetermined;
 use crate::binder::rows::Rows;
 use crate::binder::select::direction;
+use crate::binder::sizes;
 use crate::binder::tree::map_columns;
 use crate::binder::typed::{Typed, can_coerce, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
@@ -140,7 +141,7 @@ impl Binder<'_> {
         self.level().in_window = None;
         let (window, frame) = window?;
         let function = WindowFunction { kind, arguments, frame, data_type: sql_type.base };
-        Ok(Typed { expr: self.add_window_call(window, function), sql_type, position })
+        Ok(Typed { expr: self.add_window_call(window, function)?, sql_type, position })
     }
 
     fn check_window_place(&mut self, position: usize) -> Result<()> {
@@ -158,7 +159,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn add_window_call(&mut self, window: BoundWindow, function: WindowFunction) -> Expr {
+    fn add_window_call(&mut self, window: BoundWindow, function: WindowFunction) -> Result<Expr> {
         let data_type = function.data_type;
         let level = self.level();
         let place = level.windows.iter().position(|other| *other == window);
@@ -166,13 +167,14 @@ impl Binder<'_> {
             level.windows.push(window);
             level.windows.len() - 1
         });
+        sizes::check_count(level.windows.len())?;
         let call = WindowCall { window, function };
         let place = level.window_calls.iter().position(|other| *other == call);
         let index = place.unwrap_or_else(|| {
             level.window_calls.push(call);
             level.window_calls.len() - 1
         });
-        Expr::Column { index: WINDOW + index, data_type }
+        Ok(Expr::Column { index: WINDOW + index, data_type })
     }
 
     /// Binds a call of a function that is no aggregate.

@@ -23,6 +23,7 @@ use crate::binder::level::Binder;
 use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
+use crate::binder::sizes;
 use crate::binder::tree::{for_each_source, has_effects, walk_plan};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -57,6 +58,7 @@ impl Binder<'_> {
     /// Binds the queries of a WITH, which can be read until [`Binder::close_with`]. Those of the
     /// WITH of a statement may change data, and then end with [`Binder::close_steps`].
     pub(super) fn open_with(&mut self, with: &ast::With, of_statement: bool) -> Result<OpenWith> {
+        sizes::check_count(with.queries.len())?;
         let outer = self.named.len();
         for (index, query) in with.queries.iter().enumerate() {
             let name = query.name.value.clone();
