@@ -29,6 +29,34 @@ use crate::parser;
 /// Version written into the packed rows of indexes, whose columns do not change.
 const INDEX_SCHEMA_VERSION: u32 = 1;
 
+/// What texts are bound in.
+#[derive(Clone, Copy)]
+pub struct Texts<'a> {
+    /// The catalog, for the names in them.
+    pub catalog: &'a Catalog,
+    /// A text that cannot be bound is an error where it is computed, and none before.
+    pub fail_late: bool,
+}
+
+impl Texts<'_> {
+    /// Binds a text over the columns of a row.
+    fn bind(
+        &self,
+        text: &str,
+        columns: &[(String, SqlType)],
+        target: Option<SqlType>,
+    ) -> Result<Expr> {
+        let bound = expression(self.catalog, text, columns, target);
+        if !self.fail_late {
+            return bound;
+        }
+        Ok(bound.unwrap_or_else(|error| Expr::Unreadable {
+            reason: format!("\"{text}\" cannot be read: {}", error.message).into(),
+            data_type: target.map_or(DataType::Text, |target| target.base),
+        }))
+    }
+}
+
 /// Returns the table that a record describes, with what is attached to it.
 ///
 /// # Errors
@@ -39,12 +67,26 @@ pub fn table(
     record: &TableRecord,
     coprocessors: Arc<CoprocessorRecords>,
 ) -> Result<Table> {
+    table_of(Texts { catalog, fail_late: false }, record, coprocessors)
+}
+
+/// As [`table`], with texts bound in a way.
+///
+/// # Errors
+///
+/// A type that is not there; what is wrong with texts, unless that is told late.
+pub fn table_of(
+    texts: Texts<'_>,
+    record: &TableRecord,
+    coprocessors: Arc<CoprocessorRecords>,
+) -> Result<Table> {
+    let catalog = texts.catalog;
     let names = catalog.columns_of(&record.columns)?;
     let layout = Arc::new(base_layout(catalog, record)?);
     let mut columns = Vec::with_capacity(record.columns.len());
     for (column, (name, sql_type)) in record.columns.iter().zip(&names) {
         let default = match &column.default {
-            Some(text) => Some(expression(catalog, text, &[], Some(*sql_type))?),
+            Some(text) => Some(texts.bind(text, &[], Some(*sql_type))?),
             None => None,
         };
         columns.push(Column {
@@ -53,7 +95,7 @@ pub fn table(
             not_null: column.not_null,
             default,
             generated: match &column.generated {
-                Some(text) => Some(expression(catalog, text, &names, Some(*sql_type))?),
+                Some(text) => Some(texts.bind(text, &names, Some(*sql_type))?),
                 None => None,
             },
             identity: column.identity,
@@ -65,7 +107,7 @@ pub fn table(
     let indexes = record
         .indexes
         .iter()
-        .map(|index| self::index(catalog, record, index, &names, &layout).map(Arc::new))
+        .map(|index| self::index(texts, record, index, &names, &layout).map(Arc::new))
         .collect::<Result<_>>()?;
     let generated = (0..columns.len()).filter(|&column| columns[column].generated.is_some());
     Ok(Table {
@@ -76,7 +118,7 @@ pub fn table(
         name: record.name.clone(),
         kind: *record.kind,
         columns,
-        constraints: Arc::new(constraints(catalog, record, &names, &layout)?),
+        constraints: Arc::new(constraints(texts, record, &names, &layout)?),
         layout,
         primary_key_name: record.primary_key_name.clone(),
         indexes,
@@ -92,6 +134,16 @@ pub fn table(
 ///
 /// Whatever is wrong with the type and the SQL text.
 pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
+    domain_of(Texts { catalog, fail_late: false }, record)
+}
+
+/// As [`domain`], with texts bound in a way.
+///
+/// # Errors
+///
+/// A type that is not there; what is wrong with texts, unless that is told late.
+pub fn domain_of(texts: Texts<'_>, record: DomainRecord) -> Result<Domain> {
+    let catalog = texts.catalog;
     let over = catalog.stored_type(record.type_oid, record.modifier)?;
     let below = over.domain.and_then(|oid| catalog.domain(oid));
     let (mut not_null, mut checks, mut elements) = (record.not_null, Vec::new(), None);
@@ -105,11 +157,11 @@ pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
     let columns = [(VALUE.to_owned(), over)];
     for check in own {
         let target = Some(DataType::Bool.into());
-        let bound = expression(catalog, &check.predicate, &columns, target)?;
+        let bound = texts.bind(&check.predicate, &columns, target)?;
         checks.push((check.name.clone(), bound));
     }
     let default = match &record.default {
-        Some(text) => Some(expression(catalog, text, &[], Some(over.below()))?),
+        Some(text) => Some(texts.bind(text, &[], Some(over.below()))?),
         None => None,
     };
     let oid = record.number + OID_OFFSET;
@@ -185,7 +237,7 @@ fn key_column(key: &KeyRecord) -> KeyColumn {
 }
 
 fn constraints(
-    catalog: &Catalog,
+    texts: Texts<'_>,
     record: &TableRecord,
     names: &[(String, SqlType)],
     layout: &Arc<RowLayout>,
@@ -194,8 +246,7 @@ fn constraints(
         .checks
         .iter()
         .map(|check| {
-            let predicate =
-                expression(catalog, &check.predicate, names, Some(DataType::Bool.into()))?;
+            let predicate = texts.bind(&check.predicate, names, Some(DataType::Bool.into()))?;
             Ok(Check { name: check.name.clone(), predicate })
         })
         .collect::<Result<_>>()?;
@@ -216,19 +267,17 @@ fn constraints(
 }
 
 /// Returns the collations that the texts of an index's keys give them.
-fn collations(index: &IndexRecord) -> Result<Vec<Option<Collation>>> {
-    let collation = |key: &IndexKeyRecord| {
-        Ok(match parser::parse_expression(&key.expression)? {
-            ast::Expr::Collate { collation, .. } => Some(collation),
-            _ => None,
-        })
+fn collations(index: &IndexRecord) -> Vec<Option<Collation>> {
+    let collation = |key: &IndexKeyRecord| match parser::parse_expression(&key.expression) {
+        Ok(ast::Expr::Collate { collation, .. }) => Some(collation),
+        _ => None,
     };
     index.keys.iter().map(collation).collect()
 }
 
 /// Returns one index of a table. The order of its columns is [`IndexSpec`]'s.
 fn index(
-    catalog: &Catalog,
+    texts: Texts<'_>,
     table: &TableRecord,
     record: &IndexRecord,
     names: &[(String, SqlType)],
@@ -237,7 +286,7 @@ fn index(
     let keys: Vec<Expr> = record
         .keys
         .iter()
-        .map(|key| expression(catalog, &key.expression, names, None))
+        .map(|key| texts.bind(&key.expression, names, None))
         .collect::<Result<_>>()?;
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
@@ -279,7 +328,7 @@ fn index(
         salt_buckets: record.salt_buckets,
         schema_version: INDEX_SCHEMA_VERSION,
     };
-    let condition = |text: &String| expression(catalog, text, names, Some(DataType::Bool.into()));
+    let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
     let spec = IndexSpec {
         name: record.name.clone(),
         table_name: table.name.clone(),
@@ -299,10 +348,17 @@ fn index(
         name: record.name.clone(),
         constraint: record.constraint,
         primary: *record.primary,
-        collations: collations(record)?,
+        collations: collations(record),
         texts: record.texts().cloned().collect(),
         deferral: *record.deferral,
+        state: state(record, &spec),
         spec: Arc::new(spec),
-        state: if *record.building { IndexState::Building } else { IndexState::Active },
     })
+}
+
+/// Returns whether queries may use an index.
+fn state(record: &IndexRecord, spec: &IndexSpec) -> IndexState {
+    let is_unreadable = |one: &Expr| matches!(one, Expr::Unreadable { .. });
+    let is_damaged = spec.keys.iter().chain(&spec.predicate).any(is_unreadable);
+    if *record.building || is_damaged { IndexState::Building } else { IndexState::Active }
 }

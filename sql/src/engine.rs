@@ -15,7 +15,7 @@ use store::{
 
 use crate::activity::Sessions;
 use crate::advisory::AdvisoryLocks;
-use crate::assemble;
+use crate::assemble::{self, Texts};
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
 use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
@@ -355,7 +355,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     read(FUNCTIONS_PREFIX, |bytes| Ok(Definition::Function(mended::function(bytes)?)))?;
     read(TABLES_PREFIX, |bytes| Ok(Definition::Table(Box::new(mended::table(bytes)?))))?;
     read(VIEWS_PREFIX, |bytes| Ok(Definition::View(mended::view(bytes)?)))?;
-    catalog = with_definitions(catalog, definitions, &mut coprocessors)?;
+    catalog = with_definitions(catalog, definitions, &coprocessors)?;
     read_rows(store, SEQUENCES_PREFIX, |_, bytes| {
         catalog = catalog.with_sequence(decode(bytes)?);
         Ok(())
@@ -392,24 +392,34 @@ enum Definition {
 fn with_definitions(
     mut catalog: Catalog,
     mut definitions: Vec<Definition>,
-    coprocessors: &mut AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
+    coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
 ) -> Result<Catalog> {
     while !definitions.is_empty() {
-        let (before, mut waits) = (definitions.len(), None);
+        let before = definitions.len();
         let mut left = Vec::new();
         for definition in definitions {
-            match with_definition(&catalog, &definition, coprocessors) {
+            match with_definition(&catalog, &definition, coprocessors, false) {
                 Ok(next) => catalog = next,
-                Err(error) => {
-                    waits.get_or_insert_with(|| unreadable(&definition, &error));
-                    left.push(definition);
-                }
+                Err(error) => left.push((definition, error)),
             }
         }
-        match waits {
-            Some(error) if left.len() == before => return Err(error),
-            _ => definitions = left,
+        if left.len() == before {
+            // They wait for what cannot be read. Some of them can do without, until it is used.
+            let late = left.iter().position(|(definition, error)| {
+                let next = with_definition(&catalog, definition, coprocessors, true);
+                if let Ok(next) = next {
+                    tracing::error!(error = %unreadable(definition, error), "a damaged definition");
+                    catalog = next;
+                    return true;
+                }
+                false
+            });
+            let (definition, error) = left.remove(late.unwrap_or_default());
+            if late.is_none() {
+                return Err(unreadable(&definition, &error));
+            }
         }
+        definitions = left.into_iter().map(|(definition, _)| definition).collect();
     }
     Ok(catalog)
 }
@@ -423,22 +433,20 @@ fn unreadable(definition: &Definition, error: &Error) -> Error {
         Definition::Table(record) => ("table", &record.name),
         Definition::View(record) => ("view", &record.name),
     };
-    let message = format!(
-        "could not read the definition of {what} \"{name}\": {}; if it was written by an older \
-         version, quote the name there that this one does not take without quotes",
-        error.message
-    );
+    let message = format!("could not read the definition of {what} \"{name}\": {}", error.message);
     Error::new(sqlstate::DATA_CORRUPTED, message)
 }
 
 fn with_definition(
     catalog: &Catalog,
     definition: &Definition,
-    coprocessors: &mut AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
+    coprocessors: &AHashMap<Vec<u8>, Arc<CoprocessorRecords>>,
+    fail_late: bool,
 ) -> Result<Catalog> {
+    let texts = Texts { catalog, fail_late };
     Ok(match definition {
         Definition::Domain(record) => {
-            let domain = assemble::domain(catalog, record.clone())?;
+            let domain = assemble::domain_of(texts, record.clone())?;
             catalog.with_type(UserType::Domain(domain.into()))
         }
         Definition::Composite(record) => {
@@ -450,7 +458,7 @@ fn with_definition(
         }
         Definition::Table(record) => {
             let attached = coprocessors.get(record.oid.to_be_bytes().as_slice()).cloned();
-            let table = assemble::table(catalog, record, attached.unwrap_or_default())?;
+            let table = assemble::table_of(texts, record, attached.unwrap_or_default())?;
             catalog.with_stored(table, record.as_ref().clone())
         }
         Definition::View(record) => catalog.with_view(View::of_record(record.clone(), catalog)?),

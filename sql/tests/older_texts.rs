@@ -148,3 +148,84 @@ fn words_that_were_names_are_names_in_what_is_stored() {
     server.restart();
     assert_eq!(answers(&mut server), today);
 }
+
+/// Objects with texts, of which those with this number will be damaged.
+const DAMAGED: &[&str] = &[
+    "CREATE DOMAIN d AS int CHECK (VALUE <> 7777); \
+     CREATE TABLE of_domain (a d); INSERT INTO of_domain VALUES (1)",
+    "CREATE TABLE checked (a int CONSTRAINT many CHECK (a <> 7777) \
+     CONSTRAINT more CHECK (a < 7777)); INSERT INTO checked VALUES (1)",
+    "CREATE TABLE given (a int DEFAULT 7777, b int)",
+    "CREATE TABLE made (a int, b int GENERATED ALWAYS AS (a + 7777) STORED); \
+     INSERT INTO made VALUES (1)",
+    "CREATE TABLE indexed (a int); INSERT INTO indexed VALUES (1); \
+     CREATE INDEX by_more ON indexed ((a + 7777)); CREATE INDEX most ON indexed (a) WHERE a <> 7777",
+    "CREATE VIEW v AS SELECT a FROM checked WHERE a <> 7777; CREATE VIEW w AS SELECT a FROM v",
+    "CREATE MATERIALIZED VIEW m AS SELECT a FROM checked WHERE a <> 7777",
+    "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 7777'",
+];
+
+#[test]
+fn what_cannot_be_read_fails_where_it_is_used() {
+    let mut server = Server::start(EngineOptions::default);
+    for sql in DAMAGED {
+        assert_eq!(server.run("a", sql), "ok\n", "{sql}");
+    }
+    rewrite(server.engine().store(), &|text| *text = text.replace("7777", "7777 7777"));
+    server.restart();
+    for (table, rows) in [
+        ("of_domain", "1\n"),
+        ("checked", "1\n"),
+        ("given", "ok\n"),
+        ("made", "1|7778\n"),
+        ("indexed WHERE a = 1 AND a <> 7777 AND a + 7777 > 0", "1\n"),
+        ("m", "1\n"),
+    ] {
+        assert_eq!(server.run("a", &format!("SELECT * FROM {table}")), rows, "{table}");
+    }
+    let damaged = "error XX001: ";
+    for (sql, message) in [
+        ("INSERT INTO of_domain VALUES (2)", "\"VALUE <> 7777 7777\" cannot be read: syntax error"),
+        ("UPDATE checked SET a = 2", "\"a <> 7777 7777\" cannot be read: syntax error"),
+        ("INSERT INTO given (b) VALUES (1)", "\"7777 7777\" cannot be read: syntax error"),
+        ("INSERT INTO made VALUES (2)", "\"a + 7777 7777\" cannot be read: syntax error"),
+        ("DELETE FROM indexed", "cannot be read: syntax error"),
+        ("SELECT * FROM w", "the query of view \"v\" cannot be read: syntax error"),
+        ("REFRESH MATERIALIZED VIEW m", "the query of view \"m\" cannot be read: syntax error"),
+        ("SELECT f()", "the body of function \"f\" cannot be read: syntax error"),
+    ] {
+        let refused = server.run("a", sql);
+        assert!(refused.starts_with(damaged) && refused.contains(message), "{sql}: {refused}");
+    }
+    for sql in [
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint",
+        "SELECT pg_get_indexdef(indexrelid) FROM pg_index",
+        "SELECT * FROM pg_views WHERE schemaname = 'public'",
+        "SELECT * FROM pg_matviews",
+        "SELECT * FROM information_schema.columns WHERE table_schema = 'public'",
+        "SELECT * FROM information_schema.views WHERE table_schema = 'public'",
+        "SELECT * FROM information_schema.check_constraints",
+        "SELECT pg_get_functiondef('f'::regproc)",
+        "SELECT prosrc FROM pg_proc WHERE proname = 'f'",
+    ] {
+        let shown = server.run("a", sql);
+        assert!(!shown.contains("error"), "{sql}: {shown}");
+    }
+    for sql in [
+        "INSERT INTO given VALUES (1, 1)",
+        "ALTER DOMAIN d DROP CONSTRAINT d_check; INSERT INTO of_domain VALUES (7777)",
+        "ALTER TABLE checked DROP CONSTRAINT many; ALTER TABLE checked DROP CONSTRAINT more; \
+         UPDATE checked SET a = 7777",
+        "ALTER TABLE given ALTER a DROP DEFAULT; INSERT INTO given (b) VALUES (1)",
+        "ALTER TABLE made DROP COLUMN b; INSERT INTO made VALUES (2)",
+        "DROP INDEX by_more, most; DELETE FROM indexed",
+        "CREATE OR REPLACE VIEW v AS SELECT a FROM checked",
+        "DROP MATERIALIZED VIEW m",
+        "DROP FUNCTION f()",
+    ] {
+        assert_eq!(server.run("a", sql), "ok\n", "{sql}");
+    }
+    server.restart();
+    assert_eq!(server.run("a", "SELECT * FROM w"), "7777\n");
+    assert_eq!(server.run("a", "INSERT INTO given (b) VALUES (1) RETURNING a"), "NULL\n");
+}

@@ -203,7 +203,7 @@ pub fn bind_materialized(
 ) -> Result<BoundStatement> {
     let mut binder = Binder::new(catalog, system, constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
-    let query = binder.bind_query(&view.query, true)?;
+    let query = binder.bind_query(view.query()?, true)?;
     Ok(binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns })))
 }
 
@@ -217,7 +217,7 @@ pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog
     let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
     binder.notes = Some(Notes::default());
-    binder.bind_query(&view.query, true)?;
+    binder.bind_query(view.query()?, true)?;
     Ok(binder.notes.unwrap_or_default())
 }
 

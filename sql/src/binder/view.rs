@@ -207,15 +207,16 @@ impl Binder<'_> {
             let message = format!("views are nested more than {DEPTH_MAX} deep");
             return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
         }
+        let query = view.query()?;
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
         let (trace, notes) = (self.trace.take(), self.notes.take());
         let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
         let bound = stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || match locking {
-            [] => self.bind_query(&view.query, true),
+            [] => self.bind_query(query, true),
             clauses => {
-                let mut query = Query::clone(&view.query);
+                let mut query = Query::clone(query);
                 query.locking.extend(clauses.iter().cloned());
                 self.bind_query(&query, true)
             }

@@ -256,7 +256,7 @@ impl Binder<'_> {
         }
         let (rows, scope) = self.bind_view_rows(&view, &view.name, &[])?;
         let refused = |detail: &str| Err(refusal(&view.name, change, detail));
-        if let Some(detail) = why_not(&view.query, &rows.plan) {
+        if let Some(detail) = why_not(view.query()?, &rows.plan) {
             return refused(detail);
         }
         let found = simple(rows.plan).filter(Simple::is_of_table);
@@ -267,7 +267,7 @@ impl Binder<'_> {
             {
                 return self.written_view(Arc::clone(inner), change);
             }
-            if has_subquery(&view.query) {
+            if has_subquery(view.query()?) {
                 let what =
                     format!("changing rows through view \"{}\", which has a subquery,", view.name);
                 return Err(Error::not_supported(what, "Change the tables that it reads."));

@@ -29,8 +29,9 @@ pub struct View {
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<ViewColumn>,
-    /// The query.
-    pub query: Arc<Query>,
+    /// The query, or why its text cannot be read: it was written when the parser took more. Such a
+    /// view cannot be used; the rest of the database can.
+    pub query: std::result::Result<Arc<Query>, String>,
     /// The text of the query.
     pub text: String,
     /// The tables and views that the query names.
@@ -57,13 +58,10 @@ impl View {
     ///
     /// # Errors
     ///
-    /// XX001 if its text is no query or a type is unknown.
+    /// XX001 if a type is unknown.
     pub fn of_record(record: ViewRecord, catalog: &Catalog) -> Result<View> {
-        let damaged = |what: String| {
-            let message = format!("damaged definition of view \"{}\": {what}", record.name);
-            Error::new(sqlstate::DATA_CORRUPTED, message)
-        };
-        let query = parser::parse_query(&record.text).map_err(|error| damaged(error.message))?;
+        let query = parser::parse_query(&record.text);
+        let query = query.map(Arc::new).map_err(|error| error.message);
         let column = |column: &ViewColumnRecord| {
             let sql_type = catalog.stored_type(column.type_oid, column.modifier)?;
             let default = column.default.0.clone();
@@ -71,9 +69,21 @@ impl View {
         };
         let columns = record.columns.iter().map(column).collect::<Result<_>>()?;
         let ViewRecord { oid, schema, name, text, relations, search_path, .. } = record;
-        let (query, search_path) = (Arc::new(query), SearchPath::of(search_path));
+        let search_path = SearchPath::of(search_path);
         let check_option = *record.check_option;
         Ok(View { oid, schema, name, columns, query, text, relations, search_path, check_option })
+    }
+
+    /// Returns the query.
+    ///
+    /// # Errors
+    ///
+    /// XX001 if it cannot be read.
+    pub fn query(&self) -> Result<&Arc<Query>> {
+        self.query.as_ref().map_err(|reason| {
+            let message = format!("the query of view \"{}\" cannot be read: {reason}", self.name);
+            Error::new(sqlstate::DATA_CORRUPTED, message).with_hint("Drop it, and create it anew.")
+        })
     }
 
     /// Returns what is stored of the view.

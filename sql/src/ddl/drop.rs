@@ -5,7 +5,7 @@ use std::sync::Arc;
 use store::Mutation;
 use store::transaction::LockMode;
 
-use crate::assemble;
+use crate::assemble::{self, Texts};
 use crate::ast;
 use crate::ast::{ObjectKind, TableName};
 use crate::catalog::record::{
@@ -170,12 +170,12 @@ impl Ddl<'_> {
             }
             // It goes with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
-            Object::Index(table, name) => self.change_record(*table, |changes, record| {
+            Object::Index(table, name) => self.change_left(*table, true, |changes, record| {
                 let dropped = record.indexes.iter().filter(|index| index.name == *name);
                 changes.dropped.extend(dropped.map(|index| index.descriptor.id));
                 record.indexes.retain(|index| index.name != *name);
             }),
-            Object::Default(table, column) => self.change_record(*table, |_, record| {
+            Object::Default(table, column) => self.change_left(*table, true, |_, record| {
                 record.columns[*column].default = None;
             }),
             Object::Type(number) => self.remove_type(*number),
@@ -184,7 +184,7 @@ impl Ddl<'_> {
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)
             }
-            Object::Constraint(table, name) => self.change_record(*table, |changes, record| {
+            Object::Constraint(table, name) => self.change_left(*table, true, |changes, record| {
                 let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
                 let dropped = record.indexes.iter().filter(|index| is_it(index));
                 changes.dropped.extend(dropped.map(|index| index.descriptor.id));
@@ -240,12 +240,23 @@ impl Ddl<'_> {
         oid: u32,
         change: impl FnOnce(&mut super::Changes, &mut TableRecord),
     ) -> Result<()> {
+        self.change_left(oid, false, change)
+    }
+
+    /// As [`Ddl::change_record`], where texts that cannot be read may be left.
+    fn change_left(
+        &mut self,
+        oid: u32,
+        fail_late: bool,
+        change: impl FnOnce(&mut super::Changes, &mut TableRecord),
+    ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         change(self.changes, &mut record);
-        let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
+        let texts = Texts { catalog: &catalog, fail_late };
+        let changed = assemble::table_of(texts, &record, Arc::clone(&table.coprocessors))?;
         self.changes.touched.push(oid);
         self.store_record(&catalog, changed, record)
     }

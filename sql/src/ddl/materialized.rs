@@ -49,7 +49,7 @@ impl Ddl<'_> {
             schema: created.schema.clone(),
             name: created.name.clone(),
             columns: columns.map(column).collect(),
-            query: query.into(),
+            query: Ok(query.into()),
             text: definition.text,
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),

@@ -61,7 +61,7 @@ impl Ddl<'_> {
             schema,
             name: view_name.clone(),
             columns,
-            query: query.into(),
+            query: Ok(query.into()),
             text: definition.text,
             relations: definition.relations,
             search_path: SearchPath::clone(&definition.search_path),

@@ -91,7 +91,7 @@ pub fn view(
     let mut writer = Writer::new(&notes, reader, layout);
     // What rules of views know the rows of before and after by.
     writer.taken = vec!["old".to_owned(), "new".to_owned()];
-    writer.query(&view.query, Naming { names: Some(&names), is_seen: true });
+    writer.query(view.query()?, Naming { names: Some(&names), is_seen: true });
     Ok(writer.out)
 }
 

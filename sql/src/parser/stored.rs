@@ -95,8 +95,12 @@ fn prefix(symbol: &str) -> Option<&'static str> {
 }
 
 fn operator(symbol: &str) -> Option<&'static str> {
-    // It was another way to write it.
-    let symbol = if symbol == "==" { "=" } else { symbol };
+    // Other ways to write two of them.
+    let symbol = match symbol {
+        "==" => "=",
+        "!=" => "<>",
+        symbol => symbol,
+    };
     BinaryOperator::named(symbol).map(BinaryOperator::symbol).or_else(|| prefix(symbol))
 }
 

@@ -102,6 +102,7 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
             let branches: String = branches.iter().map(branch).collect();
             format!("CASE{branches} ELSE {} END", write(otherwise, names, false))
         }
+        Expr::Unreadable { .. } => "unreadable".to_owned(),
         Expr::Coalesce { operands, .. } => {
             format!("COALESCE({})", list(operands, names, ", ", false))
         }

@@ -37,6 +37,7 @@ impl Expr {
             | Expr::Parameter { data_type, .. }
             | Expr::Call { data_type, .. }
             | Expr::Case { data_type, .. }
+            | Expr::Unreadable { data_type, .. }
             | Expr::Coalesce { data_type, .. } => *data_type,
             Expr::Routine { routine, .. } => routine.result,
             Expr::Cast { to, .. } => to.base,
@@ -53,7 +54,10 @@ impl Expr {
     /// Calls `visit` on each direct operand.
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
-            Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+            Expr::Constant { .. }
+            | Expr::Column { .. }
+            | Expr::Parameter { .. }
+            | Expr::Unreadable { .. } => {}
             Expr::Cast { operand, .. }
             | Expr::Domain { operand, .. }
             | Expr::Not(operand)
@@ -84,7 +88,10 @@ impl Expr {
     /// Calls `visit` on each direct operand, which it may change.
     pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match self {
-            Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. } => {}
+            Expr::Constant { .. }
+            | Expr::Column { .. }
+            | Expr::Parameter { .. }
+            | Expr::Unreadable { .. } => {}
             Expr::Call { arguments: list, .. }
             | Expr::Routine { arguments: list, .. }
             | Expr::And(list)
@@ -136,7 +143,10 @@ impl Expr {
     pub fn map_children(self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         let mut boxed = |operand: Box<Expr>| Box::new(change(*operand));
         match self {
-            leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
+            leaf @ (Expr::Constant { .. }
+            | Expr::Column { .. }
+            | Expr::Parameter { .. }
+            | Expr::Unreadable { .. }) => leaf,
             Expr::Cast { operand, from, to, explicit } => {
                 Expr::Cast { operand: boxed(operand), from, to, explicit }
             }
@@ -192,6 +202,7 @@ impl Expr {
             Expr::Routine { routine, .. } => !routine.is_immutable,
             Expr::Cast { from, to, .. } => !cast::is_immutable(*from, to.base),
             Expr::Domain { checks, .. } => !checks.is_immutable(),
+            Expr::Unreadable { .. } => true,
             _ => false,
         })
     }

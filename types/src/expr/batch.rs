@@ -185,15 +185,7 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             let called = Called { id: *function, first: first_type(arguments), result: *data_type };
             call(called, &operands, rows.count(), context)
         }
-        Expr::Routine { routine, .. } => {
-            let mut vector = Vector::new(routine.result, rows.count());
-            for index in 0..position(rows.count()) {
-                context.style.interrupt.check()?;
-                let row = rows.batch.row(rows.row(index) as usize);
-                vector.push_at(&expr.eval_row(&row, context)?, &mut context.pace())?;
-            }
-            Ok(Operand::Vector(Cow::Owned(vector)))
-        }
+        Expr::Routine { .. } | Expr::Unreadable { .. } => row_by_row(expr, rows, context),
         Expr::Cast { operand, from, to, explicit } => match evaluate(operand, rows, context)? {
             Operand::Constant(value) => {
                 cast::cast(&value, *from, *to, *explicit, context).map(Operand::Constant)
@@ -225,6 +217,17 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
         }
         Expr::Coalesce { operands, data_type } => coalesce(operands, *data_type, rows, context),
     }
+}
+
+/// Computes an expression for one row after the other.
+fn row_by_row<'a>(expr: &Expr, rows: Rows<'_>, context: &EvalContext) -> Result<Operand<'a>> {
+    let mut vector = Vector::new(expr.data_type(), rows.count());
+    for index in 0..position(rows.count()) {
+        context.style.interrupt.check()?;
+        let row = rows.batch.row(rows.row(index) as usize);
+        vector.push_at(&expr.eval_row(&row, context)?, &mut context.pace())?;
+    }
+    Ok(Operand::Vector(Cow::Owned(vector)))
 }
 
 /// Computes a boolean expression for some rows and returns the rows of the batch where it is true.

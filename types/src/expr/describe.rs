@@ -76,6 +76,7 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             out.push(')');
         }
         Expr::Case { branches, otherwise, .. } => write_case(branches, otherwise, names, out),
+        Expr::Unreadable { .. } => out.push_str("unreadable"),
         Expr::Coalesce { operands, .. } => {
             out.push_str("COALESCE(");
             write_list(operands, names, out);
@@ -103,7 +104,8 @@ fn write_operand(expr: &Expr, names: Names<'_>, out: &mut String) {
         | Expr::Domain { .. }
         | Expr::Case { .. }
         | Expr::Routine { .. }
-        | Expr::Coalesce { .. } => true,
+        | Expr::Coalesce { .. }
+        | Expr::Unreadable { .. } => true,
         Expr::Call { function, .. } => !function::is_operator(function::signature(*function).name),
         _ => false,
     };

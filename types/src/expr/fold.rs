@@ -73,7 +73,8 @@ fn compute(node: Expr, context: &EvalContext) -> Expr {
         Expr::Constant { .. }
         | Expr::Column { .. }
         | Expr::Parameter { .. }
-        | Expr::Routine { .. } => false,
+        | Expr::Routine { .. }
+        | Expr::Unreadable { .. } => false,
         Expr::Call { function, arguments, .. } => {
             let signature = function::signature(*function);
             let null = signature.strict

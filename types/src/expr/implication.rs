@@ -59,7 +59,8 @@ impl Expr {
             | Expr::Domain { .. }
             | Expr::IsNull(_)
             | Expr::IsDistinct { .. }
-            | Expr::Case { .. } => false,
+            | Expr::Case { .. }
+            | Expr::Unreadable { .. } => false,
         }
     }
 }

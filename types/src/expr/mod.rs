@@ -142,4 +142,11 @@ pub enum Expr {
         /// Their type.
         data_type: DataType,
     },
+    /// What the catalog keeps a text for that cannot be read any more: computing it is an error.
+    Unreadable {
+        /// What is said then.
+        reason: Arc<str>,
+        /// The type of the value that there would be.
+        data_type: DataType,
+    },
 }

@@ -6,7 +6,7 @@ use super::{EvalContext, Expr};
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::function;
 
 impl Expr {
@@ -64,6 +64,7 @@ impl Expr {
                 }
                 otherwise.eval_row(row, context)
             }
+            Expr::Unreadable { reason, .. } => Err(unreadable(reason)),
             Expr::Coalesce { operands, .. } => {
                 for operand in operands {
                     let value = operand.eval_row(row, context)?;
@@ -98,6 +99,12 @@ impl Expr {
         }
         self.accepts_row(row, context)
     }
+}
+
+/// Returns the error of what cannot be read any more.
+fn unreadable(reason: &str) -> Error {
+    Error::new(sqlstate::DATA_CORRUPTED, reason)
+        .with_hint("Another version wrote it: drop what it belongs to, and define that anew.")
 }
 
 /// Returns the type of a call's first argument.

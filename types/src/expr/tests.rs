@@ -444,3 +444,20 @@ fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
     assert_eq!(reversed.eval_batch(&batch, &context).unwrap_err().sqlstate, "57014");
     assert_eq!(alike.filter_batch(&batch, &context).unwrap_err().sqlstate, "57014");
 }
+
+#[test]
+fn what_cannot_be_read_fails_where_a_row_gets_there() {
+    let context = EvalContext::default();
+    let unreadable = Expr::Unreadable { reason: "it cannot be read".into(), data_type: Int4 };
+    let unreadable = unreadable.fold(&context);
+    let compared = Expr::compare(CompareOp::Eq, unreadable.clone(), int(1));
+    let none = Batch::from_rows(&[Int4], &[]);
+    assert_eq!(compared.eval_batch(&none, &context).unwrap().len(), 0);
+    let one = Batch::from_rows(&[Int4], &[vec![Datum::Int4(0)]]);
+    for error in [
+        compared.eval_batch(&one, &context).unwrap_err(),
+        unreadable.eval_row(&[], &context).unwrap_err(),
+    ] {
+        assert_eq!((error.sqlstate, error.message.as_str()), ("XX001", "it cannot be read"));
+    }
+}
