@@ -160,6 +160,7 @@ const SPECS: &[Spec] = &[
         false,
         "Part of the handlers that reads have to themselves.",
     ),
+    spec("role", "none", Kind::Text, false, "The role that the session has taken, or none."),
     spec(
         "row_security",
         "on",
@@ -381,6 +382,9 @@ impl Settings {
             return Ok(());
         }
         let value = value.unwrap_or(spec.default);
+        if ["role", "session_authorization"].contains(&spec.name) {
+            return self.set_role(index, value);
+        }
         let canonical = match spec.kind {
             Kind::Zone => {
                 self.style.time_zone = read_zone(value)?;
@@ -415,6 +419,28 @@ impl Settings {
         }
         Arc::make_mut(&mut self.values)[index] = Arc::from(canonical);
         Ok(())
+    }
+
+    /// Takes a role on: that of the session alone, which it has, or none.
+    fn set_role(&mut self, index: usize, role: &str) -> Result<()> {
+        let is_role = SPECS[index].name == "role";
+        let user = self.value("session_authorization");
+        let is_none = is_role && role.eq_ignore_ascii_case("none");
+        if is_none || role == user {
+            if is_role {
+                let taken = if is_none { "none" } else { role };
+                Arc::make_mut(&mut self.values)[index] = Arc::from(taken);
+            }
+            return Ok(());
+        }
+        if role == "bennu" {
+            return Err(Error::not_supported(
+                "changing the role of a session",
+                "Connect as that role.",
+            ));
+        }
+        let message = format!("role \"{role}\" does not exist");
+        Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
     }
 
     /// Sets a setting of the client's own, which is made by that; its default is the empty text.

@@ -127,9 +127,8 @@ impl Cursor<'_> {
             self.take_word("session");
             SetScope::Session
         };
-        if self.is_word("authorization") || self.is_word("role") {
-            return Err(ParseError::unsupported("changing the role of a session", self.position())
-                .with_hint("Connect as that role."));
+        if let Some(set) = self.set_role(scope)? {
+            return Ok(set);
         }
         if self.take_word("transaction") {
             if self.is_word("snapshot") {
@@ -170,6 +169,29 @@ impl Cursor<'_> {
         Ok(Statement::Set(SetVariable { scope, name, value }))
     }
 
+    /// Reads `ROLE name` and `AUTHORIZATION name`; `None` for anything else.
+    fn set_role(&mut self, scope: SetScope) -> Result<Option<Statement>> {
+        let position = self.position();
+        let name = match () {
+            () if self.take_word("role") => "role",
+            () if self.take_word("authorization") => "session_authorization",
+            () => return Ok(None),
+        };
+        let is_assigned = name == "role" && (self.take_word("to") || self.take(&Token::Eq));
+        let may_be_default = name != "role" || is_assigned;
+        let is_default = may_be_default && self.take_word("default");
+        let value = match self.peek() {
+            _ if is_default => None,
+            Token::Word(_) => {
+                let role = self.identifier(key_words::is_not_reserved)?;
+                Some(vec![OptionValue::String(role.value)])
+            }
+            _ => Some(vec![OptionValue::String(self.string()?)]),
+        };
+        let name = Ident { value: name.to_owned(), position };
+        Ok(Some(Statement::Set(SetVariable { scope, name, value })))
+    }
+
     /// Reads a value of a setting: words that are reserved are none, but for those of a boolean.
     fn setting_value(&mut self) -> Result<OptionValue> {
         let word = self.peek_word();
@@ -183,7 +205,13 @@ impl Cursor<'_> {
         let mut name = self.name()?;
         while self.take(&Token::Period) {
             name.value.push('.');
-            name.value.push_str(&self.name()?.value);
+            // Behind a period any word was taken for a name; of a setting it is not.
+            let is_quoted = self.source.text()[self.byte()..].starts_with('"');
+            let part = self.name()?;
+            if !is_quoted && !key_words::is_column_name(&part.value) {
+                return Err(self.syntax_error_near(part.position));
+            }
+            name.value.push_str(&part.value);
         }
         Ok(name)
     }
