@@ -98,11 +98,13 @@ impl Binder<'_> {
         self.join_changed(&mut changed, &update.from)?;
         let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
-            let assignments = binder.bind_set(&written, &update.assignments)?;
+            // In PostgreSQL's order: the first use of a parameter says what type it has.
             let predicate = binder.bind_selection(&written, update.selection.as_ref())?;
+            binder.level().clause = Clause::Set;
+            let assignments = binder.bind_set(&written, &update.assignments)?;
             Ok((assignments, predicate))
         };
-        let (bound, level) = self.within(scope, Clause::Set, bind).map_err(explain_timestamp)?;
+        let (bound, level) = self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
         let (mut assignments, predicate) = bound;
         let mut recheck = recheck_of(reached, predicate.as_ref());
         let values = assignments.iter().map(|assignment| &assignment.value);

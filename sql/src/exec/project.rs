@@ -15,6 +15,8 @@ pub(super) struct Project {
     node: Arc<ProjectNode>,
     context: Arc<Context>,
     input: Input,
+    /// Whether an expression has to be computed where it is. Asked for by each join above.
+    stays: bool,
 }
 
 /// Computes one column; a column as it is costs nothing.
@@ -63,11 +65,8 @@ impl Project {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
         let input = Input::new(build(&node.input, context)?);
-        Ok(Project { node: Arc::clone(node), context: Arc::clone(context), input })
-    }
-
-    fn is_volatile(&self) -> bool {
-        self.node.expressions.iter().any(Expr::stays)
+        let stays = node.expressions.iter().any(Expr::stays);
+        Ok(Project { node: Arc::clone(node), context: Arc::clone(context), input, stays })
     }
 }
 
@@ -94,11 +93,11 @@ impl Operator for Project {
     }
 
     fn takes_stages(&self) -> bool {
-        !self.is_volatile() && self.input.takes_stages()
+        !self.stays && self.input.takes_stages()
     }
 
     fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
         let own = || Arc::clone(&self.node) as Arc<dyn Stage>;
-        Ok(!self.is_volatile() && self.input.attach(own, stage)?)
+        Ok(!self.stays && self.input.attach(own, stage)?)
     }
 }

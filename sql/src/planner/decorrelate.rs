@@ -25,15 +25,16 @@ use crate::planner::cost;
 use crate::planner::equivalence::{equal, sides};
 use crate::planner::estimate::Estimator;
 use crate::planner::lookup::{FilteredTable, filtered_table};
-use crate::planner::semi_join::{self, Inner, bind, pull_up};
+use crate::planner::semi_join::{self, Inner, bind, pull_up, take_input};
 use crate::planner::shape::width_of;
 
 /// Cost of starting a subquery.
 const RUN: f64 = 50.0;
 
-/// Returns the plan that stands for an apply. `conjuncts` hold for its rows.
+/// Returns the plan that stands for an apply, if it costs less; it has the apply's input, which the
+/// apply is without then. `conjuncts` hold for its rows.
 pub(super) fn decorrelated(
-    apply: &Apply,
+    apply: &mut Apply,
     conjuncts: &[Expr],
     estimator: Estimator<'_>,
 ) -> Option<Logical> {
@@ -59,7 +60,7 @@ fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f6
     if let Logical::Apply(below) = apply.input.as_ref() {
         let decides = |conjunct: &Expr| as_column(conjunct) == Some(width_of(&below.input));
         if conjuncts.iter().any(decides)
-            && let Some(join) = semi_join::from_apply(below, true)
+            && let Some(join) = semi_join::from_apply(&mut below.clone(), true)
         {
             conjuncts.retain(|conjunct| !decides(conjunct));
             rows = estimator.rows(&join);
@@ -240,7 +241,7 @@ impl Grouped {
         together < runs * (RUN + run)
     }
 
-    fn joined(self, apply: &Apply) -> Logical {
+    fn joined(self, apply: &mut Apply) -> Logical {
         let left_types = apply.input.column_types();
         let width = left_types.len();
         let mut on = Vec::new();
@@ -281,7 +282,7 @@ impl Grouped {
         };
         let join = Join {
             kind: JoinKind::Left,
-            left: apply.input.clone(),
+            left: take_input(apply),
             right: Box::new(right),
             on: all(on).unwrap_or_else(|| Expr::constant(Datum::Bool(true), DataType::Bool)),
             choice: JoinChoice::default(),

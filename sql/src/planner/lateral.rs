@@ -17,18 +17,20 @@ use crate::logical::{
 use crate::planner::conjunct::{
     Columns, all, as_column, boolean, column, is_volatile, split, substitute, uses_parameters,
 };
-use crate::planner::semi_join::{Inner, bind, pull_up, shift};
+use crate::planner::semi_join::{Inner, bind, pull_up, shift, take_input};
 use crate::planner::shape::{expressions, is_unit};
 
-/// Returns the plan that stands for an apply that yields rows, if there is a simpler one.
-pub(super) fn joined(apply: &Apply) -> Option<Logical> {
-    let ApplyKind::Rows { on, outer } = &apply.kind else { return None };
+/// Returns the plan that stands for an apply that yields rows, if there is a simpler one. It has
+/// the apply's input, which the apply is without then.
+pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
+    let ApplyKind::Rows { on, outer } = apply.kind.clone() else { return None };
     let types = apply.input.column_types();
     if let Logical::ProjectSet(sets) = apply.subquery.as_ref()
         && is_unit(&sets.input)
-        && (!outer || is_true(on))
+        && (!outer || is_true(&on))
     {
-        return Some(filtered(called(apply, sets, *outer, &types), vec![on.clone()]));
+        let sets = sets.clone();
+        return Some(filtered(called(apply, &sets, outer, &types), vec![on]));
     }
     let mut volatile = false;
     expressions(&apply.subquery, &mut |expression| volatile |= is_volatile(expression));
@@ -38,13 +40,18 @@ pub(super) fn joined(apply: &Apply) -> Option<Logical> {
     let parameters: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
     let inner = pull_up(&apply.subquery, &parameters)?;
     let own = |output: &Expr| as_column(output).is_some() && !uses_parameters(output, &parameters);
-    if *outer && !inner.output.iter().all(own) {
+    if outer && !inner.output.iter().all(own) {
         return None;
     }
-    Some(join(apply, inner, (on, *outer), &types))
+    Some(join(apply, inner, (&on, outer), &types))
 }
 
-fn join(apply: &Apply, inner: Inner, (on, outer): (&Expr, bool), types: &[DataType]) -> Logical {
+fn join(
+    apply: &mut Apply,
+    inner: Inner,
+    (on, outer): (&Expr, bool),
+    types: &[DataType],
+) -> Logical {
     let width = types.len();
     let over_both = |expression: Expr| bind(shift(expression, width), apply, types);
     let mut output: Vec<Expr> =
@@ -53,10 +60,10 @@ fn join(apply: &Apply, inner: Inner, (on, outer): (&Expr, bool), types: &[DataTy
     let mut conjuncts: Vec<Expr> = inner.correlated.into_iter().map(over_both).collect();
     split(substitute(on.clone(), &output), &mut conjuncts);
     let input = match is_unit(&inner.plan) && !outer {
-        true => filtered(apply.input.as_ref().clone(), conjuncts),
+        true => filtered(*take_input(apply), conjuncts),
         false => Logical::Join(Join {
             kind: if outer { JoinKind::Left } else { JoinKind::Inner },
-            left: apply.input.clone(),
+            left: take_input(apply),
             right: Box::new(inner.plan),
             on: all(conjuncts).unwrap_or_else(|| boolean(true)),
             choice: JoinChoice::default(),
@@ -65,12 +72,12 @@ fn join(apply: &Apply, inner: Inner, (on, outer): (&Expr, bool), types: &[DataTy
     Logical::Project { input: Box::new(input), expressions: output }
 }
 
-fn called(apply: &Apply, sets: &ProjectSet, outer: bool, types: &[DataType]) -> Logical {
+fn called(apply: &mut Apply, sets: &ProjectSet, outer: bool, types: &[DataType]) -> Logical {
     let mut functions = sets.functions.clone();
     for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
         *argument = bind(argument.clone(), apply, types);
     }
-    let (input, ordinality) = (apply.input.clone(), sets.ordinality);
+    let (input, ordinality) = (take_input(apply), sets.ordinality);
     Logical::ProjectSet(ProjectSet { input, functions, ordinality, outer, unread: Vec::new() })
 }
 

@@ -284,7 +284,7 @@ impl PushDown<'_> {
 
     /// Conditions on the input's columns pass an apply. One that is the added column itself, or its
     /// negation, may turn the apply into a semi or anti join.
-    fn push_apply(&self, apply: Apply, conjuncts: Vec<Expr>) -> Logical {
+    fn push_apply(&self, mut apply: Apply, conjuncts: Vec<Expr>) -> Logical {
         let width = width_of(&apply.input);
         let (mut go, mut stay): (Vec<Expr>, Vec<Expr>) =
             conjuncts.into_iter().partition(|conjunct| within(conjunct, 0..width));
@@ -294,16 +294,16 @@ impl PushDown<'_> {
             _ => None,
         });
         if let Some((position, wanted)) = wanted
-            && let Some(join) = semi_join::from_apply(&apply, wanted)
+            && let Some(join) = semi_join::from_apply(&mut apply, wanted)
         {
             stay.remove(position);
             return filter(self.push(join, go), stay);
         }
-        if let Some(plan) = lateral::joined(&apply) {
+        if let Some(plan) = lateral::joined(&mut apply) {
             go.extend(stay);
             return self.push(plan, go);
         }
-        if let Some(plan) = decorrelated(&apply, &go, self.chooser.estimator) {
+        if let Some(plan) = decorrelated(&mut apply, &go, self.chooser.estimator) {
             go.extend(stay);
             return self.push(plan, go);
         }

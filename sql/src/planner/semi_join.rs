@@ -18,8 +18,9 @@ use crate::planner::conjunct::{
 };
 use crate::planner::shape::{expressions, is_never_null, width_of};
 
-/// Returns the join that stands for the apply under the condition that its column is `wanted`.
-pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
+/// Returns the join that stands for the apply under the condition that its column is `wanted`. If
+/// there is one it has the apply's input, which the apply is without then.
+pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
     let comparison = match &apply.kind {
         ApplyKind::Exists if apply.bindings.is_empty() => return None,
         ApplyKind::Exists => None,
@@ -55,7 +56,7 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
     }
     let join = Join {
         kind: if wanted { JoinKind::Semi } else { JoinKind::Anti },
-        left: apply.input.clone(),
+        left: take_input(apply),
         right: Box::new(plan),
         on: all(on).unwrap_or_else(|| boolean(true)),
         choice: JoinChoice::default(),
@@ -64,6 +65,12 @@ pub(super) fn from_apply(apply: &Apply, wanted: bool) -> Option<Logical> {
         left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
     output.push(boolean(wanted));
     Some(Logical::Project { input: Box::new(Logical::Join(join)), expressions: output })
+}
+
+/// Takes the input out of an apply that a plan is made of which stands for it: it may be large.
+pub(super) fn take_input(apply: &mut Apply) -> Box<Logical> {
+    let nothing = Box::new(Logical::Append { inputs: Vec::new() });
+    std::mem::replace(&mut apply.input, nothing)
 }
 
 /// A subquery without its conditions on outer columns.
