@@ -188,7 +188,7 @@ impl Copy<'_> {
             };
             let regions = table.regions.iter().filter_map(find).collect();
             let descriptor = TableDescriptor::clone(&table.descriptor);
-            state.tables.insert(descriptor.id, TableRecord { descriptor, regions });
+            state.tables.insert(descriptor.id, Arc::new(TableRecord { descriptor, regions }));
         }
         state
     }

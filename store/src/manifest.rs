@@ -136,8 +136,8 @@ pub struct TableRecord {
 /// What all edits add up to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ManifestState {
-    /// Live tables.
-    pub tables: BTreeMap<TableId, TableRecord>,
+    /// Live tables. An edit copies the state, for it may fail, and of the tables only its own.
+    pub tables: BTreeMap<TableId, Arc<TableRecord>>,
     /// The next region's id.
     pub next_region: u64,
     /// Sequences up to here were given.
@@ -172,7 +172,7 @@ impl ManifestState {
                 }
                 let record =
                     TableRecord { descriptor: descriptor.clone(), regions: regions.clone() };
-                if self.tables.insert(descriptor.id, record).is_some() {
+                if self.tables.insert(descriptor.id, Arc::new(record)).is_some() {
                     return Err(format!("table {} is created twice", descriptor.id.0));
                 }
             }
@@ -219,7 +219,8 @@ impl ManifestState {
     }
 
     fn table(&mut self, table: TableId) -> std::result::Result<&mut TableRecord, String> {
-        self.tables.get_mut(&table).ok_or_else(|| format!("table {} is not there", table.0))
+        let record = self.tables.get_mut(&table);
+        record.map(Arc::make_mut).ok_or_else(|| format!("table {} is not there", table.0))
     }
 
     fn apply_region(
