@@ -3,6 +3,7 @@
 mod copy;
 mod deep_statements;
 mod frames;
+mod message_flow;
 mod queries;
 mod results;
 mod security;

@@ -127,7 +127,7 @@ fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>)
 
 /// Sends the request and waits for the answer.
 async fn answer(channel: &mut Channel) -> Result<PasswordMessageFamily> {
-    channel.flush_soon();
+    channel.flush().await?;
     loop {
         match channel.take(Phase::Authentication)? {
             Some(PgWireFrontendMessage::PasswordMessageFamily(body)) => return Ok(body),

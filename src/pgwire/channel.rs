@@ -2,11 +2,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Nothing is sent before someone asks for it ([`Channel::flush_soon`], [`Channel::flush`]) or
-//!    the output passes [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one
-//!    write.
-//! 2. What was asked for is sent before the channel waits for the client.
-//! 3. Reading can be given up at any wait and taken up again: bytes that came stay in the buffer.
+//! 1. Nothing is sent before someone asks for it ([`Channel::flush`]) or the output passes
+//!    [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one write.
+//! 2. Reading can be given up at any wait and taken up again: bytes that came stay in the buffer.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -46,7 +44,6 @@ pub(crate) struct Channel {
     /// Messages that wait to be sent.
     pub(crate) output: Output,
     context: DecodeContext,
-    flush_due: bool,
 }
 
 impl Channel {
@@ -57,7 +54,6 @@ impl Channel {
             input: BytesMut::new(),
             output: Output::default(),
             context: frame::decode_context(),
-            flush_due: false,
         }
     }
 
@@ -99,26 +95,13 @@ impl Channel {
         frame::take(&mut self.input, phase, &self.context)
     }
 
-    /// Sends what is due, then waits for bytes. Returns whether any came; none come after the end.
+    /// Waits for bytes. Returns whether any came; none come after the end.
     pub(crate) async fn read(&mut self) -> io::Result<bool> {
-        if self.flush_due {
-            self.flush().await?;
-        }
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
             self.input = BytesMut::new();
         }
         self.input.reserve(READ_BYTES);
         Ok(self.stream.read_buf(&mut self.input).await? > 0)
-    }
-
-    /// Has the output sent before the channel waits for the client again.
-    pub(crate) fn flush_soon(&mut self) {
-        self.flush_due = true;
-    }
-
-    /// Sends what [`Channel::flush_soon`] has asked for.
-    pub(crate) async fn flush_due(&mut self) -> io::Result<()> {
-        if self.flush_due { self.flush().await } else { Ok(()) }
     }
 
     /// Sends the output if there is much of it; waits while the client does not read.
@@ -128,7 +111,6 @@ impl Channel {
 
     /// Sends the output; waits while the client does not read.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        self.flush_due = false;
         self.stream.write_all(&self.output.bytes).await?;
         self.output.bytes.clear();
         if self.output.bytes.capacity() > KEPT_BYTES {

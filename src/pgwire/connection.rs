@@ -12,6 +12,8 @@
 //! 1. What a commit promised is sent only after its ticket says that the log is durable.
 //! 2. No result is held whole: rows are encoded until the output is full, then sent.
 //! 3. Whatever may take long runs where it does not hold up the thread's other clients.
+//! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
+//!    at, even if it has come already: it may have to wait for something.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -144,19 +146,7 @@ async fn end(mut channel: Channel, failure: Failure) {
 
 impl Connection {
     async fn serve(mut self) {
-        self.put_ready();
-        let failure = loop {
-            let next = match self.next_message().await {
-                Ok(Some(message)) => self.answer(message).await,
-                Ok(None) => Ok(Next::End),
-                Err(failure) => Err(failure),
-            };
-            match next {
-                Ok(Next::Message) => {}
-                Ok(Next::End) => break None,
-                Err(failure) => break Some(failure),
-            }
-        };
+        let result = self.answer_all().await;
         // What the session holds is let go before the client is told; that may take a while.
         let Connection { channel, session, portals, .. } = self;
         drop(portals);
@@ -164,9 +154,21 @@ impl Connection {
             drop(session);
             Ok(())
         });
-        if let Some(failure) = failure {
+        if let Err(failure) = result {
             end(channel, failure).await;
         }
+    }
+
+    /// Answers the client's messages until it leaves.
+    async fn answer_all(&mut self) -> Result<()> {
+        self.put_ready();
+        self.channel.flush().await?;
+        while let Some(message) = self.next_message().await? {
+            if self.answer(message).await? == Next::End {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the next message; nothing if the client has left.
@@ -193,12 +195,14 @@ impl Connection {
                 let result = self.sync().await;
                 self.report(result)?;
                 self.put_ready();
+                self.channel.flush().await?;
             }
             _ if self.skipping => {}
             Message::Query(query) => {
                 let result = self.simple_query(&query.query).await;
                 self.report(result)?;
                 self.put_ready();
+                self.channel.flush().await?;
             }
             // What is left of a COPY that has failed.
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
@@ -206,6 +210,10 @@ impl Connection {
                 let result = self.extended(message).await;
                 self.skipping = matches!(result, Err(Failure::Statement(_)));
                 self.report(result)?;
+                if self.skipping {
+                    // The client may wait for it before it sends Sync.
+                    self.channel.flush().await?;
+                }
             }
         }
         self.channel.relieve().await?;
@@ -236,7 +244,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts ReadyForQuery, after settings that have changed, and has all sent.
+    /// Puts ReadyForQuery, after settings that have changed.
     fn put_ready(&mut self) {
         for (name, value) in self.session.take_reported() {
             self.channel.output.put_parameter_status(name, &value);
@@ -247,7 +255,6 @@ impl Connection {
             TransactionStatus::Failed => ReadyStatus::Error,
         };
         self.channel.output.put(&ReadyForQuery::new(status));
-        self.channel.flush_soon();
     }
 
     pub(super) fn put_notices(&mut self) {
@@ -329,8 +336,6 @@ impl Connection {
         if ticket.is_ready() {
             return Ok(());
         }
-        // What was answered before does not wait for this commit.
-        self.channel.flush_due().await?;
         Ok(ticket.await.map_err(sql::Error::from)?)
     }
 }

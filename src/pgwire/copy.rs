@@ -21,7 +21,7 @@ impl Connection {
         let code = i8::from(copy.format.binary);
         let formats = vec![i16::from(code); copy.format.column_count];
         self.channel.output.put(&CopyInResponse::new(code, columns, formats));
-        self.channel.flush_soon();
+        self.channel.flush().await?;
         let mut input = Input::of(&copy);
         loop {
             match self.next_message().await? {

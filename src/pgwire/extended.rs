@@ -45,10 +45,7 @@ impl Connection {
                 self.close(&close);
                 Ok(())
             }
-            Message::Flush(_) => {
-                self.channel.flush_soon();
-                Ok(())
-            }
+            Message::Flush(_) => Ok(self.channel.flush().await?),
             _ => Err(Error::new("08P01", "unexpected message").into()),
         }
     }
