@@ -7,6 +7,7 @@ mod admission;
 mod clients;
 mod crash;
 mod harness;
+mod isolation;
 mod key_words;
 mod quotas;
 mod random_queries;

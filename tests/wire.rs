@@ -3,6 +3,7 @@
 mod copy;
 mod deep_statements;
 mod frames;
+mod idle_sessions;
 mod message_flow;
 mod queries;
 mod results;

@@ -75,6 +75,23 @@ impl Sessions {
         let found = self.0.lock().get(&session).cloned();
         found.map(|activity| activity.stop.stop.store(true, Ordering::Relaxed)).is_some()
     }
+
+    /// Has a session end, after its running statement is stopped; false if there is no such session.
+    pub fn terminate(&self, session: i32) -> bool {
+        let found = self.0.lock().get(&session).cloned();
+        found.map(|activity| activity.stop.terminate()).is_some()
+    }
+
+    /// Returns whether a session is open.
+    pub fn is_open(&self, session: i32) -> bool {
+        self.0.lock().contains_key(&session)
+    }
+
+    /// Returns the sessions by the numbers of their transactions, the last one of who has none open.
+    pub fn by_transaction(&self) -> BTreeMap<u64, i32> {
+        let sessions = self.0.lock();
+        sessions.values().map(|activity| (activity.stop.transaction(), activity.session)).collect()
+    }
 }
 
 impl Activity {
@@ -91,6 +108,11 @@ impl Activity {
         if now.state != state {
             (now.state, now.since) = (state, at);
         }
+    }
+
+    /// Returns the number of the session's transaction in the store, of the last one if none is open.
+    pub fn transaction(&self) -> u64 {
+        self.stop.transaction()
     }
 
     /// Returns what the session does.

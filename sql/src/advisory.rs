@@ -201,6 +201,19 @@ impl AdvisoryLocks {
         });
     }
 
+    /// Returns whether a session waits for a lock.
+    pub fn is_waiting(&self, session: i32) -> bool {
+        self.state.lock().waiting.contains_key(&session)
+    }
+
+    /// Returns the sessions that a session waits for.
+    pub fn blockers(&self, session: i32) -> Vec<i32> {
+        let state = self.state.lock();
+        let waiting = state.waiting.get(&session);
+        waiting
+            .map_or_else(Vec::new, |(key, mode)| state.in_the_way(session, *key, *mode).collect())
+    }
+
     /// Returns who has locks and who waits, by key and session.
     pub fn shown(&self) -> Vec<ShownLock> {
         let state = self.state.lock();

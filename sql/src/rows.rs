@@ -213,7 +213,10 @@ impl Rows {
 
 /// Returns the error with the reason why the statement was stopped, if it was.
 pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
-    if error.sqlstate == sqlstate::QUERY_CANCELED && stop.timed_out() {
+    if error.sqlstate == sqlstate::QUERY_CANCELED && stop.is_terminated() {
+        error.sqlstate = sqlstate::ADMIN_SHUTDOWN.into();
+        "terminating connection due to administrator command".clone_into(&mut error.message);
+    } else if error.sqlstate == sqlstate::QUERY_CANCELED && stop.timed_out() {
         "canceling statement due to statement timeout".clone_into(&mut error.message);
     }
     error

@@ -109,6 +109,13 @@ const SPECS: &[Spec] = &[
         true,
         "Text form of dates, and the order of day, month and year in what is read.",
     ),
+    spec(
+        "deadlock_timeout",
+        "1s",
+        Kind::Milliseconds,
+        false,
+        "Has no effect: a deadlock is found when the wait that closes it begins.",
+    ),
     spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
     spec(
         "default_transaction_isolation",
@@ -135,9 +142,16 @@ const SPECS: &[Spec] = &[
     spec(
         "idle_in_transaction_session_timeout",
         "0",
-        Kind::Only(&["0", "0ms", "0s", "0min"]),
+        Kind::Milliseconds,
         false,
         "Longest time a transaction may wait for its client; 0: no limit.",
+    ),
+    spec(
+        "idle_session_timeout",
+        "0",
+        Kind::Milliseconds,
+        false,
+        "Longest time a session without a transaction may wait for its client; 0: no limit.",
     ),
     spec("in_hot_standby", "off", Kind::Fixed, true, "Whether this is a standby."),
     spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -15,8 +15,23 @@ pub struct StopFlag {
     pub stop: Arc<AtomicBool>,
     /// Set beside `stop` if the time ran out.
     timed_out: AtomicBool,
+    /// The session is to end: set once, beside `stop`.
+    terminated: AtomicBool,
+    /// Called when the session is to end, so that who waits for its client notices.
+    on_terminate: OnceLock<TerminationListener>,
+    /// The number of the session's transaction in the store, of the last one if none is open.
+    transaction: AtomicU64,
     /// When the running statement's time is up.
     due: Mutex<Due>,
+}
+
+/// Whom a session tells that it is to end.
+struct TerminationListener(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for TerminationListener {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("TerminationListener")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +47,38 @@ impl StopFlag {
     pub fn begin_statement(&self) {
         self.due.lock().at = None;
         self.timed_out.store(false, Ordering::Relaxed);
-        self.stop.store(false, Ordering::Relaxed);
+        self.stop.store(self.is_terminated(), Ordering::Relaxed);
+    }
+
+    /// Stops the running statement and has the session end.
+    pub fn terminate(&self) {
+        self.terminated.store(true, Ordering::SeqCst);
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(TerminationListener(wake)) = self.on_terminate.get() {
+            wake();
+        }
+    }
+
+    /// Returns whether the session is to end.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::SeqCst)
+    }
+
+    /// Has `wake` called when the session is to end; the first caller's counts.
+    pub fn on_terminate(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        // There is one server for a session, which asks once.
+        let _ = self.on_terminate.set(TerminationListener(wake));
+    }
+
+    /// Notes the number of the transaction that the session has begun.
+    pub fn set_transaction(&self, number: u64) {
+        self.transaction.store(number, Ordering::Relaxed);
+    }
+
+    /// Returns the number of the session's transaction, of the last one if none is open; 0 if there
+    /// was none.
+    pub fn transaction(&self) -> u64 {
+        self.transaction.load(Ordering::Relaxed)
     }
 
     /// Returns whether the statement was stopped because its time ran out.

@@ -27,7 +27,7 @@ use sql::session::rows::{Completion, Rows};
 use sql::session::{Execution, Prepared, Session, TransactionStatus};
 use store::wal::DurableTicket;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use types::Datum;
 
 use crate::pgwire::cancel::Registration;
@@ -61,6 +61,10 @@ pub(crate) struct Connection {
     service: Arc<Service>,
     /// Ready when the server stops.
     stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Notified when another session has ended this one.
+    terminated: Arc<Notify>,
+    /// ReadyForQuery was the last message: the client's next one may be waited for only so long.
+    ready: bool,
     _registration: Registration,
 }
 
@@ -90,6 +94,9 @@ pub(crate) async fn serve(
     drop(starting);
     match started {
         Ok(Some(started)) => {
+            let terminated = Arc::new(Notify::new());
+            let notified = Arc::clone(&terminated);
+            started.session.on_terminate(move || notified.notify_one());
             let connection = Connection {
                 channel,
                 session: started.session,
@@ -100,6 +107,8 @@ pub(crate) async fn serve(
                 large_change: false,
                 service,
                 stopping,
+                terminated,
+                ready: false,
                 _registration: started.registration,
             };
             connection.serve().await;
@@ -123,6 +132,17 @@ fn stopped(mut stopping: watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = (
         // A server that is gone stops, too.
         let _ = stopping.wait_for(|stopping| *stopping).await;
     })
+}
+
+/// Returns the error with which an idle session ends, when its time is up.
+async fn idle_too_long(limit: Option<(std::time::Duration, sql::Error)>) -> sql::Error {
+    match limit {
+        Some((limit, error)) => {
+            tokio::time::sleep(limit).await;
+            error
+        }
+        None => std::future::pending().await,
+    }
 }
 
 fn going_down() -> Failure {
@@ -173,16 +193,23 @@ impl Connection {
 
     /// Returns the next message; nothing if the client has left.
     pub(super) async fn next_message(&mut self) -> Result<Option<Message>> {
+        let ready = std::mem::take(&mut self.ready);
         loop {
+            if self.session.is_terminated() {
+                return Err(going_down());
+            }
             if let Some(message) = self.channel.take(Phase::Session)? {
                 return Ok(Some(message));
             }
+            let limit = if ready { self.session.idle_limit() } else { None };
             tokio::select! {
                 biased;
                 () = &mut self.stopping => return Err(going_down()),
+                () = self.terminated.notified() => {}
                 read = self.channel.read() => if !read? {
                     return Ok(None);
                 },
+                error = idle_too_long(limit) => return Err(Failure::Fatal(Box::new(error))),
             }
         }
     }
@@ -230,6 +257,9 @@ impl Connection {
             {
                 return Err(going_down());
             }
+            Err(Failure::Statement(_)) if self.session.is_terminated() => {
+                return Err(going_down());
+            }
             Err(Failure::Statement(error)) => error,
             other => return other,
         };
@@ -255,6 +285,7 @@ impl Connection {
             TransactionStatus::Failed => ReadyStatus::Error,
         };
         self.channel.output.put(&ReadyForQuery::new(status));
+        self.ready = true;
     }
 
     pub(super) fn put_notices(&mut self) {

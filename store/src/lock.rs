@@ -369,6 +369,22 @@ impl LockTable {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
+    /// Returns the transactions that wait for a lock, each with those that it waits for: holders,
+    /// and who stands before it in the queue.
+    pub(crate) fn waiting(&self) -> Vec<(Owner, SmallVec<[Owner; 2]>)> {
+        let mut waiting = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            for entry in shard.values() {
+                let queue = entry.crowd.iter().flat_map(|crowd| crowd.queue.iter());
+                waiting.extend(queue.enumerate().map(|(place, waiter)| {
+                    (waiter.owner, entry.blockers(waiter.owner, waiter.mode, place))
+                }));
+            }
+        }
+        waiting
+    }
+
     /// Takes back a waiter that gave up; if it was granted the lock meanwhile, gives that back too.
     fn leave_queue(&self, key: LockKey, owner: Owner, ticket: &Arc<Ticket>, held_before: bool) {
         let mut shard = self.shards[key.shard()].lock();

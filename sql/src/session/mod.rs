@@ -392,6 +392,29 @@ impl Session {
         CancelHandle { flag: Arc::clone(&self.stop) }
     }
 
+    /// Has `wake` called when another session ends this one: [`Session::is_terminated`].
+    pub fn on_terminate(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.stop.on_terminate(Box::new(wake));
+    }
+
+    /// Returns whether another session has ended this one: no more statements are run.
+    pub fn is_terminated(&self) -> bool {
+        self.stop.is_terminated()
+    }
+
+    /// Returns how long the session may wait for its client's next statement, and the error with
+    /// which it ends then; `None`: for ever.
+    pub fn idle_limit(&self) -> Option<(std::time::Duration, Error)> {
+        let (setting, code, what) = match self.transaction_status() {
+            TransactionStatus::Idle => ("idle_session_timeout", "57P05", "idle-session"),
+            TransactionStatus::InBlock | TransactionStatus::Failed => {
+                ("idle_in_transaction_session_timeout", "25P03", "idle-in-transaction")
+            }
+        };
+        let limit = self.settings.duration(setting)?;
+        Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
+    }
+
     /// Sets a setting by name, as a start-up parameter does.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ impl Open {
         stop: &StopFlag,
     ) -> Open {
         Open {
-            transaction: Arc::new(engine.store().begin(options(engine, settings, modes, stop))),
+            transaction: begin_in_store(engine, settings, modes, stop),
             changes: ddl::Changes::default(),
             in_block: false,
             failed: false,
@@ -241,8 +241,7 @@ impl Open {
             ));
         }
         if !self.used && self.savepoints.is_empty() {
-            self.transaction =
-                Arc::new(engine.store().begin(options(engine, settings, modes, stop)));
+            self.transaction = begin_in_store(engine, settings, modes, stop);
         }
         self.modes = modes;
         Ok(())
@@ -435,6 +434,18 @@ fn kept(keeper: &Attached) -> Error {
 /// Returns microseconds since 2000-01-01 UTC.
 pub(crate) fn now(engine: &Engine) -> i64 {
     engine.store().now_micros() - types::datetime::UNIX_EPOCH_SECONDS * 1_000_000
+}
+
+/// Begins the store's side of a transaction; others find the session by its number.
+fn begin_in_store(
+    engine: &Engine,
+    settings: &Settings,
+    modes: Modes,
+    stop: &StopFlag,
+) -> Arc<Transaction> {
+    let transaction = Arc::new(engine.store().begin(options(engine, settings, modes, stop)));
+    stop.set_transaction(transaction.id());
+    transaction
 }
 
 fn options(

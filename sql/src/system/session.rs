@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
+use types::datum::Nested;
 
 use crate::activity::Activity;
 use crate::advisory::{Key, Level, Mode, ShownLock};
@@ -60,12 +61,62 @@ pub(super) fn call(
             let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
             Datum::Bool(session.is_some_and(|session| source.engine.sessions.cancel(session)))
         }
-        "pg_terminate_backend" => {
-            let hint = "pg_cancel_backend() stops its statement.";
-            return Err(Error::not_supported("ending another session", hint));
+        "pg_terminate_backend" => terminate(source, arguments)?,
+        "pg_blocking_pids" => array(blockers(source, arguments).into_iter().map(int4).collect()),
+        // Nobody waits for a safe snapshot.
+        "pg_safe_snapshot_blocking_pids" => array(Vec::new()),
+        "pg_isolation_test_session_is_blocked" => {
+            let among: Vec<i64> = match &arguments[1] {
+                Datum::Nested(Nested::Array(sessions)) => {
+                    sessions.elements.iter().filter_map(Datum::as_i64).collect()
+                }
+                _ => Vec::new(),
+            };
+            let blockers = blockers(source, arguments);
+            Datum::Bool(blockers.iter().any(|session| among.contains(&i64::from(*session))))
         }
         _ => return Ok(None),
     }))
+}
+
+/// Returns the sessions that a session waits for, by row locks or advisory locks.
+fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
+    let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+    let Some(session) = asked else { return Vec::new() };
+    let sessions = source.engine.sessions.by_transaction();
+    let waits = source.engine.store().lock_waits();
+    let own = waits.iter().filter(|(waiter, _)| sessions.get(waiter) == Some(&session));
+    // What no session holds is a prepared transaction's: PostgreSQL shows 0.
+    let of_rows = own.flat_map(|(_, blockers)| blockers);
+    let mut found: Vec<i32> =
+        of_rows.map(|blocker| sessions.get(blocker).copied().unwrap_or(0)).collect();
+    found.extend(source.engine.advisory.blockers(session));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Ends a session; waits until it has ended if there is a time to do so in.
+fn terminate(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
+    let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+    let millis = arguments.get(1).and_then(Datum::as_i64).unwrap_or(0);
+    let timeout = u64::try_from(millis)
+        .map(Duration::from_millis)
+        .map_err(|_| Error::new("22003", "\"timeout\" must not be negative"))?;
+    let sessions = &source.engine.sessions;
+    let Some(session) = session.filter(|session| sessions.terminate(*session)) else {
+        return Ok(Datum::Bool(false));
+    };
+    let end = Instant::now() + timeout;
+    source.engine.store().wait_aside(&mut || {
+        while sessions.is_open(session)
+            && Instant::now() < end
+            && !source.cancelled.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK);
+        }
+    });
+    Ok(Datum::Bool(timeout.is_zero() || !sessions.is_open(session)))
 }
 
 /// The value of type `void`.
@@ -121,7 +172,16 @@ fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
 
 pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     let roles = roles(&source.viewer());
+    let row_waits = source.engine.store().lock_waits();
+    let wait_event = |activity: &Activity| match () {
+        () if row_waits.iter().any(|(waiter, _)| *waiter == activity.transaction()) => {
+            Some("tuple")
+        }
+        () if source.engine.advisory.is_waiting(activity.session) => Some("advisory"),
+        () => None,
+    };
     let row = |activity: &Activity| {
+        let wait = wait_event(activity);
         let now = activity.now();
         let role = roles.iter().find(|(_, name)| *name == activity.user);
         let statement = now.statement.as_ref();
@@ -135,6 +195,8 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             ("backend_start", instant(activity.began)),
             ("query_start", statement.map_or(Datum::Null, |(_, began)| instant(*began))),
             ("state_change", instant(now.since)),
+            ("wait_event_type", text_or_null(wait.map(|_| "Lock"))),
+            ("wait_event", text_or_null(wait)),
             ("state", text(now.state)),
             ("query", text_or_null(statement.map(|(statement, _)| statement.text.as_str()))),
             ("backend_type", text("client backend")),

@@ -8,6 +8,8 @@ use crate::datatype::DataType::{
 use crate::datatype::RegKind;
 
 const NAMES: DataType = DataType::Array(&Name);
+/// Numbers of sessions.
+const PIDS: DataType = DataType::Array(&Int4);
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// A function that the source computes.
@@ -203,6 +205,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("inet_server_port", &[], Int4),
     act!("pg_cancel_backend", &[Int4], Bool),
     act!("pg_terminate_backend", &[Int4], Bool),
+    act!("pg_terminate_backend", &[Int4, Int8], Bool),
+    act!("pg_blocking_pids", &[Int4], PIDS),
+    act!("pg_safe_snapshot_blocking_pids", &[Int4], PIDS),
+    act!("pg_isolation_test_session_is_blocked", &[Int4, PIDS], Bool),
     act!("pg_sleep", &[Float8], Void),
     act!("pg_sleep_for", &[Interval], Void),
     act!("pg_sleep_until", &[Timestamptz], Void),

@@ -1,0 +1,280 @@
+//! Isolation scripts: named sessions, one step at a time, with who waits for whom.
+//!
+//! ```text
+//! == dirty write
+//! setup: create table test (id int primary key, value int)
+//! a: begin isolation level read committed
+//!    > BEGIN
+//! a: update test set value = 11 where id = 1
+//!    > UPDATE 1
+//! b: update test set value = 12 where id = 1
+//!    > waits
+//! a: commit
+//!    > COMMIT
+//!    b> UPDATE 1
+//! ```
+//!
+//! `==` begins a scenario, with an empty schema and new sessions. A step is sent when the one before
+//! it has been answered or waits; `waits` is what the server says (`pg_blocking_pids()`), not a
+//! matter of time. Below a step stand its answer and those of sessions that it has set free, in the
+//! order of their names. Rows are written as psql does without alignment.
+//!
+//! `BENNU_ISOLATION_UPDATE=1 cargo test --test tests isolation::` records the answers, and
+//! `BENNU_ISOLATION=name` takes one script only. With a PostgreSQL at `BENNU_ORACLE` (user and
+//! database `bennu`) the ignored test asks it, or records its answers; scenarios under `onlyif bennu`
+//! are left out then.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::harness::TestServer;
+use crate::raw::{Message, Raw};
+
+/// How long a step may neither be answered nor wait.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a session that has not answered is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// For how long a session must have waited to count as waiting: what ends a wait by itself (time-outs,
+/// cancelling, PostgreSQL's look for deadlocks) takes less.
+const WAITS: Duration = Duration::from_millis(100);
+/// The schema of each scenario.
+const SCHEMA: &str = "isolation_test";
+
+/// A session, on a thread of its own that sends what it is given and returns the answers.
+struct IsolationSession {
+    process_id: String,
+    steps: mpsc::Sender<String>,
+    answers: mpsc::Receiver<Vec<String>>,
+    /// A step has been sent and not answered.
+    pending: bool,
+}
+
+impl IsolationSession {
+    fn open(address: SocketAddr) -> IsolationSession {
+        let mut raw = Raw::login(address);
+        raw.query(&format!("set search_path = {SCHEMA}; set deadlock_timeout = '10ms'"));
+        let process_id = single_value(&mut raw, "select pg_backend_pid()");
+        let (steps, taken) = mpsc::channel::<String>();
+        let (answered, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            for step in taken {
+                if answered.send(answer_lines(&raw.query(&step))).is_err() {
+                    break;
+                }
+            }
+        });
+        IsolationSession { process_id, steps, answers, pending: false }
+    }
+}
+
+/// The sessions of a scenario, and one that looks who waits.
+struct Scenario {
+    address: SocketAddr,
+    control: Raw,
+    sessions: BTreeMap<String, IsolationSession>,
+}
+
+impl Scenario {
+    fn begin(address: SocketAddr) -> Scenario {
+        let mut control = Raw::login(address);
+        control.query(&format!("drop schema if exists {SCHEMA} cascade"));
+        let created = control.query(&format!("create schema {SCHEMA}"));
+        assert_eq!(answer_lines(&created), ["CREATE SCHEMA"]);
+        control.query(&format!("set search_path = {SCHEMA}"));
+        Scenario { address, control, sessions: BTreeMap::new() }
+    }
+
+    fn set_up(&mut self, sql: &str) {
+        let answer = answer_lines(&self.control.query(sql));
+        assert!(!answer.iter().any(|line| line.starts_with("ERROR")), "setup: {sql}: {answer:?}");
+    }
+
+    /// Runs a step; returns the lines that stand below it.
+    fn step(&mut self, name: &str, sql: &str) -> Vec<String> {
+        let address = self.address;
+        let session =
+            self.sessions.entry(name.to_owned()).or_insert_with(|| IsolationSession::open(address));
+        if session.pending {
+            return vec!["   > (not sent: the session waits)".to_owned()];
+        }
+        session.steps.send(sql.to_owned()).unwrap();
+        session.pending = true;
+        let own = self.settle(name).unwrap_or_else(|| vec!["waits".to_owned()]);
+        let mut lines: Vec<String> = own.iter().map(|line| format!("   > {line}")).collect();
+        let waiting: Vec<String> = self.sessions.keys().cloned().collect();
+        for other in waiting {
+            let freed = self.settle(&other).unwrap_or_default();
+            lines.extend(freed.iter().map(|line| format!("   {other}> {line}")));
+        }
+        lines
+    }
+
+    /// Waits until a session has answered, and returns what; nothing if it waits for another one,
+    /// or has nothing to answer.
+    fn settle(&mut self, name: &str) -> Option<Vec<String>> {
+        let session = self.sessions.get_mut(name).unwrap();
+        let (begun, mut waits_since) = (Instant::now(), None);
+        while session.pending {
+            match session.answers.recv_timeout(LOOK) {
+                Ok(answer) => {
+                    session.pending = false;
+                    return Some(answer);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(gone) => panic!("{name}: {gone}"),
+            }
+            let blocked = format!(
+                "select cardinality(pg_blocking_pids({0})) > 0 or \
+                 cardinality(pg_safe_snapshot_blocking_pids({0})) > 0",
+                session.process_id
+            );
+            let waits = single_value(&mut self.control, &blocked) == "t";
+            let since = waits.then(|| *waits_since.get_or_insert_with(Instant::now));
+            waits_since = since;
+            if since.is_some_and(|since| since.elapsed() >= WAITS) {
+                return None;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name} neither answers nor waits for anybody");
+        }
+        None
+    }
+
+    /// Ends the sessions, those that wait as well: each one's end may set another free.
+    fn end(mut self) {
+        for session in self.sessions.values() {
+            self.control.query(&format!("select pg_terminate_backend({})", session.process_id));
+        }
+        self.sessions.clear();
+        self.control.query(&format!("drop schema if exists {SCHEMA} cascade"));
+    }
+}
+
+fn single_value(raw: &mut Raw, sql: &str) -> String {
+    let answer = raw.query(sql);
+    let row = answer.iter().find(|message| message.kind == b'D');
+    let row = row.unwrap_or_else(|| panic!("{sql}: {:?}", answer_lines(&answer)));
+    row.values().remove(0).unwrap_or_default()
+}
+
+/// Returns rows, command tags and errors, a line each.
+fn answer_lines(messages: &[Message]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for message in messages {
+        match message.kind {
+            b'D' => {
+                let values = message.values();
+                let shown: Vec<&str> =
+                    values.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+                lines.push(shown.join("|"));
+            }
+            b'C' => lines.push(message.tag()),
+            b'E' => {
+                let field = |code| message.field(code).unwrap_or_default();
+                lines.push(format!("ERROR {}: {}", field(b'C'), field(b'M')));
+            }
+            b'N' => {
+                let field = |code| message.field(code).unwrap_or_default();
+                lines.push(format!("{}: {}", field(b'S'), field(b'M')));
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// What a script runs on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Oracle {
+    Bennu,
+    Postgres,
+}
+
+/// Runs a script; returns it as it should read.
+fn run_script(script: &str, address: SocketAddr, server: Oracle) -> String {
+    let mut out = String::new();
+    let mut scenario: Option<Scenario> = None;
+    let mut skipped = false;
+    for line in script.lines() {
+        if line.starts_with("   ") && !skipped {
+            continue;
+        }
+        writeln!(out, "{line}").unwrap();
+        if let Some(title) = line.strip_prefix("== ") {
+            scenario.take().into_iter().for_each(Scenario::end);
+            skipped = server == Oracle::Postgres && title.ends_with("(onlyif bennu)");
+            scenario = (!skipped).then(|| Scenario::begin(address));
+            continue;
+        }
+        let step = line.split_once(": ").filter(|_| !line.starts_with('#'));
+        let (Some((name, sql)), Some(scenario)) = (step, &mut scenario) else { continue };
+        match name {
+            "setup" => scenario.set_up(sql),
+            _ => {
+                for line in scenario.step(name, sql) {
+                    writeln!(out, "{line}").unwrap();
+                }
+            }
+        }
+    }
+    scenario.into_iter().for_each(Scenario::end);
+    out
+}
+
+fn scripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isolation");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut scripts: Vec<PathBuf> = entries.filter(|path| path.extension().is_some()).collect();
+    if let Ok(only) = std::env::var("BENNU_ISOLATION") {
+        scripts.retain(|path| path.file_stem().is_some_and(|name| name == only.as_str()));
+    }
+    scripts.sort();
+    scripts
+}
+
+/// Runs a script and records its answers, or returns what differs.
+fn check_script(path: &Path, address: SocketAddr, server: Oracle) -> Option<String> {
+    let script = std::fs::read_to_string(path).unwrap();
+    let ran = run_script(&script, address, server);
+    if std::env::var_os("BENNU_ISOLATION_UPDATE").is_some() {
+        std::fs::write(path, ran).unwrap();
+        return None;
+    }
+    let mut differs = String::new();
+    for (expected, actual) in script.split("\n== ").zip(ran.split("\n== ")) {
+        let first = expected.lines().zip(actual.lines()).find(|(line, other)| line != other);
+        if expected != actual {
+            let (name, title) = (path.display(), expected.lines().next().unwrap_or_default());
+            let (line, other) = first.unwrap_or(("", "(more or fewer lines)"));
+            write!(differs, "{name}: {title}\n-{line}\n+{other}\n{actual}\n").unwrap();
+        }
+    }
+    (!differs.is_empty()).then_some(differs)
+}
+
+#[test]
+fn scripts_give_their_answers() {
+    let check = |path: PathBuf| {
+        let server = TestServer::start();
+        check_script(&path, server.address(), Oracle::Bennu)
+    };
+    // They wait more than they work.
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            scripts().into_iter().map(|path| scope.spawn(move || check(path))).collect();
+        running.into_iter().filter_map(|script| script.join().unwrap()).collect()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL 15 at BENNU_ORACLE"]
+fn answers_are_those_of_postgres() {
+    let address = std::env::var("BENNU_ORACLE").unwrap().parse().unwrap();
+    let failures: Vec<String> =
+        scripts().iter().filter_map(|path| check_script(path, address, Oracle::Postgres)).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,65 @@
+//! Sessions that others end, and those that wait too long for their client.
+
+use crate::harness::TestServer;
+use crate::raw::{Raw, kinds, sqlstate};
+
+/// Reads what comes without being asked for, to the end of the connection.
+fn last_words(raw: &mut Raw) -> Option<String> {
+    let messages = raw.until_ready();
+    assert_eq!(kinds(&messages), "E", "{messages:?}");
+    assert_eq!(messages[0].field(b'S').as_deref(), Some("FATAL"));
+    sqlstate(&messages)
+}
+
+#[test]
+fn sessions_end_when_they_wait_too_long_for_their_client() {
+    let server = TestServer::start();
+    let mut idle = Raw::login(server.address());
+    idle.query("set idle_session_timeout = '20ms'");
+    assert_eq!(last_words(&mut idle).as_deref(), Some("57P05"));
+
+    let mut in_block = Raw::login(server.address());
+    in_block.query("create table t (a int primary key)");
+    in_block.query("set idle_in_transaction_session_timeout = '20ms'");
+    in_block.query("begin; insert into t values (1)");
+    assert_eq!(last_words(&mut in_block).as_deref(), Some("25P03"));
+
+    // Its lock is free, and its row is not there.
+    let mut other = Raw::login(server.address());
+    assert_eq!(kinds(&other.query("insert into t values (1)")), "CZ");
+    // What is not idle does not end: a statement may take longer, and so may a failed block's end.
+    other.query("set idle_session_timeout = '1ms'; set idle_in_transaction_session_timeout = 0");
+    let slow = other.query("begin; select pg_sleep(0.05); select 1/0");
+    assert!(kinds(&slow).ends_with("EZ"), "{slow:?}");
+    assert_eq!(kinds(&other.query("rollback; set idle_session_timeout = 0")), "CCZ");
+}
+
+#[test]
+fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
+    let server = TestServer::start();
+    let mut control = Raw::login(server.address());
+    let terminate = |control: &mut Raw, pid: &str| {
+        let answer = control.query(&format!("select pg_terminate_backend({pid}, 60000)"));
+        assert_eq!(crate::raw::rows(&answer)[0][0].as_deref(), Some("t"));
+    };
+    let pid_of = |raw: &mut Raw| {
+        crate::raw::rows(&raw.query("select pg_backend_pid()"))[0][0].clone().unwrap()
+    };
+    let mut idle = Raw::login(server.address());
+    let pid = pid_of(&mut idle);
+    terminate(&mut control, &pid);
+    assert_eq!(last_words(&mut idle).as_deref(), Some("57P01"));
+
+    let mut working = Raw::login(server.address());
+    let pid = pid_of(&mut working);
+    working.send(&crate::raw::Frames::new().query("select pg_sleep(600)").0);
+    let query = format!("select state from pg_stat_activity where pid = {pid}");
+    while crate::raw::rows(&control.query(&query))[0][0].as_deref() != Some("active") {}
+    terminate(&mut control, &pid);
+    let messages = working.until_ready();
+    assert_eq!(sqlstate(&messages).as_deref(), Some("57P01"), "{messages:?}");
+    assert!(!kinds(&messages).contains('Z'), "{messages:?}");
+
+    let gone = control.query(&format!("select pg_terminate_backend({pid})"));
+    assert_eq!(crate::raw::rows(&gone)[0][0].as_deref(), Some("f"));
+}
