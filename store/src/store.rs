@@ -349,13 +349,11 @@ impl Store {
         self.engine.options().blocking.run(wait);
     }
 
-    /// Returns the transactions that wait for a row lock, each with those that it waits for, by their
-    /// numbers ([`Transaction::id`]).
+    /// Returns the transactions that wait for a row lock, each with those that it waits for, by
+    /// their numbers ([`Transaction::id`]).
     pub fn lock_waits(&self) -> Vec<(u64, Vec<u64>)> {
         let waiting = self.engine.locks.waiting().into_iter();
-        waiting
-            .map(|(owner, blockers)| (owner.0, blockers.iter().map(|one| one.0).collect()))
-            .collect()
+        waiting.map(|(owner, waits)| (owner.0, waits.iter().map(|one| one.0).collect())).collect()
     }
 
     /// Returns the time by the store's clock: microseconds since 1970-01-01 UTC.

@@ -228,7 +228,6 @@ const OURS: &[&str] = &[
     "inet_server_port",
     "pg_get_expr",
     "pg_has_role",
-    "pg_terminate_backend",
     "concat",
     "concat_ws",
     "greatest",
@@ -292,7 +291,9 @@ fn overloads_are_those_of_postgres() {
         let shortened = match signature.name {
             "jsonb_set" | "jsonb_insert" => signature.arguments.len() == 3,
             "jsonb_set_lax" => signature.arguments.len() < 5,
-            "parse_ident" | "is_normalized" => signature.arguments.len() == 1,
+            "parse_ident" | "is_normalized" | "pg_terminate_backend" => {
+                signature.arguments.len() == 1
+            }
             "jsonb_path_exists_opr" | "jsonb_path_match_opr" => false,
             name => name.starts_with("jsonb_path_") && signature.arguments.len() < 4,
         };
