@@ -76,7 +76,7 @@ impl Sessions {
         found.map(|activity| activity.stop.stop.store(true, Ordering::Relaxed)).is_some()
     }
 
-    /// Has a session end, after its running statement is stopped; false if there is no such session.
+    /// Has a session end, after its running statement is stopped; false if there is no such one.
     pub fn terminate(&self, session: i32) -> bool {
         let found = self.0.lock().get(&session).cloned();
         found.map(|activity| activity.stop.terminate()).is_some()
