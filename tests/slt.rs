@@ -91,6 +91,7 @@ async fn scripts_through_simple_queries() {
 const PORTABLE: &[&str] = &[
     "advisory_locks",
     "roles",
+    "session_literals",
     "information_usage",
     "definition_errors",
     "operators",

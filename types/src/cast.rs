@@ -102,56 +102,60 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     Some(context)
 }
 
-/// Returns whether a cast depends on nothing but the value: neither on the session's time zone nor
-/// on the clock, which text such as `today` refers to. A literal is settled once and counts as
-/// such.
+/// Returns whether a cast depends on nothing but the value: neither on settings of the session
+/// (`TimeZone`, `DateStyle`, `IntervalStyle`), nor on names in the catalog, nor on the clock, which
+/// text such as `today` refers to. An array is what its elements are, a row what its fields are. A
+/// literal is settled once and counts as such.
 pub fn is_immutable(from: DataType, to: DataType) -> bool {
+    if from == to || from.is_row() && to.is_row() {
+        return true;
+    }
     if let (Some(from), Some(to)) = (from.element(), to.element()) {
         return is_immutable(from, to);
     }
-    if let DataType::Composite(of) = to
-        && from != to
-    {
-        return of.fields().iter().all(|(_, field)| is_immutable(DataType::Text, *field));
+    match (from, to) {
+        (from, to) if from.is_text() && to.is_text() => true,
+        (DataType::Unknown, to) if !has_leaf(to, &is_named) => {
+            !has_leaf(to, &|leaf| matches!(leaf, DataType::Timestamptz | DataType::Timetz))
+        }
+        (from, to) if from.is_text() => !has_leaf(to, &|leaf| is_named(leaf) || is_timed(leaf)),
+        (from, to) if to.is_text() => !has_leaf(from, &|leaf| {
+            // Neither of the times of a day is written in a style.
+            let styled = is_timed(leaf) && !matches!(leaf, DataType::Time | DataType::Timetz);
+            is_named(leaf) || styled || leaf == DataType::Record
+        }),
+        // Labels are renamed, too; but in a key expression they are what the definition of now says.
+        (from, to) if is_named(from) && !to.is_oid() || is_named(to) && !from.is_number() => false,
+        (DataType::Time, DataType::Timetz) | (DataType::Timestamptz, _) => false,
+        (DataType::Date | DataType::Timestamp, to) => to != DataType::Timestamptz,
+        _ => true,
     }
-    if let DataType::Composite(of) = from
-        && from != to
-        && to != DataType::Record
-    {
-        return of.fields().iter().all(|(_, field)| is_immutable(*field, DataType::Text));
-    }
-    let read = to.element().unwrap_or(to);
-    // Names may be given to something else.
-    // Labels are renamed, too; but in a key expression they are what the definition of now says.
-    let named = |data_type: DataType| matches!(data_type, DataType::Reg(_) | DataType::Enum(_));
-    if from != to && (named(from) && !to.is_oid() || named(to) && !from.is_number()) {
-        return false;
-    }
-    let timed = matches!(
-        read,
+}
+
+/// Names may be given to something else.
+fn is_named(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Reg(_) | DataType::Enum(_))
+}
+
+fn is_timed(data_type: DataType) -> bool {
+    matches!(
+        data_type,
         DataType::Date
             | DataType::Time
             | DataType::Timetz
             | DataType::Timestamp
             | DataType::Timestamptz
             | DataType::Interval
-    );
-    if from.element() == Some(DataType::Timestamptz) {
-        return from == to;
-    }
-    match from {
-        _ if from == to => true,
-        DataType::Date | DataType::Timestamp | DataType::Interval if to.is_text() => false,
-        DataType::Array(DataType::Date | DataType::Timestamp | DataType::Interval)
-            if to.is_text() =>
-        {
-            false
-        }
-        DataType::Unknown => !matches!(read, DataType::Timestamptz | DataType::Timetz),
-        DataType::Time => to != DataType::Timetz,
-        DataType::Timestamptz => false,
-        DataType::Date | DataType::Timestamp => to != DataType::Timestamptz,
-        _ => !(from.is_text() && timed),
+    )
+}
+
+/// Returns whether `test` is true of a type, or of one that its values are made of: elements of
+/// arrays, fields of rows, at any depth.
+pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
+    match (data_type, data_type.element()) {
+        (_, Some(element)) => has_leaf(element, test),
+        (DataType::Composite(of), _) => of.fields().iter().any(|(_, field)| has_leaf(*field, test)),
+        (leaf, _) => test(leaf),
     }
 }
 
@@ -159,16 +163,11 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
 /// not immutable these may not: PostgreSQL takes the text of floats and bytea for the same always,
 /// in indexes too, though the session says how they are written.
 pub fn is_foldable(from: DataType, to: DataType) -> bool {
-    let written = from.element().unwrap_or(from);
-    let styled = matches!(
-        written,
-        DataType::Float4
-            | DataType::Float8
-            | DataType::Bytea
-            | DataType::Record
-            | DataType::Composite(_)
-    );
-    is_immutable(from, to) && !(styled && to.is_text())
+    if let (Some(from), Some(to)) = (from.element(), to.element()) {
+        return is_foldable(from, to);
+    }
+    let styled = |leaf| matches!(leaf, DataType::Float4 | DataType::Float8 | DataType::Bytea);
+    is_immutable(from, to) && !(to.is_text() && has_leaf(from, &styled))
 }
 
 /// Casts a value and applies the modifier of `to`.

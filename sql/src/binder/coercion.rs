@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
-use types::cast::{CastContext, cast, cast_context, is_foldable};
+use types::cast::{CastContext, cast, cast_context, has_leaf, is_foldable};
 use types::datatype::RegKind;
-use types::datetime::{DateOrder, IntervalStyle};
+use types::datetime::{DateOrder, IntervalStyle, TimeZone};
 use types::datum::Text;
 use types::expr::{EvalContext, Expr};
-use types::text::{TextStyle, parse, parse_as};
+use types::text::{TextStyle, parse, parse_as, write};
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::level::Binder;
@@ -76,7 +76,7 @@ impl Binder<'_> {
         let below = if is_read { CastContext::Assignment } else { context };
         let Some(below) = self.coerce(value, to.below(), below)? else { return Ok(None) };
         if let (true, Expr::Constant { value, .. }) = (is_read, &below)
-            && domain.checks.is_immutable()
+            && domain.checks.is_foldable()
         {
             let checked = domain.checks.check_elements(value, &EvalContext::default());
             checked.map_err(|error| Error::from(error).at(position))?;
@@ -128,6 +128,8 @@ impl Binder<'_> {
                 {
                     self.check_name(kind, &text, position)?;
                 }
+                let settled = self.settled_literal(&text, to, position)?;
+                let text = settled.map_or(text, Text::from);
                 literal(&text, to, explicit).map_err(|error| {
                     // PostgreSQL cuts to length later, where it knows of no place.
                     let plain = SqlType { modifier: -1, ..to };
@@ -215,7 +217,7 @@ pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit:
         if matches!(value, Datum::Null) {
             return null(to.base);
         }
-        if is_constant_cast(from, to.base)
+        if is_foldable(from, to.base)
             && let Ok(value) = cast(value, from, to, explicit, &EvalContext::hasty())
         {
             return Expr::Constant { value, data_type: to.base };
@@ -236,37 +238,26 @@ fn is_date_or_time(data_type: DataType) -> bool {
     )
 }
 
-/// Returns whether a cast of a constant gives the same in every session.
-fn is_constant_cast(from: DataType, to: DataType) -> bool {
-    let named = |data_type: DataType| matches!(data_type, DataType::Reg(_));
-    if named(from) && !to.is_oid() || named(to) && from.is_text() {
-        return false;
-    }
-    if is_row_of_session(from) || is_row_of_session(to) {
-        return from.is_row() && to.is_row();
-    }
-    let zoned = |data_type| matches!(data_type, DataType::Timestamptz | DataType::Timetz);
-    let zoned = (zoned(from) || zoned(to)) && from != to;
-    let read = from.is_text() && is_date_or_time(to);
-    !zoned && !read && (to == DataType::Unknown || !to.is_text() || is_foldable(from, to))
-}
-
 /// Returns what a quoted literal means as a type.
 fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
+    let of_session = needs_session(text, to);
     let value = match to.base {
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             Datum::Text(text.clone())
         }
         base if names_clock(text, base) || names_object(text, base) => Datum::Null,
-        base if is_row_of_session(base) => Datum::Null,
+        base if is_made_of_times(base) => match same_in_all_sessions(text, base) {
+            Err(_) if has_leaf(base, &|leaf| matches!(leaf, DataType::Reg(_))) => Datum::Null,
+            read => read?.unwrap_or(Datum::Null),
+        },
         _ if depends_on_style(text, to) => Datum::Null,
         _ => match parse_as(text, to, &TextStyle::default()) {
             // An abbreviation of a zone may mean what it means today.
-            Err(error) if error.sqlstate == "0A000" && needs_session(text, to) => Datum::Null,
+            Err(error) if error.sqlstate == "0A000" && of_session => Datum::Null,
             read => read?,
         },
     };
-    if needs_session(text, to) {
+    if of_session {
         let data_type = DataType::Text;
         let operand = Box::new(Expr::Constant { value: Datum::Text(text.clone()), data_type });
         return Ok(Expr::Cast { operand, from: data_type, to, explicit: true });
@@ -279,17 +270,53 @@ fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
 }
 
 /// Returns whether a literal means different things in different sessions or at different times.
-fn needs_session(text: &str, sql_type: SqlType) -> bool {
+pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
     let to = sql_type.base;
+    if names_clock(text, to) || names_object(text, to) {
+        return true;
+    }
+    if is_made_of_times(to) {
+        return !matches!(same_in_all_sessions(text, to), Ok(Some(_)));
+    }
     let zoned = matches!(to, DataType::Timestamptz | DataType::Timetz) && {
         let text = text.trim().to_ascii_lowercase();
         !names_offset(&text) && !text.ends_with("infinity")
     };
-    zoned
-        || names_clock(text, to)
-        || names_object(text, to)
-        || is_row_of_session(to)
-        || depends_on_style(text, sql_type)
+    zoned || depends_on_style(text, sql_type)
+}
+
+/// Returns whether values of a type have others in them that sessions may read in different ways.
+fn is_made_of_times(to: DataType) -> bool {
+    let of_session = |leaf| is_date_or_time(leaf) || matches!(leaf, DataType::Reg(_));
+    (to.element().is_some() || to.is_row()) && has_leaf(to, &of_session)
+}
+
+/// Returns the value of a literal if it is the same whatever the settings of the session are.
+///
+/// # Errors
+///
+/// What is wrong with the literal, if it is wrong in every session.
+fn same_in_all_sessions(text: &str, to: DataType) -> Result<Option<Datum>> {
+    const HOUR: i32 = 3600;
+    let read = |order, interval, hours: i32| {
+        let mut style =
+            TextStyle { time_zone: TimeZone::fixed(hours * HOUR), ..TextStyle::default() };
+        (style.formats.style.order, style.formats.style.interval) = (order, interval);
+        let value = parse(text, to, &style)?;
+        let mut bytes = Vec::new();
+        write(&value, to, &TextStyle::default(), &mut bytes)?;
+        Ok::<_, types::Error>((value, bytes))
+    };
+    let first = read(DateOrder::Mdy, IntervalStyle::Postgres, 0);
+    let second = read(DateOrder::Dmy, IntervalStyle::SqlStandard, 14);
+    let third = read(DateOrder::Ymd, IntervalStyle::Postgres, -12);
+    match (first, second, third) {
+        (Ok((value, first)), Ok((_, second)), Ok((_, third))) => {
+            Ok((first == second && second == third).then_some(value))
+        }
+        (Err(error), Err(_), Err(_)) if error.sqlstate != "0A000" => Err(error.into()),
+        _ => Ok(None),
+    }
 }
 
 /// Returns whether a date or an interval is read in different ways, depending on `DateStyle` and
@@ -300,11 +327,9 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
         let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
         digits > 2 && text.trim_start()[digits..].starts_with('-')
     };
-    match base.element().unwrap_or(base) {
-        read if names_clock(text, read) => false,
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz
-            if base.element().is_none() && begins_with_year(text) =>
-        {
+    match base {
+        _ if names_clock(text, base) => false,
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz if begins_with_year(text) => {
             false
         }
         DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Timetz => {
@@ -329,17 +354,6 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
     }
 }
 
-/// Returns whether the text of a row has fields that mean different things in different sessions.
-fn is_row_of_session(to: DataType) -> bool {
-    match to.element().unwrap_or(to) {
-        DataType::Composite(of) => of.fields().iter().any(|(_, field)| {
-            let base = field.element().unwrap_or(*field);
-            is_date_or_time(base) || matches!(base, DataType::Reg(_)) || is_row_of_session(base)
-        }),
-        _ => false,
-    }
-}
-
 /// Returns whether a literal is the name of something in the catalog.
 fn names_object(text: &str, to: DataType) -> bool {
     let none = text == "-" && matches!(to, DataType::Reg(kind) if !kind.is_of_operators());
@@ -351,7 +365,7 @@ fn names_object(text: &str, to: DataType) -> bool {
 /// Returns whether a date or time is one of the words that mean the present.
 fn names_clock(text: &str, to: DataType) -> bool {
     const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
-    is_date_or_time(to) && {
+    has_leaf(to, &is_date_or_time) && {
         let text = text.to_ascii_lowercase();
         WORDS.iter().any(|word| text.contains(word))
     }

@@ -13,6 +13,7 @@ use types::cast::CastContext;
 use types::datatype::composite::{Attribute, CompositeType};
 use types::datum::Record;
 use types::expr::{Expr, Routine};
+use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
@@ -22,6 +23,7 @@ use crate::binder::parameters::Parameters;
 use crate::binder::records::{row_expr, row_of};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
+use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::{Typed, null};
 use crate::binder::{BoundStatement, prune};
@@ -98,6 +100,37 @@ pub fn bind_body_statement(
         prune::finish_expression(expr, &binder.parameters);
     }
     Ok(BodyStatement { bound: binder.finish(bound), result })
+}
+
+/// Returns the text of the body of a function with literals that every session reads as this one
+/// does.
+///
+/// # Errors
+///
+/// Those of [`check_function_body`].
+pub fn settled_body(
+    function: &Arc<Function>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    (path, session): (&Arc<SearchPath>, &TextStyle),
+) -> Result<String> {
+    let mut constants = SessionConstants::new();
+    constants.set_search_path(Arc::clone(path));
+    let types: Vec<_> = function.parameters.iter().map(|one| Some(*one)).collect();
+    let mut settler = LiteralSettler::new(session.clone());
+    for statement in &function.statements {
+        let mut binder = Binder::new(catalog, system, &constants, Parameters::new(&types));
+        let values = function.parameters.iter().enumerate().map(|(index, sql_type)| {
+            let expr = Expr::Parameter { index, data_type: sql_type.base };
+            Typed { expr, sql_type: *sql_type, position: 1 }
+        });
+        settler = binder.in_frame(function, values.collect(), |binder| {
+            binder.settler = Some(settler);
+            binder.bind_in_body(statement)?;
+            Ok(binder.settler.take().unwrap_or_else(|| LiteralSettler::new(session.clone())))
+        })?;
+    }
+    settler.rewritten(&function.record.body)
 }
 
 /// Returns CONTEXT of an error in the body of a function.
@@ -265,11 +298,11 @@ impl Binder<'_> {
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
         let (trace, view) = (self.trace.take(), self.view.take());
-        let notes = self.notes.take();
+        let (notes, settler) = (self.notes.take(), self.settler.take());
         let result = bind(self);
         (self.frame, self.levels, self.named) = (frame, levels, named);
         (self.trace, self.view) = (trace, view);
-        self.notes = notes;
+        (self.notes, self.settler) = (notes, settler);
         result
     }
 

@@ -27,6 +27,7 @@ use crate::binder::named::NamedRows;
 use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
+use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -438,6 +439,8 @@ pub(super) struct Binder<'a> {
     pub(super) trace: Option<Trace>,
     /// What names and values of the text at hand mean, if somebody wants to know.
     pub(super) notes: Option<Notes>,
+    /// What settles literals, where the text at hand is a definition.
+    pub(super) settler: Option<LiteralSettler>,
     /// The view whose query is at hand, if it is one's.
     pub(super) view: Option<Arc<View>>,
     /// The first materialized view without rows that the statement reads.
@@ -476,6 +479,7 @@ impl<'a> Binder<'a> {
             levels: Vec::new(),
             trace: None,
             notes: None,
+            settler: None,
             view: None,
             unpopulated: None,
             view_depth: 0,

@@ -37,6 +37,7 @@ pub mod notes;
 mod rows;
 mod bound_query;
 mod coercion;
+mod stored_literals;
 mod operators;
 mod arrays;
 mod calls;
@@ -84,11 +85,14 @@ use std::sync::{Arc, LazyLock};
 use store::TableId;
 use types::cast::CastContext;
 use types::expr::Expr;
+use types::text::TextStyle;
 use types::{DataType, SqlType};
 
 pub use calls::is_built_in;
 pub use current_row::check_cursor;
-pub use function_body::{BodyStatement, bind_body_statement, check_function_body, no_rows_of};
+pub use function_body::{
+    BodyStatement, bind_body_statement, check_function_body, no_rows_of, settled_body,
+};
 pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
 pub use view::{ViewDefinition, bind_view_definition, view_meaning};
@@ -100,6 +104,7 @@ use crate::binder::level::{Binder, Clause};
 use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
+use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::tree::{
     for_each_expression, for_each_source, for_each_statement_expression, for_each_step, walk_plan,
 };
@@ -112,6 +117,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CurrentRow, CursorTable, Logical, OutputColumn, ParameterTypes, Query,
 };
+use crate::parser;
 
 /// A statement that was bound.
 #[derive(Debug, Clone)]
@@ -296,13 +302,16 @@ pub struct Names<'a> {
     pub catalog: &'a Catalog,
     /// Where names without a schema are looked for.
     pub path: &'a Arc<SearchPath>,
+    /// How the session reads literals, if what is bound is a definition: its literals mean from
+    /// then on what they mean now.
+    pub session: Option<&'a TextStyle>,
 }
 
 impl<'a> Names<'a> {
     /// Returns what they mean in texts that the catalog keeps, whose names have schemas.
     pub fn stored(catalog: &'a Catalog) -> Names<'a> {
         static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
-        Names { catalog, path: &PATH }
+        Names { catalog, path: &PATH, session: None }
     }
 }
 
@@ -336,7 +345,33 @@ pub fn bind_table_expression(
     target: Option<SqlType>,
     names: Names<'_>,
 ) -> Result<Expr> {
-    table_expression(clause, expression, (columns, target), names, None).map(|(expr, _)| expr)
+    table_expression(clause, expression, (columns, target), names, None).map(|bound| bound.expr)
+}
+
+/// Returns the text of an expression of a definition with literals that every session reads as this
+/// one does. What is wrong with it, [`bind_table_expression`] tells.
+pub fn settled_text(
+    text: &str,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+    names: Names<'_>,
+) -> Result<String> {
+    if names.session.is_none() || !text.contains(['\'', '$']) {
+        return Ok(text.to_owned());
+    }
+    let expression = parser::parse_expression(text)?;
+    let stored = TableClause::Stored;
+    match table_expression(stored, &expression, (columns, target), names, None) {
+        Ok(TableExpression { settler: Some(settler), .. }) => settler.rewritten(text),
+        Ok(_) | Err(_) => Ok(text.to_owned()),
+    }
+}
+
+/// An expression of a table that was bound.
+struct TableExpression {
+    expr: Expr,
+    notes: Notes,
+    settler: Option<LiteralSettler>,
 }
 
 /// As [`bind_table_expression`] of what the catalog has, for what its names and values mean.
@@ -352,8 +387,7 @@ pub fn note_expression(
 ) -> Result<Notes> {
     let (stored, notes) = (TableClause::Stored, Some(Notes::default()));
     let names = Names::stored(catalog);
-    let (_, notes) = table_expression(stored, expression, (columns, target), names, notes)?;
-    Ok(notes)
+    Ok(table_expression(stored, expression, (columns, target), names, notes)?.notes)
 }
 
 fn table_expression(
@@ -362,7 +396,7 @@ fn table_expression(
     (columns, target): (&[(String, SqlType)], Option<SqlType>),
     names: Names<'_>,
     notes: Option<Notes>,
-) -> Result<(Expr, Notes)> {
+) -> Result<TableExpression> {
     let column = |(name, sql_type): &(String, SqlType)| OutputColumn {
         name: name.clone(),
         sql_type: *sql_type,
@@ -377,6 +411,7 @@ fn table_expression(
     constants.set_search_path(Arc::clone(names.path));
     let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
     binder.notes = notes;
+    binder.settler = names.session.cloned().map(LiteralSettler::new);
     let bind = |binder: &mut Binder<'_>| {
         let value = binder.bind_expr(expression)?;
         match target {
@@ -393,7 +428,8 @@ fn table_expression(
     let (mut expr, level) = bound.map_err(|error| clause.wording(error))?;
     level.refuse_subqueries_of(clause)?;
     prune::finish_expression(&mut expr, &binder.parameters);
-    Ok((expr, binder.notes.unwrap_or_default()))
+    let notes = binder.notes.unwrap_or_default();
+    Ok(TableExpression { expr, notes, settler: binder.settler })
 }
 
 fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, SqlType)) -> Error {

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
+use types::text::TextStyle;
+
 use crate::ast::{Locking, NamedQueryBody, Query, SourceQuery, TableName};
 use crate::binder::level::{Binder, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope, ScopeColumn};
+use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
@@ -52,7 +55,7 @@ pub fn bind_view_definition(
     source: &SourceQuery,
     catalog: &Catalog,
     system: &dyn SystemCatalog,
-    constants: &SessionConstants,
+    (constants, session): (&SessionConstants, &TextStyle),
 ) -> Result<ViewDefinition> {
     let binder = || Binder::new(catalog, system, constants, Parameters::none());
     let queries = source.query.with.iter().flat_map(|with| &with.queries);
@@ -66,11 +69,17 @@ pub fn bind_view_definition(
     let mut trace = first.trace.take().unwrap_or_default();
     let text = replace_stars(source, std::mem::take(&mut trace.stars));
     let again = parser::parse_query(&text).map_err(Error::from);
-    let again = again.and_then(|query| binder().bind_query(&query, true));
+    let mut second = binder();
+    second.settler = Some(LiteralSettler::new(session.clone()));
+    let again = again.and_then(|query| second.bind_query(&query, true));
     if again.as_ref().ok().map(|bound| view_columns(&bound.columns)).as_ref() != Some(&columns) {
         let hint = "Name the columns.";
         return Err(Error::not_supported("a * in this place of a view", hint));
     }
+    let text = match second.settler.take() {
+        Some(settler) => settler.rewritten(&text)?,
+        None => text,
+    };
     let search_path = SearchPath::clone(constants.search_path());
     Ok(ViewDefinition { columns, text, relations: trace.into_relations(catalog), search_path })
 }
@@ -210,7 +219,7 @@ impl Binder<'_> {
         let query = view.query()?;
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
-        let (trace, notes) = (self.trace.take(), self.notes.take());
+        let (trace, notes, settler) = (self.trace.take(), self.notes.take(), self.settler.take());
         let outer = self.view.replace(Arc::clone(view));
         self.view_depth += 1;
         let bound = stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || match locking {
@@ -225,7 +234,7 @@ impl Binder<'_> {
         self.view = outer;
         self.levels = levels;
         self.named = named;
-        (self.trace, self.notes) = (trace, notes);
+        (self.trace, self.notes, self.settler) = (trace, notes, settler);
         // Positions in the view's text mean nothing to the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;
         if bound.columns.len() != view.columns.len() {

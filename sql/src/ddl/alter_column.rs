@@ -22,7 +22,6 @@ use crate::ddl::generated;
 use crate::ddl::identity::Filling;
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
 use crate::ddl::sequence::bound_default;
-use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -49,7 +48,7 @@ impl Ddl<'_> {
         if column.generated.is_some() {
             record.columns.push(self.column_record(record, column)?);
             let catalog = self.changes.catalog(self.engine);
-            generated::check(self.names(&catalog), &record.columns, |_| None)?;
+            generated::check(self.names(&catalog), &mut record.columns, |_| None)?;
             return Ok(Some(Filling::Generated));
         }
         let family = family_of(record, column)?;
@@ -129,7 +128,8 @@ impl Ddl<'_> {
             not_null: column.not_null,
             default: None,
             generated: match &column.generated {
-                Some(made) => Some(kept_text(&catalog, &self.path, &made.text)?),
+                // `generated::check` makes of it what is kept.
+                Some(made) => Some(made.text.clone()),
                 None => None,
             },
             family: family_of(record, column)?,

@@ -264,7 +264,7 @@ impl Ddl<'_> {
                     );
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
                 }
-                let predicate = kept_text(&catalog, &self.path, &predicate.text)?;
+                let predicate = kept_text(self.names(&catalog), &predicate.text, &names, target)?;
                 let check = CheckRecord { name, predicate, valid: !constraint.not_valid };
                 if check.valid {
                     self.check_rows(&table, &check)?;

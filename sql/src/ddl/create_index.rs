@@ -69,7 +69,7 @@ pub fn record(
         }
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
-        let expression = kept_text(catalog, names.path, &key.source.text)?;
+        let expression = kept_text(names, &key.source.text, &columns, None)?;
         keys.push(IndexKeyRecord { expression, descending, nulls_first });
         let sql_type = SqlType::from(data_type);
         split_key.push(SplitKey { sql_type, descending, nulls_first, nullable: true });
@@ -118,7 +118,7 @@ fn predicate(
         let message = "functions in index predicate must be marked IMMUTABLE";
         return Err(Error::new(sqlstate::INVALID_OBJECT_DEFINITION, message));
     }
-    kept_text(names.catalog, names.path, &predicate.text).map(Some)
+    kept_text(names, &predicate.text, columns, target).map(Some)
 }
 
 /// Checks that an operator class is one of a type. All of one type order alike here, because text

@@ -46,7 +46,7 @@ pub fn record(
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
     let catalog = names.catalog;
     let mut columns = columns(statement, names, &mut families)?;
-    generated::check(names, &columns, |name| {
+    generated::check(names, &mut columns, |name| {
         let column = statement.columns.iter().find(|column| column.name.name.value == name);
         column?.generated.as_ref().map(|generated| &generated.expr)
     })?;
@@ -137,7 +137,8 @@ fn columns(
                 None => None,
             },
             generated: match &column.generated {
-                Some(made) => Some(kept_text(names.catalog, names.path, &made.text)?),
+                // `generated::check` makes of it what is kept.
+                Some(made) => Some(made.text.clone()),
                 None => None,
             },
             family: u8::try_from(family)
@@ -237,7 +238,7 @@ fn checks(
         }
         checks.push(CheckRecord {
             name: check_name,
-            predicate: kept_text(names.catalog, names.path, &predicate.text)?,
+            predicate: kept_text(names, &predicate.text, &columns, target)?,
             valid: true,
         });
     }

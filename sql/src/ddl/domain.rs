@@ -188,7 +188,7 @@ impl Ddl<'_> {
             },
             _ => Error { position: None, ..error },
         })?;
-        let text = kept_default(names, default)?;
+        let text = kept_default(names, default, over.below())?;
         check_age(catalog, record.number, &text)?;
         Ok(text)
     }
@@ -218,7 +218,7 @@ impl Ddl<'_> {
             Some(name) => name.value.clone(),
             None => name::numbered(&name::check(&record.name, &[]), taken),
         };
-        let predicate = kept_text(catalog, &self.path, &check.predicate.text)?;
+        let predicate = kept_text(names, &check.predicate.text, &columns, target)?;
         check_age(catalog, record.number, &predicate)?;
         Ok(CheckRecord { name, predicate, valid: true })
     }

@@ -14,7 +14,7 @@ use crate::ast::{
     self, AlterFunctionAction, FunctionAttributes, FunctionBody, FunctionReference,
     FunctionStatement, ParameterMode, Returns, RoutineWord, Volatility,
 };
-use crate::binder::{TableClause, bind_table_expression, check_function_body};
+use crate::binder::{TableClause, bind_table_expression, check_function_body, settled_body};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
     Function, FunctionRecord, MoreParameter, ParameterRecord, ReturnRecord, RoutineKind,
@@ -79,6 +79,8 @@ impl Ddl<'_> {
             let checked =
                 check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
             checked.map_err(placed)?;
+            let session = (&self.path, self.literal_style());
+            record.body = settled_body(&function, &catalog, self.system.as_ref(), session)?;
         }
         let types: Vec<u32> = record.parameters.iter().map(|one| one.type_oid).collect();
         let same = |one: &&Arc<Function>| {
@@ -203,7 +205,7 @@ impl Ddl<'_> {
                         target,
                         names,
                     )?;
-                    Some(kept_text(catalog, &self.path, &default.text)?)
+                    Some(kept_text(names, &default.text, &[], target)?)
                 }
                 None if parameters.iter().any(|one| one.default.is_some()) => {
                     let message =

@@ -9,6 +9,7 @@ use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
+use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -54,8 +55,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Checks the expressions of all generated columns of a table. `written` returns that of a column
-/// as the statement has it.
+/// Checks the expressions of all generated columns of a table, and makes of the texts what is kept.
+/// `written` returns that of a column as the statement has it.
 ///
 /// # Errors
 ///
@@ -63,14 +64,15 @@ impl Ddl<'_> {
 /// another type.
 pub(super) fn check<'w>(
     names: Names<'_>,
-    columns: &[ColumnRecord],
+    columns: &mut [ColumnRecord],
     written: impl Fn(&str) -> Option<&'w ast::Expr>,
 ) -> Result<()> {
     if columns.iter().all(|column| column.generated.is_none()) {
         return Ok(());
     }
     let types = names.catalog.columns_of(columns)?;
-    for column in columns {
+    for at in 0..columns.len() {
+        let column = &columns[at];
         let Some(text) = &column.generated else { continue };
         let written = written(&column.name);
         let parsed = written.is_none().then(|| parser::parse_expression(text)).transpose()?;
@@ -99,6 +101,8 @@ pub(super) fn check<'w>(
         if !bound.is_immutable() {
             return Err(invalid("generation expression is not immutable".to_owned()));
         }
+        let kept = kept_text(names, text, &types, Some(target))?;
+        columns[at].generated = Some(kept);
     }
     Ok(())
 }

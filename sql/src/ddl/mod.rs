@@ -54,6 +54,7 @@ use ahash::AHashSet;
 use store::transaction::{LockMode, LockWait, Savepoint};
 use store::{CellBatch, Get, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
+use types::text::TextStyle;
 
 use crate::assemble;
 use crate::ast;
@@ -390,9 +391,14 @@ impl Ddl<'_> {
 
     // ---- names ----
 
+    /// Returns how literals in definitions are read.
+    pub fn literal_style(&self) -> &TextStyle {
+        &self.eval.style
+    }
+
     /// Returns what names in expressions of the statement mean.
     fn names<'c>(&'c self, catalog: &'c Catalog) -> Names<'c> {
-        Names { catalog, path: &self.path }
+        Names { catalog, path: &self.path, session: Some(&self.eval.style) }
     }
 
     /// Returns what a statement means by a name.

@@ -178,7 +178,7 @@ pub(super) fn bound_default(
         }
         None => error,
     })?;
-    Ok((kept_default(names, default)?, bound))
+    Ok((kept_default(names, default, sql_type)?, bound))
 }
 
 /// Returns the text of a default as the catalog keeps it: sequences under their full names.
@@ -186,9 +186,13 @@ pub(super) fn bound_default(
 /// # Errors
 ///
 /// `42P01` for a sequence that is not there, `42809` for something else.
-pub(super) fn kept_default(names: Names<'_>, default: &ast::SourceExpr) -> Result<String> {
-    let Names { catalog, path } = names;
-    let mut text = kept_text(catalog, path, &default.text)?;
+pub(super) fn kept_default(
+    names: Names<'_>,
+    default: &ast::SourceExpr,
+    sql_type: SqlType,
+) -> Result<String> {
+    let Names { catalog, path, .. } = names;
+    let mut text = kept_text(names, &default.text, &[], Some(sql_type))?;
     let mut named: Vec<String> = Vec::new();
     // What is wrong with it is found where it is bound to its column.
     let Ok(bound) =

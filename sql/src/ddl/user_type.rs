@@ -12,7 +12,7 @@ use types::SqlType;
 
 use crate::assemble;
 use crate::ast::{self, TableName};
-use crate::binder::{Names, TableClause, bind_table_expression, is_built_in, view_meaning};
+use crate::binder::{self, Names, TableClause, bind_table_expression, is_built_in, view_meaning};
 use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
@@ -412,8 +412,16 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
 }
 
 /// Returns a text of a table with the schemas of the types and functions of users that it names: so
-/// it means the same whatever the search path is.
-pub(super) fn kept_text(catalog: &Catalog, path: &SearchPath, text: &str) -> Result<String> {
+/// it means the same whatever the search path is; and with literals that mean the same whatever the
+/// settings of a session are. It is bound over `columns`, as a value of type `target`.
+pub(super) fn kept_text(
+    names: Names<'_>,
+    text: &str,
+    columns: &[(String, SqlType)],
+    target: Option<SqlType>,
+) -> Result<String> {
+    let Names { catalog, path, .. } = names;
+    let text = &binder::settled_text(text, columns, target, names)?;
     let mut places = Vec::new();
     for one in parser::type_references(text)? {
         if one.schema.is_some() {

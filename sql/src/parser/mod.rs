@@ -63,7 +63,9 @@ mod explain;
 
 pub use error::ParseError;
 pub(crate) use name::IDENTIFIER_BYTES;
-pub use references::{Reference, call_references, replace, strings, type_references};
+pub use references::{
+    Reference, call_references, replace, string_places, strings, type_references,
+};
 pub use types::function::quote_ident as quoted;
 
 use sqlparser::parser::Parser;

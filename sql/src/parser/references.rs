@@ -102,6 +102,35 @@ pub fn strings(text: &str) -> Result<Vec<(Range<usize>, String)>, ParseError> {
     Ok(tokens.iter().filter_map(string).collect())
 }
 
+/// Returns where the string literals of a text stand: the position of the first character, as trees
+/// have it, and the bytes. Strings that continue each other are one.
+///
+/// # Errors
+///
+/// 42601 if the text cannot be read.
+pub fn string_places(text: &str) -> Result<Vec<(usize, Range<usize>)>, ParseError> {
+    let (source, tokens) = tokens_of(text)?;
+    let mut places: Vec<(usize, Range<usize>)> = Vec::new();
+    let mut continues = false;
+    for one in &tokens {
+        let is_string = matches!(
+            one.token,
+            Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::UnicodeStringLiteral(_)
+                | Token::DollarQuotedString(_)
+        );
+        let bytes = source.byte(one.span.start)..source.byte(one.span.end);
+        match places.last_mut() {
+            Some((_, before)) if is_string && continues => before.end = bytes.end,
+            _ if is_string => places.push((source.position(one.span.start), bytes)),
+            _ => {}
+        }
+        continues = is_string;
+    }
+    Ok(places)
+}
+
 /// Returns a text with others in some places, which ascend.
 pub fn replace(text: &str, places: &[(Range<usize>, String)]) -> String {
     let mut out = String::with_capacity(text.len());

@@ -105,7 +105,11 @@ impl Session {
                 self.in_ddl(tag, |ddl| ddl.create_table(&definition))
             }
             ast::Made::MaterializedView(source) => {
-                let view = self.with_planning(|planning| planning.define_view(source))?;
+                self.begin_statement();
+                let open = self.open.as_ref();
+                let style = open.map(|open| self.eval_context(open, Vec::new()).style);
+                let style = style.unwrap_or_else(|| self.text_style());
+                let view = self.with_planning(|planning| planning.define_view(source, &style))?;
                 let with_data = statement.with_data;
                 self.in_ddl(tag, |ddl| ddl.create_materialized_view(&definition, view, with_data))
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use store::TableId;
 use types::expr::Routine;
+use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
@@ -158,13 +159,18 @@ impl Planning<'_> {
     }
 
     /// Binds the query that defines a materialized view.
-    pub(crate) fn define_view(&self, source: &ast::SourceQuery) -> Result<ViewDefinition> {
+    pub(crate) fn define_view(
+        &self,
+        source: &ast::SourceQuery,
+        style: &TextStyle,
+    ) -> Result<ViewDefinition> {
         let queries = source.query.with.iter().flat_map(|with| &with.queries);
         if queries.into_iter().any(|query| matches!(query.body, NamedQueryBody::Change(_))) {
             let message = "materialized views must not use data-modifying statements in WITH";
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
-        binder::bind_view_definition(source, self.catalog, &self.system, self.constants)
+        let session = (self.constants, style);
+        binder::bind_view_definition(source, self.catalog, &self.system, session)
     }
 
     /// Plans the query of a materialized view.

@@ -158,7 +158,7 @@ impl Session {
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
         points.iter().map(|values| point(values, &place.key, &eval, names)).collect()
     }
 }

@@ -415,7 +415,7 @@ impl Session {
     /// Returns WHERE of COPY FROM over the rows of a table.
     fn copy_filter(&self, filter: &ast::Expr, table: &Table) -> Result<Expr> {
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
         // Nobody can name the others.
         let mut columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|column| (String::new(), column.sql_type)).collect();
@@ -530,7 +530,7 @@ impl Session {
         let context = EvalContext { style, sequences, ..EvalContext::default() };
         let mut parameters = Vec::with_capacity(arguments.len());
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         for (number, (argument, sql_type)) in (1..).zip(arguments.iter().zip(types)) {
             let target = Some(*sql_type);
@@ -564,7 +564,7 @@ impl Session {
         }
         let context = EvalContext { style: self.text_style(), ..EvalContext::default() };
         let catalog = self.catalog();
-        let names = Names { catalog: &catalog, path: self.constants.search_path() };
+        let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
         let types = prepared.parameter_types.iter();
         let check = |(value, sql_type): (Datum, &SqlType)| {
             let given = Expr::Constant { value, data_type: sql_type.base };
@@ -645,11 +645,12 @@ fn define(
         },
         Statement::CreateView(create) => {
             let catalog = ddl.lock_catalog()?;
+            let style = ddl.literal_style().clone();
             let definition = binder::bind_view_definition(
                 &create.query,
                 &catalog,
                 &SystemNames::of(system),
-                constants,
+                (constants, &style),
             )?;
             match ddl.place_view(&catalog, create, &definition) {
                 Some(placed) => ddl.create_view(&placed, definition),

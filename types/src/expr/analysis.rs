@@ -207,6 +207,17 @@ impl Expr {
         })
     }
 
+    /// Returns whether the value is the same for all executions of a statement, whatever the
+    /// settings of the session: as [`Expr::is_immutable`], beside texts of floats and bytea.
+    pub fn is_foldable(&self) -> bool {
+        self.is_immutable()
+            && !self.any(&|node| match node {
+                Expr::Cast { from, to, .. } => !cast::is_foldable(*from, to.base),
+                Expr::Domain { checks, .. } => !checks.is_foldable(),
+                _ => false,
+            })
+    }
+
     /// Returns whether the value may change from call to call within a statement (`random()`).
     pub fn is_volatile(&self) -> bool {
         self.any(&|node| match node {

@@ -76,6 +76,12 @@ impl DomainChecks {
             && self.elements.as_ref().is_none_or(|one| one.is_immutable())
     }
 
+    /// Returns whether the checks tell the same of a value in every session.
+    pub fn is_foldable(&self) -> bool {
+        self.checks.iter().all(|(_, check)| check.is_foldable())
+            && self.elements.as_ref().is_none_or(|one| one.is_foldable())
+    }
+
     fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
         let subject = Subject {
             data_type: Some((self.schema.clone(), self.name.clone())),

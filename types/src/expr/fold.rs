@@ -88,7 +88,7 @@ fn compute(node: Expr, context: &EvalContext) -> Expr {
         Expr::Cast { operand, from, to, .. } => {
             value(operand).is_some() && cast::is_foldable(*from, to.base)
         }
-        Expr::Domain { operand, checks, .. } => value(operand).is_some() && checks.is_immutable(),
+        Expr::Domain { operand, checks, .. } => value(operand).is_some() && checks.is_foldable(),
         Expr::Not(operand) | Expr::IsNull(operand) => value(operand).is_some(),
         Expr::IsDistinct { left, right, .. } => value(left).is_some() && value(right).is_some(),
         Expr::InList { operand, list } => {
