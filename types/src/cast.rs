@@ -124,7 +124,7 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
             let styled = is_timed(leaf) && !matches!(leaf, DataType::Time | DataType::Timetz);
             is_named(leaf) || styled || leaf == DataType::Record
         }),
-        // Labels are renamed, too; but in a key expression they are what the definition of now says.
+        // Labels are renamed, too; but in a key expression they are those of the definition of now.
         (from, to) if is_named(from) && !to.is_oid() || is_named(to) && !from.is_number() => false,
         (DataType::Time, DataType::Timetz) | (DataType::Timestamptz, _) => false,
         (DataType::Date | DataType::Timestamp, to) => to != DataType::Timestamptz,

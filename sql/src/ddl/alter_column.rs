@@ -127,11 +127,8 @@ impl Ddl<'_> {
             modifier: sql_type.stored().1,
             not_null: column.not_null,
             default: None,
-            generated: match &column.generated {
-                // `generated::check` makes of it what is kept.
-                Some(made) => Some(made.text.clone()),
-                None => None,
-            },
+            // `generated::check` makes of it what is kept.
+            generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: family_of(record, column)?,
             identity: None,
             missing: None,

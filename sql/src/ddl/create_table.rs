@@ -136,11 +136,8 @@ fn columns(
                 }
                 None => None,
             },
-            generated: match &column.generated {
-                // `generated::check` makes of it what is kept.
-                Some(made) => Some(made.text.clone()),
-                None => None,
-            },
+            // `generated::check` makes of it what is kept.
+            generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
             identity: column.identity.as_ref().map(|identity| match identity.kind {
