@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use bennu::Database;
 use bennu::config::{Config, TlsFiles};
 use bennu::server::{self, Server};
 use store::Options;
+use store::env::slow::SlowEnv;
 use store::options::AdmissionOptions;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -33,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) admission: AdmissionOptions,
     /// How often tables to analyse are looked for; `None`: never, so that plans stay as they are.
     pub(crate) analyze_period: Option<Duration>,
+    /// How much longer than it does a sync of the log takes.
+    pub(crate) sync_time: Option<Duration>,
 }
 
 /// A server in this process, on a directory and a port of its own. Stops when dropped.
@@ -54,7 +57,10 @@ impl TestServer {
     pub(crate) fn start_with(setup: Setup) -> TestServer {
         let directory = tempfile::tempdir().unwrap();
         let admission = setup.admission;
-        let options = Options { admission, ..server::options(MEMORY_BYTES) };
+        let mut options = Options { admission, ..server::options(MEMORY_BYTES) };
+        if let Some(sync_time) = setup.sync_time {
+            options.env = Arc::new(SlowEnv::new(sync_time));
+        }
         let database = Database::open(directory.path(), options).unwrap();
         let config = Config {
             data: directory.path().to_owned(),

@@ -9,6 +9,7 @@ mod crash;
 mod harness;
 mod isolation;
 mod key_words;
+mod lost_updates;
 mod quotas;
 mod random_queries;
 mod raw;

@@ -3,6 +3,10 @@
 //! A session holds a lock as often as it took it, until it gives it back as often or ends; a
 //! transaction until it ends. Who waits looks every few milliseconds whether it was cancelled, and
 //! when it begins to wait whether those that it waits for wait for it.
+//!
+//! Who is granted a lock is to see what those have committed who kept it out before: a release
+//! leaves behind how far they are in the order of commits, and a grant returns that. As with row
+//! locks, locks share a fixed number of such marks by hash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +14,15 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 use parking_lot::{Condvar, Mutex};
+use store::Sequence;
 
 use crate::error::{Error, Result, sqlstate};
 
 /// How often a waiter looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Release marks for each mode.
+const MARKS: usize = 256;
 
 /// What is locked: one number of 64 bits or two of 32, which do not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,10 +62,29 @@ struct Holder {
     by_transaction: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     held: AHashMap<Key, Vec<Holder>>,
     waiting: AHashMap<i32, (Key, Mode)>,
+    /// For each mode: up to which commit those were who released a lock that they had in it.
+    marks: [[Sequence; MARKS]; 2],
+}
+
+impl Default for State {
+    fn default() -> State {
+        let marks = [[Sequence(0); MARKS]; 2];
+        State { held: AHashMap::new(), waiting: AHashMap::new(), marks }
+    }
+}
+
+impl Key {
+    fn mark(self) -> usize {
+        let number = match self {
+            Key::One(number) => number as u64,
+            Key::Two(first, second) => !((first as u64) << 32 ^ second as u64),
+        };
+        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % MARKS
+    }
 }
 
 /// The locks of all sessions.
@@ -90,7 +117,8 @@ impl State {
         holders.filter(conflicts).map(|holder| holder.session)
     }
 
-    fn grant(&mut self, session: i32, key: Key, mode: Mode, level: Level) {
+    /// Returns up to which commit the new holder is to see.
+    fn grant(&mut self, session: i32, key: Key, mode: Mode, level: Level) -> Sequence {
         let holders = self.held.entry(key).or_default();
         let same = |holder: &Holder| holder.session == session && holder.mode == mode;
         let at = holders.iter().position(same).unwrap_or_else(|| {
@@ -101,6 +129,16 @@ impl State {
             Level::Session => holders[at].by_session += 1,
             Level::Transaction => holders[at].by_transaction += 1,
         }
+        let of = |mode: Mode| self.marks[mode as usize][key.mark()];
+        match mode {
+            Mode::Exclusive => of(Mode::Exclusive).max(of(Mode::Shared)),
+            Mode::Shared => of(Mode::Exclusive),
+        }
+    }
+
+    fn raise_mark(&mut self, key: Key, mode: Mode, to: Sequence) {
+        let mark = &mut self.marks[mode as usize][key.mark()];
+        *mark = to.max(*mark);
     }
 
     /// Returns whether somebody whom a session waits for waits for that session.
@@ -124,13 +162,10 @@ impl State {
 }
 
 impl AdvisoryLocks {
-    fn try_acquire(&self, session: i32, key: Key, mode: Mode, level: Level) -> bool {
+    fn try_acquire(&self, session: i32, key: Key, mode: Mode, level: Level) -> Option<Sequence> {
         let mut state = self.state.lock();
         let free = state.in_the_way(session, key, mode).next().is_none();
-        if free {
-            state.grant(session, key, mode, level);
-        }
-        free
+        free.then(|| state.grant(session, key, mode, level))
     }
 
     /// Waits for a lock.
@@ -140,14 +175,13 @@ impl AdvisoryLocks {
         (key, mode, level): (Key, Mode, Level),
         cancelled: &AtomicBool,
         timeout: Option<Duration>,
-    ) -> Result<()> {
+    ) -> Result<Sequence> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut state = self.state.lock();
         state.waiting.insert(session, (key, mode));
         let result = loop {
             if state.in_the_way(session, key, mode).next().is_none() {
-                state.grant(session, key, mode, level);
-                break Ok(());
+                break Ok(state.grant(session, key, mode, level));
             }
             if state.is_deadlocked(session) {
                 break Err(Error::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected"));
@@ -166,8 +200,9 @@ impl AdvisoryLocks {
         result
     }
 
-    fn release(&self, session: i32, key: Key, mode: Mode) -> bool {
+    fn release(&self, session: i32, key: Key, mode: Mode, seen: Sequence) -> bool {
         self.change(|state| {
+            state.raise_mark(key, mode, seen);
             let Some(holders) = state.held.get_mut(&key) else { return false };
             let own = |holder: &&mut Holder| {
                 holder.session == session && holder.mode == mode && holder.by_session > 0
@@ -189,15 +224,19 @@ impl AdvisoryLocks {
         result
     }
 
-    fn release_all(&self, session: i32, level: Level) {
+    fn release_all(&self, session: i32, level: Level, seen: Sequence) {
         self.change(|state| {
-            for holder in state.held.values_mut().flatten() {
-                match level {
-                    _ if holder.session != session => {}
-                    Level::Session => holder.by_session = 0,
-                    Level::Transaction => holder.by_transaction = 0,
+            let mut released = Vec::new();
+            for (key, holders) in &mut state.held {
+                for holder in holders.iter_mut().filter(|holder| holder.session == session) {
+                    match level {
+                        Level::Session => holder.by_session = 0,
+                        Level::Transaction => holder.by_transaction = 0,
+                    }
+                    released.push((*key, holder.mode));
                 }
             }
+            released.into_iter().for_each(|(key, mode)| state.raise_mark(key, mode, seen));
         });
     }
 
@@ -253,13 +292,15 @@ impl SessionLocks {
         SessionLocks { locks, session, used: AtomicBool::new(false) }
     }
 
-    /// Takes a lock if nobody is in the way.
-    pub fn try_acquire(&self, key: Key, mode: Mode, level: Level) -> bool {
+    /// Takes a lock if nobody is in the way; returns up to which commit the session's next snapshot
+    /// is to show then.
+    pub fn try_acquire(&self, key: Key, mode: Mode, level: Level) -> Option<Sequence> {
         self.used.store(true, Ordering::Relaxed);
         self.locks.try_acquire(self.session, key, mode, level)
     }
 
-    /// Takes a lock, waiting for it if need be.
+    /// Takes a lock, waiting for it if need be; returns up to which commit the session's next
+    /// snapshot is to show.
     ///
     /// # Errors
     ///
@@ -269,28 +310,30 @@ impl SessionLocks {
         lock: (Key, Mode, Level),
         cancelled: &AtomicBool,
         timeout: Option<Duration>,
-    ) -> Result<()> {
+    ) -> Result<Sequence> {
         self.used.store(true, Ordering::Relaxed);
         self.locks.acquire(self.session, lock, cancelled, timeout)
     }
 
-    /// Gives a lock of the session back; returns whether it had it.
-    pub fn release(&self, key: Key, mode: Mode) -> bool {
-        self.locks.release(self.session, key, mode)
+    /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether it
+    /// had it.
+    pub fn release(&self, key: Key, mode: Mode, seen: Sequence) -> bool {
+        self.locks.release(self.session, key, mode, seen)
     }
 
-    /// Gives all locks of the session, or of its transaction, back.
-    pub fn release_all(&self, level: Level) {
+    /// Gives all locks of the session, or of its transaction, back. It has seen or made the commits
+    /// up to `seen`.
+    pub fn release_all(&self, level: Level, seen: Sequence) {
         if self.used.load(Ordering::Relaxed) {
-            self.locks.release_all(self.session, level);
+            self.locks.release_all(self.session, level, seen);
         }
     }
 }
 
 impl Drop for SessionLocks {
     fn drop(&mut self) {
-        self.release_all(Level::Transaction);
-        self.release_all(Level::Session);
+        self.release_all(Level::Transaction, Sequence(0));
+        self.release_all(Level::Session, Sequence(0));
     }
 }
 
@@ -310,29 +353,45 @@ mod tests {
     #[test]
     fn a_lock_is_given_back_as_often_as_it_was_taken() {
         let (_, one, two) = sessions();
-        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session));
-        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session));
-        assert!(!two.try_acquire(KEY, Mode::Shared, Level::Session));
-        assert!(one.release(KEY, Mode::Exclusive));
-        assert!(!two.try_acquire(KEY, Mode::Exclusive, Level::Session));
-        assert!(one.release(KEY, Mode::Exclusive) && !one.release(KEY, Mode::Exclusive));
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session));
-        assert!(one.try_acquire(Key::Two(0, 7), Mode::Exclusive, Level::Session));
+        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
+        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
+        assert!(two.try_acquire(KEY, Mode::Shared, Level::Session).is_none());
+        assert!(one.release(KEY, Mode::Exclusive, Sequence(0)));
+        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_none());
+        assert!(
+            one.release(KEY, Mode::Exclusive, Sequence(0))
+                && !one.release(KEY, Mode::Exclusive, Sequence(0))
+        );
+        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
+        assert!(one.try_acquire(Key::Two(0, 7), Mode::Exclusive, Level::Session).is_some());
     }
 
     #[test]
     fn shared_locks_meet_and_transactions_end() {
         let (locks, one, two) = sessions();
-        assert!(one.try_acquire(KEY, Mode::Shared, Level::Transaction));
-        assert!(two.try_acquire(KEY, Mode::Shared, Level::Session));
-        assert!(!two.try_acquire(KEY, Mode::Exclusive, Level::Session));
+        assert!(one.try_acquire(KEY, Mode::Shared, Level::Transaction).is_some());
+        assert!(two.try_acquire(KEY, Mode::Shared, Level::Session).is_some());
+        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_none());
         assert_eq!(locks.shown().len(), 2);
         // It is not the session's to give back.
-        assert!(!one.release(KEY, Mode::Shared));
-        one.release_all(Level::Transaction);
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session));
+        assert!(!one.release(KEY, Mode::Shared, Sequence(0)));
+        one.release_all(Level::Transaction, Sequence(0));
+        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
         drop(two);
         assert!(locks.shown().is_empty());
+    }
+
+    #[test]
+    fn a_grant_returns_how_far_those_before_were() {
+        let (_, one, two) = sessions();
+        let take =
+            |session: &SessionLocks, mode| session.try_acquire(KEY, mode, Level::Session).unwrap();
+        assert_eq!(take(&one, Mode::Shared), Sequence(0));
+        assert!(one.release(KEY, Mode::Shared, Sequence(5)));
+        assert_eq!(take(&two, Mode::Shared), Sequence(0));
+        assert_eq!(take(&two, Mode::Exclusive), Sequence(5));
+        two.release_all(Level::Session, Sequence(8));
+        assert_eq!(take(&one, Mode::Shared), Sequence(8));
     }
 
     #[test]
@@ -347,10 +406,10 @@ mod tests {
         assert_eq!(stopped.sqlstate, "57014");
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| two.acquire(lock, &cancelled, None));
-            assert!(one.release(KEY, Mode::Exclusive));
+            assert!(one.release(KEY, Mode::Exclusive, Sequence(0)));
             waiter.join().unwrap().unwrap();
         });
-        assert!(!one.try_acquire(KEY, Mode::Shared, Level::Session));
+        assert!(one.try_acquire(KEY, Mode::Shared, Level::Session).is_none());
     }
 
     #[test]
@@ -367,7 +426,7 @@ mod tests {
             }
             let circle = two.acquire(lock(1), &never, None).unwrap_err();
             assert_eq!(circle.sqlstate, "40P01");
-            assert!(two.release(Key::One(2), Mode::Exclusive));
+            assert!(two.release(Key::One(2), Mode::Exclusive, Sequence(0)));
             waiter.join().unwrap().unwrap();
         });
     }

@@ -104,9 +104,14 @@ impl Channel {
         Ok(self.stream.read_buf(&mut self.input).await? > 0)
     }
 
+    /// Returns whether there is so much output that [`Channel::relieve`] sends it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.output.bytes.len() >= OUTPUT_BYTES
+    }
+
     /// Sends the output if there is much of it; waits while the client does not read.
     pub(crate) async fn relieve(&mut self) -> io::Result<()> {
-        if self.output.bytes.len() < OUTPUT_BYTES { Ok(()) } else { self.flush().await }
+        if self.is_full() { self.flush().await } else { Ok(()) }
     }
 
     /// Sends the output; waits while the client does not read.

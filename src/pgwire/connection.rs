@@ -220,14 +220,14 @@ impl Connection {
             Message::Sync(_) => {
                 self.skipping = false;
                 let result = self.sync().await;
-                self.report(result)?;
+                self.report(result).await?;
                 self.put_ready();
                 self.channel.flush().await?;
             }
             _ if self.skipping => {}
             Message::Query(query) => {
                 let result = self.simple_query(&query.query).await;
-                self.report(result)?;
+                self.report(result).await?;
                 self.put_ready();
                 self.channel.flush().await?;
             }
@@ -236,7 +236,7 @@ impl Connection {
             message => {
                 let result = self.extended(message).await;
                 self.skipping = matches!(result, Err(Failure::Statement(_)));
-                self.report(result)?;
+                self.report(result).await?;
                 if self.skipping {
                     // The client may wait for it before it sends Sync.
                     self.channel.flush().await?;
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Tells the client that a statement has failed; anything worse is passed on.
-    fn report(&mut self, result: Result<()>) -> Result<()> {
+    async fn report(&mut self, result: Result<()>) -> Result<()> {
         let mut error = match result {
             // Statements are cancelled when the server stops.
             Err(Failure::Statement(error))
@@ -269,6 +269,8 @@ impl Connection {
             session.fail(&mut error);
             Ok(())
         })?;
+        // Whatever becomes of the log, the statement has failed.
+        drop(self.settle_statement().await);
         self.put_notices();
         self.channel.output.put_error(Severity::Error, &error);
         Ok(())
@@ -338,6 +340,9 @@ impl Connection {
                 let out = &mut self.channel.output.bytes;
                 let written = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out);
                 row = written.map_err(|error| rows.failure(error))?;
+                if self.channel.is_full() {
+                    self.settle_seen().await?;
+                }
                 self.channel.relieve().await?;
             }
         }
@@ -359,6 +364,12 @@ impl Connection {
     /// Waits for the commit that the last statement made, if it made one.
     pub(super) async fn settle_statement(&mut self) -> Result<()> {
         let ticket = self.session.take_ticket();
+        self.settle(ticket).await
+    }
+
+    /// Waits until all is durable that the open transaction has seen.
+    pub(super) async fn settle_seen(&mut self) -> Result<()> {
+        let ticket = self.session.seen();
         self.settle(ticket).await
     }
 

@@ -45,7 +45,10 @@ impl Connection {
                 self.close(&close);
                 Ok(())
             }
-            Message::Flush(_) => Ok(self.channel.flush().await?),
+            Message::Flush(_) => {
+                self.settle_seen().await?;
+                Ok(self.channel.flush().await?)
+            }
             _ => Err(Error::new("08P01", "unexpected message").into()),
         }
     }

@@ -112,7 +112,7 @@ impl Store {
         let Some(held) = engine.locks.exclude(table, rows) else {
             return self.put_in_transaction(table, &writes, durability);
         };
-        let place = engine.commit_holding(writes, durability, held)?;
+        let place = engine.commit_then(writes, durability, |commit| held.release(commit))?;
         engine.wait_applied(place.sequence);
         Ok(Commit {
             sequence: Some(place.sequence),

@@ -308,30 +308,30 @@ impl Engine {
     ///
     /// Nothing was committed then: [`Error::ShutDown`], [`Error::LogFailed`].
     pub(crate) fn commit(&self, writes: Writes, durability: Durability) -> Result<CommitClock> {
-        self.commit_holding(writes, durability, ())
+        self.commit_then(writes, durability, |_| ())
     }
 
-    /// Commits like [`Engine::commit`], and drops `held` as soon as the cells are applied, before
-    /// it has to do with the disk.
-    pub(crate) fn commit_holding<H>(
+    /// Commits like [`Engine::commit`], and calls `applied` as soon as the cells are applied,
+    /// before it has to do with the disk.
+    pub(crate) fn commit_then(
         &self,
         writes: Writes,
         durability: Durability,
-        held: H,
+        applied: impl FnOnce(Sequence),
     ) -> Result<CommitClock> {
         let observers = self.observers.of_commits();
         if let Some(observers) = &observers {
             let edits: Vec<WalEdit<'_>> = writes.regions.iter().map(RegionWrites::shown).collect();
             observers.pre_append(&WalCommit { durability, edits: &edits })?;
         }
-        self.write_commit(writes, durability, held, observers.as_deref())
+        self.write_commit(writes, durability, applied, observers.as_deref())
     }
 
-    fn write_commit<H>(
+    fn write_commit(
         &self,
         mut writes: Writes,
         durability: Durability,
-        held: H,
+        applied: impl FnOnce(Sequence),
         observers: Option<&WalChain>,
     ) -> Result<CommitClock> {
         // All take gates in one order, so that two commits and two flushes cannot wait in a circle.
@@ -348,7 +348,7 @@ impl Engine {
             drop(gates);
             self.settle_tables()?;
             let writes = self.reroute(regions.into_iter().zip(edits))?;
-            return self.write_commit(writes, durability, held, observers);
+            return self.write_commit(writes, durability, applied, observers);
         }
         // Within the gates: a region that gets replicas closes its own before it counts on this.
         let followed =
@@ -365,7 +365,7 @@ impl Engine {
             });
         }
         drop(gates);
-        drop(held);
+        applied(clock.sequence);
         self.applied.applied(clock.sequence);
         for (region, _) in &regions {
             self.memory_changed(region);
@@ -449,6 +449,25 @@ impl Engine {
     /// Returns when all commits up to `sequence` are applied.
     pub(crate) fn wait_applied(&self, sequence: Sequence) {
         self.applied.wait_for(sequence, &*self.options().blocking);
+    }
+
+    /// Returns when new snapshots show all commits up to `sequence`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]; [`Error::LogFailed`], [`Error::ShutDown`].
+    pub(crate) fn wait_visible(&self, sequence: Sequence, cancelled: &AtomicBool) -> Result<()> {
+        if self.visible() >= sequence {
+            return Ok(());
+        }
+        self.wait_applied(sequence);
+        let (mut ticket, mut result) = (Some(self.wal.wait_for(sequence)), Ok(()));
+        self.options().blocking.run(&mut || {
+            if let Some(ticket) = ticket.take() {
+                result = ticket.wait_unless(&|| cancelled.load(Ordering::Relaxed));
+            }
+        });
+        result
     }
 
     /// Lets the log forget what is in the files of all regions.

@@ -6,6 +6,12 @@
 //! entry without waiters has no queue; the queue is first come, first served, but for a holder that
 //! wants its shared lock to be exclusive, who goes to the front.
 //!
+//! A row lock is released when its holder's commit is applied, which is before it is durable and
+//! before snapshots show it. So that the next holder sees it nevertheless, a release leaves behind
+//! how far the holder's commit is in the order of commits, and a grant returns that if the two modes
+//! conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of such
+//! marks, by hash: two locks with one mark cost a wait that was not needed, nothing worse.
+//!
 //! Who waits stands in a graph of waiting transactions. Before a transaction waits it looks there
 //! for a way from those it would wait for back to itself; if there is one, it is the victim.
 //!
@@ -28,12 +34,16 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::mutation::{LockMode, LockWait};
 use crate::options::BlockingSection;
 
 const SHARDS: usize = 64;
+
+/// Release marks of a shard.
+const MARKS: usize = 64;
 
 /// A shard gives memory back when it has room for so many times its entries.
 const SPARE: usize = 8;
@@ -61,6 +71,10 @@ impl LockKey {
 
     fn shard(self) -> usize {
         self.high as usize % SHARDS
+    }
+
+    fn mark(self) -> usize {
+        (self.high / SHARDS as u64) as usize % MARKS
     }
 }
 
@@ -112,7 +126,33 @@ pub(crate) struct LockTable {
     waits: Mutex<HashMap<Owner, SmallVec<[Owner; 2]>>>,
 }
 
-type Shard = HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>;
+/// The locks whose keys are in one part of the space of hashes.
+struct Shard {
+    entries: HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>,
+    /// For each mode: up to which commit a holder in that mode has seen or made when it released
+    /// its lock, the highest of all locks that share a mark.
+    marks: [[Sequence; MARKS]; LockMode::COUNT],
+}
+
+impl Default for Shard {
+    fn default() -> Shard {
+        Shard { entries: HashMap::default(), marks: [[Sequence(0); MARKS]; LockMode::COUNT] }
+    }
+}
+
+impl Shard {
+    /// Returns how far those were who held a lock before and would have kept this mode out.
+    fn mark(&self, key: LockKey, mode: LockMode) -> Sequence {
+        let earlier = LockMode::ALL.into_iter().filter(|earlier| mode.conflicts_with(*earlier));
+        let marks = earlier.map(|earlier| self.marks[earlier as usize][key.mark()]);
+        marks.max().unwrap_or_default()
+    }
+
+    fn raise_mark(&mut self, key: LockKey, mode: LockMode, to: Sequence) {
+        let mark = &mut self.marks[mode as usize][key.mark()];
+        *mark = to.max(*mark);
+    }
+}
 
 struct Entry {
     /// The only holder, or the first of several sharers.
@@ -126,7 +166,22 @@ struct Entry {
 /// For the instant in which a commit is applied that reads nothing: cheaper than an entry for each
 /// row, but others wait for it without being able to give up.
 pub(crate) struct Exclusion<'a> {
-    _shards: SmallVec<[MutexGuard<'a, Shard>; 1]>,
+    shards: SmallVec<[MutexGuard<'a, Shard>; 1]>,
+    keys: SmallVec<[LockKey; 1]>,
+}
+
+impl Exclusion<'_> {
+    /// Ends it after a commit of the rows, which whoever locks one of them next has to see.
+    pub(crate) fn release(mut self, commit: Sequence) {
+        let one = self.shards.len() == 1;
+        for key in &self.keys {
+            self.shards[if one { 0 } else { key.shard() }].raise_mark(
+                *key,
+                LockMode::Exclusive,
+                commit,
+            );
+        }
+    }
 }
 
 /// What an entry has only when several transactions want it.
@@ -216,8 +271,7 @@ impl Entry {
 
     /// Returns those that a new waiter at `place` of the queue has to wait for.
     fn blockers(&self, owner: Owner, mode: LockMode, place: usize) -> SmallVec<[Owner; 2]> {
-        let conflicts =
-            |other: LockMode| mode == LockMode::Exclusive || other == LockMode::Exclusive;
+        let conflicts = |other: LockMode| mode.conflicts_with(other);
         let mut blockers = SmallVec::new();
         if conflicts(self.mode) {
             blockers.push(self.holder);
@@ -241,7 +295,8 @@ impl LockTable {
         }
     }
 
-    /// Takes a lock, waiting for it as `patience` says.
+    /// Takes a lock, waiting for it as `patience` says. Returns also its release mark: the commits
+    /// up to there are those that the last holders may have made or seen.
     ///
     /// # Errors
     ///
@@ -253,32 +308,33 @@ impl LockTable {
         (table, row): (TableId, &[u8]),
         mode: LockMode,
         patience: Patience<'_>,
-    ) -> Result<(LockKey, Taken)> {
+    ) -> Result<(LockKey, Taken, Sequence)> {
         let key = LockKey::new(table, row);
         let mut shard = self.shards[key.shard()].lock();
-        let entry = match shard.entry(key) {
+        let mark = shard.mark(key, mode);
+        let entry = match shard.entries.entry(key) {
             std::collections::hash_map::Entry::Vacant(vacant) => {
                 vacant.insert(Entry::new(owner, mode));
-                return Ok((key, Taken::New));
+                return Ok((key, Taken::New, mark));
             }
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
         };
         let holds = entry.is_held_by(owner);
         if holds && (entry.mode == LockMode::Exclusive || mode == LockMode::Shared) {
-            return Ok((key, Taken::Held));
+            return Ok((key, Taken::Held, mark));
         }
         if holds && entry.sharers().is_empty() {
             entry.mode = LockMode::Exclusive;
-            return Ok((key, Taken::Held));
+            return Ok((key, Taken::Held, mark));
         }
         let share = entry.mode == LockMode::Shared && mode == LockMode::Shared;
         if share && entry.queue_is_empty() {
             entry.crowd().sharers.push(owner);
-            return Ok((key, Taken::New));
+            return Ok((key, Taken::New, mark));
         }
         match patience.wait {
             LockWait::NoWait => return Err(Error::LockNotAvailable { table, timed_out: false }),
-            LockWait::Skip => return Ok((key, Taken::Skipped)),
+            LockWait::Skip => return Ok((key, Taken::Skipped, Sequence(0))),
             LockWait::Wait => {}
         }
         let place = if holds { 0 } else { entry.crowd().queue.len() };
@@ -292,7 +348,7 @@ impl LockTable {
         self.waits.lock().remove(&owner);
         let taken = if holds { Taken::Held } else { Taken::New };
         match outcome {
-            Ok(()) => Ok((key, taken)),
+            Ok(()) => Ok((key, taken, self.shards[key.shard()].lock().mark(key, mode))),
             Err(error) => {
                 self.leave_queue(key, owner, &ticket, holds);
                 Err(error)
@@ -312,30 +368,28 @@ impl LockTable {
         };
         let key = LockKey::new(table, row);
         let shard = self.shards[key.shard()].lock();
-        let is_free = shard.is_empty() || !shard.contains_key(&key);
-        is_free.then(|| Exclusion { _shards: SmallVec::from_buf([shard]) })
+        let is_free = !shard.entries.contains_key(&key);
+        let keys = SmallVec::from_buf([key]);
+        is_free.then(|| Exclusion { shards: SmallVec::from_buf([shard]), keys })
     }
 
     fn exclude_many<'r>(
         &self,
         table: TableId,
-        mut rows: impl Iterator<Item = &'r [u8]>,
+        rows: impl Iterator<Item = &'r [u8]>,
     ) -> Option<Exclusion<'_>> {
+        let keys: SmallVec<[LockKey; 1]> = rows.map(|row| LockKey::new(table, row)).collect();
         let shards: SmallVec<[MutexGuard<'_, Shard>; 1]> =
             self.shards.iter().map(|shard| shard.lock()).collect();
-        let is_free = shards.iter().all(|shard| shard.is_empty())
-            || rows.all(|row| {
-                let key = LockKey::new(table, row);
-                !shards[key.shard()].contains_key(&key)
-            });
-        is_free.then_some(Exclusion { _shards: shards })
+        let is_free = keys.iter().all(|key| !shards[key.shard()].entries.contains_key(key));
+        is_free.then_some(Exclusion { shards, keys })
     }
 
-    /// Gives locks back and hands them to those who wait.
-    pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>) {
+    /// Gives locks back and hands them to those who wait, who are to see the commits up to `mark`.
+    pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, mark: Sequence) {
         if keys.len() < SHARDS {
             for key in keys {
-                release_one(&mut self.shards[key.shard()].lock(), owner, key);
+                release_one(&mut self.shards[key.shard()].lock(), owner, key, mark);
             }
             return;
         }
@@ -355,18 +409,18 @@ impl LockTable {
         drop(keys);
         for keys in sorted.chunk_by(|left, right| left.shard() == right.shard()) {
             let mut shard = self.shards[keys[0].shard()].lock();
-            keys.iter().for_each(|key| release_one(&mut shard, owner, *key));
+            keys.iter().for_each(|key| release_one(&mut shard, owner, *key, mark));
             // What a large transaction has made it grow to is not kept.
-            let room = shard.len().max(SHARDS);
-            if shard.capacity() / SPARE > room {
-                shard.shrink_to(room);
+            let room = shard.entries.len().max(SHARDS);
+            if shard.entries.capacity() / SPARE > room {
+                shard.entries.shrink_to(room);
             }
         }
     }
 
     /// Returns how many rows are locked.
     pub(crate) fn held_count(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
     }
 
     /// Returns the transactions that wait for a lock, each with those that it waits for: holders,
@@ -375,7 +429,7 @@ impl LockTable {
         let mut waiting = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock();
-            for entry in shard.values() {
+            for entry in shard.entries.values() {
                 let queue = entry.crowd.iter().flat_map(|crowd| crowd.queue.iter());
                 waiting.extend(queue.enumerate().map(|(place, waiter)| {
                     (waiter.owner, entry.blockers(waiter.owner, waiter.mode, place))
@@ -388,7 +442,8 @@ impl LockTable {
     /// Takes back a waiter that gave up; if it was granted the lock meanwhile, gives that back too.
     fn leave_queue(&self, key: LockKey, owner: Owner, ticket: &Arc<Ticket>, held_before: bool) {
         let mut shard = self.shards[key.shard()].lock();
-        let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entry(key) else {
+        let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entries.entry(key)
+        else {
             return;
         };
         let entry = occupied.get_mut();
@@ -427,8 +482,11 @@ impl LockTable {
 }
 
 /// Gives one lock back.
-fn release_one(shard: &mut Shard, owner: Owner, key: LockKey) {
-    let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entry(key) else {
+fn release_one(shard: &mut Shard, owner: Owner, key: LockKey, mark: Sequence) {
+    if let Some(mode) = shard.entries.get(&key).map(|entry| entry.mode) {
+        shard.raise_mark(key, mode, mark);
+    }
+    let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entries.entry(key) else {
         return;
     };
     let entry = occupied.get_mut();
@@ -530,17 +588,17 @@ mod tests {
     fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
         locks
             .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
-            .map(|(_, taken)| taken)
+            .map(|(_, taken, _)| taken)
     }
 
     fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
         locks
             .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
-            .map(|(_, taken)| taken)
+            .map(|(_, taken, _)| taken)
     }
 
     fn release(locks: &LockTable, owner: u64, row: &[u8]) {
-        locks.release(Owner(owner), vec![LockKey::new(TABLE, row)]);
+        locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], Sequence(0));
     }
 
     /// Returns when `count` transactions wait.
@@ -578,11 +636,11 @@ mod tests {
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
             until_waiting(&locks, 1);
-            locks.release(Owner(1), keys);
+            locks.release(Owner(1), keys, Sequence(0));
             assert_eq!(waiter.join().unwrap().unwrap(), Taken::New);
         });
         assert_eq!(locks.held_count(), 2);
-        let room: usize = locks.shards.iter().map(|shard| shard.lock().capacity()).sum();
+        let room: usize = locks.shards.iter().map(|shard| shard.lock().entries.capacity()).sum();
         assert!(room < 4 * SHARDS * SHARDS, "{room}");
     }
 
@@ -602,6 +660,40 @@ mod tests {
             drop(exclusion);
             assert_eq!(locker.join().unwrap().unwrap(), Taken::New);
         });
+    }
+
+    #[test]
+    fn a_grant_returns_how_far_the_last_holders_were() {
+        let locks = LockTable::new();
+        let mark = |owner: u64, mode: LockMode| {
+            locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().2
+        };
+        let release = |owner: u64, commit: u64| {
+            locks.release(Owner(owner), vec![LockKey::new(TABLE, b"r")], Sequence(commit));
+        };
+        assert_eq!(mark(1, LockMode::Exclusive), Sequence(0));
+        release(1, 5);
+        assert_eq!(mark(1, LockMode::Shared), Sequence(5));
+        release(1, 7);
+        // Who shared it has kept out nobody who wants to share it.
+        assert_eq!(mark(2, LockMode::Shared), Sequence(5));
+        assert_eq!(mark(3, LockMode::Shared), Sequence(5));
+        // One that has seen less takes nothing away.
+        release(3, 0);
+        assert_eq!(mark(2, LockMode::Exclusive), Sequence(7));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| mark(4, LockMode::Exclusive));
+            until_waiting(&locks, 1);
+            release(2, 9);
+            assert_eq!(waiter.join().unwrap(), Sequence(9));
+        });
+        release(4, 0);
+        // Rows that were written without locks count, too.
+        for rows in [&[&b"r"[..]][..], &[b"r", b"s"]] {
+            let held = locks.exclude(TABLE, rows.iter().copied()).unwrap();
+            held.release(Sequence(9 + rows.len() as u64));
+        }
+        assert_eq!(mark(5, LockMode::Exclusive), Sequence(11));
     }
 
     #[test]

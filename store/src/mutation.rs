@@ -211,6 +211,18 @@ pub enum LockMode {
     Exclusive,
 }
 
+impl LockMode {
+    /// How many modes there are.
+    pub const COUNT: usize = 2;
+    /// All modes.
+    pub const ALL: [LockMode; LockMode::COUNT] = [LockMode::Shared, LockMode::Exclusive];
+
+    /// Returns whether two transactions cannot hold a lock in these modes at the same time.
+    pub fn conflicts_with(self, other: LockMode) -> bool {
+        self == LockMode::Exclusive || other == LockMode::Exclusive
+    }
+}
+
 /// What to do when a row lock is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWait {

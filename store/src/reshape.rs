@@ -15,7 +15,7 @@
 //!
 //! No data is copied, so the gates are closed for some milliseconds whatever the size of the
 //! regions. A commit that waited at a gate finds its region gone and gives its cells to those in
-//! its place ([`Engine::commit_holding`](crate::engine::Engine::commit_holding)). A read that began
+//! its place ([`Engine::commit_then`](crate::engine::Engine::commit_then)). A read that began
 //! before goes on in the old region, which has all that its snapshot can see.
 //!
 //! # Invariants

@@ -251,14 +251,23 @@ impl Context {
     }
 
     /// Returns the context as a plan needs it: with room for all its parameters.
-    fn prepared_for(mut self, plan: &Plan) -> Context {
+    fn prepared_for(mut self, plan: &Plan) -> Result<Context> {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
         self.ordered = !plan.is_query() || plan.locks_rows;
         self.changed = (!plan.before.is_empty()).then(Arc::default);
-        self.view.get_or_init(|| self.transaction.view());
-        self
+        self.statement_view()?;
+        Ok(self)
+    }
+
+    /// Returns what the statement sees.
+    fn statement_view(&self) -> Result<&StatementView> {
+        if let Some(view) = self.view.get() {
+            return Ok(view);
+        }
+        let view = self.transaction.view()?;
+        Ok(self.view.get_or_init(|| view))
     }
 
     /// Returns whether a function that the statement calls has run statements, which may have
@@ -270,8 +279,7 @@ impl Context {
     /// Returns a reader of a table that sees what the statement saw when it began: other statements
     /// of the session may run before a cursor comes to its end.
     fn reader(&self, table: TableId) -> Result<TableReader> {
-        let view = self.view.get_or_init(|| self.transaction.view());
-        Ok(self.transaction.reader_of(view, table)?)
+        Ok(self.transaction.reader_of(self.statement_view()?, table)?)
     }
 
     /// Computes an expression without columns.
@@ -286,7 +294,7 @@ impl Context {
 ///
 /// What computing its key ranges raises; XX000 if the plan changes data.
 pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
-    let context = Arc::new(context.prepared_for(plan));
+    let context = Arc::new(context.prepared_for(plan)?);
     match &plan.root {
         Root::Query(node) if plan.is_query() => build(node, &context),
         _ => Err(Error::new(

@@ -20,7 +20,7 @@ use crate::plan::{Node, Plan, PlanStep, Root};
 ///
 /// 23505 for duplicate keys, what observers refuse, 40001 and 40P01.
 pub fn modify(plan: &Arc<Plan>, context: Context) -> Result<ModifyOutcome> {
-    let context = Arc::new(context.prepared_for(plan));
+    let context = Arc::new(context.prepared_for(plan)?);
     if plan.before.is_empty() {
         return run(&plan.root, &context);
     }

@@ -291,7 +291,7 @@ impl Session {
         if !tables.is_empty() {
             open.moved.follow();
         }
-        let since = open.transaction.view().place();
+        let since = open.transaction.view()?.place();
         if declared.hold {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);

@@ -107,7 +107,7 @@ impl Session {
     }
 
     fn lock_one(&mut self, table: &Table, statement: &LockTables) -> Result<()> {
-        let open = self.begin_statement();
+        let open = self.begin_locking();
         let wait = if statement.nowait { LockWait::NoWait } else { LockWait::Wait };
         for (row, mode) in locks_of(statement.mode) {
             let taken = lock_row_of(&open.transaction, table.id, *row, (*mode, wait));

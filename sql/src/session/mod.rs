@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use ahash::AHashMap;
+use store::Sequence;
 use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
@@ -333,15 +334,15 @@ impl Session {
     }
 
     /// Ends the implicit transaction, if one is open, with a commit. The ticket is to be awaited
-    /// before the client is told.
+    /// before the client is told, also that of a block, which may have read what is not durable yet.
     ///
     /// # Errors
     ///
     /// Why it could not be committed; it is rolled back then.
     pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
-        let ended = match self.open.as_ref().is_some_and(|open| !open.in_block) {
-            true => self.commit(),
-            false => Ok(None),
+        let ended = match &self.open {
+            Some(open) if !open.in_block => self.commit(),
+            _ => Ok(self.seen()),
         };
         self.rest();
         ended.map_err(|error| stopped(error, &self.stop))
@@ -357,6 +358,12 @@ impl Session {
         self.activity.rests(state, self.engine.store().now_micros());
     }
 
+    /// Returns a ticket to be awaited before the client is sent what the open transaction has read;
+    /// `None` if all of that is durable.
+    pub fn seen(&self) -> Option<DurableTicket> {
+        self.open.as_ref().and_then(|open| open.transaction.seen())
+    }
+
     /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client
     /// is told.
     pub fn take_ticket(&mut self) -> Option<DurableTicket> {
@@ -370,6 +377,8 @@ impl Session {
             let (catalog, path) = (self.catalog(), self.settings.search_path());
             error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
         }
+        // The error may tell of rows that are not durable yet.
+        self.ticket = self.seen();
         match &mut self.open {
             Some(open) if open.in_block => open.fail(),
             Some(_) => self.rollback(),
@@ -680,17 +689,20 @@ impl Session {
             return Err(error);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
+        let floor = open.transaction.floor();
         let committed = open.commit(&self.worker.around.engine, &mut self.worker.settings);
         self.cursors.end_transaction(committed.is_ok());
-        self.locks.release_all(Level::Transaction);
+        let commit = committed.as_ref().ok().and_then(Option::as_ref).map(DurableTicket::sequence);
+        self.locks.release_all(Level::Transaction, commit.unwrap_or(floor));
         committed
     }
 
     fn rollback(&mut self) {
         self.cursors.end_transaction(false);
         if let Some(open) = self.open.take() {
+            let floor = open.transaction.floor();
             open.rollback(&self.worker.around.engine, &mut self.worker.settings);
-            self.locks.release_all(Level::Transaction);
+            self.locks.release_all(Level::Transaction, floor);
         }
     }
 
@@ -705,7 +717,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.rollback();
         self.drop_temporary();
-        self.locks.release_all(Level::Session);
+        self.locks.release_all(Level::Session, Sequence(0));
         self.engine.sessions.end(self.process_id);
     }
 }

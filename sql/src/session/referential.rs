@@ -197,7 +197,6 @@ impl Worker {
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
         transaction.lock_row(place.table, &place.lock(), LockMode::Exclusive, LockWait::Wait)?;
-        self.engine.store().wait_for_commits()?;
         transaction.begin_statement();
         let repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
         if repeatable {
@@ -294,6 +293,7 @@ impl Worker {
             ..TransactionOptions::default()
         };
         let latest = Arc::new(self.engine.store().begin(latest));
+        latest.raise_floor(own.transaction.floor());
         latest.begin_statement();
         let fresh = Context { transaction: latest, view: Arc::default(), ..own.clone() };
         let visible: Vec<usize> = table.visible_columns().collect();

@@ -128,7 +128,10 @@ impl Worker {
         let body = self.body(routine).map_err(|error| within(error, "during startup"))?;
         let open = self.open.as_ref().expect("it was made with one");
         let transaction = Arc::clone(&open.transaction);
-        let seen = view.get().cloned().unwrap_or_else(|| transaction.view());
+        let seen = match view.get() {
+            Some(seen) => seen.clone(),
+            None => transaction.view()?,
+        };
         let mut rows = Vec::new();
         for (at, step) in body.statements.iter().enumerate() {
             let run = match body.is_volatile {

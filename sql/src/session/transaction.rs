@@ -396,7 +396,7 @@ impl Open {
     fn commit_changes(&mut self, engine: &Engine) -> Result<Option<DurableTicket>> {
         if self.changes.is_empty() {
             let commit = self.transaction.commit()?;
-            return Ok(commit.sequence.is_some().then_some(commit.durable));
+            return Ok(Some(commit.durable));
         }
         let _publishing = engine.publishing.lock();
         let committed = self.transaction.commit().and_then(|commit| commit.durable.wait());

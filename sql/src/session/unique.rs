@@ -84,7 +84,6 @@ impl Worker {
             let table = index.spec.store_table;
             transaction.lock_row(table, &lock, LockMode::Exclusive, LockWait::Wait)?;
         }
-        self.engine.store().wait_for_commits()?;
         transaction.begin_statement();
         // What was committed since the snapshot counts, too.
         let latest = is_repeatable.then(|| {
@@ -94,6 +93,7 @@ impl Worker {
                 ..TransactionOptions::default()
             };
             let latest = self.engine.store().begin(options);
+            latest.raise_floor(transaction.floor());
             latest.begin_statement();
             latest
         });

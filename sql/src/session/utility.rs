@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::Sequence;
 use store::admission::Work;
 use store::transaction::Isolation;
 use types::expr::{EvalContext, Expr};
@@ -358,7 +359,7 @@ impl Session {
         self.plans.clear();
         self.sequences.discard();
         self.drop_temporary();
-        self.locks.release_all(Level::Session);
+        self.locks.release_all(Level::Session, Sequence(0));
         Ok(())
     }
 

@@ -109,6 +109,14 @@ impl Worker {
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.
     pub(super) fn begin_statement(&mut self) -> &mut Open {
+        let open = self.begin_locking();
+        open.transaction.begin_statement();
+        open
+    }
+
+    /// Begins a statement that takes locks and reads no rows: the snapshot of the transaction is
+    /// left to the first one that does.
+    pub(super) fn begin_locking(&mut self) -> &mut Open {
         let Around { engine, stop, .. } = self.around.as_ref();
         let open = self.open.get_or_insert_with(|| {
             let modes = Modes::of(&self.settings);
@@ -116,7 +124,7 @@ impl Worker {
         });
         engine.drop_unseen(None);
         open.used = true;
-        open.transaction.begin_statement();
+        open.transaction.begin_without_snapshot();
         open
     }
 
@@ -173,12 +181,13 @@ impl Worker {
         }
     }
 
-    /// Locks a table that the statement that was begun is going to write to.
+    /// Locks a table that the statement that was begun is going to write to. The statement sees what
+    /// those have committed who kept the lock from it.
     pub(super) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
-        match &mut self.open {
-            Some(open) => open.lock_for_write(&self.around.engine, table),
-            None => Ok(()),
-        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.lock_for_write(&self.around.engine, table)?;
+        open.transaction.refresh_statement();
+        Ok(())
     }
 
     /// Begins a statement that is held to quotas: one that clients read and write rows with.

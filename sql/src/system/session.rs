@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use store::Sequence;
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
@@ -31,26 +32,30 @@ pub(super) fn call(
 ) -> Result<Option<Datum>> {
     if let Some(rest) = function.strip_prefix("pg_try_advisory_") {
         let (mode, level) = mode_and_level(rest);
-        return Ok(Some(Datum::Bool(source.locks.try_acquire(key(arguments), mode, level))));
+        let taken = source.locks.try_acquire(key(arguments), mode, level);
+        if let Some(seen) = taken {
+            source.transaction.raise_floor(seen);
+        }
+        return Ok(Some(Datum::Bool(taken.is_some())));
     }
     Ok(Some(match function {
         "pg_advisory_unlock_all" => {
-            source.locks.release_all(Level::Session);
+            source.locks.release_all(Level::Session, source.transaction.floor());
             nothing()
         }
         "pg_advisory_unlock" | "pg_advisory_unlock_shared" => {
             let (mode, _) = mode_and_level(function);
-            Datum::Bool(source.locks.release(key(arguments), mode))
+            Datum::Bool(source.locks.release(key(arguments), mode, source.transaction.floor()))
         }
         _ if function.starts_with("pg_advisory_") => {
             let (mode, level) = mode_and_level(function.trim_start_matches("pg_advisory_"));
             let lock = (key(arguments), mode, level);
             let timeout = source.settings.duration("lock_timeout");
-            let mut locked = Ok(());
+            let mut locked = Ok(Sequence(0));
             source.engine.store().wait_aside(&mut || {
                 locked = source.locks.acquire(lock, &source.cancelled, timeout);
             });
-            locked?;
+            source.transaction.raise_floor(locked?);
             nothing()
         }
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {

@@ -14,6 +14,8 @@ use crate::error::{Error, Result};
 
 #[doc(hidden)]
 pub mod fault;
+#[doc(hidden)]
+pub mod slow;
 
 /// Files, clock and randomness.
 pub trait Env: Send + Sync {

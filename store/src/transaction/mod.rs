@@ -106,7 +106,7 @@ pub struct Commit {
     pub sequence: Option<Sequence>,
     /// Its time.
     pub timestamp: Timestamp,
-    /// Ready when it is durable and visible to new snapshots.
+    /// Ready when it is durable and visible to new snapshots, and all that the transaction has seen.
     pub durable: DurableTicket,
 }
 
@@ -127,6 +127,8 @@ pub struct Transaction {
     work: Arc<StatementWork>,
     request: Request,
     held: Mutex<Vec<LockKey>>,
+    /// Up to which commit its next snapshot has to show, because of the locks that it took.
+    floor: AtomicU64,
 }
 
 /// What the reads of the present statement see.
@@ -185,6 +187,7 @@ impl Transaction {
             work: Arc::default(),
             request: Request::default(),
             held: Mutex::default(),
+            floor: AtomicU64::new(0),
         }
     }
 
@@ -196,10 +199,39 @@ impl Transaction {
     /// Begins a statement: at READ COMMITTED takes a new snapshot. Writes of the transaction so far
     /// become visible to the reads that follow; writes staged from now on are not visible to them
     /// until the next call (a statement does not see its own effects).
+    ///
+    /// A snapshot shows what the last holders of the transaction's locks have committed, and waits
+    /// for that to be durable. If that fails, the first read of the statement returns the error.
     pub fn begin_statement(&self) {
+        self.begin_without_snapshot();
+        self.see_what_is_there();
+    }
+
+    /// Begins a statement that may read nothing, such as one that only takes locks: a snapshot is
+    /// taken by the first read, if there is one.
+    pub fn begin_without_snapshot(&self) {
         self.engine.admission.end_statement(&self.work);
         self.request.clear();
-        self.see_what_is_there();
+        let mut statement = self.statement.lock();
+        statement.staged_through = self.staged_through();
+        if self.options.isolation == Isolation::ReadCommitted {
+            statement.snapshot = None;
+        }
+    }
+
+    /// Takes another snapshot for the present statement, at READ COMMITTED, if it has to see what
+    /// the last holders of locks have committed that the transaction took since the statement began.
+    pub fn refresh_statement(&self) {
+        let floor = self.floor();
+        let shown = self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence());
+        if self.options.isolation == Isolation::ReadCommitted
+            && shown.is_some_and(|shown| shown < floor)
+        {
+            let mut statement = self.statement.lock();
+            statement.snapshot = None;
+            // Tried again by who reads.
+            drop(self.take_snapshot(&mut statement));
+        }
     }
 
     /// Begins a statement within the present one, part of the same request: see
@@ -215,15 +247,39 @@ impl Transaction {
     }
 
     fn see_what_is_there(&self) {
-        let staged_through = match self.staged.load(Ordering::Acquire) {
-            true => self.staging.lock().last_sequence(),
-            false => Sequence(Sequence::STAGED),
-        };
+        let staged_through = self.staged_through();
         let mut statement = self.statement.lock();
         statement.staged_through = staged_through;
         if self.options.isolation == Isolation::ReadCommitted || statement.snapshot.is_none() {
-            self.take_snapshot(&mut statement);
+            statement.snapshot = None;
+            // Tried again by who reads.
+            drop(self.take_snapshot(&mut statement));
         }
+    }
+
+    fn staged_through(&self) -> Sequence {
+        match self.staged.load(Ordering::Acquire) {
+            true => self.staging.lock().last_sequence(),
+            false => Sequence(Sequence::STAGED),
+        }
+    }
+
+    /// Returns up to which commit the next snapshot has to show.
+    pub fn floor(&self) -> Sequence {
+        Sequence(self.floor.load(Ordering::Acquire))
+    }
+
+    /// Has the next snapshot show the commits up to `sequence`: what was granted or read outside of
+    /// the store's locks depends on them.
+    pub fn raise_floor(&self, sequence: Sequence) {
+        self.floor.fetch_max(sequence.0, Ordering::AcqRel);
+    }
+
+    /// Returns a ticket for what the transaction may have seen that is not durable yet, because it
+    /// holds the locks of those who wrote it. The client is told nothing before. `None` if all is.
+    pub fn seen(&self) -> Option<DurableTicket> {
+        let floor = self.floor();
+        (self.engine.wal.durable() < floor).then(|| self.engine.wal.wait_for(floor))
     }
 
     /// Takes a turn to work on a piece of the present statement, once it may: see
@@ -237,7 +293,8 @@ impl Transaction {
         self.engine.admission.turn(work, &self.work, stop)
     }
 
-    fn take_snapshot(&self, statement: &mut Statement) -> Arc<Snapshot> {
+    fn take_snapshot(&self, statement: &mut Statement) -> Result<Arc<Snapshot>> {
+        self.engine.wait_visible(self.floor(), &self.options.cancelled)?;
         let purpose = match self.options.isolation {
             Isolation::ReadCommitted => SnapshotPurpose::Statement,
             Isolation::RepeatableRead => SnapshotPurpose::Transaction,
@@ -245,17 +302,17 @@ impl Transaction {
         let snapshot = Arc::new(self.engine.open_snapshot(purpose, self.owner.0));
         statement.now_micros = snapshot.opened_micros();
         statement.snapshot = Some(Arc::clone(&snapshot));
-        snapshot
+        Ok(snapshot)
     }
 
     /// Returns what the present statement sees.
-    fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> ReadSpec {
+    fn spec(&self, time_range: TimeRange, max_versions: u32, raw: bool) -> Result<ReadSpec> {
         let mut statement = self.statement.lock();
         let snapshot = match &statement.snapshot {
             Some(snapshot) => snapshot.sequence(),
-            None => self.take_snapshot(&mut statement).sequence(),
+            None => self.take_snapshot(&mut statement)?.sequence(),
         };
-        ReadSpec { time_range, max_versions, raw, ..statement.spec(snapshot) }
+        Ok(ReadSpec { time_range, max_versions, raw, ..statement.spec(snapshot) })
     }
 
     fn staged_of(&self, table: TableId) -> Option<StagedFamilies> {
@@ -280,7 +337,7 @@ impl Transaction {
 
     /// Reads a row without its observers.
     fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        let spec = self.spec(get.time_range, get.max_versions, false);
+        let spec = self.spec(get.time_range, get.max_versions, false)?;
         let staged = self.staged_of(table.id());
         let consistency = self.options.consistency;
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
@@ -391,7 +448,9 @@ impl Transaction {
             blocking: &*self.engine.options().blocking,
             on_wait: &|| table.regions().of_row(row).load().lock_wait(),
         };
-        let (key, taken) = self.engine.locks.lock(self.owner, (table.id(), row), mode, patience)?;
+        let asked = (table.id(), row);
+        let (key, taken, mark) = self.engine.locks.lock(self.owner, asked, mode, patience)?;
+        self.raise_floor(mark);
         if taken == Taken::New {
             let mut held = self.held.lock();
             held.push(key);
@@ -406,7 +465,7 @@ impl Transaction {
 
     /// Checks that a row is as the transaction's snapshot shows it.
     fn check_unchanged(&self, table: &Table, row: &[u8]) -> Result<()> {
-        let snapshot = self.spec(TimeRange::ALL, 1, false).snapshot;
+        let snapshot = self.spec(TimeRange::ALL, 1, false)?.snapshot;
         if is_newer(table, row, snapshot)? {
             let found = self.get_newest(table, &Get::new(row), &mut CellBatch::new())?;
             let what = if found { "update" } else { "delete" };
@@ -498,7 +557,7 @@ impl Transaction {
         let kept = count.min(held.len());
         let rest = held.split_off(kept);
         drop(held);
-        self.engine.locks.release(self.owner, rest);
+        self.engine.locks.release(self.owner, rest, self.floor());
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.
@@ -546,11 +605,14 @@ impl Transaction {
         let kept = staging.take_kept();
         let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
         kept.iter().for_each(KeptBatch::committed);
+        if let Some(place) = written {
+            self.raise_floor(place.sequence);
+        }
         self.release();
         tell(&kept, Fate::Committed);
         let Some(place) = written else {
             let timestamp = self.engine.last_timestamp();
-            let durable = self.engine.wal.wait_for(Sequence(0));
+            let durable = self.engine.wal.wait_for(self.floor());
             return Ok(Commit { sequence: None, timestamp, durable });
         };
         // Other threads may still be applying earlier commits; new snapshots are up to those.
@@ -612,7 +674,7 @@ impl Transaction {
     fn release(&self) {
         self.engine.admission.end_statement(&self.work);
         let held = std::mem::take(&mut *self.held.lock());
-        self.engine.locks.release(self.owner, held);
+        self.engine.locks.release(self.owner, held, self.floor());
     }
 
     /// Forgets all that was staged and gives the locks back.
@@ -623,8 +685,12 @@ impl Transaction {
     }
 
     /// Returns the snapshot of the current statement.
-    pub fn snapshot(&self) -> Sequence {
-        self.spec(TimeRange::ALL, 1, false).snapshot
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`] or [`Error::LogFailed`] if there could be none.
+    pub fn snapshot(&self) -> Result<Sequence> {
+        Ok(self.spec(TimeRange::ALL, 1, false)?.snapshot)
     }
 
     /// Returns whether anything was staged.

@@ -221,14 +221,19 @@ pub(super) fn get_in(
 impl Transaction {
     /// Returns what the present statement sees, for readers that are made later, when perhaps
     /// another statement has begun.
-    pub fn view(&self) -> StatementView {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`](crate::Error::Cancelled) or
+    /// [`Error::LogFailed`](crate::Error::LogFailed) if there could be no snapshot.
+    pub fn view(&self) -> Result<StatementView> {
         let mut statement = self.statement.lock();
         let snapshot = match &statement.snapshot {
             Some(snapshot) => Arc::clone(snapshot),
-            None => self.take_snapshot(&mut statement),
+            None => self.take_snapshot(&mut statement)?,
         };
         let spec = statement.spec(snapshot.sequence());
-        StatementView { snapshot, spec }
+        Ok(StatementView { snapshot, spec })
     }
 
     /// Goes on with a statement, after others within it: what it sees is what it saw.
@@ -246,7 +251,7 @@ impl Transaction {
     /// [`Error::NoSuchTable`](crate::Error::NoSuchTable);
     /// [`Error::QuotaExceeded`](crate::Error::QuotaExceeded).
     pub fn reader(&self, table: TableId) -> Result<TableReader> {
-        self.reader_of(&self.view(), table)
+        self.reader_of(&self.view()?, table)
     }
 
     /// Returns a reader of a table that sees what a statement of the transaction saw.

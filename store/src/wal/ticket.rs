@@ -2,11 +2,16 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
 
 use crate::cell::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::wal::log::Log;
+
+/// How often a wait that can be cancelled looks whether it was.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 /// Ready when a commit is as durable as it asked for. A `Future`, and [`DurableTicket::wait`] for
 /// plain threads.
@@ -31,9 +36,40 @@ impl DurableTicket {
         self.log.wait_durable(self.sequence)
     }
 
+    /// Blocks until the commit is durable or `cancelled` returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]; what [`DurableTicket::wait`] returns.
+    pub fn wait_unless(mut self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            match Pin::new(&mut self).poll(&mut context) {
+                Poll::Ready(result) => return result,
+                Poll::Pending if cancelled() => return Err(Error::Cancelled),
+                Poll::Pending => std::thread::park_timeout(CANCEL_POLL),
+            }
+        }
+    }
+
+    /// Returns the commit.
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
     /// Returns whether it is durable already.
     pub fn is_ready(&self) -> bool {
         self.log.durable() >= self.sequence
+    }
+}
+
+/// Wakes a thread that waits for a ticket.
+struct ThreadWaker(Thread);
+
+impl Wake for ThreadWaker {
+    fn wake(self: Arc<ThreadWaker>) {
+        self.0.unpark();
     }
 }
 

@@ -283,7 +283,7 @@ impl World {
 
     fn standpoint(&self, transaction: &Transaction) -> Standpoint {
         Standpoint {
-            snapshot: transaction.snapshot(),
+            snapshot: transaction.snapshot().unwrap(),
             staged_through: Sequence(Sequence::STAGED),
             now_micros: self.env.now_micros(),
         }
