@@ -13,6 +13,7 @@ mod lost_updates;
 mod quotas;
 mod random_queries;
 mod raw;
+mod serializable;
 mod side_by_side;
 mod signatures;
 mod slt;

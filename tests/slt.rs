@@ -89,6 +89,7 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "transaction_modes",
     "advisory_locks",
     "roles",
     "session_literals",

@@ -363,6 +363,9 @@ impl From<store::Error> for Error {
                 sqlstate::SERIALIZATION_FAILURE,
                 format!("could not serialize access {detail}"),
             ),
+            Store::Dependencies { reason } => Error::new(sqlstate::SERIALIZATION_FAILURE, message)
+                .with_detail(format!("Reason code: {reason}"))
+                .with_hint("The transaction might succeed if retried."),
             Store::Deadlock { detail } => {
                 Error::new(sqlstate::DEADLOCK_DETECTED, message).with_detail(detail)
             }

@@ -65,7 +65,8 @@ const fn spec(
     Spec { name, default, kind, reported, description }
 }
 
-const ISOLATIONS: &[&str] = &["read committed", "repeatable read"];
+const ISOLATIONS: &[&str] =
+    &["serializable", "repeatable read", "read committed", "read uncommitted"];
 const INTERVALS: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
 
@@ -117,6 +118,13 @@ const SPECS: &[Spec] = &[
         "Has no effect: a deadlock is found when the wait that closes it begins.",
     ),
     spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
+    spec(
+        "default_transaction_deferrable",
+        "off",
+        Kind::Bool,
+        false,
+        "Whether new transactions that are SERIALIZABLE and READ ONLY wait for a safe snapshot.",
+    ),
     spec(
         "default_transaction_isolation",
         "read committed",
@@ -242,6 +250,27 @@ const SPECS: &[Spec] = &[
         "What a statement may set aside on disk at a time; -1: no limit.",
     ),
     spec("TimeZone", "UTC", Kind::Zone, true, "The session's time zone."),
+    spec(
+        "transaction_deferrable",
+        "off",
+        Kind::Bool,
+        false,
+        "Whether the transaction, if SERIALIZABLE and READ ONLY, waits for a safe snapshot.",
+    ),
+    spec(
+        "transaction_isolation",
+        "read committed",
+        Kind::Word(ISOLATIONS),
+        false,
+        "Isolation of the transaction.",
+    ),
+    spec(
+        "transaction_read_only",
+        "off",
+        Kind::Bool,
+        false,
+        "Whether the transaction is read only.",
+    ),
     spec("work_mem", "64MB", Kind::Kilobytes, false, "Memory of a sort, join or aggregate."),
 ];
 
@@ -341,6 +370,29 @@ impl Settings {
         }
         let custom = self.custom.get_key_value(&name.to_ascii_lowercase());
         custom.map(|(name, value)| (name.as_str(), &**value)).ok_or_else(|| unknown(name))
+    }
+
+    /// Shows the modes of the present transaction: isolation, read only, deferrable.
+    pub fn show_transaction(&mut self, isolation: &str, read_only: bool, deferrable: bool) {
+        let word = |on| if on { "on" } else { "off" };
+        let modes = [
+            ("transaction_isolation", isolation),
+            ("transaction_read_only", word(read_only)),
+            ("transaction_deferrable", word(deferrable)),
+        ];
+        for (name, value) in modes {
+            let index = position(name).expect("it is in SPECS");
+            if *self.values[index] != *value {
+                Arc::make_mut(&mut self.values)[index] = Arc::from(value);
+            }
+        }
+    }
+
+    /// Returns whether a setting is a mode of the present transaction.
+    pub fn is_transaction_mode(name: &str) -> bool {
+        ["transaction_isolation", "transaction_read_only", "transaction_deferrable"]
+            .iter()
+            .any(|mode| mode.eq_ignore_ascii_case(name))
     }
 
     /// Returns name, value and description of all settings, by name.

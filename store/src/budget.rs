@@ -29,6 +29,9 @@ pub(crate) struct Budget {
     pub(crate) cache: u64,
     /// Part of what memstores have: the staged cells and row locks of all open transactions. 40 %.
     pub(crate) transactions: u64,
+    /// Part of what is set aside: what SERIALIZABLE transactions note of their reads and writes. A
+    /// 64th.
+    pub(crate) serializable: u64,
     /// Where ASYNC commits wait for the disk.
     pub(crate) unsynced: u64,
     /// Part of what is set aside: what region threads have read ahead of statements. A 32nd.
@@ -45,6 +48,7 @@ impl Budget {
             memstore_hard: fifth * 3,
             cache: fifth * 2,
             transactions: fifth * 2,
+            serializable: memory_bytes / 64,
             read_ahead: memory_bytes / 32,
             unsynced: (memory_bytes / 16).min(UNSYNCED_BYTES_MAX),
         }
@@ -62,14 +66,21 @@ mod tests {
     #[test]
     fn shares_stay_within_a_budget_and_a_quarter() {
         for memory_bytes in [1 << 20, 16 << 20, 32 << 20, 256 << 20, 1 << 30, 1 << 40] {
-            let Budget { memstore_soft, memstore_hard, cache, transactions, unsynced, read_ahead } =
-                Budget::of(memory_bytes);
+            let Budget {
+                memstore_soft,
+                memstore_hard,
+                cache,
+                transactions,
+                serializable,
+                unsynced,
+                read_ahead,
+            } = Budget::of(memory_bytes);
             assert!(memstore_soft > 0 && memstore_soft < memstore_hard);
             // Else nobody could write while they have all of it.
             assert!(transactions < memstore_hard);
             assert!(memstore_hard + cache + set_aside(memory_bytes) <= memory_bytes);
             assert!(unsynced <= memory_bytes / 16);
-            assert!(read_ahead < set_aside(memory_bytes));
+            assert!(read_ahead + serializable < set_aside(memory_bytes));
         }
     }
 }

@@ -43,6 +43,7 @@ use crate::read_path::ReadPath;
 use crate::region::{Region, Surroundings, Volume};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
+use crate::serializable::Serializable;
 use crate::snapshot::{AppliedMark, Snapshot, SnapshotPurpose};
 use crate::split_queue::SplitQueue;
 use crate::table::Table;
@@ -73,6 +74,8 @@ pub(crate) struct Engine {
     pub(crate) tables: ArcSwap<Tables>,
     /// Row locks.
     pub(crate) locks: LockTable,
+    /// The SERIALIZABLE transactions.
+    pub(crate) serializable: Serializable,
     /// The log.
     pub(crate) wal: Wal,
     /// Memory, and who waits for it.
@@ -170,6 +173,7 @@ impl Engine {
             regions_directory: parts.regions_directory,
             tables: ArcSwap::from_pointee(parts.tables),
             locks: LockTable::new(),
+            serializable: Serializable::new(budget.serializable),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),
             splits: SplitQueue::default(),

@@ -30,6 +30,12 @@ pub enum Error {
         /// Why, for the client.
         detail: String,
     },
+    /// Beside those that have committed, the SERIALIZABLE transaction has no place in any serial
+    /// order. Roll back and run it again.
+    Dependencies {
+        /// How it was found, for the client.
+        reason: String,
+    },
     /// Waiting would have closed a circle of waiting transactions. Roll back and run it again.
     Deadlock {
         /// Who waits for whom.
@@ -196,6 +202,10 @@ impl fmt::Display for Error {
         match self {
             Error::RowExists { .. } => write!(f, "the row exists already"),
             Error::Serialization { detail } => write!(f, "could not serialize access: {detail}"),
+            Error::Dependencies { .. } => write!(
+                f,
+                "could not serialize access due to read/write dependencies among transactions"
+            ),
             Error::Deadlock { .. } => write!(f, "deadlock detected"),
             Error::LockNotAvailable { timed_out: true, .. } => {
                 write!(f, "canceling statement due to lock timeout")

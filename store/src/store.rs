@@ -63,7 +63,7 @@ pub struct StoreStatus {
     /// Bytes at which memstores are flushed.
     pub memstore_limit_bytes: u64,
     /// Bytes that open transactions hold: staged cells and row locks, of those that have more than
-    /// a few.
+    /// a few, and what SERIALIZABLE ones have noted of their reads and writes.
     pub transaction_bytes: u64,
     /// Bytes of rows that region threads have read ahead of statements.
     pub read_ahead_bytes: u64,
@@ -389,7 +389,8 @@ impl Store {
         StoreStatus {
             memstore_bytes: self.engine.pressure.bytes(),
             memstore_limit_bytes: self.engine.pressure.soft_limit_bytes(),
-            transaction_bytes: self.engine.pressure.transaction_bytes(),
+            transaction_bytes: self.engine.pressure.transaction_bytes()
+                + self.engine.serializable.held_bytes(),
             read_ahead_bytes: self.engine.read_ahead.used() as u64,
             log_bytes: log.byte_count,
             log_failed: log.failed.is_some(),

@@ -158,6 +158,25 @@ pub enum IsolationLevel {
     Serializable,
 }
 
+impl IsolationLevel {
+    /// Returns its name as settings print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            IsolationLevel::ReadUncommitted => "read uncommitted",
+            IsolationLevel::ReadCommitted => "read committed",
+            IsolationLevel::RepeatableRead => "repeatable read",
+            IsolationLevel::Serializable => "serializable",
+        }
+    }
+
+    /// Returns the level that a setting names.
+    pub fn named(name: &str) -> Option<IsolationLevel> {
+        use IsolationLevel::{ReadCommitted, ReadUncommitted, RepeatableRead, Serializable};
+        let all = [ReadUncommitted, ReadCommitted, RepeatableRead, Serializable];
+        all.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
+    }
+}
+
 /// `SET`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetVariable {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use store::transaction::Isolation;
 use types::Datum;
 
-use crate::ast::{CreateIndex, Drop, Reindex, ReindexTarget};
+use crate::ast::{CreateIndex, Drop, IsolationLevel, Reindex, ReindexTarget};
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
@@ -106,7 +105,8 @@ impl Session {
         let Some((table, index)) = index_of(&catalog, index) else { return Ok(()) };
         self.engine.store().wait_for_commits()?;
         let begin = || {
-            let modes = Modes { isolation: Isolation::ReadCommitted, read_only: false };
+            let isolation = IsolationLevel::ReadCommitted;
+            let modes = Modes { isolation, read_only: false, deferrable: false };
             Open::begin(&self.engine, &self.settings, modes, &self.stop)
         };
         let eval = self.eval_context(&begin(), Vec::new());

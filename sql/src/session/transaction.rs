@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use store::descriptor::Durability;
-use store::transaction::{Consistency, Isolation, LockMode, Savepoint, TransactionOptions};
+use store::transaction::{
+    Consistency, Isolation, LockMode, Savepoint, SerializableMode, TransactionOptions,
+};
 use store::wal::DurableTicket;
 use store::{TableId, Transaction};
 use types::context::EvalContext;
 
-use crate::ast::IsolationLevel;
+use crate::ast::{IsolationLevel, TransactionModes};
 use crate::attach::Attached;
 use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl};
@@ -88,45 +90,55 @@ struct Locks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Modes {
     /// Which snapshot statements read.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// Refuse writes.
     pub read_only: bool,
+    /// At SERIALIZABLE and read only: wait for a snapshot that no anomaly can come of.
+    pub deferrable: bool,
 }
 
 impl Modes {
     /// Returns the session's defaults.
     pub(crate) fn of(settings: &Settings) -> Modes {
-        let isolation = match settings.value("default_transaction_isolation") {
-            "repeatable read" => Isolation::RepeatableRead,
-            _ => Isolation::ReadCommitted,
-        };
-        Modes { isolation, read_only: settings.is_on("default_transaction_read_only") }
+        let isolation = IsolationLevel::named(settings.value("default_transaction_isolation"));
+        Modes {
+            isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
+            read_only: settings.is_on("default_transaction_read_only"),
+            deferrable: settings.is_on("default_transaction_deferrable"),
+        }
     }
 
     /// Returns the modes with those that a statement gives.
-    pub(crate) fn with(mut self, given: &crate::ast::TransactionModes) -> Result<Modes> {
-        match given.isolation {
-            None => {}
-            Some(IsolationLevel::ReadCommitted | IsolationLevel::ReadUncommitted) => {
-                self.isolation = Isolation::ReadCommitted;
-            }
-            Some(IsolationLevel::RepeatableRead) => self.isolation = Isolation::RepeatableRead,
-            Some(IsolationLevel::Serializable) => {
-                return Err(Error::not_supported(
-                    "isolation level SERIALIZABLE",
-                    "Use REPEATABLE READ, with SELECT … FOR UPDATE on rows that decide a write.",
-                ));
-            }
+    pub(crate) fn with(self, given: &TransactionModes) -> Modes {
+        Modes {
+            isolation: given.isolation.unwrap_or(self.isolation),
+            read_only: given.read_only.unwrap_or(self.read_only),
+            deferrable: given.deferrable.unwrap_or(self.deferrable),
         }
-        self.read_only = given.read_only.unwrap_or(self.read_only);
-        Ok(self)
     }
 
-    /// Returns the isolation as SHOW prints it.
-    pub(crate) fn isolation_name(self) -> &'static str {
+    /// Has the settings show these modes.
+    pub(crate) fn show_in(self, settings: &mut Settings) {
+        settings.show_transaction(self.isolation.name(), self.read_only, self.deferrable);
+    }
+
+    /// Returns whether all statements see one snapshot.
+    pub(crate) fn is_repeatable(self) -> bool {
+        matches!(self.isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
+    }
+
+    /// Returns the isolation as the store knows it.
+    fn store_isolation(self) -> Isolation {
         match self.isolation {
-            Isolation::ReadCommitted => "read committed",
-            Isolation::RepeatableRead => "repeatable read",
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => {
+                Isolation::ReadCommitted
+            }
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            IsolationLevel::Serializable => match (self.read_only, self.deferrable) {
+                (false, _) => Isolation::Serializable(SerializableMode::ReadWrite),
+                (true, false) => Isolation::Serializable(SerializableMode::ReadOnly),
+                (true, true) => Isolation::Serializable(SerializableMode::Deferrable),
+            },
         }
     }
 }
@@ -227,6 +239,7 @@ impl Open {
                 "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
             ));
         }
+        self.check_deferrable(modes)?;
         let opens = self.modes.read_only && !modes.read_only;
         if opens && !self.savepoints.is_empty() {
             return Err(Error::new(
@@ -245,6 +258,16 @@ impl Open {
         }
         self.modes = modes;
         Ok(())
+    }
+
+    fn check_deferrable(&self, modes: Modes) -> Result<()> {
+        let why = match modes.deferrable != self.modes.deferrable {
+            true if !self.savepoints.is_empty() => "cannot be called within a subtransaction",
+            true if self.used => "must be called before any query",
+            _ => return Ok(()),
+        };
+        let message = format!("SET TRANSACTION [NOT] DEFERRABLE {why}");
+        Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message))
     }
 
     /// Locks a table that a statement is going to write to against changes of the table itself.
@@ -266,7 +289,7 @@ impl Open {
 
     /// Returns whether all its statements see one snapshot.
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.modes.isolation == Isolation::RepeatableRead
+        self.modes.is_repeatable()
     }
 
     /// Locks a table, and those that its coprocessors write to, against changes of the tables
@@ -462,7 +485,7 @@ fn options(
     };
     let asynchronous = settings.value("synchronous_commit") == "off";
     TransactionOptions {
-        isolation: modes.isolation,
+        isolation: modes.store_isolation(),
         // What may not be written to is known before: temporary tables may, and values of theirs.
         read_only: false,
         durability: asynchronous.then_some(Durability::AsyncWal),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use store::Sequence;
 use store::admission::Work;
-use store::transaction::Isolation;
 use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
@@ -141,7 +140,7 @@ impl Session {
             }
             Statement::SetTransaction(modes) if in_block => {
                 if let Some(open) = &self.open {
-                    let modes = open.modes.with(modes)?;
+                    let modes = open.modes.with(modes);
                     self.worker.begin_with(modes)?;
                 }
             }
@@ -184,7 +183,7 @@ impl Session {
             );
             return Ok(());
         }
-        let modes = Modes::of(&self.settings).with(modes)?;
+        let modes = Modes::of(&self.settings).with(modes);
         let open = self.worker.begin_with(modes)?;
         open.in_block = true;
         Ok(())
@@ -219,7 +218,7 @@ impl Session {
         }
         self.check_not_in_use(statement)?;
         let open = self.begin_statement();
-        let repeatable = open.modes.isolation == Isolation::RepeatableRead;
+        let repeatable = open.modes.is_repeatable();
         // They read what is there, and must see all of it.
         let reads = match statement {
             Statement::CreateIndex(_) | Statement::AlterTable(_) => true,
@@ -304,11 +303,8 @@ impl Session {
             );
             return Ok(());
         }
-        if name == "transaction_isolation" || name == "transaction_read_only" {
-            return Err(Error::not_supported(
-                format!("SET {name}"),
-                "Use SET TRANSACTION, or SET default_transaction_isolation.",
-            ));
+        if Settings::is_transaction_mode(name) {
+            return self.assign_mode(name, value);
         }
         let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
         self.settings.set(name, value)?;
@@ -320,33 +316,47 @@ impl Session {
         Ok(())
     }
 
+    /// Gives the present transaction a mode, as SET TRANSACTION does; without a transaction there is
+    /// nothing to give it to.
+    fn assign_mode(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        let mut tried = self.settings.clone();
+        tried.set(name, value)?;
+        let (name, value) = tried.show(name)?;
+        let Some(open) = &self.open else { return Ok(()) };
+        let mut given = ast::TransactionModes::default();
+        match name {
+            "transaction_isolation" => given.isolation = ast::IsolationLevel::named(value),
+            "transaction_read_only" => given.read_only = Some(value == "on"),
+            _ => given.deferrable = Some(value == "on"),
+        }
+        let modes = open.modes.with(&given);
+        self.worker.begin_with(modes).map(drop)
+    }
+
     fn set_characteristics(&mut self, modes: &ast::TransactionModes) -> Result<()> {
-        let modes = Modes::of(&self.settings).with(modes)?;
-        let read_only = if modes.read_only { "on" } else { "off" };
-        self.settings.set("default_transaction_isolation", Some(modes.isolation_name()))?;
-        self.settings.set("default_transaction_read_only", Some(read_only))
+        let modes = Modes::of(&self.settings).with(modes);
+        let word = |on| Some(if on { "on" } else { "off" });
+        let isolation = Some(modes.isolation.name());
+        self.settings.set("default_transaction_isolation", isolation)?;
+        self.settings.set("default_transaction_read_only", word(modes.read_only))?;
+        self.settings.set("default_transaction_deferrable", word(modes.deferrable))
     }
 
     fn run_show(&mut self, name: Option<&ast::Ident>) -> Result<Execution> {
         let stop = Arc::clone(&self.stop);
         let tag = Tag::Fixed("SHOW".to_owned());
+        let modes = self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
+        let mut settings = self.settings.clone();
+        modes.show_in(&mut settings);
         let Some(name) = name else {
-            let rows: Vec<Vec<String>> = self
-                .settings
+            let rows: Vec<Vec<String>> = settings
                 .show_all()
                 .map(|(name, value, about)| vec![name.into(), value.into(), about.into()])
                 .collect();
             let columns = ["name", "setting", "description"];
             return Ok(Execution::Rows(Rows::of_text(&columns, &rows, tag, stop)));
         };
-        let modes = self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
-        let (title, value): (&str, &str) = match name.value.as_str() {
-            "transaction_isolation" => ("transaction_isolation", modes.isolation_name()),
-            "transaction_read_only" => {
-                ("transaction_read_only", if modes.read_only { "on" } else { "off" })
-            }
-            name => self.settings.show(name)?,
-        };
+        let (title, value) = settings.show(&name.value)?;
         let rows = [vec![value.to_owned()]];
         Ok(Execution::Rows(Rows::of_text(&[title], &rows, tag, stop)))
     }

@@ -222,10 +222,12 @@ impl Worker {
 
     /// Returns what functions and views of a statement ask.
     pub(super) fn system(&self, open: &Open, view: &SharedView) -> Arc<SystemRowSource> {
+        let mut settings = self.settings.clone();
+        open.modes.show_in(&mut settings);
         Arc::new(SystemRowSource {
             engine: Arc::clone(&self.engine),
             catalog: open.changes.catalog(&self.engine),
-            settings: self.settings.clone(),
+            settings,
             transaction: Arc::clone(&open.transaction),
             changed: Arc::clone(&self.changed),
             locks: Arc::clone(&self.locks),

@@ -7,6 +7,7 @@
 //! `row`; what is left of it at the commit, in `collapse`; calls of endpoints in `endpoint`.
 
 mod request;
+mod serial;
 mod staging;
 mod collapse;
 mod write;
@@ -35,6 +36,7 @@ use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
 use crate::read_path::{Caller, StagedFamilies};
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
+use crate::serializable::ReadTracker;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
@@ -46,6 +48,7 @@ pub use crate::mutation::{
     Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
 };
 pub use crate::scanner::Scanner;
+pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
 pub use parts::RowRange;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
@@ -57,6 +60,15 @@ pub enum Isolation {
     ReadCommitted,
     /// One snapshot, taken by the first statement; a row changed since cannot be written.
     RepeatableRead,
+    /// The same, and what is committed has an order that explains all that was read.
+    Serializable(SerializableMode),
+}
+
+impl Isolation {
+    /// Returns whether all statements of a transaction see one snapshot.
+    pub fn is_repeatable(self) -> bool {
+        self != Isolation::ReadCommitted
+    }
 }
 
 /// How a transaction behaves.
@@ -129,6 +141,8 @@ pub struct Transaction {
     held: Mutex<Vec<LockKey>>,
     /// Up to which commit its next snapshot has to show, because of the locks that it took.
     floor: AtomicU64,
+    /// What it reads, at SERIALIZABLE.
+    tracker: Option<Arc<ReadTracker>>,
 }
 
 /// What the reads of the present statement see.
@@ -170,9 +184,10 @@ impl Transaction {
     pub(crate) fn begin(
         engine: Arc<Engine>,
         store: Arc<dyn Any + Send + Sync>,
-        options: TransactionOptions,
+        mut options: TransactionOptions,
     ) -> Transaction {
         let owner = engine.new_owner();
+        let tracker = serial::tracker(&engine, &mut options);
         let statement =
             Statement { snapshot: None, staged_through: Sequence(Sequence::STAGED), now_micros: 0 };
         Transaction {
@@ -188,6 +203,7 @@ impl Transaction {
             request: Request::default(),
             held: Mutex::default(),
             floor: AtomicU64::new(0),
+            tracker,
         }
     }
 
@@ -297,9 +313,9 @@ impl Transaction {
         self.engine.wait_visible(self.floor(), &self.options.cancelled)?;
         let purpose = match self.options.isolation {
             Isolation::ReadCommitted => SnapshotPurpose::Statement,
-            Isolation::RepeatableRead => SnapshotPurpose::Transaction,
+            Isolation::RepeatableRead | Isolation::Serializable(_) => SnapshotPurpose::Transaction,
         };
-        let snapshot = Arc::new(self.engine.open_snapshot(purpose, self.owner.0));
+        let snapshot = Arc::new(self.open_snapshot(purpose)?);
         statement.now_micros = snapshot.opened_micros();
         statement.snapshot = Some(Arc::clone(&snapshot));
         Ok(snapshot)
@@ -338,6 +354,7 @@ impl Transaction {
     /// Reads a row without its observers.
     fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.spec(get.time_range, get.max_versions, false)?;
+        self.note_row(table.id(), &get.row);
         let staged = self.staged_of(table.id());
         let consistency = self.options.consistency;
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
@@ -424,7 +441,7 @@ impl Transaction {
 
     fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
         let taken = self.lock_as_it_is(table, row, mode, wait)?;
-        if taken != Taken::Skipped && self.options.isolation == Isolation::RepeatableRead {
+        if taken != Taken::Skipped && self.options.isolation.is_repeatable() {
             self.check_unchanged(table, row)?;
         }
         Ok(taken)
@@ -495,6 +512,7 @@ impl Transaction {
 
     fn get_newest(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.newest_spec(get);
+        self.note_newest(table, &get.row)?;
         let staged = self.staged_of(table.id());
         self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
     }
@@ -624,7 +642,7 @@ impl Transaction {
     /// Writes what is staged; returns its place, `None` if it is nothing.
     fn write(&self, mut staging: Staging) -> Result<Option<CommitClock>> {
         if staging.is_empty() {
-            return Ok(None);
+            return self.validate(&Writes::default()).map(|_| None);
         }
         if let Some(charge) = &mut staging.charge {
             charge.begin_commit();
@@ -634,7 +652,12 @@ impl Transaction {
         let _charge = staging.charge.take();
         // Its cells are in `writes`, and about to be copied twice.
         drop(staging);
-        self.engine.commit(writes, durability).map(Some)
+        let pending = self.validate(&writes)?;
+        let place = self.engine.commit(writes, durability)?;
+        if let Some(pending) = pending {
+            pending.committed(place.sequence);
+        }
+        Ok(Some(place))
     }
 
     /// Returns what is to be written, once memory and all regions are there for it.
@@ -673,6 +696,7 @@ impl Transaction {
     /// Gives the locks back; the present statement is over, too.
     fn release(&self) {
         self.engine.admission.end_statement(&self.work);
+        self.end_tracking();
         let held = std::mem::take(&mut *self.held.lock());
         self.engine.locks.release(self.owner, held, self.floor());
     }

@@ -19,6 +19,7 @@ use crate::read_path::{Caller, ReadPath, StagedFamilies, views_of};
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
+use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::transaction::parts::{RowRange, cut};
@@ -44,6 +45,8 @@ pub struct TableReader {
     work: Arc<StatementWork>,
     /// What its reading is charged to.
     charged: Charged,
+    /// What the transaction reads, at SERIALIZABLE.
+    tracker: Option<Arc<ReadTracker>>,
 }
 
 /// What a statement sees. Keeps its snapshot open.
@@ -140,6 +143,9 @@ impl TableReader {
     fn read_row(&self, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let (time_range, max_versions) = (get.time_range, get.max_versions);
         let spec = ReadSpec { time_range, max_versions, raw: false, ..self.spec };
+        if let Some(tracker) = &self.tracker {
+            tracker.note_row(self.table.id(), &get.row);
+        }
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
         let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
         let staged = Some(&self.staged);
@@ -156,6 +162,10 @@ impl TableReader {
 
     /// Opens a scan that these observers were shown.
     pub(super) fn open(&self, scan: Scan, observers: Option<Arc<RegionChain>>) -> Result<Scanner> {
+        if let Some(tracker) = &self.tracker {
+            let (start, stop) = scan.bounds();
+            tracker.note_range(self.table.id(), start, stop);
+        }
         let rules = ScanRules {
             table: self.table.id(),
             path: Arc::clone(&self.path),
@@ -272,6 +282,7 @@ impl Transaction {
             admission: Arc::clone(&self.engine.admission),
             work: Arc::clone(&self.work),
             charged,
+            tracker: self.tracker.clone(),
             table,
         })
     }

@@ -174,7 +174,9 @@ impl Transaction {
             get.row.clear();
             get.row.extend_from_slice(&mutation.row);
             let asked = (&get, &spec);
+            self.check_newer(table, &get.row)?;
             if self.get_in(table, asked, Consistency::Strong, staged.as_ref(), &mut found)? {
+                self.note_row(table.id(), &get.row);
                 return Err(Error::RowExists {
                     table: table.id(),
                     row: mutation.row.clone(),

@@ -1,0 +1,581 @@
+//! Serializable snapshot isolation: conflicts between SERIALIZABLE transactions, checked at commit.
+//!
+//! A SERIALIZABLE transaction reads one snapshot, as at REPEATABLE READ, and notes what it reads
+//! ([`ReadTracker`]). Two that run at the same time are in *conflict*, written `R -> W`, if R read
+//! something that W wrote and did not see it: in any serial order R comes before W. A history that
+//! no serial order explains has three transactions `T1 -> T2 -> T3` that overlap, of which T3
+//! committed first; T1 and T3 may be the same (Cahill, Röhm, Fekete; Ports and Grittner). So a
+//! transaction that would complete such a chain is aborted. If T1 wrote nothing, the chain does harm
+//! only if T3 committed before T1 took its snapshot.
+//!
+//! ```text
+//!   first read       begin      snapshot taken, listed as active
+//!   each read        tracker    its own mutex, nothing shared
+//!   COMMIT           validate   compared with those that committed since its snapshot; 40001 or
+//!                               listed as validated, its place in the order of commits still open
+//!                    log        gives it its place
+//!                    committed  place noted; kept while an active one has an older snapshot
+//! ```
+//!
+//! All conflicts of a chain are known when the last of its transactions validates, because writes
+//! are staged until then: both ends of a conflict are compared when the later one of the two
+//! validates. Where PostgreSQL finds conflicts as they arise and aborts the pivot early, this waits
+//! for the end, and whichever of the chain commits last is aborted; it may be run again at once.
+//!
+//! # A place that is open
+//!
+//! Between validation and its place in the log a transaction is *pending*: for an instant, or as
+//! long as it is prepared (two-phase commit), and then it can no longer be aborted. Its place is
+//! known by bounds: above all commits by then, and below infinity. Each question takes the bound
+//! that finds more chains.
+//!
+//! # Invariants
+//!
+//! 1. An active transaction is listed with a snapshot not above the one that it reads.
+//! 2. A validated transaction is listed until each active one has a snapshot that shows it.
+//! 3. No chain is complete among those that were validated.
+//! 4. Memory is bounded: sets are coarsened ([`footprint`]), and of more than [`LISTED_MAX`]
+//!    validated transactions the oldest are merged into one that conflicts with more.
+//!
+//! # Out of scope
+//!
+//! Writes over a row that changed since the snapshot: row locks ([`crate::lock`]) and the check of
+//! REPEATABLE READ. Other isolation levels: neither their reads nor their writes count here.
+
+mod footprint;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+
+use crate::cell::Sequence;
+use crate::descriptor::TableId;
+use crate::error::{Error, Result};
+use crate::options::BlockingSection;
+use crate::snapshot::Snapshot;
+
+pub(crate) use footprint::{Account, ReadSet, WriteSet};
+
+/// Validated transactions that are kept one by one.
+const LISTED_MAX: usize = 1024;
+/// How often a transaction that waits for a safe snapshot looks whether it was cancelled, or
+/// whether there is another snapshot to try.
+const POLL: Duration = Duration::from_millis(20);
+/// A place that is not known yet.
+const OPEN: Sequence = Sequence(u64::MAX);
+
+/// What a SERIALIZABLE transaction says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SerializableMode {
+    /// It may write.
+    ReadWrite,
+    /// It writes nothing that others can see.
+    ReadOnly,
+    /// The same, and it waits for a snapshot that no anomaly can come of.
+    Deferrable,
+}
+
+/// The SERIALIZABLE transactions of a store.
+pub(crate) struct Serializable {
+    graph: Mutex<Graph>,
+    /// Signalled when a transaction has ended that others wait for.
+    ended: Condvar,
+    account: Arc<Account>,
+}
+
+#[derive(Default)]
+struct Graph {
+    active: HashMap<u64, Active>,
+    /// In the order of validation.
+    validated: Vec<Validated>,
+    /// Those that wait for a safe snapshot.
+    deferred: HashMap<u64, Deferred>,
+}
+
+/// A transaction that has begun to read.
+struct Active {
+    snapshot: Sequence,
+    /// Whether it may write.
+    writes: bool,
+}
+
+/// A transaction that commits, or has.
+struct Validated {
+    transaction: u64,
+    snapshot: Sequence,
+    reads: ReadSet,
+    writes: WriteSet,
+    /// Its place in the order of commits is not below; of one that wrote nothing, its snapshot.
+    low: Sequence,
+    /// Its place is not above; [`OPEN`] while it is pending.
+    high: Sequence,
+    /// A bound below the places of those that it is in conflict with: it -> them.
+    earliest_out: Option<Sequence>,
+    /// Transactions that were pending when a conflict was found: they -> it.
+    pending_readers: SmallVec<[u64; 2]>,
+}
+
+/// A transaction that waits for a safe snapshot.
+struct Deferred {
+    snapshot: Sequence,
+    /// Transactions that may still make the snapshot unsafe.
+    waits_for: HashSet<u64>,
+    is_unsafe: bool,
+}
+
+/// Notes what a transaction reads.
+pub(crate) struct ReadTracker {
+    reads: Mutex<Option<ReadSet>>,
+    /// Whether reads are noted: not of a transaction whose snapshot is safe.
+    is_on: AtomicBool,
+    /// Whether it has seen something newer than its snapshot.
+    has_seen_newer: AtomicBool,
+    /// Whether it is listed.
+    is_listed: AtomicBool,
+}
+
+/// What is asked of a transaction that wants to commit.
+pub(crate) struct Validation<'a> {
+    /// Its number.
+    pub(crate) transaction: u64,
+    /// Its snapshot.
+    pub(crate) snapshot: Sequence,
+    /// What it read.
+    pub(crate) tracker: &'a ReadTracker,
+    /// What it writes.
+    pub(crate) writes: WriteSet,
+}
+
+/// A transaction that was validated and has no place yet. Dropped without one it is forgotten.
+pub(crate) struct Pending<'a> {
+    serializable: &'a Serializable,
+    transaction: u64,
+}
+
+impl ReadTracker {
+    /// Returns the tracker of a transaction that has read nothing.
+    fn new(account: &Arc<Account>) -> ReadTracker {
+        ReadTracker {
+            reads: Mutex::new(Some(ReadSet::new(account))),
+            is_on: AtomicBool::new(true),
+            has_seen_newer: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns whether reads are to be noted.
+    fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Acquire)
+    }
+
+    /// Notes a row that was read, or looked for in vain.
+    pub(crate) fn note_row(&self, table: TableId, row: &[u8]) {
+        if self.is_on()
+            && let Some(reads) = &mut *self.reads.lock()
+        {
+            reads.add_row(table, row);
+        }
+    }
+
+    /// Notes a range, from `start` to before `stop`, that is going to be read.
+    pub(crate) fn note_range(&self, table: TableId, start: Vec<u8>, stop: Option<Vec<u8>>) {
+        if self.is_on()
+            && let Some(reads) = &mut *self.reads.lock()
+        {
+            reads.add_range(table, start, stop);
+        }
+    }
+
+    /// Returns whether a row was read.
+    pub(crate) fn has_read(&self, table: TableId, row: &[u8]) -> bool {
+        self.reads.lock().as_ref().is_some_and(|reads| reads.has(table, row))
+    }
+
+    /// Notes that something newer than the snapshot was seen: the transaction comes after all that
+    /// has committed by then, so it must be in conflict with none of it.
+    pub(crate) fn note_newer(&self) {
+        self.has_seen_newer.store(true, Ordering::Release);
+    }
+}
+
+impl Serializable {
+    /// Returns the list of a store without transactions. What they note may take `limit_bytes`,
+    /// about.
+    pub(crate) fn new(limit_bytes: u64) -> Serializable {
+        Serializable {
+            graph: Mutex::default(),
+            ended: Condvar::new(),
+            account: Account::new(limit_bytes),
+        }
+    }
+
+    /// Returns a tracker for a new transaction.
+    pub(crate) fn tracker(&self) -> Arc<ReadTracker> {
+        Arc::new(ReadTracker::new(&self.account))
+    }
+
+    /// Returns an empty set of writes.
+    pub(crate) fn write_set(&self) -> WriteSet {
+        WriteSet::new(&self.account)
+    }
+
+    /// Takes the snapshot of a transaction and lists it. One that only reads is not listed and notes
+    /// nothing if its snapshot is safe.
+    pub(crate) fn begin(
+        &self,
+        (transaction, tracker): (u64, &ReadTracker),
+        is_read_only: bool,
+        open: impl FnOnce() -> Snapshot,
+    ) -> Snapshot {
+        let mut graph = self.graph.lock();
+        let snapshot = open();
+        let sequence = snapshot.sequence();
+        if is_read_only && graph.is_safe(sequence) {
+            tracker.is_on.store(false, Ordering::Release);
+            return snapshot;
+        }
+        let active = Active { snapshot: sequence, writes: !is_read_only };
+        graph.active.insert(transaction, active);
+        tracker.is_listed.store(true, Ordering::Release);
+        snapshot
+    }
+
+    /// Waits for a safe snapshot, with which nothing needs to be noted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub(crate) fn begin_deferrable(
+        &self,
+        (transaction, tracker): (u64, &ReadTracker),
+        open: impl Fn() -> Snapshot,
+        cancelled: &AtomicBool,
+        blocking: &dyn BlockingSection,
+    ) -> Result<Snapshot> {
+        loop {
+            let mut graph = self.graph.lock();
+            let snapshot = open();
+            let sequence = snapshot.sequence();
+            if graph.is_safe(sequence) {
+                tracker.is_on.store(false, Ordering::Release);
+                return Ok(snapshot);
+            }
+            let deferred = graph.deferred_at(sequence);
+            graph.deferred.insert(transaction, deferred);
+            drop(graph);
+            let mut outcome = Ok(false);
+            blocking.run(&mut || outcome = self.wait_until_safe(transaction, cancelled));
+            self.graph.lock().deferred.remove(&transaction);
+            if outcome? {
+                tracker.is_on.store(false, Ordering::Release);
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// Returns whether the snapshot of a transaction that waits has become safe; `false` if it
+    /// cannot any more, after a pause.
+    fn wait_until_safe(&self, transaction: u64, cancelled: &AtomicBool) -> Result<bool> {
+        let mut graph = self.graph.lock();
+        loop {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let Some(deferred) = graph.deferred.get(&transaction) else { return Ok(false) };
+            let is_unsafe = deferred.is_unsafe;
+            if !is_unsafe && deferred.waits_for.is_empty() {
+                return Ok(true);
+            }
+            self.ended.wait_for(&mut graph, POLL);
+            if is_unsafe {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Lets a transaction commit. One that writes is pending then, until it has its place.
+    /// `clock`: the last place that was given; `visible`: what new snapshots show at least.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serialization`] if it would complete a chain. It is to be rolled back then.
+    pub(crate) fn validate(
+        &self,
+        asked: Validation<'_>,
+        clock: impl FnOnce() -> Sequence,
+        visible: impl FnOnce() -> Sequence,
+    ) -> Result<Option<Pending<'_>>> {
+        let Validation { transaction, snapshot, tracker, writes } = asked;
+        let mut graph = self.graph.lock();
+        let taken = if tracker.is_on() { tracker.reads.lock().take() } else { None };
+        let reads = taken.unwrap_or_else(|| ReadSet::new(&self.account));
+        let is_read_only = writes.is_empty();
+        let low = if is_read_only { snapshot } else { Sequence(clock().0 + 1) };
+        let high = if is_read_only { snapshot } else { OPEN };
+        let has_seen_newer = tracker.has_seen_newer.load(Ordering::Acquire);
+        let mut this = Validated {
+            transaction,
+            snapshot,
+            reads,
+            writes,
+            low,
+            high,
+            earliest_out: None,
+            pending_readers: SmallVec::new(),
+        };
+        graph.find_conflicts(&mut this, has_seen_newer)?;
+        graph.active.remove(&transaction);
+        tracker.is_listed.store(false, Ordering::Release);
+        graph.note_end(transaction, this.earliest_out);
+        // One that has only read is T1 of chains alone, whose T2 has an older snapshot.
+        let older = |active: &Active| active.writes && active.snapshot < snapshot;
+        if !is_read_only || graph.active.values().any(older) {
+            graph.validated.push(this);
+        }
+        graph.forget(visible());
+        graph.limit(&self.account);
+        graph.check();
+        drop(graph);
+        self.ended.notify_all();
+        Ok((!is_read_only).then_some(Pending { serializable: self, transaction }))
+    }
+
+    /// Takes a transaction off the list that has not been validated.
+    pub(crate) fn end(&self, transaction: u64, tracker: &ReadTracker) {
+        drop(tracker.reads.lock().take());
+        if !tracker.is_listed.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let mut graph = self.graph.lock();
+        if graph.active.remove(&transaction).is_some() {
+            graph.note_end(transaction, None);
+        }
+        drop(graph);
+        self.ended.notify_all();
+    }
+
+    /// Notes the place of a pending transaction.
+    pub(crate) fn committed(&self, transaction: u64, place: Sequence) {
+        let mut graph = self.graph.lock();
+        if let Some(this) = graph.pending(transaction) {
+            (this.low, this.high) = (place, place);
+        }
+        drop(graph);
+        self.ended.notify_all();
+    }
+
+    /// Forgets a pending transaction, which was rolled back.
+    pub(crate) fn abandon(&self, transaction: u64) {
+        let mut graph = self.graph.lock();
+        graph.validated.retain(|one| one.transaction != transaction || one.high != OPEN);
+        drop(graph);
+        self.ended.notify_all();
+    }
+
+    /// Returns the bytes that reads and writes of transactions take here.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.account.bytes()
+    }
+}
+
+impl Pending<'_> {
+    /// Notes its place in the order of commits.
+    pub(crate) fn committed(self, place: Sequence) {
+        self.serializable.committed(self.transaction, place);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.serializable.abandon(self.transaction);
+    }
+}
+
+impl Validated {
+    fn is_pending(&self) -> bool {
+        self.high == OPEN
+    }
+
+    /// Returns the latest place that T3 of a chain may have if this is T1.
+    fn harm_through(&self) -> Sequence {
+        if self.writes.is_empty() { self.snapshot } else { self.high }
+    }
+
+    fn lower_out(&mut self, place: Sequence) {
+        self.earliest_out = Some(self.earliest_out.map_or(place, |known| known.min(place)));
+    }
+}
+
+impl Graph {
+    fn pending(&mut self, transaction: u64) -> Option<&mut Validated> {
+        let mut all = self.validated.iter_mut();
+        all.find(|one| one.transaction == transaction && one.is_pending())
+    }
+
+    /// Compares a transaction with those that it overlaps, and notes the conflicts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serialization`] if it completes a chain; nothing is noted then.
+    fn find_conflicts(&mut self, this: &mut Validated, has_seen_newer: bool) -> Result<()> {
+        let is_read_only = this.writes.is_empty();
+        let (mut outs, mut ins) = (Vec::new(), Vec::new());
+        for (at, other) in self.validated.iter().enumerate() {
+            if other.high <= this.snapshot {
+                continue;
+            }
+            if this.reads.meets(&other.writes) {
+                outs.push(at);
+            }
+            if other.reads.meets(&this.writes) {
+                ins.push(at);
+            }
+        }
+        for &at in &outs {
+            let other = &self.validated[at];
+            // this = T1, other = T2
+            let harms = |out: Sequence| !is_read_only || out <= this.snapshot;
+            if other.earliest_out.is_some_and(harms) {
+                return Err(conflict(
+                    "Canceled on conflict out to a pivot, during commit attempt.",
+                ));
+            }
+            this.lower_out(other.low);
+        }
+        if has_seen_newer && !outs.is_empty() {
+            return Err(conflict("Canceled after reading over a newer commit."));
+        }
+        for &at in &ins {
+            let other = &self.validated[at];
+            // other = T1, this = T2
+            if this.earliest_out.is_some_and(|out| out <= other.harm_through()) {
+                return Err(conflict(
+                    "Canceled on identification as a pivot, during commit attempt.",
+                ));
+            }
+            // somebody pending = T1, other = T2, this = T3: neither can be aborted any more
+            if other.is_pending() && self.is_any_pending(&other.pending_readers) {
+                return Err(conflict("Canceled on conflict with a prepared pivot."));
+            }
+        }
+        for at in ins {
+            let other = &mut self.validated[at];
+            if other.is_pending() {
+                other.lower_out(this.low);
+                this.pending_readers.push(other.transaction);
+            }
+        }
+        for at in outs.into_iter().filter(|_| !is_read_only) {
+            let other = &mut self.validated[at];
+            if other.is_pending() {
+                other.pending_readers.push(this.transaction);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_any_pending(&self, transactions: &[u64]) -> bool {
+        let is_listed =
+            |one: &Validated| one.is_pending() && transactions.contains(&one.transaction);
+        !transactions.is_empty() && self.validated.iter().any(is_listed)
+    }
+
+    /// Returns whether no anomaly can come of reading a snapshot, whatever others do from now on:
+    /// nobody who overlaps it is in conflict with a commit that it shows, or may come to be.
+    fn is_safe(&self, snapshot: Sequence) -> bool {
+        let Deferred { waits_for, is_unsafe, .. } = self.deferred_at(snapshot);
+        !is_unsafe && waits_for.is_empty()
+    }
+
+    fn deferred_at(&self, snapshot: Sequence) -> Deferred {
+        let overlaps = |active: &Active| active.writes && active.snapshot < snapshot;
+        let open = self.active.iter().filter(|(_, active)| overlaps(active));
+        let harms = |one: &Validated| {
+            one.high > snapshot && one.earliest_out.is_some_and(|out| out <= snapshot)
+        };
+        Deferred {
+            snapshot,
+            waits_for: open.map(|(transaction, _)| *transaction).collect(),
+            is_unsafe: self.validated.iter().any(harms),
+        }
+    }
+
+    /// Tells those that wait for a safe snapshot that a transaction has ended, or cannot be aborted
+    /// any more, with these conflicts.
+    fn note_end(&mut self, transaction: u64, earliest_out: Option<Sequence>) {
+        for deferred in self.deferred.values_mut() {
+            if deferred.waits_for.remove(&transaction) {
+                deferred.is_unsafe |= earliest_out.is_some_and(|out| out <= deferred.snapshot);
+            }
+        }
+    }
+
+    /// Forgets those that all active ones see. New snapshots show all up to `visible`.
+    fn forget(&mut self, visible: Sequence) {
+        let oldest = self.active.values().map(|active| active.snapshot).min();
+        let shown = oldest.map_or(visible, |oldest| oldest.min(visible));
+        self.validated.retain(|one| one.high > shown);
+    }
+
+    /// Merges the oldest ones if there are too many, or if they take too much memory.
+    fn limit(&mut self, account: &Account) {
+        if self.validated.len() <= LISTED_MAX && !account.is_full() {
+            return;
+        }
+        let ended = self.validated.iter().filter(|one| !one.is_pending()).count();
+        let mut merged: Option<Validated> = None;
+        let mut rest = Vec::with_capacity(self.validated.len());
+        let mut left = ended / 2;
+        for one in self.validated.drain(..) {
+            if one.is_pending() || left == 0 {
+                rest.push(one);
+                continue;
+            }
+            left -= 1;
+            match &mut merged {
+                Some(merged) => merged.absorb(&one),
+                none => *none = Some(one),
+            }
+        }
+        rest.extend(merged);
+        self.validated = rest;
+    }
+
+    /// Asserts the invariants, in debug builds.
+    fn check(&self) {
+        for one in &self.validated {
+            debug_assert!(one.low <= one.high, "bounds of a place");
+            debug_assert!(!one.writes.is_empty() || one.high == one.snapshot, "a reader's place");
+            debug_assert!(!self.active.contains_key(&one.transaction), "listed twice");
+        }
+    }
+}
+
+impl Validated {
+    /// Makes of two transactions that have ended one that is in conflict with whoever is in conflict
+    /// with either.
+    fn absorb(&mut self, other: &Validated) {
+        let harm_through = self.harm_through().max(other.harm_through());
+        self.reads.absorb(&other.reads);
+        self.writes.absorb(&other.writes);
+        self.snapshot = self.snapshot.max(other.snapshot);
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high).max(harm_through);
+        if self.writes.is_empty() {
+            self.snapshot = harm_through;
+            self.high = harm_through;
+        }
+        if let Some(out) = other.earliest_out {
+            self.lower_out(out);
+        }
+    }
+}
+
+fn conflict(reason: &str) -> Error {
+    Error::Dependencies { reason: reason.to_owned() }
+}

@@ -1,0 +1,124 @@
+//! What a transaction does at SERIALIZABLE beyond REPEATABLE READ: see [`crate::serializable`].
+
+use std::sync::Arc;
+
+use crate::descriptor::TableId;
+use crate::engine::{Engine, Writes};
+use crate::error::{Error, Result};
+use crate::mutation::Consistency;
+use crate::scan::TimeRange;
+use crate::serializable::{Pending, ReadTracker, SerializableMode, Validation, WriteSet};
+use crate::snapshot::{Snapshot, SnapshotPurpose};
+use crate::table::Table;
+use crate::transaction::{Isolation, Transaction, TransactionOptions, is_newer};
+use crate::wal::CommitClock;
+
+/// Returns the tracker that a transaction with these options needs. What replicas show is older
+/// than the snapshot, so that they are not asked.
+pub(super) fn tracker(
+    engine: &Engine,
+    options: &mut TransactionOptions,
+) -> Option<Arc<ReadTracker>> {
+    if !matches!(options.isolation, Isolation::Serializable(_)) {
+        return None;
+    }
+    options.consistency = Consistency::Strong;
+    Some(engine.serializable.tracker())
+}
+
+impl Transaction {
+    /// Opens a snapshot of what is visible now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`] if the wait for a safe one was ended.
+    pub(super) fn open_snapshot(&self, purpose: SnapshotPurpose) -> Result<Snapshot> {
+        let open = || self.engine.open_snapshot(purpose, self.owner.0);
+        let (Some(tracker), Isolation::Serializable(mode)) =
+            (&self.tracker, self.options.isolation)
+        else {
+            return Ok(open());
+        };
+        let (serializable, this) = (&self.engine.serializable, (self.owner.0, &**tracker));
+        if mode == SerializableMode::Deferrable {
+            let blocking = &*self.engine.options().blocking;
+            let cancelled = &self.options.cancelled;
+            return serializable.begin_deferrable(this, open, cancelled, blocking);
+        }
+        Ok(serializable.begin(this, mode != SerializableMode::ReadWrite, open))
+    }
+
+    /// Notes a row that the transaction reads.
+    pub(super) fn note_row(&self, table: TableId, row: &[u8]) {
+        if let Some(tracker) = &self.tracker {
+            tracker.note_row(table, row);
+        }
+    }
+
+    /// Notes that the newest state of a row is read, if that is newer than the snapshot.
+    pub(super) fn note_newest(&self, table: &Table, row: &[u8]) -> Result<()> {
+        if let Some(tracker) = &self.tracker
+            && is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)?
+        {
+            tracker.note_newer();
+        }
+        Ok(())
+    }
+
+    /// Checks, before a row is inserted, that the transaction has not read that it is absent while
+    /// somebody else was inserting it.
+    pub(super) fn check_newer(&self, table: &Table, row: &[u8]) -> Result<()> {
+        let Some(tracker) = &self.tracker else { return Ok(()) };
+        if !is_newer(table, row, self.spec(TimeRange::ALL, 1, false)?.snapshot)? {
+            return Ok(());
+        }
+        if tracker.has_read(table.id(), row) {
+            let reason = "Canceled on conflict out to a row that was inserted or deleted.";
+            return Err(Error::Dependencies { reason: reason.to_owned() });
+        }
+        tracker.note_newer();
+        Ok(())
+    }
+
+    /// Checks that the transaction may commit these writes.
+    pub(super) fn validate(&self, writes: &Writes) -> Result<Option<Pending<'_>>> {
+        let Some(tracker) = &self.tracker else { return Ok(None) };
+        if writes.regions.is_empty() && self.statement.lock().snapshot.is_none() {
+            return Ok(None);
+        }
+        let asked = Validation {
+            transaction: self.owner.0,
+            snapshot: self.spec(TimeRange::ALL, 1, false)?.snapshot,
+            tracker,
+            writes: self.write_set(writes),
+        };
+        let clock = || {
+            let CommitClock { sequence, .. } = self.engine.clock();
+            sequence
+        };
+        self.engine.serializable.validate(asked, clock, || self.engine.visible())
+    }
+
+    fn write_set(&self, writes: &Writes) -> WriteSet {
+        let mut set = self.engine.serializable.write_set();
+        for part in &writes.regions {
+            let table = part.region.table();
+            let mut before: Option<&[u8]> = None;
+            for cell in part.cells.of(crate::engine::UNPLACED) {
+                if before != Some(cell.key.row) {
+                    set.add_row(table, cell.key.row);
+                    before = Some(cell.key.row);
+                }
+            }
+        }
+        set.finish();
+        set
+    }
+
+    /// Notes nothing any more: the transaction has ended.
+    pub(super) fn end_tracking(&self) {
+        if let Some(tracker) = &self.tracker {
+            self.engine.serializable.end(self.owner.0, tracker);
+        }
+    }
+}
