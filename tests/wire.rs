@@ -5,6 +5,7 @@ mod deep_statements;
 mod frames;
 mod idle_sessions;
 mod message_flow;
+mod origins;
 mod queries;
 mod results;
 mod security;

@@ -19,7 +19,7 @@ use types::{Batch, DataType, Datum, Vector};
 
 use crate::change::{Change, changes, evaluation, load_previous};
 use crate::row::{self, PackedCells};
-use crate::violation::{self, CONSTRAINT, DuplicateKey};
+use crate::violation::{self, CONSTRAINT, DuplicateKey, TableName};
 
 /// Rows from which on a batch is checked column by column.
 const VECTOR_ROWS_MIN: usize = 8;
@@ -27,8 +27,8 @@ const VECTOR_ROWS_MIN: usize = 8;
 /// The constraints of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstraintSpec {
-    /// Name of the table, for messages.
-    pub table_name: String,
+    /// The table, for messages.
+    pub table: TableName,
     /// Names of the columns, in table order, for messages. A column whose name is empty is not
     /// shown.
     pub column_names: Vec<String>,
@@ -50,7 +50,7 @@ impl ConstraintSpec {
     /// As the observer's, for a row that it would refuse.
     pub fn check_row(&self, row: &[Datum], context: &EvalContext) -> store::Result<()> {
         let refused = |veto| Err(store::Error::Vetoed(Box::new(veto)));
-        let table = &self.table_name;
+        let table = &self.table;
         let nulls = self.not_null.iter().copied().filter(|&column| row[column].is_null());
         if let Some(column) = nulls.min() {
             let name = &self.column_names[column];
@@ -221,7 +221,7 @@ impl ConstraintObserver {
         change: &Change<'_>,
         failure: Failure,
     ) -> store::Error {
-        let table = &self.spec.table_name;
+        let table = &self.spec.table;
         let detail = || self.failing_row(context, change);
         let veto = match failure {
             Failure::Value(error) => return violation::value_error(CONSTRAINT, error),
@@ -366,7 +366,7 @@ fn key_veto(
         columns().map(|column| spec.layout.columns[column].data_type).collect();
     veto(&DuplicateKey {
         constraint: &spec.primary_key_name,
-        table: &spec.table_name,
+        table: &spec.table,
         key_names: &names,
         key_types: &types,
         values: &values,
@@ -385,7 +385,7 @@ mod tests {
         let layout = Arc::new(layout(&columns, &[key(0, false)], 0));
         let check = Check { name: "t_b_check".to_owned(), predicate: column(&layout, 2) };
         ConstraintSpec {
-            table_name: "t".to_owned(),
+            table: table_t(),
             column_names: ["id", "a", "b", "c"].map(str::to_owned).to_vec(),
             layout,
             not_null: vec![3, 1],

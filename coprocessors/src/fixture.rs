@@ -18,6 +18,7 @@ use types::{DataType, Datum};
 use crate::index::IndexSpec;
 use crate::registry::{ColumnShape, TableShape};
 use crate::rows::StoredRows;
+use crate::violation::TableName;
 
 /// The table under test.
 pub(crate) const TABLE: TableId = TableId(1);
@@ -125,7 +126,7 @@ pub(crate) fn index(
         unique_later: false,
         nulls_not_distinct: false,
         name: format!("i{}", table.0),
-        table_name: "t".to_owned(),
+        table: table_t(),
         store_table: table,
         unique,
         keys: keys.iter().map(|(expr, _)| expr.clone()).collect(),
@@ -256,4 +257,9 @@ pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
         split: SplitOptions::disabled(),
     };
     store.create_table(descriptor).unwrap();
+}
+
+/// Returns the name of a table `t`.
+pub fn table_t() -> TableName {
+    TableName { schema: "public".to_owned(), name: "t".to_owned() }
 }

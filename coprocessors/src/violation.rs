@@ -29,13 +29,22 @@ pub const OUT_OF_MEMORY: &str = "53200";
 /// The coprocessor's name in vetoes of constraints.
 pub const CONSTRAINT: &str = "constraint";
 
+/// Which table a message is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableName {
+    /// Its schema.
+    pub schema: String,
+    /// Its name there.
+    pub name: String,
+}
+
 /// A key that is there already, for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct DuplicateKey<'a> {
     /// Name of the index or the primary key constraint.
     pub constraint: &'a str,
-    /// Name of the table.
-    pub table: &'a str,
+    /// The table.
+    pub table: &'a TableName,
     /// The key columns by name, or the text of expressions.
     pub key_names: &'a [&'a str],
     /// Their types.
@@ -72,7 +81,8 @@ impl DuplicateKey<'_> {
             coprocessor: coprocessor.to_owned(),
             code: UNIQUE_VIOLATION.to_owned(),
             constraint: self.constraint.to_owned(),
-            table: self.table.to_owned(),
+            schema: self.table.schema.clone(),
+            table: self.table.name.clone(),
             ..Veto::default()
         }
     }
@@ -97,15 +107,17 @@ pub fn key_text(names: &[&str], types: &[DataType], values: &[Datum]) -> String 
 
 /// Returns `null value in column "b" of relation "t" violates not-null constraint`. `failing_row`
 /// is what [`failing_row`] returns.
-pub fn not_null(table: &str, column: &str, failing_row: String) -> Veto {
+pub fn not_null(table: &TableName, column: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
         code: NOT_NULL_VIOLATION.to_owned(),
         message: format!(
-            "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+            table.name
         ),
         detail: failing_row,
-        table: table.to_owned(),
+        schema: table.schema.clone(),
+        table: table.name.clone(),
         column: column.to_owned(),
         ..Veto::default()
     }
@@ -113,16 +125,18 @@ pub fn not_null(table: &str, column: &str, failing_row: String) -> Veto {
 
 /// Returns `new row for relation "t" violates check constraint "t_b_check"`. `failing_row` is what
 /// [`failing_row`] returns.
-pub fn check(table: &str, constraint: &str, failing_row: String) -> Veto {
+pub fn check(table: &TableName, constraint: &str, failing_row: String) -> Veto {
     Veto {
         coprocessor: CONSTRAINT.to_owned(),
         code: CHECK_VIOLATION.to_owned(),
         message: format!(
-            "new row for relation \"{table}\" violates check constraint \"{constraint}\""
+            "new row for relation \"{}\" violates check constraint \"{constraint}\"",
+            table.name
         ),
         detail: failing_row,
         constraint: constraint.to_owned(),
-        table: table.to_owned(),
+        schema: table.schema.clone(),
+        table: table.name.clone(),
         ..Veto::default()
     }
 }
@@ -181,15 +195,17 @@ mod tests {
 
     #[test]
     fn a_duplicate_key_reads_as_in_postgres() {
+        let table = TableName { schema: "s".to_owned(), name: "t".to_owned() };
         let key = DuplicateKey {
             constraint: "t_pkey",
-            table: "t",
+            table: &table,
             key_names: &["a", "b"],
             key_types: &[DataType::Int4, DataType::Text],
             values: &[Datum::Int4(1), text("x")],
         };
         let veto = key.exists("t_pkey");
         assert_eq!(veto.code, "23505");
+        assert_eq!((&*veto.schema, &*veto.table), ("s", "t"));
         assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
         assert_eq!(veto.detail, "Key (a, b)=(1, x) already exists.");
         let veto = key.duplicated("t_pkey");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coprocessors::constraint::{Check, ConstraintSpec};
 use coprocessors::index::IndexSpec;
+use coprocessors::violation::TableName;
 use types::expr::{DomainChecks, Expr};
 use types::function::quote_ident;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
@@ -257,7 +258,7 @@ fn constraints(
         false => column.name.clone(),
     };
     Ok(ConstraintSpec {
-        table_name: record.name.clone(),
+        table: TableName { schema: record.schema.clone(), name: record.name.clone() },
         column_names: record.columns.iter().map(shown).collect(),
         layout: Arc::clone(layout),
         not_null: not_null.map(|(position, _)| position).collect(),
@@ -331,7 +332,7 @@ fn index(
     let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
     let spec = IndexSpec {
         name: record.name.clone(),
-        table_name: table.name.clone(),
+        table: TableName { schema: table.schema.clone(), name: table.name.clone() },
         store_table: record.descriptor.id,
         unique,
         unique_later: record.unique && !unique,

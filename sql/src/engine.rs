@@ -1,7 +1,7 @@
 //! The engine: a store, its catalog, and what all sessions share. [`crate::open`] makes one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
@@ -80,6 +80,9 @@ pub struct Engine {
     pub(crate) publishing: Mutex<()>,
     /// The quotas that requests are held to.
     pub(crate) quotas: Quotas,
+    /// No id below this one is given out again, though the counter in the catalog may go back with
+    /// a transaction.
+    pub(crate) ids_given_out: AtomicU32,
     /// Numbers for the rows of tables without a primary key.
     pub(crate) row_ids: Arc<RowIds>,
     /// Where sequences stand.
@@ -120,6 +123,7 @@ impl Engine {
             advisory: Arc::default(),
             sessions: Sessions::default(),
             store,
+            ids_given_out: AtomicU32::new(FIRST_USER_TABLE),
             row_ids,
             sequences,
             spill,

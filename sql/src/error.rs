@@ -26,6 +26,8 @@ pub struct Error {
     pub position: Option<usize>,
     /// CONTEXT, or none; COPY names the line there.
     pub context: Option<String>,
+    /// The schema of the table concerned, or none.
+    pub schema: Option<String>,
     /// The table concerned, or none.
     pub table: Option<String>,
     /// The column concerned, or none.
@@ -36,6 +38,8 @@ pub struct Error {
     pub data_type: Option<Box<(String, String)>>,
     /// The types of users that the message names.
     pub mentions: Vec<Mention>,
+    /// PostgreSQL's function that raises it, where drivers go by that.
+    pub routine: Option<&'static str>,
 }
 
 /// SQLSTATEs by PostgreSQL's names.
@@ -277,6 +281,7 @@ impl Error {
         let subject = types::error::Subject {
             data_type: self.data_type.map(|domain| *domain),
             constraint: self.constraint,
+            schema: self.schema,
             table: self.table,
             column: self.column,
             context: self.context,
@@ -322,11 +327,13 @@ impl From<types::Error> for Error {
             hint: error.hint,
             position: None,
             context: subject.context,
+            schema: subject.schema,
             table: subject.table,
             column: subject.column,
             constraint: subject.constraint,
             data_type: subject.data_type.map(Box::new),
             mentions: subject.mentions,
+            routine: None,
         }
     }
 }
@@ -432,6 +439,7 @@ fn from_veto(veto: store::error::Veto) -> Error {
         hint,
         message: veto.message,
         detail: some(veto.detail),
+        schema: some(veto.schema),
         table: some(veto.table),
         column: some(veto.column),
         constraint: some(veto.constraint),

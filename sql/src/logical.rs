@@ -39,8 +39,17 @@ pub struct OutputColumn {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// Table and column (position) it comes from unchanged, for RowDescription.
-    pub origin: Option<(store::TableId, usize)>,
+    /// Relation and column (position) it comes from unchanged, for RowDescription.
+    pub origin: Option<(Origin, usize)>,
+}
+
+/// A relation that columns come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A table or view, by its number in the catalog.
+    Relation(u32),
+    /// A relation of the system, by its OID.
+    System(u32),
 }
 
 /// A plan that yields rows.

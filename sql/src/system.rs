@@ -55,7 +55,7 @@ use crate::deparse::Reader;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{EndpointRequest, SystemSource};
-use crate::logical::OutputColumn;
+use crate::logical::{Origin, OutputColumn};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::snapshot::Snapshot;
@@ -241,13 +241,13 @@ impl SystemCatalog for SystemNames<'_> {
         if schema == Some("bennu") {
             return VIEWS.iter().find(|view| view.name == name).map(|view| output(view.columns));
         }
-        let columns = &shape::find(schema, name)?.columns;
-        let column = |(name, sql_type): &(&str, SqlType)| OutputColumn {
+        let shape = shape::find(schema, name)?;
+        let column = |(at, (name, sql_type)): (usize, &(&str, SqlType))| OutputColumn {
             name: (*name).to_owned(),
             sql_type: *sql_type,
-            origin: None,
+            origin: Some((Origin::System(shape.oid), at)),
         };
-        Some(columns.iter().map(column).collect())
+        Some(shape.columns.iter().enumerate().map(column).collect())
     }
 
     fn table_oid(&self, schema: Option<&str>, name: &str) -> Option<u32> {
@@ -280,6 +280,20 @@ impl SystemCatalog for SystemNames<'_> {
             None => Err(binder::no_endpoint(table, name)),
         }
     }
+}
+
+/// Returns the OIDs of the relations that the columns of a result come from, and the columns'
+/// numbers there; zeros for a column that comes from none.
+pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, i16)> {
+    let number = |position: usize| i16::try_from(position + 1).unwrap_or(0);
+    let origin = |column: &OutputColumn| match column.origin? {
+        (Origin::System(oid), position) => Some((oid, number(position))),
+        (Origin::Relation(oid), position) => match catalog.table(oid) {
+            Some(table) => Some((objects::shown(oid), objects::number_of_column(table, position))),
+            None => catalog.view(oid).map(|_| (objects::shown(oid), number(position))),
+        },
+    };
+    columns.iter().map(|column| origin(column).unwrap_or_default()).collect()
 }
 
 fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {

@@ -23,6 +23,7 @@ use pgwire::messages::response::{
     CommandComplete, ReadyForQuery, TransactionStatus as ReadyStatus,
 };
 use sql::error::sqlstate;
+use sql::logical::OutputColumn;
 use sql::session::rows::{Completion, Rows};
 use sql::session::{Execution, Prepared, Session, TransactionStatus};
 use store::wal::DurableTicket;
@@ -37,7 +38,7 @@ use crate::pgwire::failure::{Duration, Failure, Result, run};
 use crate::pgwire::frame::Phase;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::portal::Portals;
-use crate::pgwire::row::RowEncoder;
+use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
 use crate::pgwire::startup;
 
@@ -294,6 +295,11 @@ impl Connection {
         for notice in self.session.take_notices() {
             self.channel.output.put_notice(&notice);
         }
+    }
+
+    pub(super) fn put_row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
+        let origins = self.session.origins(columns);
+        self.channel.output.put_row_description(columns, &origins, formats);
     }
 
     pub(super) fn put_completion(&mut self, completion: Completion) {

@@ -70,23 +70,22 @@ impl Connection {
                 Ok(())
             })?;
         }
-        if format.binary {
-            put_copy_data(&mut self.channel.output.bytes, |out| {
-                out.extend_from_slice(&HEADER);
-                Ok(())
-            })?;
-        }
+        // As in PostgreSQL, the header is in one message with what comes next: clients take the
+        // first message without it.
+        let mut header: &[u8] = if format.binary { &HEADER } else { &[] };
         let style = rows.style(self.session.text_style());
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
         while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
             for row in 0..batch.row_count {
                 let row = (&batch, row);
-                let written =
-                    put_copy_data(&mut self.channel.output.bytes, |out| match format.binary {
+                let written = put_copy_data(&mut self.channel.output.bytes, |out| {
+                    out.extend_from_slice(std::mem::take(&mut header));
+                    match format.binary {
                         true => encode::write_binary(&types, row, &style, out),
                         false => encode::write_row(format, &types, row, &style, &mut value, out),
-                    });
+                    }
+                });
                 written.map_err(|error| rows.failure(error))?;
                 self.channel.relieve().await?;
             }
@@ -94,6 +93,7 @@ impl Connection {
         }
         if format.binary {
             put_copy_data(&mut self.channel.output.bytes, |out| {
+                out.extend_from_slice(header);
                 out.extend_from_slice(&END);
                 Ok(())
             })?;

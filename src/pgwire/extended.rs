@@ -11,6 +11,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::EmptyQueryResponse;
 use sql::Error;
 use sql::error::sqlstate;
+use sql::logical::OutputColumn;
 use sql::session::rows::Completion;
 use sql::session::{Execution, Prepared, TransactionStatus};
 use types::text::TextStyle;
@@ -154,29 +155,31 @@ impl Connection {
 
     fn describe(&mut self, describe: &Describe) -> Result<()> {
         let name = describe.name.as_deref();
-        let output = &mut self.channel.output;
         if describe.target_type != TARGET_TYPE_BYTE_STATEMENT {
             // A cursor of SQL is a portal, too, for who asks what it is.
             let cursor = name.and_then(|name| self.session.cursor_columns(name));
             if let Some(columns) = cursor {
-                output.put_row_description(&columns, &Formats::default());
+                self.put_row_description(&columns, &Formats::default());
                 return Ok(());
             }
             let portal = self.portals.find(name)?;
-            match portal.prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
-                Some(columns) => output.put_row_description(columns, &portal.formats),
-                None => output.put(&NoData::new()),
-            }
+            let columns = portal.prepared.as_ref().and_then(|prepared| prepared.columns.clone());
+            let formats = portal.formats.clone();
+            self.put_columns(columns.as_deref(), &formats);
             return Ok(());
         }
         let prepared = self.statement(name)?;
-        let output = &mut self.channel.output;
-        output.put_parameter_description(prepared.as_deref());
-        match prepared.as_ref().and_then(|prepared| prepared.columns.as_ref()) {
-            Some(columns) => output.put_row_description(columns, &Formats::default()),
-            None => output.put(&NoData::new()),
-        }
+        self.channel.output.put_parameter_description(prepared.as_deref());
+        let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_deref());
+        self.put_columns(columns, &Formats::default());
         Ok(())
+    }
+
+    fn put_columns(&mut self, columns: Option<&[OutputColumn]>, formats: &Formats) {
+        match columns {
+            Some(columns) => self.put_row_description(columns, formats),
+            None => self.channel.output.put(&NoData::new()),
+        }
     }
 
     fn close(&mut self, close: &Close) {

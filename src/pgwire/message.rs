@@ -66,16 +66,19 @@ impl Output {
         }
     }
 
-    /// Appends the columns of a result.
-    pub(crate) fn put_row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
-        let fields = columns.iter().enumerate().map(|(position, column)| {
-            let (table, number) = column.origin.map_or((0, 0), |(table, column)| {
-                (table.0 as i32, i16::try_from(column + 1).unwrap_or(0))
-            });
+    /// Appends the columns of a result, with the OIDs and numbers of the columns that they are.
+    pub(crate) fn put_row_description(
+        &mut self,
+        columns: &[OutputColumn],
+        origins: &[(u32, i16)],
+        formats: &Formats,
+    ) {
+        let fields = columns.iter().zip(origins).enumerate();
+        let fields = fields.map(|(position, (column, &(table, number)))| {
             let base = column.sql_type.base;
             FieldDescription::new(
                 column.name.clone(),
-                table,
+                table as i32,
                 number,
                 column.sql_type.sent_oid(),
                 base.length(),
@@ -97,8 +100,7 @@ impl Output {
 /// Returns the fields of an error or notice by their letters.
 fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
     let domain = error.data_type.as_deref();
-    let of_table = error.table.as_ref().map(|_| "public".to_owned());
-    let schema = of_table.or_else(|| domain.map(|(schema, _)| schema.clone()));
+    let schema = error.schema.clone().or_else(|| domain.map(|(schema, _)| schema.clone()));
     let all = [
         (b'S', Some(severity.to_owned())),
         (b'V', Some(severity.to_owned())),
@@ -113,6 +115,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
         (b'c', error.column.clone()),
         (b'd', domain.map(|(_, name)| name.clone())),
         (b'n', error.constraint.clone()),
+        (b'R', error.routine.map(str::to_owned)),
     ];
     let present = |(letter, text): (u8, Option<String>)| text.map(|text| (letter, text));
     all.into_iter()
@@ -133,7 +136,9 @@ mod tests {
     fn errors_carry_all_their_fields() {
         let error = Error {
             position: Some(8),
+            schema: Some("s".to_owned()),
             table: Some("t".to_owned()),
+            routine: Some("Routine"),
             constraint: Some("t_pkey".to_owned()),
             context: Some("COPY t, line 1: \"a\0b\"".to_owned()),
             ..Error::new("23505", "duplicate key")
@@ -143,7 +148,7 @@ mod tests {
         let text = String::from_utf8_lossy(&output.bytes[5..]).replace('\0', "|");
         assert_eq!(
             text,
-            "SERROR|VERROR|C23505|Mduplicate key|P8|WCOPY t, line 1: \"a\u{fffd}b\"|spublic|tt|nt_pkey||"
+            "SERROR|VERROR|C23505|Mduplicate key|P8|WCOPY t, line 1: \"a\u{fffd}b\"|ss|tt|nt_pkey|RRoutine||"
         );
         assert_eq!(output.bytes[0], b'E');
         let length = u32::from_be_bytes(output.bytes[1..5].try_into().unwrap());

@@ -149,6 +149,8 @@ pub struct Veto {
     pub detail: String,
     /// The constraint or index, or empty.
     pub constraint: String,
+    /// The schema of the table, or empty.
+    pub schema: String,
     /// The table, or empty.
     pub table: String,
     /// The column, or empty.

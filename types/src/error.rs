@@ -30,6 +30,8 @@ pub struct Subject {
     pub data_type: Option<(String, String)>,
     /// A constraint; none for NOT NULL.
     pub constraint: Option<String>,
+    /// The schema of a table.
+    pub schema: Option<String>,
     /// A table.
     pub table: Option<String>,
     /// A column.

@@ -389,7 +389,7 @@ pub(super) fn duplicate_veto(
         spec.layout.columns[..spec.keys.len()].iter().map(|column| column.data_type).collect();
     Ok(veto(&DuplicateKey {
         constraint: &spec.name,
-        table: &spec.table_name,
+        table: &spec.table,
         key_names: &names,
         key_types: &types,
         values: &values[..spec.keys.len().min(values.len())],

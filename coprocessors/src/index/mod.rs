@@ -13,6 +13,8 @@ use types::expr::{EvalContext, Expr};
 use types::rowcode::RowLayout;
 use types::{Datum, Result};
 
+use crate::violation::TableName;
+
 pub mod entry;
 pub mod observer;
 pub mod build;
@@ -39,8 +41,8 @@ pub use verify::{IndexDifference, check};
 pub struct IndexSpec {
     /// Its name.
     pub name: String,
-    /// Name of the base table, for messages.
-    pub table_name: String,
+    /// The base table, for messages.
+    pub table: TableName,
     /// Where index rows live.
     pub store_table: TableId,
     /// No two rows agree in all index keys, unless one is NULL.

@@ -181,6 +181,7 @@ pub(super) fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
     let message = "ON CONFLICT does not support deferrable unique constraints/exclusion \
                    constraints as arbiters";
     Err(Error {
+        schema: Some(table.schema.clone()),
         table: Some(table.name.clone()),
         constraint: Some(index.name.clone()),
         ..Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)

@@ -16,7 +16,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
@@ -35,7 +34,7 @@ use crate::catalog::record::ViewRelation;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
-    ApplyKind, CurrentRow, CursorTable, Logical, SetFunction, SortKey, WindowFunction,
+    ApplyKind, CurrentRow, CursorTable, Logical, Origin, SetFunction, SortKey, WindowFunction,
 };
 
 /// See the module's header.
@@ -418,7 +417,7 @@ pub(super) struct Trace {
     /// Tables and views named; what they use is not filled in yet.
     pub(super) relations: Vec<ViewRelation>,
     /// Columns of tables that were named.
-    pub(super) used: BTreeSet<(TableId, usize)>,
+    pub(super) used: BTreeSet<(Origin, usize)>,
     /// Each `*`: where it or its qualifier stands, and the columns it means.
     pub(super) stars: Vec<(usize, String)>,
 }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use store::TableId;
 use types::expr::Expr;
 use types::rowcode::Place;
 use types::{DataType, Datum, SqlType};
@@ -16,7 +15,7 @@ use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::OutputColumn;
+use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
 /// A column that can be named.
@@ -29,7 +28,7 @@ pub(super) struct ScopeColumn {
     /// Its value, over the base row.
     pub(super) expr: Expr,
     /// Where it comes from unchanged.
-    pub(super) origin: Option<(TableId, usize)>,
+    pub(super) origin: Option<(Origin, usize)>,
     /// What a row of no declared type is made of, if that is known.
     pub(super) fields: Option<Fields>,
 }
@@ -133,7 +132,7 @@ impl Relation {
                 name: column.name.clone(),
                 sql_type: column.sql_type,
                 expr: Expr::Column { index: first + index, data_type: column.sql_type.base },
-                origin: Some((table.id, index)),
+                origin: Some((Origin::Relation(table.oid), index)),
                 fields: None,
             }
         };
@@ -206,7 +205,7 @@ impl Relation {
 
     /// Returns the column that comes from a column of its table; `None` if that is hidden.
     pub(super) fn table_column(&self, position: usize) -> Option<&ScopeColumn> {
-        let origin = Some((self.table.as_ref()?.id, position));
+        let origin = Some((Origin::Relation(self.table.as_ref()?.oid), position));
         self.columns.iter().find(|column| column.origin == origin)
     }
 

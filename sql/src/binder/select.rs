@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use store::TableId;
 use types::expr::Expr;
 
 use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
@@ -24,7 +23,7 @@ use crate::binder::tree::{for_each_column, identity};
 use crate::binder::typed::{Typed, boolean, check_ordered, check_told_apart};
 use crate::binder::window::{check_names, map_windows, place_windows};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::{JoinKind, Logical, OutputColumn, SortKey};
+use crate::logical::{JoinKind, Logical, Origin, OutputColumn, SortKey};
 
 /// An entry of the select list.
 #[derive(Debug, Clone)]
@@ -34,7 +33,7 @@ pub(super) struct Target {
     /// Its name.
     pub(super) name: String,
     /// Where it comes from unchanged.
-    pub(super) origin: Option<(TableId, usize)>,
+    pub(super) origin: Option<(Origin, usize)>,
 }
 
 impl Target {
@@ -222,7 +221,7 @@ impl Binder<'_> {
         Ok(targets)
     }
 
-    fn origin(&self, expr: &ast::Expr, value: &Typed) -> Option<(TableId, usize)> {
+    fn origin(&self, expr: &ast::Expr, value: &Typed) -> Option<(Origin, usize)> {
         let ast::Expr::Column(parts) = expr else { return None };
         if !matches!(value.expr, Expr::Column { .. }) {
             return None;

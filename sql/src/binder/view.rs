@@ -19,7 +19,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
 use crate::catalog::view::{View, ViewColumn};
 use crate::error::{Error, Result, sqlstate};
-use crate::logical::OutputColumn;
+use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
 /// Views inside of views; deeper ones would need too much stack.
@@ -156,7 +156,7 @@ impl Trace {
     fn into_relations(self, catalog: &Catalog) -> Vec<ViewRelation> {
         let Trace { mut relations, used, .. } = self;
         for relation in &mut relations {
-            let table = catalog.table(relation.oid).map(|table| table.id);
+            let table = catalog.table(relation.oid).map(|table| Origin::Relation(table.oid));
             let columns = used.iter().filter(|(used, _)| Some(*used) == table);
             relation.used = columns.map(|(_, column)| *column as u32).collect();
         }
@@ -241,12 +241,12 @@ impl Binder<'_> {
             let message = format!("view \"{}\" does not fit its definition any more", view.name);
             return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
         }
-        let named = bound.columns.iter().zip(&view.columns);
+        let named = bound.columns.iter().zip(&view.columns).enumerate();
         let columns: Vec<OutputColumn> = named
-            .map(|(bound, column)| OutputColumn {
+            .map(|(at, (bound, column))| OutputColumn {
                 name: column.name.clone(),
                 sql_type: bound.sql_type,
-                origin: None,
+                origin: Some((Origin::Relation(view.oid), at)),
             })
             .collect();
         let relation = Relation { kind: RelationKind::Query, ..Relation::new(alias, &columns) };

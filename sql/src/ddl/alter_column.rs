@@ -78,6 +78,7 @@ impl Ddl<'_> {
                 name.value, table.name
             );
             return Err(Error {
+                schema: Some(table.schema.clone()),
                 table: Some(table.name.clone()),
                 column: Some(name.value.clone()),
                 ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)
@@ -176,6 +177,7 @@ impl Ddl<'_> {
                 let message =
                     format!("column \"{column}\" of relation \"{name}\" contains null values");
                 Err(Error {
+                    schema: Some(table.schema.clone()),
                     table: Some(name.clone()),
                     column: Some(column.clone()),
                     ..Error::new(sqlstate::NOT_NULL_VIOLATION, message)

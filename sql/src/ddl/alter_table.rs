@@ -306,11 +306,12 @@ impl Ddl<'_> {
         let eval = self.eval.clone();
         self.each_row(table, &mut |row| match predicate.eval_row(row, &eval)? {
             Datum::Bool(false) => {
-                let (check, table) = (&check.name, &table.name);
+                let (check, schema, table) = (&check.name, &table.schema, &table.name);
                 let message = format!(
                     "check constraint \"{check}\" of relation \"{table}\" is violated by some row"
                 );
                 Err(Error {
+                    schema: Some(schema.clone()),
                     table: Some(table.clone()),
                     constraint: Some(check.clone()),
                     ..Error::new(sqlstate::CHECK_VIOLATION, message)

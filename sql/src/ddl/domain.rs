@@ -345,6 +345,7 @@ fn violated(table: &Table, column: usize, demand: &DomainChecks, error: Error) -
     };
     Error {
         sqlstate: error.sqlstate,
+        schema: Some(table.schema.clone()),
         table: Some(name.clone()),
         column: Some(column.clone()),
         ..Error::new("", format!("column \"{column}\" of table \"{name}\" {what}"))

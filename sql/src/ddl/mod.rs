@@ -49,6 +49,7 @@ mod statistics;
 pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ahash::AHashSet;
 use store::transaction::{LockMode, LockWait, Savepoint};
@@ -504,22 +505,26 @@ impl Ddl<'_> {
         Ok(self.changes.catalog(self.engine))
     }
 
-    /// Reads the first id that was never given out.
+    /// Returns the first id that was never given out, not even to what was rolled back since: that
+    /// may still be on its way out of the store.
     fn next_id(&self) -> Result<u32> {
         let mut batch = CellBatch::new();
         let counter = Get::new(NEXT_ID_KEY);
+        let given_out = self.engine.ids_given_out.load(Ordering::Relaxed);
         if !self.transaction.get_locked(CATALOG_TABLE, &counter, &mut batch)? {
-            return Ok(FIRST_USER_TABLE);
+            return Ok(given_out.max(FIRST_USER_TABLE));
         }
         batch
             .row(0)
             .value(0, b"")
             .and_then(|value| value.try_into().ok())
-            .map(u32::from_be_bytes)
+            .map(|value| given_out.max(u32::from_be_bytes(value)))
             .ok_or_else(|| Error::new(sqlstate::DATA_CORRUPTED, "damaged counter of table ids"))
     }
 
     fn write_next_id(&self, next_id: u32) -> Result<()> {
+        // Whoever gives out ids holds the lock of the catalog.
+        self.engine.ids_given_out.fetch_max(next_id, Ordering::Relaxed);
         let value = next_id.to_be_bytes().to_vec();
         let row = Mutation::new(NEXT_ID_KEY).put(0, Vec::new(), value);
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;

@@ -350,6 +350,7 @@ pub fn key_text(table: &Table, columns: &[u32], values: &[Datum]) -> String {
 /// Returns an error of a foreign key.
 pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String) -> Error {
     Error {
+        schema: Some(table.schema.clone()),
         table: Some(table.name.clone()),
         constraint: Some(key.name.clone()),
         ..Error::new(sqlstate::FOREIGN_KEY_VIOLATION, message).with_detail(detail)

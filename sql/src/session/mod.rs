@@ -50,6 +50,7 @@ use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
+use crate::logical::OutputColumn;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
@@ -459,6 +460,12 @@ impl Session {
     pub fn text_style(&self) -> TextStyle {
         let names = CatalogNames { catalog: self.catalog(), settings: self.settings.clone() };
         TextStyle { system: System(Some(Arc::new(names))), ..self.settings.style().clone() }
+    }
+
+    /// Returns the OIDs of the relations that columns of a result come from, and the columns'
+    /// numbers there; zeros for a column that comes from none.
+    pub fn origins(&self, columns: &[OutputColumn]) -> Vec<(u32, i16)> {
+        crate::system::origins(&self.catalog(), columns)
     }
 
     /// Returns the type that a client means by an OID.

@@ -275,10 +275,12 @@ impl Prepared {
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
         let again = planning.plan(&self.parsed.statement, &types)?;
         if !are_alike(again.columns.as_deref(), self.columns.as_deref()) {
-            return Err(Error::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                "cached plan must not change result type",
-            ));
+            // Drivers that prepare the statement again know it by the routine.
+            let message = "cached plan must not change result type";
+            return Err(Error {
+                routine: Some("RevalidateCachedQuery"),
+                ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+            });
         }
         let planned = Arc::new(again.planned);
         state.store(Arc::clone(&planned));

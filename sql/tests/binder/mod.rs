@@ -142,7 +142,10 @@ fn table(create: &CreateTable, id: TableId) -> Table {
     };
     let primary_key_name = format!("{name}_pkey");
     let constraints = ConstraintSpec {
-        table_name: name.clone(),
+        table: coprocessors::violation::TableName {
+            schema: "public".to_owned(),
+            name: name.clone(),
+        },
         column_names: columns.iter().map(|column| column.name.clone()).collect(),
         layout: Arc::clone(&layout),
         not_null: Vec::new(),
@@ -187,7 +190,10 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         nulls_not_distinct: false,
         unique_later: false,
         name: name.clone(),
-        table_name: table.name.clone(),
+        table: coprocessors::violation::TableName {
+            schema: "public".to_owned(),
+            name: table.name.clone(),
+        },
         store_table: id,
         unique: create.unique,
         keys: create.keys.iter().map(|one| key(&one.source.expr)).collect(),

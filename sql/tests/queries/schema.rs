@@ -109,7 +109,10 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
 
 fn constraints(name: &str, columns: &[Column], layout: &Arc<RowLayout>) -> ConstraintSpec {
     ConstraintSpec {
-        table_name: name.to_owned(),
+        table: coprocessors::violation::TableName {
+            schema: "public".to_owned(),
+            name: name.to_owned(),
+        },
         column_names: columns.iter().map(|column| column.name.clone()).collect(),
         layout: Arc::clone(layout),
         not_null: (0..columns.len()).filter(|&column| columns[column].not_null).collect(),
@@ -204,7 +207,10 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         nulls_not_distinct: false,
         unique_later: false,
         name: name.clone(),
-        table_name: table.name.clone(),
+        table: coprocessors::violation::TableName {
+            schema: "public".to_owned(),
+            name: table.name.clone(),
+        },
         store_table: id,
         unique: create.unique,
         keys,
