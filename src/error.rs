@@ -14,7 +14,7 @@ pub enum Error {
     /// The store could not be opened or has failed.
     Store(store::Error),
     /// A statement has failed.
-    Sql(sql::Error),
+    Sql(Box<sql::Error>),
     /// An address could not be listened on.
     Listen {
         /// The address.
@@ -70,7 +70,7 @@ impl From<store::Error> for Error {
 
 impl From<sql::Error> for Error {
     fn from(error: sql::Error) -> Error {
-        Error::Sql(error)
+        Error::Sql(Box::new(error))
     }
 }
 

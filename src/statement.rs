@@ -3,7 +3,7 @@
 use sql::session::rows::Completion;
 use sql::session::{Execution, Session};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::result_table::Table;
 
 /// What one statement gave.
@@ -90,7 +90,7 @@ fn attempt<T>(
 ) -> Result<T> {
     act(session).map_err(|mut error| {
         session.fail(&mut error);
-        Error::Sql(error)
+        error.into()
     })
 }
 

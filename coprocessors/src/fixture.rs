@@ -260,6 +260,6 @@ pub(crate) fn three_regions(store: &Store, layout: &RowLayout) {
 }
 
 /// Returns the name of a table `t`.
-pub fn table_t() -> TableName {
+pub(crate) fn table_t() -> TableName {
     TableName { schema: "public".to_owned(), name: "t".to_owned() }
 }
