@@ -91,6 +91,7 @@ async fn scripts_through_simple_queries() {
 const PORTABLE: &[&str] = &[
     "transaction_modes",
     "advisory_locks",
+    "lazy_subqueries",
     "roles",
     "session_literals",
     "information_usage",

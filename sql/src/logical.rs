@@ -11,6 +11,7 @@ mod current_row;
 mod locks;
 mod merge;
 mod steps;
+mod walk;
 mod window;
 
 use std::sync::Arc;
@@ -398,6 +399,21 @@ pub struct Apply {
     pub bindings: Vec<(usize, usize)>,
     /// What is added to the input's columns.
     pub kind: ApplyKind,
+    /// For which rows the subquery is computed, over the input's columns: those for which the
+    /// expression around it comes to it. The others get NULL, which nothing reads. `None`: all.
+    pub guard: Option<Expr>,
+}
+
+impl Apply {
+    /// Returns its expressions: the guard, and the condition of its kind.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.guard.iter().chain(self.kind.condition())
+    }
+
+    /// Returns its expressions: the guard, and the condition of its kind.
+    pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.guard.iter_mut().chain(self.kind.condition_mut())
+    }
 }
 
 /// What an apply adds to the input's columns.

@@ -140,9 +140,9 @@ impl Binder<'_> {
             let own = column_types(&written.table);
             let types = [own.clone(), own].concat();
             let (parameters, mut row) = given_row(types, &mut self.parameters);
-            let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
-            for expr in predicate.iter_mut().chain(values) {
-                *expr = row.place(expr.clone(), &level.subqueries);
+            let guard = row.place_filter(&mut predicate, &level.subqueries);
+            for value in assignments.iter_mut().map(|assignment| &mut assignment.value) {
+                *value = row.place_under(value.clone(), &guard, &level.subqueries);
             }
             conflict_row = Some(Box::new(GivenRow { parameters, plan: row.plan }));
         }

@@ -47,8 +47,10 @@ impl Groups {
         let group_by: Vec<Expr> = keys.iter().map(place).collect();
         let mut aggregates = level.aggregates.clone();
         for aggregate in &mut aggregates {
-            for expr in aggregate.expressions_mut() {
-                *expr = rows.place(expr.clone(), &level.subqueries);
+            let guard = rows.place_filter(&mut aggregate.filter, &level.subqueries);
+            let keys = aggregate.order_by.iter_mut().map(|key| &mut key.expression);
+            for expr in aggregate.arguments.iter_mut().chain(keys) {
+                *expr = rows.place_under(expr.clone(), &guard, &level.subqueries);
             }
         }
         let key_types = group_by.iter().map(Expr::data_type);

@@ -2,8 +2,9 @@
 //!
 //! Those of an inner join are computed over the pairs of rows. Those of an outer join are computed
 //! beside the rows of one side, as columns that the condition then reads and that go afterwards. If
-//! one takes columns of both sides, the condition selects rows of the side that may be padded, for
-//! each row of the other: that side becomes LATERAL. A full join cannot do that.
+//! one takes columns of both sides, or may fail for a row that has no partner, the condition selects
+//! rows of the side that may be padded, for each row of the other: that side becomes LATERAL. A full
+//! join cannot do that.
 
 use types::expr::Expr;
 
@@ -63,7 +64,13 @@ impl Binder<'_> {
         for index in subqueries_of(on) {
             let subquery = &level.subqueries[index - SUBQUERY];
             if side_of(subquery, &level.subqueries, left_width).is_some() {
-                continue;
+                let is_asked_of_all = kind == JoinKind::Full
+                    || subquery.bindings.is_empty()
+                    || !(subquery.plan.may_fail() || subquery.plan.has_effects());
+                if is_asked_of_all {
+                    continue;
+                }
+                return Ok(true);
             }
             if kind == JoinKind::Full {
                 let what = "a subquery over both sides in the condition of a full join";

@@ -90,21 +90,24 @@ impl Binder<'_> {
                 subquery,
                 bindings,
                 kind: ApplyKind::Rows { on, outer },
+                guard,
             }) => {
                 let left = self.part(*input, nullable);
                 let right = self.part(*subquery, nullable || outer);
                 let make = |input, subquery, on| {
                     let kind = ApplyKind::Rows { on, outer };
-                    Logical::Apply(Apply { input, subquery, bindings: bindings.clone(), kind })
+                    let (bindings, guard) = (bindings.clone(), guard.clone());
+                    Logical::Apply(Apply { input, subquery, bindings, kind, guard })
                 };
                 beside(left, right, on, &make)
             }
             Logical::Apply(apply) => {
-                let Apply { input, subquery, bindings, kind } = apply;
+                let Apply { input, subquery, bindings, kind, guard } = apply;
                 let below = self.part(*input, nullable);
                 below.with_value(|input| {
                     let (subquery, bindings) = (subquery.clone(), bindings.clone());
-                    Logical::Apply(Apply { input, subquery, bindings, kind: kind.clone() })
+                    let (kind, guard) = (kind.clone(), guard.clone());
+                    Logical::Apply(Apply { input, subquery, bindings, kind, guard })
                 })
             }
             Logical::Filter { input, predicate } => {

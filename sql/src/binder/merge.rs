@@ -5,12 +5,15 @@ use std::sync::Arc;
 use types::expr::Expr;
 
 use crate::ast::{self, AssignedValue};
+use crate::binder::guard::{Guard, is_not_true, is_null};
 use crate::binder::insert::IdentityRule;
 use crate::binder::level::{Binder, Clause, Reach};
 use crate::binder::modify::{mark_changed, narrow};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
+use crate::binder::typed::boolean;
 use crate::binder::written::{Change, Written};
+use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, JoinKind, Merge, MergeAction, MergeClause};
 
@@ -49,13 +52,14 @@ impl Binder<'_> {
             self.join_on(&mut rows, (source_rows, Vec::new()), JoinKind::Right, on, &level)?;
             rows.begin_level();
         } else {
-            let all = crate::binder::typed::boolean(true);
+            let all = boolean(true);
             rows.join(source_rows, JoinKind::Inner, all);
             rows.filter(on, &level.subqueries);
         }
-        let mut clauses = Vec::with_capacity(merge.clauses.len());
+        let mut clauses: Vec<MergeClause> = Vec::with_capacity(merge.clauses.len());
         for clause in &merge.clauses {
-            clauses.push(self.bind_merge_clause(&written, &mut rows, &names, clause)?);
+            let guard = guard_of(&table, &clauses, clause.matched);
+            clauses.push(self.bind_merge_clause(&written, (&mut rows, &guard), &names, clause)?);
         }
         let mut used: Vec<&mut Expr> = Vec::new();
         for MergeClause { condition, action, .. } in &mut clauses {
@@ -73,7 +77,7 @@ impl Binder<'_> {
     fn bind_merge_clause(
         &mut self,
         written: &Written,
-        rows: &mut Rows,
+        (rows, guard): (&mut Rows, &Guard),
         names: &Names,
         clause: &ast::MergeClause,
     ) -> Result<MergeClause> {
@@ -111,9 +115,14 @@ impl Binder<'_> {
         };
         let (mut condition, mut action) = bound;
         rows.begin_level();
-        let mut place = |expr: &mut Expr| *expr = rows.place(expr.clone(), &level.subqueries);
-        condition.iter_mut().for_each(&mut place);
-        action.expressions_mut().for_each(&mut place);
+        let mut guard = guard.clone();
+        if let Some(condition) = &mut condition {
+            *condition = rows.place_under(condition.clone(), &guard, &level.subqueries);
+            guard = guard.and(condition.clone());
+        }
+        for expr in action.expressions_mut() {
+            *expr = rows.place_under(expr.clone(), &guard, &level.subqueries);
+        }
         Ok(MergeClause { matched: clause.matched, condition, action })
     }
 
@@ -137,4 +146,21 @@ impl Binder<'_> {
         let mut rows = self.bind_target_rows(written, columns, &row, identity)?.0;
         Ok(rows.pop().unwrap_or_default())
     }
+}
+
+/// Returns for which rows a clause is asked: those that are matched, or not, and that no clause
+/// before it has taken. A condition that is volatile is not computed twice: such a clause counts as
+/// one that took nothing.
+fn guard_of(table: &Table, before: &[MergeClause], matched: bool) -> Guard {
+    let key = table.key_columns().next();
+    let key = key.map(|at| Expr::column(at, table.layout.columns[at].data_type));
+    let is_unmatched = key.map_or_else(|| boolean(false), is_null);
+    let guard = match matched {
+        true => Guard::of(Expr::Not(Box::new(is_unmatched))),
+        false => Guard::of(is_unmatched),
+    };
+    let same = before.iter().filter(|clause| clause.matched == matched);
+    let conditions = same.filter_map(|clause| clause.condition.clone());
+    let stable = conditions.filter(|condition| !condition.stays());
+    stable.fold(guard, |guard, condition| guard.and(is_not_true(condition)))
 }

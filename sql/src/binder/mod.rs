@@ -14,8 +14,8 @@
 //! 1. Every implicit conversion is an explicit [`Expr::Cast`] or was done on a constant.
 //! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
 //!    drops the columns that nothing uses.
-//! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes. They are computed
-//!    for every row, also where CASE or OR would not have come to them.
+//! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes, with the conditions
+//!    under which the expression comes to them ([`Guard`](guard::Guard)).
 //!
 //! # Not here
 //!
@@ -34,6 +34,7 @@ mod named;
 mod misspelled;
 mod level;
 pub mod notes;
+mod guard;
 mod rows;
 mod bound_query;
 mod coercion;

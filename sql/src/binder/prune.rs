@@ -262,6 +262,9 @@ fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
     if let Some(condition) = apply.kind.condition() {
         mark(condition, &mut all);
     }
+    if let Some(guard) = &apply.guard {
+        mark(guard, &mut all);
+    }
     let mut places = prune(&mut apply.input, &all[..input_width]);
     let below = prune(&mut apply.subquery, &all[input_width..]);
     let shift = width(&apply.input);
@@ -270,9 +273,7 @@ fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
     }
     let below = below.into_iter().map(|place| place.map(|place| place + shift));
     let both: Places = places.iter().copied().chain(below).collect();
-    if let Some(condition) = apply.kind.condition_mut() {
-        remap(condition, &both);
-    }
+    apply.expressions_mut().for_each(|expr| remap(expr, &both));
     if yields_rows {
         return both;
     }

@@ -5,6 +5,7 @@ use ahash::AHashMap;
 use types::DataType;
 use types::expr::Expr;
 
+use crate::binder::guard::{Guard, is_computed_once, is_not_false, is_not_true, is_null};
 use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::tree::{conjunction, conjuncts, for_each_column, identity, map_columns};
 use crate::logical::{
@@ -18,8 +19,8 @@ pub(super) struct Rows {
     pub(super) plan: Logical,
     /// Types of its columns.
     pub(super) types: Vec<DataType>,
-    /// Column of each subquery that was placed.
-    placed: AHashMap<usize, usize>,
+    /// Columns of the subqueries that were placed, and the rows for which they are computed.
+    placed: AHashMap<usize, Vec<(Guard, usize)>>,
 }
 
 /// A subquery over the columns of some rows: an [`Apply`] without its input.
@@ -28,6 +29,7 @@ pub(super) struct ApplyStep {
     pub(super) subquery: Box<Logical>,
     pub(super) bindings: Vec<(usize, usize)>,
     pub(super) kind: ApplyKind,
+    pub(super) guard: Option<Expr>,
 }
 
 impl Rows {
@@ -47,33 +49,165 @@ impl Rows {
         self.plan = change(Box::new(input));
     }
 
-    /// Returns an expression with its subqueries replaced by columns, which are added here.
-    pub(super) fn place(&mut self, mut expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
+    /// Returns an expression with its subqueries replaced by columns, which are added here, computed
+    /// for the rows for which the expression comes to them.
+    pub(super) fn place(&mut self, expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
+        self.place_under(expr, &Guard::default(), subqueries)
+    }
+
+    /// As [`Rows::place`], for an expression that is computed where `guard` is true.
+    pub(super) fn place_under(
+        &mut self,
+        expr: Expr,
+        guard: &Guard,
+        subqueries: &[SubqueryUse],
+    ) -> Expr {
         if !has_subquery(&expr) {
             return expr;
         }
-        let mut needed = Vec::new();
-        for_each_column(&expr, &mut |index| {
-            if (SUBQUERY..SUBQUERY_COLUMN).contains(&index) {
-                needed.push(index);
+        match expr {
+            Expr::Column { index, data_type } if (SUBQUERY..SUBQUERY_COLUMN).contains(&index) => {
+                let index = self.column_of_subquery(index, guard, subqueries);
+                Expr::Column { index, data_type }
             }
-        });
-        for index in needed {
-            if !self.placed.contains_key(&index) {
-                let column = self.apply(&subqueries[index - SUBQUERY], subqueries);
-                self.placed.insert(index, column);
+            Expr::And(operands) => {
+                Expr::And(self.place_operands(operands, guard, &is_not_false, subqueries))
             }
+            Expr::Or(operands) => {
+                Expr::Or(self.place_operands(operands, guard, &is_not_true, subqueries))
+            }
+            Expr::Coalesce { operands, data_type } => {
+                let operands = self.place_operands(operands, guard, &is_null, subqueries);
+                Expr::Coalesce { operands, data_type }
+            }
+            Expr::Case { branches, otherwise, data_type } => {
+                let (branches, otherwise) =
+                    self.place_branches((branches, *otherwise), guard, subqueries);
+                Expr::Case { branches, otherwise: Box::new(otherwise), data_type }
+            }
+            Expr::InList { operand, list } => {
+                let operand = self.place_under(*operand, guard, subqueries);
+                let operand = match list.iter().any(has_subquery) {
+                    true => self.settled(operand, guard),
+                    false => operand,
+                };
+                let differs = |item: Expr| {
+                    let operand = Box::new(operand.clone());
+                    is_not_true(Expr::InList { operand, list: vec![item] })
+                };
+                let list = self.place_operands(list, guard, &differs, subqueries);
+                Expr::InList { operand: Box::new(operand), list }
+            }
+            other => other.map_children(&mut |child| self.place_under(child, guard, subqueries)),
         }
-        let placed = &self.placed;
-        map_columns(&mut expr, &|index| placed.get(&index).copied().unwrap_or(index));
-        expr
+    }
+
+    /// Places operands that are computed one after the other, as long as `goes_on` is true of each.
+    fn place_operands(
+        &mut self,
+        operands: Vec<Expr>,
+        guard: &Guard,
+        goes_on: &dyn Fn(Expr) -> Expr,
+        subqueries: &[SubqueryUse],
+    ) -> Vec<Expr> {
+        let last = operands.iter().rposition(has_subquery).unwrap_or(0);
+        let mut open = guard.clone();
+        let mut placed = Vec::with_capacity(operands.len());
+        for (at, operand) in operands.into_iter().enumerate() {
+            let mut operand = self.place_under(operand, &open, subqueries);
+            if at < last {
+                operand = self.settled(operand, &open);
+                open = self.shortened(open.and(goes_on(operand.clone())));
+            }
+            placed.push(operand);
+        }
+        placed
+    }
+
+    /// Places the conditions and results of a CASE.
+    fn place_branches(
+        &mut self,
+        (branches, otherwise): (Vec<(Expr, Expr)>, Expr),
+        guard: &Guard,
+        subqueries: &[SubqueryUse],
+    ) -> (Vec<(Expr, Expr)>, Expr) {
+        let in_branch =
+            |(condition, result): &(Expr, Expr)| has_subquery(condition) || has_subquery(result);
+        let last = match has_subquery(&otherwise) {
+            true => branches.len(),
+            false => branches.iter().rposition(in_branch).unwrap_or(0),
+        };
+        let mut open = guard.clone();
+        let mut placed = Vec::with_capacity(branches.len());
+        for (at, (condition, mut result)) in branches.into_iter().enumerate() {
+            let mut condition = self.place_under(condition, &open, subqueries);
+            if at < last || has_subquery(&result) {
+                condition = self.settled(condition, &open);
+                result = self.place_under(result, &open.and(condition.clone()), subqueries);
+                open = self.shortened(open.and(is_not_true(condition.clone())));
+            }
+            placed.push((condition, result));
+        }
+        (placed, self.place_under(otherwise, &open, subqueries))
+    }
+
+    /// Places the FILTER of an aggregate; returns the guard of its arguments.
+    pub(super) fn place_filter(
+        &mut self,
+        filter: &mut Option<Expr>,
+        subqueries: &[SubqueryUse],
+    ) -> Guard {
+        let Some(filter) = filter else { return Guard::default() };
+        let placed = self.place(filter.clone(), subqueries);
+        *filter = match subqueries.is_empty() {
+            true => placed,
+            false => self.settled(placed, &Guard::default()),
+        };
+        Guard::of(filter.clone())
+    }
+
+    /// Returns what a guard is made of, as a column if it is to be computed once.
+    pub(super) fn settled(&mut self, expr: Expr, guard: &Guard) -> Expr {
+        if !is_computed_once(&expr) {
+            return expr;
+        }
+        let data_type = expr.data_type();
+        let index = self.column_of(guard.guarded(expr));
+        Expr::Column { index, data_type }
+    }
+
+    /// Returns a guard whose conditions are a column if they are many.
+    fn shortened(&mut self, guard: Guard) -> Guard {
+        match guard.condition() {
+            Some(condition) if guard.is_long() => {
+                let index = self.column_of(condition);
+                Guard::of(Expr::Column { index, data_type: DataType::Bool })
+            }
+            _ => guard,
+        }
+    }
+
+    /// Returns the column of a subquery whose value is read where `guard` is true.
+    fn column_of_subquery(
+        &mut self,
+        index: usize,
+        guard: &Guard,
+        subqueries: &[SubqueryUse],
+    ) -> usize {
+        let known = self.placed.get(&index).into_iter().flatten();
+        if let Some((_, column)) = known.into_iter().find(|(known, _)| guard.is_within(known)) {
+            return *column;
+        }
+        let column = self.apply(&subqueries[index - SUBQUERY], guard, subqueries);
+        self.placed.entry(index).or_default().push((guard.clone(), column));
+        column
     }
 
     /// Adds what a subquery adds that is over the plan's columns.
     pub(super) fn apply_plan(&mut self, step: ApplyStep) {
-        let ApplyStep { subquery, bindings, kind } = step;
+        let ApplyStep { subquery, bindings, kind, guard } = step;
         self.types.extend(kind.added_types(subquery.column_types()));
-        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind }));
+        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind, guard }));
     }
 
     /// Begins another level, whose subqueries have numbers of their own.
@@ -82,24 +216,37 @@ impl Rows {
     }
 
     /// Adds the value of a subquery as a column and returns its position.
-    fn apply(&mut self, subquery: &SubqueryUse, subqueries: &[SubqueryUse]) -> usize {
+    fn apply(
+        &mut self,
+        subquery: &SubqueryUse,
+        guard: &Guard,
+        subqueries: &[SubqueryUse],
+    ) -> usize {
         let mut bindings = Vec::new();
         for (parameter, value) in &subquery.bindings {
-            let value = self.place(value.clone(), subqueries);
+            let value = match self.place_under(value.clone(), guard, subqueries) {
+                column @ Expr::Column { .. } => column,
+                value => guard.guarded(value),
+            };
             bindings.push((*parameter, self.column_of(value)));
         }
         let mut kind = subquery.kind.clone();
         if let Some(condition) = kind.condition_mut() {
-            *condition = self.place_comparison(condition, subqueries);
+            *condition = self.place_comparison(condition, guard, subqueries);
         }
-        let plan = Box::new(subquery.plan.clone());
+        let (plan, guard) = (Box::new(subquery.plan.clone()), guard.condition());
         self.types.extend(kind.added_types(plan.column_types()));
-        self.wrap(|input| Logical::Apply(Apply { input, subquery: plan, bindings, kind }));
+        self.wrap(|input| Logical::Apply(Apply { input, subquery: plan, bindings, kind, guard }));
         self.types.len() - 1
     }
 
-    fn place_comparison(&mut self, comparison: &Expr, subqueries: &[SubqueryUse]) -> Expr {
-        let mut comparison = self.place(comparison.clone(), subqueries);
+    fn place_comparison(
+        &mut self,
+        comparison: &Expr,
+        guard: &Guard,
+        subqueries: &[SubqueryUse],
+    ) -> Expr {
+        let mut comparison = self.place_under(comparison.clone(), guard, subqueries);
         let width = self.types.len();
         map_columns(&mut comparison, &|index| {
             if index >= SUBQUERY_COLUMN { width + index - SUBQUERY_COLUMN } else { index }
@@ -119,15 +266,18 @@ impl Rows {
         self.types.len() - 1
     }
 
-    /// Keeps the rows for which a predicate is true; the conditions without subqueries first.
+    /// Keeps the rows for which a predicate is true: the conditions without subqueries first, then
+    /// one after the other. As in PostgreSQL what costs less comes first: values that depend on no
+    /// row, then what may become a join, then the others.
     pub(super) fn filter(&mut self, predicate: Expr, subqueries: &[SubqueryUse]) {
-        let (late, early): (Vec<Expr>, Vec<Expr>) =
+        let (mut late, early): (Vec<Expr>, Vec<Expr>) =
             conjuncts(predicate).into_iter().partition(has_subquery);
         if let Some(predicate) = conjunction(early) {
             self.wrap(|input| Logical::Filter { input, predicate });
         }
-        if let Some(predicate) = conjunction(late) {
-            let predicate = self.place(predicate, subqueries);
+        late.sort_by_key(|condition| cost_class(condition, subqueries));
+        for condition in late {
+            let predicate = self.place(condition, subqueries);
             self.wrap(|input| Logical::Filter { input, predicate });
         }
     }
@@ -161,7 +311,8 @@ impl Rows {
         self.types.extend(right.types);
         let subquery = Box::new(right.plan);
         let kind = ApplyKind::Rows { on, outer: kind == JoinKind::Left };
-        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind }));
+        let guard = None;
+        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind, guard }));
     }
 
     /// Calls functions that return sets for each row; returns the position of the first column that
@@ -199,6 +350,25 @@ impl Rows {
     /// Puts a node above that leaves the columns as they are.
     pub(super) fn over(&mut self, change: impl FnOnce(Box<Logical>) -> Logical) {
         self.wrap(change);
+    }
+}
+
+/// Returns where a condition with subqueries stands among others, the lowest first.
+fn cost_class(condition: &Expr, subqueries: &[SubqueryUse]) -> u8 {
+    let value = match condition {
+        Expr::Not(operand) => operand,
+        other => other,
+    };
+    let is_subquery = matches!(value, Expr::Column { .. });
+    let mut depends = false;
+    for_each_column(condition, &mut |index| {
+        let subquery = index.checked_sub(SUBQUERY).and_then(|index| subqueries.get(index));
+        depends |= subquery.is_some_and(|one| !one.bindings.is_empty());
+    });
+    match (is_subquery, depends) {
+        (false, false) => 0,
+        (true, _) => 1,
+        (false, true) => 2,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::binder::expressions::negate;
 use crate::binder::level::{Binder, Level, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
 use crate::binder::sizes;
-use crate::binder::tree::{for_each_expression, has_effects, walk_plan};
+use crate::binder::tree::{for_each_expression, walk_plan};
 use crate::binder::typed::{Typed, boolean};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical};
@@ -30,8 +30,8 @@ impl SubqueryUse {
         if self.kind != other.kind || !values.eq(other.bindings.iter().map(|(_, value)| value)) {
             return false;
         }
-        let mut plan = self.numbered();
-        plan == other.numbered() && !has_effects(&mut plan)
+        let plan = self.numbered();
+        plan == other.numbered() && !plan.has_effects()
     }
 
     /// Returns a number that all have in common that [have the value](SubqueryUse::has_value_of) of

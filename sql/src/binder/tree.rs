@@ -3,9 +3,7 @@
 use types::DataType;
 use types::expr::Expr;
 
-use crate::logical::{
-    ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning, SetCall,
-};
+use crate::logical::{ApplyKind, Bound, JoinKind, LockRows, Logical, OnConflict, Returning};
 
 /// Calls `visit` on the index of each column in an expression.
 pub(super) fn for_each_column(expr: &Expr, visit: &mut dyn FnMut(usize)) {
@@ -135,7 +133,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
         Logical::Filter { predicate, .. } => visit(predicate),
         Logical::Project { expressions, .. } => expressions.iter_mut().for_each(visit),
         Logical::Join(join) => visit(&mut join.on),
-        Logical::Apply(apply) => apply.kind.condition_mut().into_iter().for_each(visit),
+        Logical::Apply(apply) => apply.expressions_mut().for_each(visit),
         Logical::ProjectSet(sets) => sets.arguments_mut().for_each(visit),
         Logical::Aggregate { group_by, aggregates, .. } => {
             group_by.iter_mut().for_each(&mut *visit);
@@ -168,24 +166,6 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
 pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical)) {
     visit(plan);
     for_each_input(plan, &mut |input| walk_plan(input, visit));
-}
-
-/// Returns whether it matters how often a query is computed: it locks rows, or calls what gives
-/// another value each time.
-pub(super) fn has_effects(plan: &mut Logical) -> bool {
-    let mut found = false;
-    walk_plan(plan, &mut |node| {
-        found |= match node {
-            Logical::LockRows(_) => true,
-            Logical::ProjectSet(sets) => sets.functions.iter().any(|one| match &one.call {
-                SetCall::Routine { routine, .. } => routine.is_volatile,
-                SetCall::Set { .. } | SetCall::Value(_) => false,
-            }),
-            _ => false,
-        };
-        for_each_expression(node, &mut |expr| found |= expr.is_volatile());
-    });
-    found
 }
 
 /// Calls `visit` on the statement, and on each step of it if it has several.

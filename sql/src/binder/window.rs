@@ -514,6 +514,12 @@ pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
         let calls = level.window_calls.iter().zip(&mut places);
         for (call, place) in calls.filter(|(call, _)| call.window == window) {
             let mut function = call.function.clone();
+            if let WindowKind::Aggregate(aggregate) = &mut function.kind {
+                let guard = rows.place_filter(&mut aggregate.filter, &level.subqueries);
+                for expr in &mut aggregate.arguments {
+                    *expr = rows.place_under(expr.clone(), &guard, &level.subqueries);
+                }
+            }
             let mut put = |expr: &mut Expr| *expr = rows.place(expr.clone(), &level.subqueries);
             function.for_each_expression_mut(&mut put);
             *place = functions.len();

@@ -24,7 +24,7 @@ use crate::binder::named::{NamedRows, State};
 use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::sizes;
-use crate::binder::tree::{for_each_source, has_effects, walk_plan};
+use crate::binder::tree::{for_each_source, walk_plan};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
@@ -146,13 +146,13 @@ impl Binder<'_> {
         self.named.truncate(with.outer);
         for query in with.queries.into_iter().rev() {
             let BoundNamedQuery { id, name, rows, materialized, is_recursive } = query;
-            let NamedBody::Query(mut rows) = rows else { continue };
+            let NamedBody::Query(rows) = rows else { continue };
             let mut count = 0;
             for_each_scan_of(&mut plan, id, &mut |_| count += 1);
             if count == 0 {
                 continue;
             }
-            if is_put_in(count, materialized, is_recursive, &mut rows) {
+            if is_put_in(count, materialized, is_recursive, &rows) {
                 for_each_scan_of(&mut plan, id, &mut |scan| *scan = rows.clone());
                 continue;
             }
@@ -174,7 +174,7 @@ impl Binder<'_> {
             let BoundNamedQuery { id, name, rows, materialized, is_recursive } = query;
             let bound = match rows {
                 NamedBody::Change(bound) => *bound,
-                NamedBody::Query(mut rows) => {
+                NamedBody::Query(rows) => {
                     let mut count = 0;
                     let mut visit_all = |visit: &mut dyn FnMut(&mut Logical)| {
                         let steps = before.iter_mut().map(|step: &mut NamedStep| &mut step.bound);
@@ -186,7 +186,7 @@ impl Binder<'_> {
                     if count == 0 {
                         continue;
                     }
-                    if is_put_in(count, materialized, is_recursive, &mut rows) {
+                    if is_put_in(count, materialized, is_recursive, &rows) {
                         visit_all(&mut |scan| *scan = rows.clone());
                         continue;
                     }
@@ -452,14 +452,9 @@ fn rename(columns: &mut [OutputColumn], query: &NamedQuery) -> Result<()> {
 }
 
 /// Returns whether a query of WITH that is read so often is put where it is read.
-fn is_put_in(
-    count: usize,
-    materialized: Option<bool>,
-    is_recursive: bool,
-    rows: &mut Logical,
-) -> bool {
+fn is_put_in(count: usize, materialized: Option<bool>, is_recursive: bool, rows: &Logical) -> bool {
     let wanted_once = materialized.map_or(count == 1, |materialized| !materialized);
-    wanted_once && !is_recursive && !has_effects(rows)
+    wanted_once && !is_recursive && !rows.has_effects()
 }
 
 fn not_at_the_top() -> Error {

@@ -527,8 +527,12 @@ fn simple(plan: Logical) -> Option<Simple> {
 
 /// Returns rows with what a subquery adds to them.
 fn applied(apply: Apply) -> Option<Simple> {
-    let Apply { input, subquery, bindings, mut kind } = apply;
+    let Apply { input, subquery, bindings, mut kind, guard } = apply;
     let mut rows = simple(*input)?;
+    let guard = match guard {
+        Some(guard) => Some(over(guard, &rows.expressions)?),
+        None => None,
+    };
     let bindings =
         bindings.into_iter().map(|(parameter, column)| match rows.expressions.get(column)? {
             Expr::Column { index, .. } => Some((parameter, *index)),
@@ -545,7 +549,7 @@ fn applied(apply: Apply) -> Option<Simple> {
     let added: Vec<Expr> = kind.added_types(types).into_iter().enumerate().map(column).collect();
     rows.width += added.len();
     rows.expressions.extend(added);
-    rows.steps.push(ApplyStep { subquery, bindings, kind });
+    rows.steps.push(ApplyStep { subquery, bindings, kind, guard });
     Some(rows)
 }
 

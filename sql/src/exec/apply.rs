@@ -1,7 +1,9 @@
 //! Apply: a subquery for each row, with columns of the row as its parameters.
 //!
-//! A subquery without outer columns runs once, when the first row asks for it. Otherwise the
-//! results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them.
+//! A subquery is run for the rows that its guard lets through: those for which the expression
+//! comes to it. One without outer columns runs once, when the first such row asks for it. Otherwise
+//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them,
+//! unless each run may have another result.
 //! `column IN (subquery)` that runs once looks its values up in a set.
 //!
 //! Where the rows come from region threads, these run the subquery, too
@@ -204,37 +206,41 @@ impl Subquery {
 
     /// Runs the subquery for a row, or remembers what it said.
     fn answer(&self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
+        if self.node.varies {
+            return self.run(&self.context_of(batch, row)).map(Arc::new);
+        }
         let mut key = Vec::new();
-        let mut values = Vec::with_capacity(self.node.bindings.len());
         let (mut columns, mut types) = (Vec::new(), Vec::new());
-        for &(parameter, column) in &self.node.bindings {
-            values.push((parameter, batch.columns[column].datum(row)));
+        for &(_, column) in &self.node.bindings {
             columns.push(Arc::new(batch.columns[column].take(&[row as u32])));
             types.push(self.node.input_types[column]);
         }
         // What is equal, such as 1.0 and 1.00, is not the same to the subquery.
-        if !values.is_empty() {
+        if !columns.is_empty() {
             batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
         }
         if let Some(answer) = self.memo.lock().get(&key) {
             return Ok(Arc::clone(answer));
         }
-        let context = if values.is_empty() {
-            Arc::clone(&self.context)
-        } else {
-            let mut context = self.context.as_ref().clone();
-            for (parameter, value) in values {
-                context.eval.parameters[parameter] = value;
-            }
-            Arc::new(context)
-        };
-        let answer = Arc::new(self.run(&context)?);
+        let answer = Arc::new(self.run(&self.context_of(batch, row))?);
         let mut memo = self.memo.lock();
         if memo.len() >= MEMO_ENTRIES {
             memo.clear();
         }
         memo.insert(key, Arc::clone(&answer));
         Ok(answer)
+    }
+
+    /// Returns what the subquery runs with for a row: the values of the outer columns.
+    fn context_of(&self, batch: &Batch, row: usize) -> Arc<Context> {
+        if self.node.bindings.is_empty() {
+            return Arc::clone(&self.context);
+        }
+        let mut context = self.context.as_ref().clone();
+        for &(parameter, column) in &self.node.bindings {
+            context.eval.parameters[parameter] = batch.columns[column].datum(row);
+        }
+        Arc::new(context)
     }
 
     fn run(&self, context: &Arc<Context>) -> Result<Answer> {
@@ -343,7 +349,20 @@ impl Subquery {
 impl Stage for Subquery {
     fn apply(&self, mut batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
         let mut values = Vector::new(self.value_type(), batch.row_count);
+        let asking = match &self.node.guard {
+            None => None,
+            Some(guard) => Some(guard.filter_batch(&batch, &self.context.eval)?),
+        };
+        let mut asking = asking.as_deref().map(|rows| rows.iter().peekable());
         for row in 0..batch.row_count {
+            let is_asked = match &mut asking {
+                None => true,
+                Some(rows) => rows.next_if(|next| **next as usize == row).is_some(),
+            };
+            if !is_asked {
+                values.push_null();
+                continue;
+            }
             self.context.check()?;
             values.push(&self.value(&batch, row)?);
         }

@@ -119,8 +119,7 @@ impl<'a> Merge<'a> {
         self.writer.flush_row(&key, self.context)?;
         let newest = lock_and_read(table, &key, &mut self.cells, self.context)?;
         let Some(newest) = newest else {
-            row[..width].fill(Datum::Null);
-            return Ok(Some(row));
+            return self.again(&vec![Datum::Null; width], of);
         };
         let mut action = Some(action);
         if newest != row[..width] {

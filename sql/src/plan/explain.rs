@@ -268,9 +268,11 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             };
             let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
             let mut names = inputs[0].names.clone();
+            let guard = apply.guard.as_ref().map(|guard| format!(" if {}", text(guard, &names)));
+            let guard = guard.unwrap_or_default();
             names.push(name.to_owned());
             Step {
-                line: format!("Apply: {what}, {how}, in the session"),
+                line: format!("Apply: {what}, {how}{guard}, in the session"),
                 names,
                 inputs,
                 address: None,

@@ -321,6 +321,10 @@ pub struct ApplyNode {
     pub bindings: Vec<(usize, usize)>,
     /// What is added.
     pub kind: ApplyKind,
+    /// Whether it may give another value for the same row: what it gave is not remembered.
+    pub varies: bool,
+    /// For which rows the subquery is run, over the input's columns; `None`: all.
+    pub guard: Option<Expr>,
     /// Types of the input's columns.
     pub input_types: Vec<DataType>,
     /// Types of the subquery's columns.

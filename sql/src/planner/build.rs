@@ -11,7 +11,8 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{
-    ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey, Window, sort_keys,
+    Apply, ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey, Window,
+    sort_keys,
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
@@ -92,12 +93,15 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted, notes);
+            let varies = !apply.bindings.is_empty() && apply.subquery.has_effects();
             let node = ApplyNode {
                 input: input.node,
                 subquery_types: apply.subquery.column_types(),
                 subquery: build_subquery(*apply.subquery, &apply.kind, notes),
                 bindings: apply.bindings,
                 kind: apply.kind,
+                guard: apply.guard,
+                varies,
                 input_types,
             };
             Built { node: Node::Apply(Arc::new(node)), ordered: passes && input.ordered }
@@ -119,15 +123,14 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Sort { input, keys } => {
             Built { node: build_sort(*input, keys, wanted.goal, notes), ordered: false }
         }
-        // What changes from call to call is called for the rows that are asked for.
-        Logical::Limit { input, limit, offset: None, ties }
-            if ties.is_empty() && projects_volatile(&input) =>
+        // What changes from call to call is called for the rows that are asked for, and so are
+        // subqueries.
+        Logical::Limit { input, limit, offset, ties }
+            if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
         {
-            let Logical::Project { input, expressions } = *input else {
-                unreachable!("it was one just now")
-            };
-            let input = Box::new(Logical::Limit { input, limit, offset: None, ties });
-            build_wanted(Logical::Project { input, expressions }, wanted, notes)
+            let limited =
+                |input| Box::new(Logical::Limit { input, limit, offset, ties: Vec::new() });
+            build_wanted(below_values(*input, limited), wanted, notes)
         }
         Logical::LockRows(lock) => {
             unordered(locked::build(lock, wanted.goal, notes, &build_wanted))
@@ -196,7 +199,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
 fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
-        ApplyKind::Scalar if !is_single_row(&subquery) => 2,
+        ApplyKind::Scalar if !subquery.is_single_row() => 2,
         ApplyKind::Scalar
         | ApplyKind::Array { .. }
         | ApplyKind::Any { .. }
@@ -216,17 +219,32 @@ fn all_columns(plan: &Logical) -> Vec<Expr> {
     types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
 }
 
-fn projects_volatile(plan: &Logical) -> bool {
-    matches!(plan, Logical::Project { expressions, .. } if expressions.iter().any(is_volatile))
+/// Returns whether a step adds columns to each row, in ways that cost or that have effects. Without
+/// `all`, the first rows are skipped: what has effects has them for these, too.
+fn is_for_each_row(plan: &Logical, all: bool) -> bool {
+    match plan {
+        Logical::Project { input, expressions } => {
+            let is_volatile = expressions.iter().any(is_volatile);
+            (is_volatile && all) || (!is_volatile && is_for_each_row(input, all))
+        }
+        Logical::Apply(apply) => {
+            !matches!(apply.kind, ApplyKind::Rows { .. }) && (all || !apply.subquery.has_effects())
+        }
+        _ => false,
+    }
 }
 
-fn is_single_row(plan: &Logical) -> bool {
+/// Puts a step below those that add columns to each row.
+fn below_values(plan: Logical, put: impl FnOnce(Box<Logical>) -> Box<Logical>) -> Logical {
     match plan {
-        Logical::Aggregate { group_by, .. } => group_by.is_empty(),
-        Logical::Limit { .. } => true,
-        Logical::Project { input, .. } | Logical::Filter { input, .. } => is_single_row(input),
-        Logical::Values { rows, .. } => rows.len() <= 1,
-        _ => false,
+        Logical::Project { input, expressions } => {
+            let input = Box::new(below_values(*input, put));
+            Logical::Project { input, expressions }
+        }
+        Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
+            Logical::Apply(Apply { input: Box::new(below_values(*apply.input, put)), ..apply })
+        }
+        other => *put(Box::new(other)),
     }
 }
 

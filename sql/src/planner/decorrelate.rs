@@ -10,6 +10,8 @@
 //! NULL, or that has no group, gets what the aggregate makes of no rows. EXISTS and IN that decide
 //! whether a row is wanted are for [`semi_join`], which comes first.
 //!
+//! It is not applied where making the groups may fail: there may be groups that no row asks for.
+//!
 //! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
 //! are remembered by the outer values, so there are no more than different values.
 
@@ -19,7 +21,7 @@ use types::{DataType, Datum};
 
 use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, all, as_column, column, is_free, is_volatile, substitute, uses_parameters,
+    Columns, all, as_column, column, is_free, is_volatile, split, substitute, uses_parameters,
 };
 use crate::planner::cost;
 use crate::planner::equivalence::{equal, sides};
@@ -41,7 +43,7 @@ pub(super) fn decorrelated(
     if apply.bindings.is_empty() {
         return None;
     }
-    let grouped = match apply.kind {
+    let mut grouped = match apply.kind {
         ApplyKind::Scalar => scalar(apply)?,
         ApplyKind::Exists => exists(apply)?,
         ApplyKind::Array { .. }
@@ -49,7 +51,13 @@ pub(super) fn decorrelated(
         | ApplyKind::All { .. }
         | ApplyKind::Rows { .. } => return None,
     };
-    grouped.pays(apply, conjuncts, estimator).then(|| grouped.joined(apply))
+    // Groups are made for all rows of the subquery, whether or not a row asks for them.
+    if grouped.may_fail() {
+        return None;
+    }
+    let conjuncts: Vec<Expr> = conjuncts.iter().chain(&apply.guard).cloned().collect();
+    grouped.guard = apply.guard.clone();
+    grouped.pays(apply, &conjuncts, estimator).then(|| grouped.joined(apply))
 }
 
 /// Returns about how many rows there are for which the subquery is wanted. Another one below that
@@ -57,7 +65,14 @@ pub(super) fn decorrelated(
 fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f64 {
     let mut conjuncts = conjuncts.to_vec();
     let mut rows = estimator.rows(&apply.input);
-    if let Logical::Apply(below) = apply.input.as_ref() {
+    let input = match apply.input.as_ref() {
+        Logical::Filter { input, predicate } => {
+            split(predicate.clone(), &mut conjuncts);
+            input
+        }
+        input => input,
+    };
+    if let Logical::Apply(below) = input {
         let decides = |conjunct: &Expr| as_column(conjunct) == Some(width_of(&below.input));
         if conjuncts.iter().any(decides)
             && let Some(join) = semi_join::from_apply(&mut below.clone(), true)
@@ -82,6 +97,8 @@ struct Grouped {
     aggregates: Vec<Aggregate>,
     /// The value of the subquery, over the aggregates; of EXISTS nothing.
     value: Option<Expr>,
+    /// For which outer rows the value is computed.
+    guard: Option<Expr>,
 }
 
 fn scalar(apply: &Apply) -> Option<Grouped> {
@@ -133,6 +150,7 @@ fn grouped(
         conditions,
         aggregates,
         value,
+        guard: None,
     })
 }
 
@@ -217,6 +235,13 @@ fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
 }
 
 impl Grouped {
+    /// Returns whether making the groups may raise an error.
+    fn may_fail(&self) -> bool {
+        let own = self.keys.iter().chain(&self.outer).chain(&self.conditions);
+        let aggregates = self.aggregates.iter().flat_map(Aggregate::expressions);
+        self.inner.may_fail() || own.chain(aggregates).any(Expr::may_fail)
+    }
+
     /// Returns whether one step for all rows costs less than a run for each.
     fn pays(&self, apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> bool {
         let outer_rows = outer_rows(apply, conjuncts, estimator);
@@ -269,7 +294,15 @@ impl Grouped {
             }
             Some(value) => {
                 let groups: Vec<Expr> = (0..self.aggregates.len()).map(of_group).collect();
-                bind(substitute(value.clone(), &groups), apply, &left_types)
+                let value = bind(substitute(value.clone(), &groups), apply, &left_types);
+                match self.guard.filter(|_| value.may_fail()) {
+                    None => value,
+                    Some(guard) => {
+                        let data_type = value.data_type();
+                        let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+                        Expr::Case { branches: vec![(guard, value)], otherwise, data_type }
+                    }
+                }
             }
         };
         let mut output: Vec<Expr> =

@@ -18,7 +18,7 @@ use crate::planner::conjunct::{
     Columns, all, as_column, boolean, column, is_volatile, split, substitute, uses_parameters,
 };
 use crate::planner::semi_join::{Inner, bind, pull_up, shift, take_input};
-use crate::planner::shape::{expressions, is_unit};
+use crate::planner::shape::is_unit;
 
 /// Returns the plan that stands for an apply that yields rows, if there is a simpler one. It has
 /// the apply's input, which the apply is without then.
@@ -33,7 +33,7 @@ pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
         return Some(filtered(called(apply, &sets, outer, &types), vec![on]));
     }
     let mut volatile = false;
-    expressions(&apply.subquery, &mut |expression| volatile |= is_volatile(expression));
+    apply.subquery.for_each_expression(&mut |expression| volatile |= is_volatile(expression));
     if volatile {
         return None;
     }

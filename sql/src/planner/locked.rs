@@ -16,7 +16,6 @@ use crate::logical::{HeldRows, LockRows, LockedTable, Logical, SortKey, TableSca
 use crate::plan::{HeldNode, LockRowsNode, Node, RowGoal};
 use crate::planner::conjunct::{Columns, column, is_volatile};
 use crate::planner::notes::Notes;
-use crate::planner::shape::expressions;
 use crate::planner::wanted::{Built, Wanted};
 
 /// Returns the rows locked by the scan that yields them, if it can do that.
@@ -89,7 +88,7 @@ pub(super) fn pruned(
     let LockRows { input, again, mut held } = lock;
     let (again, again_kept) = prune(*again, required);
     let mut used = Columns::new();
-    expressions(&again, &mut |expression| {
+    again.for_each_expression(&mut |expression| {
         expression.walk(&mut |part| {
             if let Expr::Parameter { index, .. } = part {
                 used.insert(*index);

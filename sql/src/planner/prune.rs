@@ -295,6 +295,9 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
         }
         ApplyKind::Exists | ApplyKind::Any { .. } | ApplyKind::All { .. } => {}
     }
+    if let Some(guard) = &apply.guard {
+        add_columns(guard, &mut need);
+    }
     if let Some(condition) = apply.kind.condition() {
         let mut used = Columns::new();
         add_columns(condition, &mut used);
@@ -319,13 +322,14 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
             }
         });
     }
+    let guard = apply.guard.map(|guard| input.renumber(guard));
     let mut kept = input.kept.clone();
     match yields_rows {
         true => kept.extend(subquery.kept.iter().map(|index| index + width)),
         false => kept.push(width),
     }
     let (input, subquery) = (Box::new(input.plan), Box::new(subquery.plan));
-    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind }), kept }
+    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard }), kept }
 }
 
 /// All columns of the functions stay: they make the rows.

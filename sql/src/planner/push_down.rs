@@ -332,7 +332,8 @@ impl PushDown<'_> {
             _ => Vec::new(),
         };
         let subquery = self.boxed(*apply.subquery, below);
-        filter(Logical::Apply(Apply { input, subquery, bindings: apply.bindings, kind }), stay)
+        let (bindings, guard) = (apply.bindings, apply.guard);
+        filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard }), stay)
     }
 
     fn push_value_first(&self, first: ValueFirst, parameter: usize) -> Logical {
@@ -341,6 +342,7 @@ impl PushDown<'_> {
             subquery: self.boxed(first.table, first.conjuncts),
             bindings: vec![(parameter, 0)],
             kind: ApplyKind::Rows { on: boolean(true), outer: false },
+            guard: None,
         };
         let input = Box::new(Logical::Apply(table));
         filter(Logical::Project { input, expressions: first.output }, first.rest)

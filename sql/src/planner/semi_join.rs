@@ -16,11 +16,14 @@ use crate::planner::conjunct::{
     Columns, all, as_operator, boolean, column, renumber, split, substitute, uses_parameters,
     within,
 };
-use crate::planner::shape::{expressions, is_never_null, width_of};
+use crate::planner::shape::{is_never_null, width_of};
 
 /// Returns the join that stands for the apply under the condition that its column is `wanted`. If
 /// there is one it has the apply's input, which the apply is without then.
 pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
+    if apply.guard.is_some() || apply.subquery.has_effects() {
+        return None;
+    }
     let comparison = match &apply.kind {
         ApplyKind::Exists if apply.bindings.is_empty() => return None,
         ApplyKind::Exists => None,
@@ -126,7 +129,7 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
         Logical::Sort { input, .. } => pull_up(input, outer),
         plan => {
             let mut correlated = false;
-            expressions(plan, &mut |e| correlated |= uses_parameters(e, outer));
+            plan.for_each_expression(&mut |e| correlated |= uses_parameters(e, outer));
             let output =
                 plan.column_types().iter().enumerate().map(|(i, &t)| column(i, t)).collect();
             (!correlated).then(|| Inner { plan: plan.clone(), output, correlated: Vec::new() })

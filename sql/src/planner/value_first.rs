@@ -35,7 +35,8 @@ pub(super) fn value_first(
     (go, stay): (&[Expr], &[Expr]),
     parameter: usize,
 ) -> Option<ValueFirst> {
-    if apply.kind != ApplyKind::Scalar || !apply.bindings.is_empty() {
+    let is_asked = apply.guard.is_none() || !apply.subquery.may_fail();
+    if apply.kind != ApplyKind::Scalar || !apply.bindings.is_empty() || !is_asked {
         return None;
     }
     let types = apply.input.column_types();
@@ -67,6 +68,7 @@ pub(super) fn value_first(
             subquery: apply.subquery.clone(),
             bindings: Vec::new(),
             kind: ApplyKind::Scalar,
+            guard: None,
         }),
         table: apply.input.as_ref().clone(),
         conjuncts: go.iter().cloned().chain(bound).collect(),

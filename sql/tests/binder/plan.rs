@@ -295,7 +295,8 @@ fn apply_text(apply: &Apply) -> String {
     };
     let binding = |(parameter, column): &(usize, usize)| format!("${} = #{column}", parameter + 1);
     let bindings: Vec<String> = apply.bindings.iter().map(binding).collect();
-    format!("apply {kind} [{}]", bindings.join(", "))
+    let guard = apply.guard.as_ref().map(|guard| format!(" if {}", text(guard)));
+    format!("apply {kind} [{}]{}", bindings.join(", "), guard.unwrap_or_default())
 }
 
 fn window_text(function: &WindowFunction) -> String {

@@ -18,6 +18,7 @@ mod analysis;
 mod batch;
 mod describe;
 mod domain;
+mod failure;
 mod fold;
 mod implication;
 mod kernel_arithmetic;

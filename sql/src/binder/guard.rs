@@ -1,0 +1,107 @@
+//! Guards: the conditions under which an expression comes to the subqueries in it.
+//!
+//! ```text
+//! CASE WHEN a THEN (s1) WHEN b THEN (s2) ELSE (s3) END
+//!   s1: a      s2: a is not true, b      s3: a is not true, b is not true
+//! COALESCE(a, (s))        a is NULL
+//! a AND (s)               a is not false
+//! a OR (s), a IN (b, (s)) a, or a = b, is not true
+//! ```
+//!
+//! A subquery is computed below the expression ([`Rows::place`](crate::binder::rows::Rows::place)),
+//! for the rows that its guard lets through. What of a guard is volatile, or long, is computed once,
+//! as a column that both the guard and the expression read.
+
+use types::Datum;
+use types::expr::Expr;
+
+use crate::binder::level::SUBQUERY_COLUMN;
+use crate::binder::tree::{conjunction, for_each_column};
+use crate::binder::typed::boolean;
+
+/// Nodes that an expression may have to be computed twice: for the guard, and where it stands.
+const NODES_MAX: usize = 64;
+
+/// Conditions that a guard may have before they become one column.
+const TERMS_MAX: usize = 8;
+
+/// The conditions, over a row, under which an expression is computed; none: always.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Guard(Vec<Expr>);
+
+impl Guard {
+    /// Returns the guard of what is computed where a condition is true.
+    pub(super) fn of(condition: Expr) -> Guard {
+        Guard::default().and(condition)
+    }
+
+    /// Returns the guard with another condition. One over the rows of a subquery, which only its
+    /// comparison has, is left out.
+    pub(super) fn and(&self, condition: Expr) -> Guard {
+        let mut terms = self.0.clone();
+        if !is_of_subquery(&condition) {
+            terms.push(condition);
+        }
+        Guard(terms)
+    }
+
+    /// Returns the condition; `None` if there is none.
+    pub(super) fn condition(&self) -> Option<Expr> {
+        conjunction(self.0.clone())
+    }
+
+    /// Returns whether all rows that `self` lets through pass `other`.
+    pub(super) fn is_within(&self, other: &Guard) -> bool {
+        other.0.iter().all(|term| self.0.contains(term))
+    }
+
+    /// Returns whether it has so many conditions that they are to become one column.
+    pub(super) fn is_long(&self) -> bool {
+        self.0.len() > TERMS_MAX
+    }
+
+    /// Returns an expression that is computed where the guard is true; elsewhere it is NULL.
+    pub(super) fn guarded(&self, expr: Expr) -> Expr {
+        match self.condition() {
+            None => expr,
+            Some(condition) => {
+                let data_type = expr.data_type();
+                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+                Expr::Case { branches: vec![(condition, expr)], otherwise, data_type }
+            }
+        }
+    }
+}
+
+fn is_of_subquery(expr: &Expr) -> bool {
+    let mut found = false;
+    for_each_column(expr, &mut |index| found |= index >= SUBQUERY_COLUMN);
+    found
+}
+
+/// Returns whether an expression that a guard is made of becomes a column: it may have another
+/// value the next time, has effects, or is long.
+pub(super) fn is_computed_once(expr: &Expr) -> bool {
+    let mut nodes = 0;
+    expr.walk(&mut |_| nodes += 1);
+    (expr.stays() || nodes > NODES_MAX) && !is_of_subquery(expr)
+}
+
+/// `expr IS NOT TRUE`
+pub(super) fn is_not_true(expr: Expr) -> Expr {
+    is_other_than(expr, true)
+}
+
+/// `expr IS NOT FALSE`
+pub(super) fn is_not_false(expr: Expr) -> Expr {
+    is_other_than(expr, false)
+}
+
+fn is_other_than(expr: Expr, value: bool) -> Expr {
+    Expr::IsDistinct { left: Box::new(expr), right: Box::new(boolean(value)), negated: false }
+}
+
+/// `expr IS NULL`
+pub(super) fn is_null(expr: Expr) -> Expr {
+    Expr::IsNull(Box::new(expr))
+}

@@ -1,0 +1,138 @@
+//! Walks over logical plans: inputs, own expressions, and what a plan may do when it is computed.
+
+use types::expr::Expr;
+use types::function::sets;
+
+use super::{ApplyKind, LockRows, Logical, SetCall, SetFunction};
+
+impl Logical {
+    /// Returns the plans directly below, the input before the subquery.
+    pub fn inputs(&self) -> Vec<&Logical> {
+        match self {
+            Logical::Scan(_)
+            | Logical::SystemRows(_)
+            | Logical::Values { .. }
+            | Logical::CteScan(_) => Vec::new(),
+            Logical::Filter { input, .. }
+            | Logical::Project { input, .. }
+            | Logical::Aggregate { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input, .. } => vec![input],
+            Logical::Join(join) => vec![&join.left, &join.right],
+            Logical::Apply(apply) => vec![&apply.input, &apply.subquery],
+            Logical::SetOperation(operation) => vec![&operation.left, &operation.right],
+            Logical::LockRows(LockRows { input, again, .. }) => vec![input, again],
+            Logical::ProjectSet(sets) => vec![&sets.input],
+            Logical::GroupingSets(grouping) => vec![&grouping.input],
+            Logical::Window(window) => vec![&window.input],
+            Logical::With(with) => vec![&with.query, &with.body],
+            Logical::RecursiveUnion(union) => vec![&union.start, &union.step],
+            Logical::Append { inputs } => inputs.iter().collect(),
+        }
+    }
+
+    /// Calls `visit` on each expression of the step itself, not of its inputs.
+    pub fn for_each_own_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Logical::Scan(scan) => scan.as_of.iter().for_each(visit),
+            Logical::SystemRows(rows) => rows.arguments.iter().for_each(visit),
+            Logical::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+            Logical::Filter { predicate, .. } => visit(predicate),
+            Logical::Project { expressions, .. } => expressions.iter().for_each(visit),
+            Logical::Join(join) => visit(&join.on),
+            Logical::Apply(apply) => apply.expressions().for_each(visit),
+            Logical::Aggregate { group_by, aggregates, .. } => {
+                group_by.iter().for_each(&mut *visit);
+                aggregates.iter().flat_map(|one| one.expressions()).for_each(visit);
+            }
+            Logical::ProjectSet(sets) => sets.arguments().for_each(visit),
+            Logical::GroupingSets(grouping) => {
+                grouping.group_by.iter().for_each(&mut *visit);
+                grouping.aggregates.iter().flat_map(|one| one.expressions()).for_each(visit);
+            }
+            Logical::Sort { keys, .. } => keys.iter().for_each(|key| visit(&key.expression)),
+            Logical::Limit { limit, offset, ties, .. } => {
+                limit.iter().chain(offset).chain(ties).for_each(visit);
+            }
+            Logical::Distinct { on, .. } => on.iter().for_each(visit),
+            Logical::Window(window) => window.for_each_expression(visit),
+            Logical::SetOperation(_)
+            | Logical::LockRows(_)
+            | Logical::With(_)
+            | Logical::CteScan(_)
+            | Logical::RecursiveUnion(_)
+            | Logical::Append { .. } => {}
+        }
+    }
+
+    /// Calls `visit` on the step and on all below it, parents first.
+    pub fn walk(&self, visit: &mut dyn FnMut(&Logical)) {
+        visit(self);
+        self.inputs().into_iter().for_each(|input| input.walk(visit));
+    }
+
+    /// Calls `visit` on every expression of the plan.
+    pub fn for_each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.walk(&mut |step| step.for_each_own_expression(visit));
+    }
+
+    /// Returns whether it matters how often and for which rows the plan is computed: it locks rows,
+    /// or calls what gives another value each time.
+    pub fn has_effects(&self) -> bool {
+        let is_volatile = |one: &SetFunction| match &one.call {
+            SetCall::Routine { routine, .. } => routine.is_volatile,
+            SetCall::Set { .. } | SetCall::Value(_) => false,
+        };
+        let mut found = false;
+        self.walk(&mut |step| {
+            found |= match step {
+                Logical::LockRows(_) => true,
+                Logical::ProjectSet(sets) => sets.functions.iter().any(is_volatile),
+                _ => false,
+            };
+        });
+        self.for_each_expression(&mut |expr| found |= expr.is_volatile());
+        found
+    }
+
+    /// Returns whether computing the plan may raise an error, for rows that nobody may ask for, or
+    /// may not come to an end.
+    pub fn may_fail(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |step| found |= step.step_may_fail());
+        self.for_each_expression(&mut |expr| found |= expr.may_fail());
+        found
+    }
+
+    fn step_may_fail(&self) -> bool {
+        let is_safe = |one: &SetFunction| match &one.call {
+            SetCall::Set { function, .. } => sets::signature(*function).name == "unnest",
+            SetCall::Value(_) => true,
+            SetCall::Routine { .. } => false,
+        };
+        match self {
+            Logical::Scan(scan) => scan.as_of.is_some() || scan.lock.is_some(),
+            Logical::SystemRows(rows) => !rows.arguments.is_empty(),
+            Logical::ProjectSet(sets) => !sets.functions.iter().all(is_safe),
+            Logical::Apply(apply) => {
+                apply.kind == ApplyKind::Scalar && !apply.subquery.is_single_row()
+            }
+            Logical::LockRows(_) | Logical::RecursiveUnion(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether there is one row at most, as far as is easily seen.
+    pub fn is_single_row(&self) -> bool {
+        match self {
+            Logical::Aggregate { group_by, .. } => group_by.is_empty(),
+            Logical::Limit { limit: Some(Expr::Constant { value, .. }), ties, .. } => {
+                ties.is_empty() && value.as_i64().is_some_and(|rows| rows <= 1)
+            }
+            Logical::Project { input, .. } | Logical::Filter { input, .. } => input.is_single_row(),
+            Logical::Values { rows, .. } => rows.len() <= 1,
+            _ => false,
+        }
+    }
+}

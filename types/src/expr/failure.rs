@@ -1,0 +1,76 @@
+//! Whether computing an expression may raise an error.
+
+use super::Expr;
+use crate::datatype::{DataType, SqlType};
+use crate::function::{self, ArithmeticOp, FunctionId, Shape};
+
+/// Functions that raise no error but for a value too long or too large to be held.
+const SAFE_FUNCTIONS: &[&str] = &[
+    "abs",
+    "ascii",
+    "btrim",
+    "char_length",
+    "character_length",
+    "concat",
+    "date_part",
+    "date_trunc",
+    "extract",
+    "length",
+    "lower",
+    "ltrim",
+    "md5",
+    "now",
+    "octet_length",
+    "replace",
+    "reverse",
+    "rtrim",
+    "starts_with",
+    "strpos",
+    "upper",
+];
+
+impl Expr {
+    /// Returns whether the expression may raise an error for some row. Sums, differences and
+    /// products count as safe, though they may be out of range.
+    pub fn may_fail(&self) -> bool {
+        self.any(&|node| match node {
+            Expr::Call { function, .. } => !is_safe(*function),
+            Expr::Cast { from, to, .. } => !is_safe_cast(*from, *to),
+            Expr::Routine { .. } | Expr::Domain { .. } | Expr::Unreadable { .. } => true,
+            _ => false,
+        })
+    }
+}
+
+fn is_safe(function: FunctionId) -> bool {
+    match function::shape(function) {
+        Shape::Compare(_) | Shape::Like { .. } | Shape::Join | Shape::Member { .. } => true,
+        Shape::Arithmetic(op) => !matches!(op, ArithmeticOp::Divide | ArithmeticOp::Remainder),
+        Shape::Other => {
+            let name = function::signature(function).name;
+            matches!(name, "+" | "-" | "*" | "=" | "<>" | "<" | "<=" | ">" | ">=" | "||")
+                || SAFE_FUNCTIONS.contains(&name)
+        }
+    }
+}
+
+/// Returns whether each value of a type has one of the other.
+fn is_safe_cast(from: DataType, to: SqlType) -> bool {
+    use DataType::{
+        Char, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Timestamp, Timestamptz,
+        Varchar,
+    };
+    let targets: &[DataType] = match from {
+        Int2 => &[Int2, Int4, Int8, Numeric, Float4, Float8],
+        Int4 => &[Int4, Int8, Numeric, Float4, Float8],
+        Int8 => &[Int8, Numeric, Float4, Float8],
+        Numeric => &[Numeric],
+        Float4 => &[Float4, Float8],
+        Float8 => &[Float8],
+        Date => &[Date, Timestamp, Timestamptz],
+        Timestamp | Timestamptz => &[Timestamp, Timestamptz, Date],
+        Text | Varchar | Char => &[Text, Varchar, Char],
+        other => return to == SqlType::from(other) || to == SqlType::from(Text),
+    };
+    to == SqlType::from(to.base) && (targets.contains(&to.base) || to.base == Text)
+}
