@@ -7,6 +7,7 @@ mod admission;
 mod clients;
 mod crash;
 mod harness;
+mod histories;
 mod isolation;
 mod key_words;
 mod lost_updates;

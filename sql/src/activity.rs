@@ -87,7 +87,7 @@ impl Sessions {
         self.0.lock().contains_key(&session)
     }
 
-    /// Returns the sessions by the numbers of their transactions, the last one of who has none open.
+    /// Returns the sessions by the numbers of their transactions, of the last ones if none is open.
     pub fn by_transaction(&self) -> BTreeMap<u64, i32> {
         let sessions = self.0.lock();
         sessions.values().map(|activity| (activity.stop.transaction(), activity.session)).collect()
@@ -110,7 +110,7 @@ impl Activity {
         }
     }
 
-    /// Returns the number of the session's transaction in the store, of the last one if none is open.
+    /// Returns the number of its transaction in the store, of the last one if none is open.
     pub fn transaction(&self) -> u64 {
         self.stop.transaction()
     }
