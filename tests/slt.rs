@@ -94,6 +94,8 @@ const PORTABLE: &[&str] = &[
     "lazy_subqueries",
     "roles",
     "session_literals",
+    "domain_parts",
+    "generated_names",
     "information_usage",
     "definition_errors",
     "operators",

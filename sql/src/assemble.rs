@@ -174,6 +174,7 @@ pub fn domain_of(texts: Texts<'_>, record: DomainRecord) -> Result<Domain> {
         not_null,
         checks,
         elements,
+        fields: Vec::new(),
     };
     let sql_type = SqlType { domain: Some(oid), ..over };
     let collation = record.collation.or_else(|| collation::of(catalog, over));

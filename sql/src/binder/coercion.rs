@@ -36,10 +36,7 @@ impl Binder<'_> {
         }
         if value.is_unknown() {
             let settled = self.settle(value, to, explicit)?;
-            return match to.base {
-                DataType::Composite(of) => self.checked_row(settled, of).map(Some),
-                _ => Ok(Some(settled)),
-            };
+            return Ok(Some(self.with_checked_parts(settled)));
         }
         if let (DataType::Record, DataType::Composite(of)) = (value.base(), to.base) {
             return self.row_as(&value, of, context);
@@ -51,10 +48,7 @@ impl Binder<'_> {
         match cast_context(from, to.base) {
             Some(needed) if needed <= context => {
                 let cast = cast_expression(value.expr, from, to, explicit);
-                match to.base {
-                    DataType::Composite(of) => self.checked_row(cast, of).map(Some),
-                    _ => Ok(Some(cast)),
-                }
+                Ok(Some(self.with_checked_parts(cast)))
             }
             _ => Ok(None),
         }
@@ -78,7 +72,7 @@ impl Binder<'_> {
         if let (true, Expr::Constant { value, .. }) = (is_read, &below)
             && domain.checks.is_foldable()
         {
-            let checked = domain.checks.check_elements(value, &EvalContext::default());
+            let checked = domain.checks.check_parts(value, &EvalContext::default());
             checked.map_err(|error| Error::from(error).at(position))?;
         }
         Ok(Some(domain.checked(below, context == CastContext::Explicit)))

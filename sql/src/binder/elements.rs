@@ -83,7 +83,14 @@ impl Binder<'_> {
                 }
             }
         }
-        Ok(bound.into_iter().map(|(assignment, _)| assignment).collect())
+        let whole = |(one, in_parts): (Assignment, bool)| match in_parts {
+            true => {
+                let value = in_domain(&written.table.columns[one.column], one.value);
+                Assignment { value, ..one }
+            }
+            false => one,
+        };
+        Ok(bound.into_iter().map(whole).collect())
     }
 
     /// Adds the assignment to a target: of a part of a column together with those to other parts.
@@ -139,7 +146,8 @@ impl Binder<'_> {
         self.assign_part((column, part), value, old)
     }
 
-    /// Returns what a column becomes with a part of it replaced by a value.
+    /// Returns what a column becomes with a part of it replaced by a value. After the last part
+    /// [`in_domain`] is for the caller.
     pub(super) fn assign_part(
         &mut self,
         (column, part): (&Column, &Part),
@@ -147,11 +155,7 @@ impl Binder<'_> {
         old: Expr,
     ) -> Result<Expr> {
         let old = Typed { expr: old, sql_type: column.sql_type, position: part.position };
-        let whole = self.with_part(old, &part.steps, &column.name, value)?;
-        // What is put into an array of a domain is checked, what else is in there was.
-        let domain = column.domain.as_ref();
-        let domain = domain.filter(|_| !column.sql_type.is_domain_array());
-        Ok(domain.map_or(whole.clone(), |domain| domain.checked(whole, false)))
+        self.with_part(old, &part.steps, &column.name, value)
     }
 
     /// Returns a value with what the steps lead to replaced; `owner` is what it is called.
@@ -217,7 +221,10 @@ impl Binder<'_> {
                 }
             };
             let inner = Typed { expr, sql_type: wanted, position: old.position };
-            self.with_part(inner, rest, owner, value)?
+            let position = value.position;
+            let new = self.with_part(inner, rest, owner, value)?;
+            let new = Typed { expr: new, sql_type: wanted.below(), position };
+            self.as_element(new, wanted, owner)?
         };
         arguments.push(value);
         arguments.extend::<Vec<Expr>>(bounds);
@@ -340,6 +347,16 @@ impl Binder<'_> {
             })?);
         }
         Ok((is_index, path))
+    }
+}
+
+/// Returns what a column becomes whose parts were assigned one after the other: checked by its
+/// domain once, after the last.
+pub(super) fn in_domain(column: &Column, whole: Expr) -> Expr {
+    // What is put into an array of a domain is checked, what else is in there was.
+    match column.domain.as_ref().filter(|_| !column.sql_type.is_domain_array()) {
+        Some(domain) => domain.checked(whole, false),
+        None => whole,
     }
 }
 

@@ -38,9 +38,7 @@ impl Binder<'_> {
                     return value;
                 }
                 let mut value = self.parameters.client(number, *position)?;
-                if let DataType::Composite(of) = value.base() {
-                    value.expr = self.checked_row(value.expr, of)?;
-                }
+                value.expr = self.with_checked_parts(value.expr);
                 Ok(value)
             }
             ast::Expr::Column(parts) => self.bind_column(parts),

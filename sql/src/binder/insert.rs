@@ -10,7 +10,7 @@ use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, Tar
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::conflict::{column_types, refuse_deferrable};
-use crate::binder::elements::{Part, no_value};
+use crate::binder::elements::{Part, in_domain, no_value};
 use crate::binder::level::{Binder, Clause};
 use crate::binder::modify::returning_query;
 use crate::binder::query::{uneven_values, values_plan};
@@ -151,7 +151,7 @@ impl Binder<'_> {
                         let Some(part) = &targets[place].part else { continue };
                         value = self.assigned_part((column, part), &row[place], value)?;
                     }
-                    values.push(value);
+                    values.push(in_domain(column, value));
                     continue;
                 }
                 values.push(match places.first().map(|&place| &row[place]) {
@@ -208,6 +208,10 @@ impl Binder<'_> {
             let value = Typed { expr: value, sql_type: to[index], position: positions[index] };
             let assign = |binder: &mut Self| binder.assign_part((column, part), value, old);
             expressions[at] = self.within(Scope::default(), Clause::Values, assign)?.0;
+        }
+        for (at, column) in table.columns.iter().enumerate().filter(|(at, _)| in_parts[*at]) {
+            let whole = std::mem::replace(&mut expressions[at], no_value(column));
+            expressions[at] = in_domain(column, whole);
         }
         Ok(Logical::Project { input, expressions })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use types::cast::CastContext;
 use types::datum::{Nested, Record};
-use types::expr::Expr;
+use types::expr::{DomainChecks, Expr};
 use types::{DataType, Datum};
 
 use crate::ast::{FromCall, FunctionCall, Ident, TypeName};
@@ -92,42 +92,38 @@ impl Binder<'_> {
         let shown = self.call_text(name, &types);
         let undefined = || undefined_function(&shown, position);
         // `use_json_as_text`, which PostgreSQL takes and does not look at.
-        let flagged = rows.json == DataType::Json && definition.is_none();
+        let flagged = rows.json == DataType::Json && !rows.is_record;
         if flagged && matches!(types[..], [_, _, DataType::Bool | DataType::Unknown]) {
             arguments.pop();
         }
         let json = arguments.pop().ok_or_else(undefined)?;
         let base = arguments.pop();
-        if !arguments.is_empty() || base.is_some() == definition.is_some() {
+        if !arguments.is_empty() || base.is_some() == rows.is_record {
             return Err(undefined());
         }
         let json = self.coerce(json, rows.json.into(), CastContext::Implicit)?;
         let json = json.ok_or_else(undefined)?;
-        let (description, base) = match (definition, base) {
-            (Some(definition), _) => (definition, null(DataType::Record)),
-            (None, Some(base)) => (row_type_of(name, &base)?, base.expr),
+        let (description, sql_type, base) = match (definition, base) {
+            (Some(definition), None) => {
+                (definition, DataType::Record.into(), null(DataType::Record))
+            }
+            (Some(definition), Some(base)) => (definition, base.sql_type, base.expr),
+            (None, Some(base)) => (row_type_of(name, &base)?, base.sql_type, base.expr),
             (None, None) => return Err(undefined()),
         };
-        let of = description.of;
-        let row = of.map_or(DataType::Record, DataType::Composite);
+        let row = description.of.map_or(DataType::Record, DataType::Composite);
+        let checks = self.catalog.value_checks(sql_type);
         let description = Datum::Nested(Nested::Record(Arc::new(description)));
         let mut values = vec![Expr::Constant { value: description, data_type: row }, base, json];
         if !rows.is_set {
-            let made = internal(" populate", values, row);
-            let expr = match of {
-                Some(of) => self.checked_row(made, of)?,
-                None => made,
-            };
-            return Ok(Typed::new(expr, row, position));
-        }
-        if of.is_some_and(|of| of.has_domains()) {
-            let what = format!("{name} of a type with attributes of domains");
-            let hint = "Use the type that the domain is over.";
-            return Err(Error::not_supported(what, hint).at(position));
+            let expr = checked(internal(" populate", values, row), checks);
+            return Ok(Typed { expr, sql_type, position });
         }
         let array = row.array().unwrap_or(row);
         values.push(Expr::constant(Datum::text(name), DataType::Text));
-        Ok(Typed::new(internal(" populate all", values, array), array, position))
+        let checks = checks.map(|each| DomainChecks::of_parts(Some(each), Vec::new()).into());
+        let expr = checked(internal(" populate all", values, array), checks);
+        Ok(Typed::new(expr, array, position))
     }
 
     /// Binds a call in FROM; returns the function, and the columns of its rows over their value.
@@ -142,14 +138,19 @@ impl Binder<'_> {
         if rows.is_record && defined.is_empty() {
             return Err(definitions_missing(call.name.position()));
         }
-        let definition = rows.is_record.then(|| Record {
+        let definition = || Record {
             of: None,
             fields: defined
                 .iter()
                 .map(|column| (Arc::from(column.name.as_str()), column.sql_type.base))
                 .collect(),
             values: Vec::new(),
-        });
+        };
+        let definition = match rows.is_record {
+            true => Some(definition()),
+            false if defined.is_empty() => None,
+            false => self.base_of_definition(call, &defined)?.then(definition),
+        };
         let value = self.json_rows(call, rows, definition)?;
         let is_anonymous = value.base().element().unwrap_or(value.base()) == DataType::Record;
         let columns = match (is_anonymous, definitions.first()) {
@@ -170,6 +171,48 @@ impl Binder<'_> {
             },
         };
         Ok((function, columns))
+    }
+
+    /// Returns whether the columns of a column definition list are all that is known of the rows of
+    /// a call, whose first argument is one.
+    ///
+    /// # Errors
+    ///
+    /// 42804 if that argument has other fields.
+    fn base_of_definition(
+        &mut self,
+        call: &FunctionCall,
+        defined: &[OutputColumn],
+    ) -> Result<bool> {
+        let Some(first) = call.arguments.first() else { return Ok(false) };
+        let base = self.bind_expr(&first.value)?;
+        if base.base() != DataType::Record {
+            return Ok(false);
+        }
+        let Some((fields, _)) = fields_of(&base.expr) else { return Ok(true) };
+        let mismatch = |detail: String| {
+            let message = "function return row and query-specified return row do not match";
+            Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail)
+        };
+        if fields.len() != defined.len() {
+            let attributes = if fields.len() == 1 { "attribute" } else { "attributes" };
+            return Err(mismatch(format!(
+                "Returned row contains {} {attributes}, but query expects {}.",
+                fields.len(),
+                defined.len()
+            )));
+        }
+        for (at, ((_, field), column)) in fields.iter().zip(defined).enumerate() {
+            if *field != column.sql_type.base && *field != DataType::Unknown {
+                return Err(mismatch(format!(
+                    "Returned type {} at ordinal position {}, but query expects {}.",
+                    self.shown((*field).into()),
+                    at + 1,
+                    self.shown(column.sql_type.below())
+                )));
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the columns of a column definition list.
@@ -246,6 +289,13 @@ fn row_type_of(name: &str, base: &Typed) -> Result<Record> {
             let message = format!("first argument of {name} must be a row type");
             Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
         }
+    }
+}
+
+fn checked(value: Expr, checks: Option<Arc<DomainChecks>>) -> Expr {
+    match checks {
+        Some(checks) => Expr::Domain { operand: Box::new(value), checks, explicit: false },
+        None => value,
     }
 }
 

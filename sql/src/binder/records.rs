@@ -220,36 +220,13 @@ impl Binder<'_> {
         }))
     }
 
-    /// Returns a value of a composite type that came from text or from outside, its fields checked
-    /// by their domains.
-    pub(super) fn checked_row(&self, row: Expr, of: &'static CompositeType) -> Result<Expr> {
-        if !of.has_domains() {
-            return Ok(row);
+    /// Returns a value that came from text or from outside, or was of another type, with what it is
+    /// made of checked by domains: the fields of a row, the elements of an array.
+    pub(super) fn with_checked_parts(&self, value: Expr) -> Expr {
+        match self.catalog.parts_checks(value.data_type()) {
+            Some(checks) => Expr::Domain { operand: Box::new(value), checks, explicit: false },
+            None => value,
         }
-        let data_type = DataType::Composite(of);
-        let mut values = Vec::with_capacity(of.attributes().len());
-        for (at, attribute) in of.attributes().iter().enumerate() {
-            let value = field_of(row.clone(), at, attribute.sql_type.base);
-            let value = match attribute.sql_type.base {
-                DataType::Composite(inner) => self.checked_row(value, inner)?,
-                DataType::Array(DataType::Composite(inner)) if inner.has_domains() => {
-                    let hint = "Use the type that the domain is over.";
-                    let what = "an array of rows with attributes of domains";
-                    return Err(Error::not_supported(what, hint));
-                }
-                _ => value,
-            };
-            let domain = attribute.sql_type.domain.and_then(|oid| self.catalog.domain(oid));
-            values.push(match domain {
-                Some(domain) => domain.checked(value, true),
-                None => value,
-            });
-        }
-        Ok(Expr::Case {
-            branches: vec![(Expr::IsNull(Box::new(row)), null(data_type))],
-            otherwise: Box::new(row_expr(Record::of_type(of, Vec::new()), values)),
-            data_type,
-        })
     }
 
     /// Returns a row with another value in one of its fields.

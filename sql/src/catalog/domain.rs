@@ -139,6 +139,43 @@ impl Domain {
 }
 
 impl Catalog {
+    /// Returns what domains demand of values of a type and of all that is in them, as it is now;
+    /// `None` if they demand nothing.
+    pub fn value_checks(&self, sql_type: SqlType) -> Option<Arc<DomainChecks>> {
+        let Some(domain) = sql_type.domain.and_then(|oid| self.domain(oid)) else {
+            return self.parts_checks(sql_type.base);
+        };
+        let mut checks = domain.checks.as_ref().clone();
+        if sql_type.is_domain_array() {
+            checks.elements = self.value_checks(self.element_of(sql_type)?);
+        } else if let Some(below) = match domain.over.domain {
+            Some(_) => self.value_checks(domain.over),
+            None => self.parts_checks(domain.over.base),
+        } {
+            checks.elements.clone_from(&below.elements);
+            checks.fields.clone_from(&below.fields);
+        }
+        (!checks.is_empty()).then(|| checks.into())
+    }
+
+    /// Returns what domains demand of the elements or fields of values of a type that is no domain;
+    /// `None` if they demand nothing.
+    pub fn parts_checks(&self, data_type: DataType) -> Option<Arc<DomainChecks>> {
+        let checks = match data_type {
+            DataType::Array(element) => {
+                DomainChecks::of_parts(Some(self.parts_checks(*element)?), Vec::new())
+            }
+            DataType::Composite(of) if of.has_domains() => {
+                let fields = of.attributes().iter().enumerate();
+                let fields =
+                    fields.filter_map(|(at, field)| Some((at, self.value_checks(field.sql_type)?)));
+                DomainChecks::of_parts(None, fields.collect())
+            }
+            _ => return None,
+        };
+        (!checks.is_empty()).then(|| checks.into())
+    }
+
     /// Checks the fields of a row, and of rows in it or in an array, that are of domains.
     ///
     /// # Errors

@@ -254,7 +254,9 @@ impl Ddl<'_> {
                         let used = bound.columns();
                         let known: Vec<&str> =
                             used.iter().map(|column| names[*column].0.as_str()).collect();
-                        name::numbered(&name::check(&table.name, &known), taken)
+                        name::check(&table.name, &known).free(|name| {
+                            taken(name) || name::is_constraint(&catalog, &table.schema, name)
+                        })
                     }
                 };
                 if taken(&name) {

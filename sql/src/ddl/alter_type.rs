@@ -37,6 +37,9 @@ impl Ddl<'_> {
         generated::refuse_using(table, position, using.is_some())?;
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
+        if table.columns[position].identity.is_some() {
+            self.change_identity_type(table, position, to)?;
+        }
         let from = table.columns[position].sql_type;
         let shown = catalog.shown_type_of(to, &self.path);
         let columns = catalog.columns_of(&record.columns)?;

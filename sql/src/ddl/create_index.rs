@@ -175,7 +175,7 @@ fn chosen_name(
         }
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         let stem = name::index(&table.name, &columns);
-        return Ok(name::numbered(&stem, |candidate| taken.contains(candidate)));
+        return Ok(stem.free(|candidate| taken.contains(candidate)));
     };
     if taken.contains(&written.value) {
         return Err(Error::new(

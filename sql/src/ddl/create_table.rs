@@ -222,8 +222,9 @@ fn checks(
                 let used = bound.columns();
                 let known: Vec<&str> =
                     used.iter().map(|column| columns[*column].0.as_str()).collect();
-                name::numbered(&name::check(table, &known), |candidate| {
+                name::check(table, &known).free(|candidate| {
                     checks.iter().any(|check| check.name == candidate)
+                        || name::is_constraint(names.catalog, &record.schema, candidate)
                 })
             }
         };

@@ -216,7 +216,8 @@ impl Ddl<'_> {
         let name = match &check.name {
             Some(name) if taken(&name.value) => return Err(duplicate(&record.name, &name.value)),
             Some(name) => name.value.clone(),
-            None => name::numbered(&name::check(&record.name, &[]), taken),
+            None => name::check(&record.name, &[])
+                .free(|name| taken(name) || name::is_constraint(catalog, &record.schema, name)),
         };
         let predicate = kept_text(names, &check.predicate.text, &columns, target)?;
         check_age(catalog, record.number, &predicate)?;

@@ -65,9 +65,9 @@ impl Ddl<'_> {
             columns.iter().map(|column| record.columns[*column as usize].name.as_str()).collect();
         let name = match constraint {
             Some(name) => name.value.clone(),
-            None => {
-                name::numbered(&name::foreign_key(&record.name, &names), |one| taken(record, one))
-            }
+            None => name::foreign_key(&record.name, &names).free(|name| {
+                taken(record, name) || name::is_constraint(&catalog, &record.schema, name)
+            }),
         };
         if taken(record, &name) {
             let message =

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, IdentityKind, SequenceOptions};
+use crate::ast::{self, IdentityKind, SequenceOptions, TypeName};
 use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IdentityRecord, TableRecord};
 use crate::catalog::sequence::Sequence;
@@ -140,6 +140,21 @@ impl Ddl<'_> {
         }
     }
 
+    /// Has the sequence of an identity column give numbers of the type that the column gets: its
+    /// bounds, where they were those of the old type, become those of the new one.
+    pub(super) fn change_identity_type(
+        &mut self,
+        table: &Table,
+        position: usize,
+        to: SqlType,
+    ) -> Result<()> {
+        check_identity_type(to)?;
+        let Some(sequence) = self.own_sequence(table, position) else { return Ok(()) };
+        let data_type = TypeName { sql_type: to, named: None, collation: None, position: 1 };
+        let options = SequenceOptions { data_type: Some(data_type), ..SequenceOptions::default() };
+        self.change_sequence(&sequence, &options)
+    }
+
     /// Makes an identity column a plain one, and drops its sequence; returns whether it was one.
     pub(super) fn drop_identity(
         &mut self,
@@ -170,6 +185,15 @@ impl Ddl<'_> {
         let owner = Some((table.oid, position as u32));
         catalog.sequences().find(|sequence| sequence.owned_by == owner).cloned()
     }
+}
+
+/// Checks that an identity column can be of a type.
+pub(super) fn check_identity_type(sql_type: SqlType) -> Result<()> {
+    if sql_type.domain.is_none() && Sequence::range_of(sql_type.base).is_ok() {
+        return Ok(());
+    }
+    let message = "identity column type must be smallint, integer, or bigint";
+    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
 }
 
 fn kind_of(kind: IdentityKind) -> IdentityRecord {

@@ -129,7 +129,7 @@ impl Ddl<'_> {
         record.indexes.iter().for_each(|index| taken.add(&index.name));
         taken.add(&record.primary_key_name);
         let stem = name::sequence(&record.name, &record.columns[position].name);
-        let sequence_name = name::numbered(&stem, |candidate| taken.contains(candidate));
+        let sequence_name = stem.free(|candidate| taken.contains(candidate));
         let sequence_name = ObjectName::new(&record.schema, &sequence_name);
         let mut sequence = new_sequence(&sequence_name, options, data_type)?;
         sequence.owned_by = Some((record.oid, position as u32));

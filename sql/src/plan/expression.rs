@@ -69,6 +69,9 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
         Expr::Cast { operand, to, .. } => {
             format!("{}::{}", write(operand, names, true), to.base.sql_name())
         }
+        Expr::Domain { operand, checks, .. } if !checks.is_of_domain() => {
+            write(operand, names, nested)
+        }
         Expr::Domain { operand, checks, .. } => {
             format!("{}::{}", write(operand, names, true), checks.shown)
         }

@@ -45,6 +45,9 @@ fn write_expr(expr: &Expr, names: Names<'_>, out: &mut String) {
             out.push_str(")::");
             out.push_str(&to.name());
         }
+        Expr::Domain { operand, checks, .. } if !checks.is_of_domain() => {
+            write_expr(operand, names, out);
+        }
         Expr::Domain { operand, checks, .. } => {
             out.push('(');
             write_expr(operand, names, out);

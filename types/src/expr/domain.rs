@@ -27,13 +27,41 @@ pub struct DomainChecks {
     pub checks: Vec<(String, Expr)>,
     /// What is demanded of each element: of arrays of a domain, and of domains over such.
     pub elements: Option<Arc<DomainChecks>>,
+    /// What is demanded of fields, by position: of rows with attributes of domains, and of domains
+    /// over such.
+    pub fields: Vec<(usize, Arc<DomainChecks>)>,
 }
 
 impl DomainChecks {
+    /// Returns what is demanded of values of no domain, of what they are made of alone.
+    pub fn of_parts(
+        elements: Option<Arc<DomainChecks>>,
+        fields: Vec<(usize, Arc<DomainChecks>)>,
+    ) -> DomainChecks {
+        DomainChecks {
+            oid: 0,
+            schema: String::new(),
+            name: String::new(),
+            shown: String::new(),
+            not_null: false,
+            checks: Vec::new(),
+            elements,
+            fields,
+        }
+    }
+
+    /// Returns whether they are those of a domain, and not of what values are made of alone.
+    pub fn is_of_domain(&self) -> bool {
+        self.oid != 0
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &DomainChecks> {
+        self.elements.iter().chain(self.fields.iter().map(|(_, field)| field)).map(AsRef::as_ref)
+    }
+
     /// Returns whether every value passes.
     pub fn is_empty(&self) -> bool {
-        let elements = self.elements.as_ref();
-        !self.not_null && self.checks.is_empty() && elements.is_none_or(|one| one.is_empty())
+        !self.not_null && self.checks.is_empty() && self.parts().all(DomainChecks::is_empty)
     }
 
     /// Checks a value.
@@ -46,7 +74,7 @@ impl DomainChecks {
             let message = format!("domain {} does not allow null values", self.shown);
             return Err(self.violated(sqlstate::NOT_NULL_VIOLATION, message, None));
         }
-        self.check_elements(value, context)?;
+        self.check_parts(value, context)?;
         let row = std::slice::from_ref(value);
         for (name, check) in &self.checks {
             if check.eval_row(row, context)? == Datum::Bool(false) {
@@ -58,28 +86,35 @@ impl DomainChecks {
         Ok(())
     }
 
-    /// Checks the elements of a value alone.
+    /// Checks the elements and the fields of a value alone.
     ///
     /// # Errors
     ///
     /// Those of [`DomainChecks::check`].
-    pub fn check_elements(&self, value: &Datum, context: &EvalContext) -> Result<()> {
-        let (Some(elements), Datum::Nested(Nested::Array(array))) = (&self.elements, value) else {
-            return Ok(());
-        };
-        array.elements.iter().try_for_each(|one| elements.check(one, context))
+    pub fn check_parts(&self, value: &Datum, context: &EvalContext) -> Result<()> {
+        match (value, &self.elements) {
+            (Datum::Nested(Nested::Array(array)), Some(elements)) => {
+                array.elements.iter().try_for_each(|one| elements.check(one, context))
+            }
+            (Datum::Nested(Nested::Record(record)), _) => {
+                self.fields.iter().try_for_each(|(at, field)| {
+                    field.check(record.values.get(*at).unwrap_or(&Datum::Null), context)
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns whether the checks tell the same of a value at any time.
     pub fn is_immutable(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_immutable())
-            && self.elements.as_ref().is_none_or(|one| one.is_immutable())
+            && self.parts().all(DomainChecks::is_immutable)
     }
 
     /// Returns whether the checks tell the same of a value in every session.
     pub fn is_foldable(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_foldable())
-            && self.elements.as_ref().is_none_or(|one| one.is_foldable())
+            && self.parts().all(DomainChecks::is_foldable)
     }
 
     fn violated(&self, code: &'static str, message: String, constraint: Option<&str>) -> Error {
@@ -113,6 +148,7 @@ mod tests {
             not_null: false,
             checks: vec![("posint_check".to_owned(), positive)],
             elements: None,
+            fields: Vec::new(),
         };
         let check = |value: Datum| checks.check(&value, &EvalContext::default());
         assert_eq!(check(Datum::Int4(1)), Ok(()));

@@ -150,7 +150,16 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
     let members = json.members(&keys, style)?;
     let before = match base {
         Datum::Null => vec![Datum::Null; keys.len()],
-        base => described(base)?.values.clone(),
+        base => {
+            let base = described(base)?;
+            let mut types = base.fields.iter().zip(&*description.fields);
+            let fits = |((_, own), (_, wanted)): (&(_, DataType), &(_, DataType))| own == wanted;
+            if base.values.len() != keys.len() || !types.all(fits) {
+                let message = "function return row and query-specified return row do not match";
+                return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+            }
+            base.values.clone()
+        }
     };
     let mut values = Vec::with_capacity(keys.len());
     for (at, (member, before)) in members.into_iter().zip(before).enumerate() {
