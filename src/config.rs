@@ -15,6 +15,7 @@ use sql::settings::parse_time;
 use store::options::{AdmissionOptions, CoprocessorLimits};
 
 use crate::error::{Error, Result};
+use crate::secret_file;
 
 /// The address that is listened on by default.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
@@ -63,15 +64,24 @@ pub struct Source {
     /// Certificate chain for TLS, PEM
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_CERT")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key for TLS, PEM
+    /// Private key for TLS, PEM; nobody else may read it
     #[arg(long, value_name = "FILE", env = "BENNU_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
-    /// File whose first line is the password that clients must give
+    /// File whose first line is the password that clients must give; nobody else may read it
     #[arg(long, value_name = "FILE", env = "BENNU_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
     /// Listen beyond loopback without TLS
     #[arg(long, env = "BENNU_ALLOW_PLAINTEXT", num_args = 0..=1, default_missing_value = "true")]
     pub allow_plaintext: Option<bool>,
+    /// Log who connects
+    #[arg(long, env = "BENNU_LOG_CONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
+    pub log_connections: Option<bool>,
+    /// Log the end of each session
+    #[arg(long, env = "BENNU_LOG_DISCONNECTIONS", num_args = 0..=1, default_missing_value = "true")]
+    pub log_disconnections: Option<bool>,
+    /// Statements to log: none, ddl, mod or all; sessions may SET it; by default none
+    #[arg(long, value_name = "WHICH", env = "BENNU_LOG_STATEMENT")]
+    pub log_statement: Option<String>,
     /// Coprocessors of the server, on every table: `[[coprocessor]]` in the file, and only there
     #[arg(skip)]
     #[serde(default)]
@@ -135,8 +145,39 @@ pub struct Config {
     pub password: Option<String>,
     /// Clients that do not use TLS are turned away.
     pub tls_required: bool,
+    /// What is logged of clients.
+    pub log: LogOptions,
     /// Coprocessors on every table.
     pub coprocessors: Vec<CoprocessorRecord>,
+}
+
+/// What is logged of clients, beside logins that fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Who connects.
+    pub connections: bool,
+    /// Ends of sessions.
+    pub disconnections: bool,
+    /// The value of `log_statement` that sessions begin with.
+    pub statement: &'static str,
+}
+
+impl LogOptions {
+    /// Returns the settings that say so in each session, with their values.
+    pub(crate) fn settings(&self) -> [(&'static str, &'static str); 3] {
+        let word = |on: bool| if on { "on" } else { "off" };
+        [
+            ("log_connections", word(self.connections)),
+            ("log_disconnections", word(self.disconnections)),
+            ("log_statement", self.statement),
+        ]
+    }
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions { connections: false, disconnections: false, statement: "none" }
+    }
 }
 
 /// Where the server's certificate is.
@@ -183,6 +224,9 @@ impl Source {
             tls_key: self.tls_key.or(lower.tls_key),
             password_file: self.password_file.or(lower.password_file),
             allow_plaintext: self.allow_plaintext.or(lower.allow_plaintext),
+            log_connections: self.log_connections.or(lower.log_connections),
+            log_disconnections: self.log_disconnections.or(lower.log_disconnections),
+            log_statement: self.log_statement.or(lower.log_statement),
             coprocessor: if self.coprocessor.is_empty() {
                 lower.coprocessor
             } else {
@@ -223,6 +267,19 @@ impl Source {
         Ok(CoprocessorLimits { time, failures_max })
     }
 
+    fn log(&self) -> Result<LogOptions> {
+        const STATEMENTS: [&str; 4] = ["none", "ddl", "mod", "all"];
+        let statement = self.log_statement.as_deref().unwrap_or("none");
+        let known = STATEMENTS.into_iter().find(|known| known.eq_ignore_ascii_case(statement));
+        let unknown =
+            || Error::Usage(format!("bad log_statement \"{statement}\": none, ddl, mod or all"));
+        Ok(LogOptions {
+            connections: self.log_connections.unwrap_or(false),
+            disconnections: self.log_disconnections.unwrap_or(false),
+            statement: known.ok_or_else(unknown)?,
+        })
+    }
+
     /// Checks the settings and fills in the defaults.
     ///
     /// # Errors
@@ -236,6 +293,7 @@ impl Source {
             None => DEFAULT_MEMORY_BYTES,
         };
         let admission = self.admission()?;
+        let log = self.log()?;
         let coprocessor_limits = self.coprocessor_limits()?;
         let analyze_period = match &self.analyze_period {
             None => Some(ANALYZE_PERIOD),
@@ -272,6 +330,7 @@ impl Source {
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
             tls,
             password,
+            log,
             coprocessors: self.coprocessor.into_iter().map(record).collect::<Result<_>>()?,
         })
     }
@@ -312,10 +371,12 @@ fn resolve(address: &str) -> Result<SocketAddr> {
 }
 
 fn read_password(path: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::File { path: path.to_owned(), source })?;
+    let bytes = secret_file::read(path, "password file")?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Error::Usage(format!("password file \"{}\" is not UTF-8 text", path.display()))
+    })?;
     match text.lines().next() {
-        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        Some(line) if !line.trim().is_empty() => Ok(line.to_owned()),
         _ => Err(Error::Usage(format!("password file \"{}\" is empty", path.display()))),
     }
 }
@@ -373,6 +434,39 @@ mod tests {
         let plain = Source { allow_plaintext: Some(true), ..listening("0.0.0.0:5433") };
         assert!(message(plain).contains("--password-file"));
         assert!(listening("127.0.0.1:5433").check().is_ok());
+    }
+
+    #[test]
+    fn a_password_is_not_blank_and_not_for_others_to_read() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("password");
+        let read = |text: &str, mode: u32| {
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let source = Source { password_file: Some(path.clone()), ..Source::default() };
+            source.check().map(|config| config.password.unwrap()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("secret\nmore", 0o600).unwrap(), "secret");
+        assert_eq!(read(" s ", 0o400).unwrap(), " s ");
+        for blank in ["", "\n", "  \t\n", "\u{a0}\n", "\nsecret"] {
+            assert!(read(blank, 0o600).unwrap_err().contains("is empty"), "{blank:?}");
+        }
+        for mode in [0o644, 0o640, 0o660, 0o602, 0o610] {
+            let error = read("secret", mode).unwrap_err();
+            assert!(error.contains("has group or world access"), "{mode:o}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_logged_is_checked() {
+        let log = |text: &str| toml::from_str::<Source>(text).unwrap().check().map(|one| one.log);
+        assert_eq!(log("").unwrap(), LogOptions::default());
+        let all = "log_connections = true\nlog_disconnections = true\nlog_statement = 'DDL'";
+        let expected = LogOptions { connections: true, disconnections: true, statement: "ddl" };
+        assert_eq!(log(all).unwrap(), expected);
+        assert!(log("log_statement = 'some'").is_err());
     }
 
     #[test]

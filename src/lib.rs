@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod secret_file;
 pub mod config;
 pub mod database;
 mod vector_text;

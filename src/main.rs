@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -87,11 +87,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs go to standard error; `BENNU_LOG` chooses what, in `env_logger` syntax.
+/// Logs go to standard error; `BENNU_LOG` chooses what, in `env_logger` syntax. What the settings
+/// say of clients is there unless `BENNU_LOG` names its target.
 fn init_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BENNU_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let chosen = std::env::var("BENNU_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("bennu::clients=info,{chosen}"))
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("bennu::clients=info,warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {

@@ -9,7 +9,7 @@ use store::options::{BlockingSection, Options};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -18,10 +18,11 @@ use tokio_rustls::rustls::crypto::ring;
 use crate::config::{Config, TlsFiles};
 use crate::database::{DEFAULT_USER, Database};
 use crate::error::{Error, Result};
-use crate::pgwire::{Authentication, CancelRegistry, Service, panic_message, refuse, serve};
+use crate::pgwire::{
+    Addresses, Authentication, CancelRegistry, Service, panic_message, refuse, serve,
+};
+use crate::secret_file;
 
-/// How many clients may be on their way in at once; more are turned away.
-const STARTING_MAX: usize = 512;
 /// How many statements may wait at once, each on a thread: far more than clients that one machine
 /// serves well. A wait that found no thread would hold up other clients.
 const WAITING_MAX: usize = 8_192;
@@ -129,6 +130,8 @@ impl Server {
             tls_required: config.tls_required,
             authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
             cancels: Arc::new(CancelRegistry::default()),
+            addresses: Arc::new(Addresses::default()),
+            log: config.log,
             stopping: receiver,
         };
         let (service, analyze_period) = (Arc::new(service), config.analyze_period);
@@ -148,7 +151,6 @@ impl Server {
     /// None at present; what goes wrong with one client does not end the server.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let Server { listener, service, stopping, analyze_period, .. } = self;
-        let starting = Arc::new(Semaphore::new(STARTING_MAX));
         let mut clients = JoinSet::new();
         if let Some(period) = analyze_period {
             clients.spawn(keep_analyzed(Arc::clone(&service), period));
@@ -161,7 +163,7 @@ impl Server {
                 () = &mut shutdown => break,
                 Some(ended) = clients.join_next() => log_panic(ended),
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => admit(stream, &service, &starting, &mut clients),
+                    Ok((stream, address)) => admit((stream, address), &service, &mut clients),
                     Err(error) => {
                         tracing::warn!(%error, "could not accept a client");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -227,9 +229,8 @@ async fn keep_analyzed(service: Arc<Service>, period: Duration) {
 
 /// Starts to serve a client, unless too many are on their way in.
 fn admit(
-    stream: TcpStream,
+    (stream, address): (TcpStream, SocketAddr),
     service: &Arc<Service>,
-    starting: &Arc<Semaphore>,
     clients: &mut JoinSet<()>,
 ) {
     // Without it, small answers wait for the client's acknowledgement of the last.
@@ -237,12 +238,12 @@ fn admit(
         tracing::debug!(%error, "a client is gone before it was served");
         return;
     }
-    match Arc::clone(starting).try_acquire_owned() {
-        Ok(permit) => {
-            clients.spawn(serve(stream, Arc::clone(service), permit));
+    match service.addresses.begin(address.ip()) {
+        Some(starting) => {
+            clients.spawn(serve((stream, address), Arc::clone(service), starting));
         }
-        Err(_) => {
-            tracing::warn!("a client is turned away: too many are on their way in");
+        None => {
+            tracing::warn!(%address, "a client is turned away: too many are on their way in");
             refuse(&stream);
         }
     }
@@ -266,7 +267,7 @@ fn log_panic(ended: std::result::Result<(), JoinError>) {
 /// Reads certificate and key; also returns the certificate as it is.
 fn load_tls(files: &TlsFiles) -> Result<(TlsAcceptor, Vec<u8>)> {
     let pem = read(&files.certificate)?;
-    let key_pem = read(&files.key)?;
+    let key_pem = secret_file::read(&files.key, "private key file")?;
     let unusable = |path: &Path, why: &dyn std::fmt::Display| {
         Error::Usage(format!("could not use \"{}\" for TLS: {why}", path.display()))
     };

@@ -72,6 +72,7 @@ impl TestServer {
             tls: setup.tls,
             password: setup.password,
             tls_required: false,
+            log: bennu::config::LogOptions::default(),
             coprocessors: Vec::new(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
@@ -154,10 +155,16 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `bennu serve` on a directory and waits until clients may connect.
     pub(crate) fn serve(data: &Path) -> Process {
+        Process::serve_with(data, &[])
+    }
+
+    /// Starts `bennu serve` with more arguments.
+    pub(crate) fn serve_with(data: &Path, arguments: &[&str]) -> Process {
         let mut child = binary()
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(["--memory", "256MB"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, NoTls};
 
-use crate::harness::{Process, binary, connect};
+use crate::harness::{Process, binary, connect, connection_string};
 
 fn serve(arguments: &[&str]) -> Output {
     binary().arg("serve").args(arguments).output().unwrap()
@@ -83,6 +84,93 @@ fn wrong_arguments_are_bad_usage() {
         assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
     assert!(!Path::new(&data).exists(), "nothing was made for a start that was refused");
+}
+
+/// Writes a file that its owner alone may read, or that everybody may.
+fn write_secret(path: &str, text: &str, mode: u32) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn secrets_that_others_may_read_and_blank_passwords_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = path(directory.path(), "data");
+    let password = path(directory.path(), "password");
+    let with_password = || serve(&["--data", &data, "--password-file", &password]);
+    write_secret(&password, "secret\n", 0o644);
+    assert_refused(&with_password(), 2, &[&password, "group or world access", "0600"]);
+    write_secret(&password, " \t\n", 0o600);
+    assert_refused(&with_password(), 2, &[&password, "is empty"]);
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+    let certificate = folder.join("certificate.pem");
+    let key = path(directory.path(), "key.pem");
+    write_secret(&key, &std::fs::read_to_string(folder.join("key.pem")).unwrap(), 0o640);
+    let tls = ["--tls-cert", certificate.to_str().unwrap(), "--tls-key", &key];
+    let output = serve(&[&["--data", &data, "--listen", "127.0.0.1:0"], &tls[..]].concat());
+    assert_refused(&output, 2, &["private key file", &key, "group or world access"]);
+}
+
+#[tokio::test]
+async fn the_log_names_clients_failed_logins_and_definitions() {
+    let directory = tempfile::tempdir().unwrap();
+    let password = path(directory.path(), "password");
+    write_secret(&password, "secret\n", 0o600);
+    let arguments = ["--log-connections", "--log-disconnections", "--log-statement", "ddl"];
+    let arguments = [&arguments[..], &["--password-file", &password]].concat();
+    let server = Process::serve_with(&directory.path().join("data"), &arguments);
+    let config = |password: &str| -> tokio_postgres::Config {
+        let text = connection_string(server.address());
+        format!("{text} password={password} application_name=tests").parse().unwrap()
+    };
+    assert!(config("wrong").connect(NoTls).await.is_err());
+    let (client, connection) = config("secret").connect(NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute("CREATE TABLE one (a int)").await.unwrap();
+    client.execute("CREATE TABLE two (a int)", &[]).await.unwrap();
+    client.batch_execute("INSERT INTO one VALUES (1)").await.unwrap();
+    client.batch_execute("SET log_statement = 'all'").await.unwrap();
+    client.batch_execute("SELECT 'now\nall'").await.unwrap();
+    client.query("SELECT a FROM one", &[]).await.unwrap();
+    client.batch_execute("RESET log_statement").await.unwrap();
+    client.batch_execute("SELECT 'not'").await.unwrap();
+    let shown = client.query_one("SHOW log_statement", &[]).await.unwrap();
+    assert_eq!(shown.get::<_, String>(0), "ddl");
+    drop(client);
+    connection.await.unwrap().unwrap();
+    let (_, log) = server.terminate();
+    let has = |parts: &[&str]| {
+        let line = log.lines().find(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(line.is_some(), "{parts:?} is not in {log}");
+    };
+    let who = ["address=127.0.0.1:", "user=\"bennu\"", "database=\"bennu\""];
+    let whose = |what: &[&'static str]| has(&[&who[..], what].concat());
+    has(&["connection received", "address=127.0.0.1:"]);
+    whose(&["WARN", "login failed", "password authentication failed for user"]);
+    whose(&["connection authorized", "application=\"tests\"", "tls=false"]);
+    whose(&["statement=\"CREATE TABLE one (a int)\""]);
+    whose(&["execute", "statement=\"CREATE TABLE two (a int)\""]);
+    whose(&["execute", "statement=\"SELECT a FROM one\""]);
+    whose(&["statement=\"SELECT 'now\\nall'\""]);
+    whose(&["disconnection", "session_time="]);
+    assert!(!log.contains("INSERT INTO") && !log.contains("'not'"), "{log}");
+    assert!(!log.contains("secret"), "{log}");
+}
+
+#[tokio::test]
+async fn a_failed_login_is_logged_whatever_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Process::serve(directory.path());
+    let other: tokio_postgres::Config = connection_string(server.address())
+        .replace("dbname=bennu", "dbname=other")
+        .parse()
+        .unwrap();
+    let error = other.connect(NoTls).await.err().unwrap();
+    assert_eq!(error.code().unwrap().code(), "3D000");
+    let (_, log) = server.terminate();
+    assert_eq!(log.lines().count(), 1, "{log}");
+    let parts = ["login failed", "address=127.0.0.1:", "database=\"other\""];
+    assert!(parts.iter().all(|part| log.contains(part)), "{log}");
 }
 
 #[tokio::test]

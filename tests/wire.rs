@@ -9,5 +9,6 @@ mod origins;
 mod queries;
 mod results;
 mod security;
+mod start_parameters;
 mod statistics;
 mod types;

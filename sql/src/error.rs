@@ -363,7 +363,11 @@ fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         use store::Error as Store;
-        let message = error.to_string();
+        // Clients are not told where on the machine the data is; the log is.
+        if matches!(error, Store::Corrupt { .. } | Store::Io { .. }) {
+            tracing::error!(%error, "a statement fails");
+        }
+        let message = error.without_directory();
         match error {
             Store::RowExists { .. } => Error::new(sqlstate::UNIQUE_VIOLATION, message),
             Store::Serialization { detail } => Error::new(

@@ -24,6 +24,7 @@ pub mod sequences;
 pub mod spill;
 pub mod exec;
 pub mod analyze;
+pub mod statement_log;
 pub mod settings;
 pub mod timer;
 pub mod advisory;

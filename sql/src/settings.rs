@@ -14,6 +14,7 @@ use types::{DataType, Datum};
 
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
+use crate::statement_log::LoggedStatements;
 
 /// One setting.
 struct Spec {
@@ -68,6 +69,7 @@ const fn spec(
 const ISOLATIONS: &[&str] =
     &["serializable", "repeatable read", "read committed", "read uncommitted"];
 const INTERVALS: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
+const LOGGED: &[&str] = &["none", "ddl", "mod", "all"];
 const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
 
 /// All settings, sorted by their names in lower case.
@@ -166,6 +168,15 @@ const SPECS: &[Spec] = &[
     spec("IntervalStyle", "postgres", Kind::Word(INTERVALS), true, "Text form of intervals."),
     spec("is_superuser", "on", Kind::Fixed, true, "Whether the user is a superuser."),
     spec("lock_timeout", "0", Kind::Milliseconds, false, "Longest wait for a lock; 0: no limit."),
+    spec("log_connections", "off", Kind::Fixed, false, "Whether connections are logged."),
+    spec("log_disconnections", "off", Kind::Fixed, false, "Whether ends of sessions are logged."),
+    spec(
+        "log_statement",
+        "none",
+        Kind::Word(LOGGED),
+        false,
+        "Which statements are logged: of ddl, of mod also those that change data.",
+    ),
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
     spec("max_index_keys", "32", Kind::Fixed, false, "Columns of a key, as clients ask for it."),
     spec(
@@ -287,6 +298,8 @@ pub struct Description<'s> {
     pub about: &'static str,
     /// Its default.
     pub default: &'static str,
+    /// What RESET makes of it.
+    pub initial: &'s str,
     /// Whether it has its default.
     pub is_default: bool,
     /// Whether no statement changes it.
@@ -301,11 +314,21 @@ pub struct Description<'s> {
 #[derive(Clone)]
 pub struct Settings {
     values: Arc<Vec<Arc<str>>>,
+    /// What RESET goes back to: the defaults, or what the client has passed at its start.
+    initial: Arc<Initial>,
     /// Settings of the client's own, whose names have a dot, by name in lower case.
     custom: Arc<BTreeMap<String, Arc<str>>>,
     style: TextStyle,
     /// The schema of the session's temporary things; empty without a session.
     temp_schema: Arc<str>,
+    logged: LoggedStatements,
+}
+
+/// What RESET goes back to.
+#[derive(Clone)]
+struct Initial {
+    values: Arc<Vec<Arc<str>>>,
+    custom: BTreeMap<String, Arc<str>>,
 }
 
 impl Settings {
@@ -336,11 +359,16 @@ impl Settings {
         admission: AdmissionOptions,
         coprocessors: &CoprocessorLimits,
     ) -> Settings {
+        let values: Arc<Vec<Arc<str>>> =
+            Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect());
+        let initial = Initial { values: Arc::clone(&values), custom: BTreeMap::new() };
         let mut settings = Settings {
-            values: Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect()),
+            values,
+            initial: Arc::new(initial),
             custom: Arc::default(),
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
+            logged: LoggedStatements::None,
         };
         let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
         let of_server = [
@@ -351,12 +379,43 @@ impl Settings {
             ("read_ratio", read_ratio.to_string()),
             ("scan_ratio", scan_ratio.to_string()),
         ];
-        let values = Arc::make_mut(&mut settings.values);
         for (name, value) in of_server {
-            let index = position(name).expect("it is in SPECS");
-            values[index] = Arc::from(value);
+            settings.set_of_server(name, &value);
         }
         settings
+    }
+
+    /// Sets what the server was started with, which a client perhaps cannot change.
+    pub fn set_of_server(&mut self, name: &str, value: &str) {
+        let index = position(name).expect("the server names settings of SPECS");
+        Arc::make_mut(&mut self.values)[index] = Arc::from(value);
+        self.logged = LoggedStatements::named(self.value("log_statement"));
+        self.keep_initial(name);
+    }
+
+    /// Sets a setting as a start-up parameter does: RESET goes back to it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Settings::set`].
+    pub fn set_initial(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set(name, Some(value))?;
+        self.keep_initial(name);
+        Ok(())
+    }
+
+    fn keep_initial(&mut self, name: &str) {
+        let initial = Arc::make_mut(&mut self.initial);
+        let lower = name.to_ascii_lowercase();
+        match (position(name), self.custom.get(&lower)) {
+            (Some(index), _) => {
+                Arc::make_mut(&mut initial.values)[index] = Arc::clone(&self.values[index]);
+            }
+            (None, Some(value)) => {
+                initial.custom.insert(lower, Arc::clone(value));
+            }
+            (None, None) => {}
+        }
     }
 
     /// Returns the value of a setting as SHOW prints it, with its proper name.
@@ -405,12 +464,13 @@ impl Settings {
 
     /// Returns all settings with what `pg_settings` tells of them, by name.
     pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
-        let pairs = SPECS.iter().zip(self.values.iter());
-        pairs.map(|(spec, value)| Description {
+        let pairs = SPECS.iter().zip(self.values.iter()).zip(self.initial.values.iter());
+        pairs.map(|((spec, value), initial)| Description {
             name: spec.name,
             value,
             about: spec.description,
             default: spec.default,
+            initial,
             is_default: **value == *spec.default,
             is_fixed: matches!(spec.kind, Kind::Fixed),
             kind: match spec.kind {
@@ -435,7 +495,7 @@ impl Settings {
             .map(|(spec, value)| (spec.name, value))
     }
 
-    /// Sets a setting; `None` gives it its default.
+    /// Sets a setting; `None` gives it the value that the session began with.
     ///
     /// # Errors
     ///
@@ -447,7 +507,8 @@ impl Settings {
         if matches!(spec.kind, Kind::Fixed) && value.is_none() {
             return Ok(());
         }
-        let value = value.unwrap_or(spec.default);
+        let initial = Arc::clone(&self.initial.values[index]);
+        let value = value.unwrap_or(&initial);
         if ["role", "session_authorization"].contains(&spec.name) {
             return self.set_role(index, value);
         }
@@ -478,6 +539,7 @@ impl Settings {
                     _ => IntervalStyle::Postgres,
                 };
             }
+            "log_statement" => self.logged = LoggedStatements::named(&canonical),
             "extra_float_digits" => {
                 self.style.formats.float_digits = canonical.parse().unwrap_or(1);
             }
@@ -509,7 +571,8 @@ impl Settings {
         Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
     }
 
-    /// Sets a setting of the client's own, which is made by that; its default is the empty text.
+    /// Sets a setting of the client's own, which is made by that; its default is the empty text,
+    /// or what the client has passed at its start.
     fn set_custom(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let lower = name.to_ascii_lowercase();
         if !lower.contains('.') {
@@ -525,18 +588,35 @@ impl Settings {
                 "Custom parameter names must be two or more simple identifiers separated by dots.",
             ));
         }
-        Arc::make_mut(&mut self.custom).insert(lower, Arc::from(value.unwrap_or_default()));
+        let value = match value {
+            Some(value) => Arc::from(value),
+            None => self.initial_custom(&lower),
+        };
+        Arc::make_mut(&mut self.custom).insert(lower, value);
         Ok(())
     }
 
-    /// Gives every setting that can change its default.
-    pub fn reset_all(&mut self) {
-        for value in Arc::make_mut(&mut self.custom).values_mut() {
-            *value = Arc::from("");
+    fn initial_custom(&self, lower: &str) -> Arc<str> {
+        self.initial.custom.get(lower).map_or_else(|| Arc::from(""), Arc::clone)
+    }
+
+    /// Gives every setting that can change the value that the session began with.
+    ///
+    /// # Errors
+    ///
+    /// None that a value raises which was set before.
+    pub fn reset_all(&mut self) -> Result<()> {
+        let names: Vec<String> = self.custom.keys().cloned().collect();
+        for name in names {
+            self.set_custom(&name, None)?;
         }
-        for spec in SPECS.iter().filter(|spec| !matches!(spec.kind, Kind::Fixed)) {
-            self.set(spec.name, None).expect("defaults are valid");
-        }
+        let mut specs = SPECS.iter().filter(|spec| !matches!(spec.kind, Kind::Fixed));
+        specs.try_for_each(|spec| self.set(spec.name, None))
+    }
+
+    /// Returns which statements the server's log shows.
+    pub fn logged_statements(&self) -> LoggedStatements {
+        self.logged
     }
 
     /// Returns how values are written as text.
@@ -904,13 +984,42 @@ mod tests {
             let refused = settings.set("coprocessor_time_limit", value).err();
             assert_eq!(refused.map(|error| error.sqlstate), value.map(|_| "55P02".into()));
         }
-        settings.reset_all();
+        settings.reset_all().unwrap();
         let shown = |name| settings.value(name).to_owned();
         assert_eq!(shown("coprocessor_time_limit"), "1500ms");
         assert_eq!(shown("coprocessor_failures_max"), "7");
         let any = CoprocessorLimits { time: None, ..limits };
         let settings = Settings::new("ann", AdmissionOptions::default(), &any);
         assert_eq!(settings.value("coprocessor_time_limit"), "0");
+    }
+
+    #[test]
+    fn reset_goes_back_to_what_the_session_began_with() {
+        let mut settings = settings();
+        settings.set_initial("timezone", "America/Chicago").unwrap();
+        settings.set_initial("DateStyle", "German").unwrap();
+        settings.set_initial("my.own", "first").unwrap();
+        settings.set_of_server("log_statement", "ddl");
+        settings.set("other.own", Some("x")).unwrap();
+        for all in [false, true] {
+            let values = [("TimeZone", "Asia/Tokyo"), ("DateStyle", "SQL"), ("my.own", "second")];
+            for (name, value) in [values.as_slice(), &[("log_statement", "all")]].concat() {
+                settings.set(name, Some(value)).unwrap();
+            }
+            assert_eq!(settings.logged_statements(), LoggedStatements::All);
+            match all {
+                true => settings.reset_all().unwrap(),
+                false => ["timezone", "datestyle", "My.Own", "other.own", "log_statement"]
+                    .iter()
+                    .for_each(|name| settings.set(name, None).unwrap()),
+            }
+            let shown = |name| settings.show(name).unwrap().1.to_owned();
+            assert_eq!(shown("timezone"), "America/Chicago");
+            assert_eq!(settings.style().time_zone.name(), "America/Chicago");
+            assert_eq!(shown("DateStyle"), "German, DMY");
+            assert_eq!((shown("my.own"), shown("other.own")), ("first".into(), String::new()));
+            assert_eq!(settings.logged_statements(), LoggedStatements::Ddl);
+        }
     }
 
     #[test]

@@ -214,10 +214,10 @@ impl SpillReader {
             Some(frame) if crc32c::crc32c(frame) == checksum => {
                 Ok(Some(read_batch(&types, frame)?))
             }
-            _ => Err(Error::new(
-                sqlstate::DATA_CORRUPTED,
-                format!("temporary file \"{}\" is damaged", self.file.path.display()),
-            )),
+            _ => {
+                let path = &self.file.path;
+                Err(store::Error::corrupt(path, self.offset, "the checksum is wrong").into())
+            }
         }
     }
 

@@ -11,10 +11,14 @@ use pgwire::api::auth::sasl::scram::{
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
 
+use crate::pgwire::addresses::Starting;
 use crate::pgwire::channel::Channel;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 use crate::pgwire::frame;
 use crate::pgwire::frame::Phase;
+
+/// `invalid_password`
+const INVALID_PASSWORD: &str = "28P01";
 
 const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
@@ -53,9 +57,23 @@ impl Authentication {
     }
 
     /// Lets a client prove that it may be `user`. The last message is put, but not sent.
-    pub(crate) async fn authenticate(&self, channel: &mut Channel, user: &str) -> Result<()> {
+    /// Where logins have failed, the client waits for its turn.
+    pub(crate) async fn authenticate(
+        &self,
+        channel: &mut Channel,
+        user: &str,
+        starting: &Starting,
+    ) -> Result<()> {
         if let Authentication::Scram(scram) = self {
-            scram.authenticate(channel, user).await?;
+            let result = scram.authenticate(channel, user, starting).await;
+            match &result {
+                Ok(()) => starting.succeeded(),
+                Err(Failure::Fatal(error)) if error.sqlstate == INVALID_PASSWORD => {
+                    starting.failed();
+                }
+                Err(_) => {}
+            }
+            result?;
         }
         channel.output.put(&Request::Ok);
         Ok(())
@@ -63,7 +81,12 @@ impl Authentication {
 }
 
 impl Scram {
-    async fn authenticate(&self, channel: &mut Channel, user: &str) -> Result<()> {
+    async fn authenticate(
+        &self,
+        channel: &mut Channel,
+        user: &str,
+        starting: &Starting,
+    ) -> Result<()> {
         let bound = self.bound.as_ref().filter(|_| channel.is_encrypted());
         let mut mechanisms = Vec::from(bound.map(|_| BOUND.to_owned()).as_slice());
         mechanisms.push(PLAIN.to_owned());
@@ -72,6 +95,7 @@ impl Scram {
         let (server_first, waiting) = self.first(bound, &mechanisms, body, user)?;
         channel.output.put(&Request::SASLContinue(server_first));
         let body = answer(channel).await?;
+        starting.wait_for_turn().await;
         let server_final = attempt(user, || {
             let response = body.into_sasl_response()?;
             waiting.on_client_final_message(&response.data)
@@ -113,12 +137,12 @@ impl Scram {
 fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>) -> Result<T> {
     let refused = || {
         let message = format!("password authentication failed for user \"{user}\"");
-        Failure::fatal("28P01", message)
+        Failure::fatal(INVALID_PASSWORD, message)
     };
     match run(Duration::Short, || Ok(step())) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
-            tracing::info!(user, %error, "authentication failed");
+            tracing::debug!(user, %error, "authentication failed");
             Err(refused())
         }
         Err(_) => Err(refused()),

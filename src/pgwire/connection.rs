@@ -15,6 +15,7 @@
 //! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
 //!    at, even if it has come already: it may have to wait for something.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -28,11 +29,14 @@ use sql::session::rows::{Completion, Rows};
 use sql::session::{Execution, Prepared, Session, TransactionStatus};
 use store::wal::DurableTicket;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use types::Datum;
 
+use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
 use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
+use crate::pgwire::client_log::Client;
 use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 use crate::pgwire::frame::Phase;
@@ -66,6 +70,9 @@ pub(crate) struct Connection {
     terminated: Arc<Notify>,
     /// ReadyForQuery was the last message: the client's next one may be waited for only so long.
     ready: bool,
+    /// As the log names it.
+    pub(super) client: Client,
+    began: Instant,
     _registration: Registration,
 }
 
@@ -78,16 +85,22 @@ enum Next {
 
 /// Serves a client from its first byte to its last. `starting` is given back once it is let in.
 pub(crate) async fn serve(
-    stream: TcpStream,
+    (stream, address): (TcpStream, SocketAddr),
     service: Arc<Service>,
-    starting: OwnedSemaphorePermit,
+    starting: Starting,
 ) {
+    let began = Instant::now();
+    let mut client = Client::at(address);
+    client.connected(&service.log);
     let mut channel = Channel::new(stream);
     let mut stopping = stopped(service.stopping.clone());
     let started = tokio::select! {
         biased;
         () = &mut stopping => Err(going_down()),
-        started = tokio::time::timeout(START_TIMEOUT, startup::start(&mut channel, &service)) => {
+        started = tokio::time::timeout(
+            START_TIMEOUT,
+            startup::start(&mut channel, &service, (&mut client, &starting)),
+        ) => {
             let late = || Failure::fatal(sqlstate::QUERY_CANCELED, "startup took too long");
             started.unwrap_or_else(|_| Err(late()))
         }
@@ -110,14 +123,27 @@ pub(crate) async fn serve(
                 stopping,
                 terminated,
                 ready: false,
+                client,
+                began,
                 _registration: started.registration,
             };
             connection.serve().await;
         }
         Ok(None) => {}
-        Err(failure) => end(channel, failure).await,
+        Err(failure) => {
+            if let Failure::Fatal(error) = &failure
+                && NOT_LET_IN.iter().any(|class| error.sqlstate.starts_with(class))
+            {
+                client.login_failed(&error.message);
+            }
+            end(channel, failure).await;
+        }
     }
 }
+
+/// The classes of errors that say that a client may not come in: it is not who it says it is, or
+/// there is no such database.
+const NOT_LET_IN: [&str; 2] = ["28", "3D"];
 
 /// Turns a client away because there are too many, without waiting for it.
 pub(crate) fn refuse(stream: &TcpStream) {
@@ -169,12 +195,13 @@ impl Connection {
     async fn serve(mut self) {
         let result = self.answer_all().await;
         // What the session holds is let go before the client is told; that may take a while.
-        let Connection { channel, session, portals, .. } = self;
+        let Connection { channel, session, portals, client, service, began, .. } = self;
         drop(portals);
         let _ = run(Duration::Long, move || {
             drop(session);
             Ok(())
         });
+        client.disconnected(&service.log, began.elapsed());
         if let Err(failure) = result {
             end(channel, failure).await;
         }

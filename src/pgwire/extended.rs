@@ -233,6 +233,9 @@ impl Connection {
         let duration = self.duration_of(prepared);
         let (mut rows, encoder) = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
+                if self.session.is_logged(prepared.statement()) {
+                    self.client.runs(prepared.text(), Some(name.unwrap_or_default()));
+                }
                 match self.start_statement(prepared, parameters, duration)? {
                     Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
                     Execution::CopyIn(copy) => {

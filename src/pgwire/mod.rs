@@ -12,6 +12,8 @@ mod row;
 mod message;
 mod channel;
 mod cancel;
+mod addresses;
+mod client_log;
 mod authentication;
 mod service;
 mod startup;
@@ -21,6 +23,7 @@ mod copy;
 mod simple;
 mod extended;
 
+pub(crate) use crate::pgwire::addresses::Addresses;
 pub(crate) use crate::pgwire::authentication::Authentication;
 pub(crate) use crate::pgwire::cancel::CancelRegistry;
 pub(crate) use crate::pgwire::connection::{refuse, serve};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::config::LogOptions;
 use crate::database::Database;
+use crate::pgwire::addresses::Addresses;
 use crate::pgwire::authentication::Authentication;
 use crate::pgwire::cancel::CancelRegistry;
 
@@ -21,6 +23,10 @@ pub(crate) struct Service {
     pub(crate) authentication: Authentication,
     /// The open sessions.
     pub(crate) cancels: Arc<CancelRegistry>,
+    /// Who is on the way in, and whose logins have failed.
+    pub(crate) addresses: Arc<Addresses>,
+    /// What is logged of clients.
+    pub(crate) log: LogOptions,
     /// Turns true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }

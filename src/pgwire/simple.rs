@@ -19,6 +19,9 @@ impl Connection {
         self.unnamed = None;
         self.portals.close(None);
         if let Some(prepared) = self.session.cached(text) {
+            if self.session.is_logged(prepared.statement()) {
+                self.client.runs(text, None);
+            }
             let completion = self.run_prepared(&prepared).await?;
             self.end_implicit().await?;
             self.put_completion(completion);
@@ -26,6 +29,9 @@ impl Connection {
         }
         let planning = Duration::of_bytes(text.len());
         let parsed = run(planning, || sql::session::parse(text))?;
+        if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
+            self.client.runs(text, None);
+        }
         let Some((last, others)) = parsed.split_last() else {
             self.channel.output.put(&EmptyQueryResponse::new());
             return self.end_implicit().await;

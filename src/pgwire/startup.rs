@@ -13,8 +13,10 @@ use sql::error::sqlstate;
 use sql::session::Session;
 
 use crate::database::DEFAULT_USER;
+use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
 use crate::pgwire::channel::Channel;
+use crate::pgwire::client_log::Client;
 use crate::pgwire::failure::{Failure, Result};
 use crate::pgwire::frame;
 use crate::pgwire::service::Service;
@@ -37,7 +39,11 @@ pub(crate) struct Started {
 
 /// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing
 /// for a connection that wanted only to cancel a statement, or left.
-pub(crate) async fn start(channel: &mut Channel, service: &Service) -> Result<Option<Started>> {
+pub(crate) async fn start(
+    channel: &mut Channel,
+    service: &Service,
+    (client, starting): (&mut Client, &Starting),
+) -> Result<Option<Started>> {
     let Some(packet) = prologue(channel, service).await? else { return Ok(None) };
     let startup = decode(channel, packet)?;
     let parameters = startup.parameters;
@@ -48,15 +54,24 @@ pub(crate) async fn start(channel: &mut Channel, service: &Service) -> Result<Op
             return Err(Failure::fatal("28000", message));
         }
     };
+    client.user.clone_from(&user);
+    let database = parameters.get("database").filter(|name| !name.is_empty());
+    client.database.clone_from(database.unwrap_or(&user));
     if service.tls_required && !channel.is_encrypted() {
         let error = Error::new("28000", "the server accepts only connections with TLS")
             .with_hint("Connect with sslmode=require.");
         return Err(Failure::Fatal(Box::new(error)));
     }
-    service.authentication.authenticate(channel, &user).await?;
+    service.authentication.authenticate(channel, &user, starting).await?;
     let mut session = service.database.session(&user);
+    for (name, value) in service.log.settings() {
+        session.set_of_server(name, value);
+    }
     apply(&mut session, &user, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
     let process_id = session.process_id();
+    client.process_id = process_id;
+    let application = parameters.get("application_name").map_or("", String::as_str);
+    client.authorized(&service.log, application, channel.is_encrypted());
     let registration =
         service.cancels.register(process_id, session.cancel_handle(), channel.socket()?);
     for (name, value) in session.take_reported() {

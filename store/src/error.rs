@@ -3,8 +3,9 @@
 //! One variant for each thing a *caller can do next*, not for each way a thing can fail; the detail
 //! goes into the fields.
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::descriptor::TableId;
@@ -132,7 +133,7 @@ impl From<&Error> for LogFailure {
             Error::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
             _ => false,
         };
-        LogFailure { detail: error.to_string(), is_full }
+        LogFailure { detail: error.without_directory(), is_full }
     }
 }
 
@@ -161,6 +162,21 @@ impl Error {
     /// Returns the error of a file operation.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
         Error::Io { path: path.into(), source }
+    }
+
+    /// Returns the message for those who are not to know where on the machine the data is: it
+    /// names files by what they are within the data directory.
+    pub fn without_directory(&self) -> String {
+        match self {
+            Error::Corrupt { path, offset, detail } => {
+                format!("corrupt file \"{}\" at byte {offset}: {detail}", within(path))
+            }
+            Error::Io { path, source } => {
+                format!("could not access \"{}\": {source}", within(path))
+            }
+            Error::InUse { .. } => "the data directory is in use by another process".to_owned(),
+            other => other.to_string(),
+        }
     }
 
     /// Returns the error of a damaged file.
@@ -198,6 +214,24 @@ impl Damage {
         Error::corrupt(&self.path, self.offset, self.detail.as_str())
     }
 }
+
+/// Returns the end of a path: a file with the directory that it is in, if that is one of the store.
+fn within(path: &Path) -> String {
+    let is_part = |name: &&OsStr| {
+        let name = name.to_string_lossy();
+        let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_number || DIRECTORIES.contains(&name.as_ref())
+    };
+    let mut names: Vec<String> = Vec::new();
+    names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let above = path.ancestors().skip(1).filter_map(Path::file_name).take(2);
+    names.extend(above.take_while(is_part).map(|name| name.to_string_lossy().into_owned()));
+    names.reverse();
+    names.join("/")
+}
+
+/// The names of directories within a data directory that are no numbers.
+const DIRECTORIES: [&str; 4] = ["regions", "wal", "spill", "runs"];
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -246,5 +280,37 @@ impl std::error::Error for Error {
             Error::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_without_the_directory_they_are_in() {
+        let message = |path: &str| {
+            let refused = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+            [
+                Error::io(path, refused).without_directory(),
+                Error::corrupt(path, 7, "x").without_directory(),
+            ]
+        };
+        let cases = [
+            ("/srv/secret/data/regions/12/0007.sf", "\"regions/12/0007.sf\""),
+            ("/srv/secret/data/wal/0000000000000001.log", "\"wal/0000000000000001.log\""),
+            ("/srv/secret/data/spill/3", "\"spill/3\""),
+            ("/srv/secret/data/MANIFEST", "\"MANIFEST\""),
+            ("/", "\"\""),
+        ];
+        for (path, named) in cases {
+            for message in message(path) {
+                assert!(message.contains(named) && !message.contains("secret"), "{message}");
+            }
+        }
+        let in_use = Error::InUse { path: "/srv/secret".into() };
+        assert!(!in_use.without_directory().contains("secret"));
+        let failure = LogFailure::from(&Error::corrupt("/srv/secret/wal/1", 0, ""));
+        assert!(!failure.detail.contains("secret"));
     }
 }

@@ -168,3 +168,35 @@ fn the_header_of_binary_copy_comes_with_the_first_row() {
     let lengths: Vec<usize> = two[1..4].iter().map(|message| message.body.len()).collect();
     assert_eq!(lengths, [29, 10, 2]);
 }
+
+#[test]
+fn char_columns_of_the_catalog_have_their_own_type() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    let answer = raw
+        .query("SELECT relkind, relpersistence FROM pg_class WHERE relkind IN ('r', 'v') LIMIT 1");
+    let types: Vec<u32> = answer[0].columns().into_iter().map(|(_, oid)| oid).collect();
+    assert_eq!(types, [18, 18]);
+    let sql = "SELECT relkind FROM pg_class WHERE relname = 'pg_class' AND relkind = ANY ($1)";
+    raw.send(&Frames::new().parse("", sql).bind("", "", &[Some("{r,v}")]).execute("", 0).sync().0);
+    assert_eq!(rows(&raw.until_ready()), [[Some("r".to_owned())]]);
+}
+
+#[test]
+fn defaults_depend_on_their_sequences() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    raw.query("CREATE TABLE t (a serial, b int DEFAULT nextval('t_a_seq'), c int DEFAULT 7)");
+    // As Rails finds the sequence of a primary key, and what a serial column adds to that.
+    let find = "SELECT a.attname, d.deptype FROM pg_depend d \
+                JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid \
+                JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum \
+                WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = 't_a_seq'::regclass \
+                ORDER BY 1";
+    let found: Vec<_> = rows(&raw.query(find)).into_iter().flatten().flatten().collect();
+    assert_eq!(found, ["a", "n", "b", "n"]);
+    let owned = "SELECT refobjsubid, deptype FROM pg_depend \
+                 WHERE objid = 't_a_seq'::regclass AND refobjid = 't'::regclass";
+    let found: Vec<_> = rows(&raw.query(owned)).into_iter().flatten().flatten().collect();
+    assert_eq!(found, ["1", "a"]);
+}

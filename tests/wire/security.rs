@@ -2,8 +2,9 @@
 
 use sql::catalog::name::ObjectName;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bennu::config::TlsFiles;
 use tokio::net::TcpStream;
@@ -25,7 +26,16 @@ fn with_password(password: &str) -> Setup {
 /// A self-signed certificate for `localhost`, of these tests only, good for a hundred years.
 fn tls_files() -> TlsFiles {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
-    TlsFiles { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") }
+    // The server takes a key that nobody else may read, which a checkout does not care for.
+    static KEY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+        let name = format!("key-{}.pem", std::process::id());
+        let key = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::copy(folder.join("key.pem"), &key).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        key
+    });
+    TlsFiles { certificate: folder.join("certificate.pem"), key: KEY.clone() }
 }
 
 fn tls_server(password: Option<&str>) -> TestServer {

@@ -36,8 +36,9 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use store::TableId;
 use store::quota::QuotaLimits;
+use types::expr::Expr;
 use types::function::quote_ident;
-use types::{DataType, SqlType};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{TableName, TypeName};
 use crate::catalog::comment::Subject;
@@ -244,6 +245,24 @@ impl Catalog {
     /// Returns a table by its number.
     pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
         self.tables.get(&oid)
+    }
+
+    /// Returns the numbers of the sequences that a default takes values from.
+    pub fn sequences_of_default(&self, default: &Expr) -> Vec<u32> {
+        let mut sequences = Vec::new();
+        default.walk(&mut |part| {
+            let Expr::Call { function, arguments, .. } = part else { return };
+            if types::function::signature(*function).name != "nextval" {
+                return;
+            }
+            if let [Expr::Constant { value: Datum::Text(name), .. }] = arguments.as_slice()
+                && let Ok(Some(Relation::Sequence(named))) =
+                    self.find_text(name, &SearchPath::default())
+            {
+                sequences.push(named.oid);
+            }
+        });
+        sequences
     }
 
     /// Returns the table that has its rows in a table of the store.

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use types::Datum;
 use types::expr::Expr;
 
 use crate::catalog::composite::Composite;
@@ -414,20 +413,7 @@ fn sequences_of(
 
 /// Returns whether a default takes its value from a sequence.
 pub(super) fn takes_from(catalog: &Catalog, default: &Expr, sequence: u32) -> bool {
-    let mut found = false;
-    default.walk(&mut |part| {
-        let Expr::Call { function, arguments, .. } = part else { return };
-        if types::function::signature(*function).name != "nextval" {
-            return;
-        }
-        if let [Expr::Constant { value: Datum::Text(name), .. }] = arguments.as_slice()
-            && let Ok(Some(Relation::Sequence(named))) =
-                catalog.find_text(name, &SearchPath::default())
-        {
-            found |= named.oid == sequence;
-        }
-    });
-    found
+    catalog.sequences_of_default(default).contains(&sequence)
 }
 
 impl Object {

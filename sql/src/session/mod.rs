@@ -62,6 +62,7 @@ use crate::session::sequences::SessionSequences;
 use crate::session::worker::{Around, Worker};
 use crate::session_objects::{Runs, ShownStatement};
 use crate::settings::Settings;
+use crate::statement_log::LoggedStatements;
 use crate::system::{CatalogNames, ChangedSetting, session_constants};
 use crate::timer::StopFlag;
 
@@ -131,6 +132,11 @@ impl Parsed {
     /// Returns the command tag without counts, for example `SELECT`.
     pub fn tag(&self) -> &'static str {
         self.statement.statement.tag()
+    }
+
+    /// Returns the statement.
+    pub fn statement(&self) -> &Statement {
+        &self.statement.statement
     }
 }
 
@@ -425,13 +431,34 @@ impl Session {
         Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
     }
 
-    /// Sets a setting by name, as a start-up parameter does.
+    /// Sets a setting by name, as a start-up parameter does: RESET goes back to it.
     ///
     /// # Errors
     ///
     /// See [`Settings::set`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.set(name, Some(value))
+        self.settings.set_initial(name, value)
+    }
+
+    /// Sets what the server was started with, which a client perhaps cannot change.
+    pub fn set_of_server(&mut self, name: &str, value: &str) {
+        self.settings.set_of_server(name, value);
+    }
+
+    /// Returns whether the server's log is to show a statement.
+    pub fn is_logged(&self, statement: &Statement) -> bool {
+        let logged = self.settings.logged_statements();
+        if logged == LoggedStatements::None {
+            return false;
+        }
+        let least = match statement {
+            Statement::Execute { name, .. } => match self.statements.get(&name.value) {
+                Some(prepared) => LoggedStatements::least_for(&prepared.parsed.statement),
+                None => LoggedStatements::All,
+            },
+            statement => LoggedStatements::least_for(statement),
+        };
+        least <= logged
     }
 
     /// Returns settings that the client is to be told of (ParameterStatus) and that have changed

@@ -223,6 +223,16 @@ impl Planned {
 }
 
 impl Prepared {
+    /// Returns the statement.
+    pub fn statement(&self) -> &Statement {
+        &self.parsed.statement
+    }
+
+    /// Returns the text of the statement.
+    pub fn text(&self) -> &str {
+        &self.parsed.text
+    }
+
     /// Returns the plan in one line; `None` for a statement without one.
     pub fn summary(&self) -> Option<String> {
         match &self.kind {

@@ -58,7 +58,7 @@ impl Session {
             }
             Statement::SetSessionCharacteristics(modes) => self.set_characteristics(modes)?,
             Statement::Show(name) => return self.run_show(name.as_ref()),
-            Statement::Reset(None) => self.settings.reset_all(),
+            Statement::Reset(None) => self.settings.reset_all()?,
             Statement::Reset(Some(name)) => self.assign(&name.value, None, SetScope::Session)?,
             Statement::DiscardAll => self.discard_all()?,
             Statement::DiscardPlans => self.plans.clear(),
@@ -363,7 +363,7 @@ impl Session {
 
     fn discard_all(&mut self) -> Result<()> {
         self.refuse_in_block("DISCARD ALL")?;
-        self.settings.reset_all();
+        self.settings.reset_all()?;
         self.cursors.clear();
         self.forget_statements();
         self.plans.clear();

@@ -97,6 +97,8 @@ pub(super) struct Attribute {
     pub(super) not_null: bool,
     /// SQL text of the default, or of what makes the value, as the catalog has it.
     pub(super) default: Option<String>,
+    /// The numbers of the sequences that the default takes values from.
+    pub(super) sequences: Vec<u32>,
     pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
     /// Its collation, if its values can have one.
@@ -355,6 +357,7 @@ impl Objects {
             sql_type: one.sql_type,
             not_null: false,
             default: None,
+            sequences: Vec::new(),
             is_generated: false,
             identity: None,
             collation: match record.attributes.get(one.number) {
@@ -635,6 +638,7 @@ fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute
         sql_type,
         not_null: false,
         default: None,
+        sequences: Vec::new(),
         is_generated: false,
         identity: None,
         collation: collation::of_type(sql_type.base),
@@ -669,11 +673,13 @@ fn attributes(
             let default = default.filter(|_| column.identity.is_none() && !is_null);
             default.or(written.generated.as_ref())
         });
+        let taken_from = column.default.as_ref().filter(|_| default.is_some());
         Attribute {
             number,
             name: column.name.clone(),
             sql_type: column.sql_type,
             not_null: column.not_null,
+            sequences: taken_from.map_or_else(Vec::new, |expr| catalog.sequences_of_default(expr)),
             default: default.map(|text| definition::stored_default(text, column.sql_type, catalog)),
             is_generated: column.generated.is_some(),
             identity: column.identity,

@@ -511,6 +511,9 @@ fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
         for column in relation.columns.iter().filter(|column| column.default.is_some()) {
             let default = (ATTRDEF, default_oid(relation.oid, column), 0);
             add(default, (CLASS, relation.oid, i32::from(column.number)), 'a');
+            for &sequence in &column.sequences {
+                add(default, (CLASS, shown(sequence), 0), 'n');
+            }
         }
         match &relation.kind {
             Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {

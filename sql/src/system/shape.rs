@@ -128,7 +128,7 @@ fn nothing(data_type: DataType) -> Datum {
         DataType::Int4 => Datum::Int4(0),
         DataType::Int8 | DataType::Oid | DataType::Reg(_) => Datum::Int8(0),
         DataType::Float4 => Datum::Float4(0.0),
-        DataType::Name => super::value::text(""),
+        DataType::Name | DataType::InternalChar => super::value::text(""),
         _ => Datum::Null,
     }
 }

@@ -6,7 +6,7 @@ use types::datum::{Array, Nested};
 use types::{DataType, Datum};
 
 /// The type of columns that PostgreSQL declares as `"char"`.
-pub(super) const CHAR: DataType = DataType::Text;
+pub(super) const CHAR: DataType = DataType::InternalChar;
 
 pub(super) fn text(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())

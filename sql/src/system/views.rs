@@ -127,11 +127,16 @@ fn settings(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             ("vartype", text(setting.kind)),
             (
                 "source",
-                text(if setting.is_default || setting.is_fixed { "default" } else { "session" }),
+                text(match setting.value == setting.initial {
+                    _ if setting.is_fixed => "default",
+                    true if setting.is_default => "default",
+                    true => "client",
+                    false => "session",
+                }),
             ),
             ("enumvals", words.unwrap_or(Datum::Null)),
             ("boot_val", text(setting.default)),
-            ("reset_val", text(setting.default)),
+            ("reset_val", text(setting.initial)),
             ("pending_restart", Datum::Bool(false)),
         ])
     };

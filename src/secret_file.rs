@@ -1,0 +1,66 @@
+//! Files that only the server may read: its key and its password.
+//!
+//! Source: PostgreSQL's `check_ssl_key_file_permissions` (be-secure-common.c), whose rules these
+//! are: the file belongs to the server's user and nobody else can do anything with it, or it
+//! belongs to root and its group may read it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Reads a file that nobody else may read. `what` names it in messages.
+///
+/// # Errors
+///
+/// [`Error::Usage`] if others may read or write it; [`Error::File`] if it cannot be read.
+pub(crate) fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    // The same file is checked and read.
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    if let Some(reason) = exposure(metadata.uid(), own, metadata.mode()) {
+        let message = format!("{what} \"{}\" {reason}", path.display());
+        return Err(Error::Usage(message));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Returns what is wrong with the owner or the mode of a file, if anything is.
+fn exposure(owner: u32, own: u32, mode: u32) -> Option<&'static str> {
+    if owner != own && owner != 0 {
+        return Some("must be owned by the user of the server or by root");
+    }
+    let others = if owner == own { 0o077 } else { 0o037 };
+    (mode & others != 0).then_some(
+        "has group or world access; it must have permissions u=rw (0600) or less if it is owned \
+         by the user of the server, or u=rw,g=r (0640) or less if it is owned by root",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_server_and_the_group_of_root_may_read() {
+        for mode in [0o600, 0o400, 0o700] {
+            assert_eq!(exposure(7, 7, mode), None, "{mode:o}");
+        }
+        for mode in [0o640, 0o604, 0o620, 0o601] {
+            assert!(exposure(7, 7, mode).is_some(), "{mode:o}");
+            assert!(exposure(0, 0, mode).is_some(), "{mode:o}");
+        }
+        assert_eq!(exposure(0, 7, 0o640), None);
+        assert_eq!(exposure(0, 7, 0o600), None);
+        for mode in [0o660, 0o650, 0o644, 0o641] {
+            assert!(exposure(0, 7, mode).is_some(), "{mode:o}");
+        }
+        assert!(exposure(8, 7, 0o600).is_some());
+    }
+}
