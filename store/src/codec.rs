@@ -53,6 +53,18 @@ pub fn append_record<T: bincode::Encode>(record: &T, out: &mut Vec<u8>) {
 ///
 /// [`Damage`] says whether the frame or its content is at fault.
 pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), Damage> {
+    read_record_in(bytes, ())
+}
+
+/// As [`read_record`], of a record whose layout depends on something outside of it.
+///
+/// # Errors
+///
+/// The same.
+pub fn read_record_in<C, T: bincode::Decode<C>>(
+    bytes: &[u8],
+    context: C,
+) -> Result<(T, usize), Damage> {
     let payload = frame_payload(bytes).map_err(Damage::Broken)?;
     let version = payload[0];
     if version != RECORD_VERSION {
@@ -61,8 +73,9 @@ pub fn read_record<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<(T, usize), D
         )));
     }
     let limited = config::standard().with_limit::<RECORD_MEMORY_MAX>();
-    let (record, used) = bincode::decode_from_slice(&payload[1..], limited)
-        .map_err(|error| Damage::Unreadable(format!("record cannot be decoded: {error}")))?;
+    let (record, used) =
+        bincode::decode_from_slice_with_context(&payload[1..], limited, context)
+            .map_err(|error| Damage::Unreadable(format!("record cannot be decoded: {error}")))?;
     if used != payload.len() - 1 {
         return Err(Damage::Unreadable(format!("{} bytes too many", payload.len() - 1 - used)));
     }

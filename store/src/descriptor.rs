@@ -7,6 +7,7 @@ pub use compaction::{CompactionOptions, CompactionPolicy};
 pub use compaction::{DateTieredOptions, ExploringOptions, LeveledOptions};
 pub use split::{SplitOptions, SplitPolicy};
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::layout::ValueLayout;
@@ -28,6 +29,54 @@ pub struct RegionId(pub u64);
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode,
 )]
 pub struct FileId(pub u64);
+
+/// Names a database for ever: chosen at random when its directory is created.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    bincode::Encode,
+    bincode::Decode,
+)]
+pub struct DatabaseId(pub u128);
+
+impl fmt::Display for DatabaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// Identity of a store file: what it was written as. No two files have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
+pub struct FileIdentity {
+    /// The database.
+    pub database: DatabaseId,
+    /// The table.
+    pub table: TableId,
+    /// The region that wrote it; since then a split may have given it to others.
+    pub region: RegionId,
+    /// Index of the family.
+    pub family: u8,
+    /// The number that it had there.
+    pub file: FileId,
+}
+
+impl fmt::Display for FileIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FileIdentity { database, table, region, family, file } = self;
+        write!(
+            f,
+            "file {} of table {}, region {}, family {family}, database {database}",
+            file.0, table.0, region.0
+        )
+    }
+}
 
 /// Rows from `start` to before `stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
 use smallvec::SmallVec;
 
 use crate::admission::Admission;
@@ -443,11 +443,52 @@ impl Engine {
     /// before it is known.
     pub(crate) fn append_decisive(&self, edit: &ManifestEdit) -> Result<()> {
         let mut manifest = self.manifest.lock();
+        manifest.note_log(self.wal.synced());
         let appended = manifest.append(edit);
         if !manifest.is_settled() {
             self.doubtful.store(true, Ordering::SeqCst);
         }
-        appended
+        self.after_append(manifest, appended)
+    }
+
+    /// Writes an edit; it is on disk when this returns, and the log knows of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Manifest::append`].
+    pub(crate) fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        manifest.note_log(self.wal.synced());
+        let appended = manifest.append(edit);
+        self.after_append(manifest, appended)
+    }
+
+    /// Notes in the log how long the manifest is. `manifest` is locked still.
+    pub(crate) fn after_append(
+        &self,
+        manifest: MutexGuard<'_, Manifest>,
+        appended: Result<()>,
+    ) -> Result<()> {
+        let mark = manifest.mark();
+        drop(manifest);
+        appended?;
+        if let Err(error) = self.wal.note_manifest(mark) {
+            // It is noted when the log can be written again.
+            tracing::debug!(%error, "could not note the manifest in the log");
+        }
+        Ok(())
+    }
+
+    /// Writes down where the log ends, once it was shut down: the next start knows if anything is
+    /// missing.
+    pub(crate) fn close_manifest(&self) {
+        let mut manifest = self.manifest.lock();
+        let Some(end) = self.wal.end() else { return };
+        if !manifest.is_closed()
+            && let Err(error) = manifest.close(end)
+        {
+            tracing::warn!(%error, "could not close the manifest; the next start is as after a crash");
+        }
     }
 
     /// Returns when all commits up to `sequence` are applied.
@@ -492,8 +533,9 @@ impl Engine {
             last_timestamp: clock.timestamp.0,
             released: released.0,
         };
-        manifest.append(&marks)?;
-        drop(manifest);
+        manifest.note_log(self.wal.synced());
+        let appended = manifest.append(&marks);
+        self.after_append(manifest, appended)?;
         self.wal.release(released)
     }
 }
@@ -515,7 +557,7 @@ impl Surroundings for Engine {
     }
 
     fn append_edit(&self, edit: &ManifestEdit) -> Result<()> {
-        self.manifest.lock().append(edit)
+        Engine::append_edit(self, edit)
     }
 
     fn observers(&self, table: TableId) -> Option<Arc<RegionChain>> {

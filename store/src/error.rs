@@ -13,6 +13,10 @@ use crate::descriptor::TableId;
 /// The result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What to do about a file that is missing or not what it should be.
+pub(crate) const RESTORE: &str = "restore it from a copy, or copy what can be read to a new \
+                                  directory with \"bennu job salvage\"";
+
 /// What went wrong in the store.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -24,8 +24,8 @@ use crate::cell::{Cell, KeyParts, Sequence, Timestamp};
 use crate::compaction::{
     CellFilter, FilteredSink, OutputSpec, Progress, RunWriter, Unwatched, rewrite,
 };
-use crate::descriptor::{FamilyDescriptor, RowRange};
-use crate::error::{Damage, Error, Result};
+use crate::descriptor::{FamilyDescriptor, RegionId, RowRange, TableId};
+use crate::error::{Damage, Error, RESTORE, Result};
 use crate::file::StoreFile;
 use crate::memstore::{Memstore, MemstoreCursor};
 use crate::options::Options;
@@ -36,7 +36,7 @@ use crate::scan::retention::{Retention, RewriteKind, RewriteSpec};
 use present::Present;
 pub(crate) use present::at_one_moment;
 
-pub use crate::descriptor::FileId;
+pub use crate::descriptor::{DatabaseId, FileId, FileIdentity};
 pub use crate::read_view::{FamilyScanner, ReadView};
 pub use crate::scan::{Horizon, ReadSpec};
 
@@ -46,13 +46,26 @@ pub struct StoreContext {
     pub options: Options,
     /// The block cache.
     pub cache: Arc<crate::cache::BlockCache>,
+    /// The database of the files.
+    pub database: DatabaseId,
+}
+
+/// Where a family store belongs.
+#[derive(Debug, Clone)]
+pub struct FamilyPlace {
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// Its table.
+    pub table: TableId,
+    /// Its region.
+    pub region: RegionId,
 }
 
 /// One family of one region.
 pub struct FamilyStore {
     context: Arc<StoreContext>,
     cache: Arc<FamilyCache>,
-    directory: PathBuf,
+    place: FamilyPlace,
     family_index: u8,
     /// The rows of the region.
     rows: RowRange,
@@ -120,38 +133,37 @@ pub struct FamilyStatus {
 }
 
 impl FamilyStore {
-    /// Opens the store with these files in `directory`, which is created if need be. Files of this
-    /// family there that are not listed are removed.
+    /// Opens the store with these files in its directory. Nothing is changed there.
     ///
-    /// A file that is missing, or damaged such that it cannot be opened, keeps the family from
-    /// being read and compacted, but not the rest of the store: every read of the family says what
-    /// is wrong until the file is restored and the store opened again. Flushes go on.
+    /// A file that is damaged such that it cannot be opened keeps the family from being read and
+    /// compacted, but not the rest of the store: every read of the family says what is wrong until
+    /// the file is restored and the store opened again. Flushes go on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if a file is missing, or another one stands in its place; [`Error::Io`].
     pub fn open(
         context: Arc<StoreContext>,
-        directory: PathBuf,
+        place: FamilyPlace,
         (family_index, family): (u8, Arc<FamilyDescriptor>),
         rows: RowRange,
         files: &[FileRecord],
     ) -> Result<FamilyStore> {
         let env = &context.options.env;
-        env.create_directory(&directory)?;
-        for name in env.list(&directory)? {
-            if let Some((family, file)) = parse_file_name(&name)
-                && family == family_index
-                && !files.iter().any(|record| record.id == file)
-            {
-                env.remove(&directory.join(&name))?;
-            }
-        }
         let cache = Arc::new(FamilyCache::new(Arc::clone(&context.cache)));
         cache.set_takes_data(family.block_cache);
         let mut live = Vec::with_capacity(files.len());
         let (mut unopened, mut damage) = (Vec::new(), None);
         for &record in files {
-            let path = directory.join(file_name(family_index, record.id));
-            let opened = StoreFile::open(env.clone(), &path, cache.clone())
-                .and_then(|file| file.within(&rows))
-                .and_then(|file| file.ok_or_else(|| Error::corrupt(&path, 0, ROWLESS)));
+            let path = place.directory.join(file_name(family_index, record.id));
+            let opened = match StoreFile::open(env.clone(), &path, cache.clone()) {
+                Err(error) => Err(of_present(&path, error)?),
+                Ok(file) => {
+                    check_identity(&file, &record)?;
+                    let within = file.within(&rows);
+                    within.and_then(|file| file.ok_or_else(|| Error::corrupt(&path, 0, ROWLESS)))
+                }
+            };
             let mut file = match opened {
                 Ok(file) => file,
                 Err(error) => {
@@ -169,7 +181,11 @@ impl FamilyStore {
             let created_micros = record.created_micros;
             live.push((record, LiveFile { id: record.id, created_micros, file }));
         }
-        let next_file = files.iter().map(|record| record.id.0 + 1).max().unwrap_or(1);
+        // Above those of files that are not listed, too: none is written over.
+        let names = env.list(&place.directory)?;
+        let named = names.iter().filter_map(|name| parse_file_name(name));
+        let named = named.filter(|(family, _)| *family == family_index).map(|(_, file)| file.0);
+        let next_file = files.iter().map(|record| record.id.0).chain(named).max().unwrap_or(0) + 1;
         let view = Arc::new(ReadView {
             family,
             family_index,
@@ -181,7 +197,7 @@ impl FamilyStore {
         Ok(FamilyStore {
             context,
             cache,
-            directory,
+            place,
             family_index,
             rows,
             view: Present::new(view),
@@ -191,6 +207,33 @@ impl FamilyStore {
             unopened,
             counters: Counters::default(),
         })
+    }
+
+    /// Creates the directory of its files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn create_directory(&self) -> Result<()> {
+        self.context.options.env.create_directory(&self.place.directory)
+    }
+
+    /// Returns the files of the family in its directory that the manifest does not list: what
+    /// flushes and compactions left that a crash has ended. Other names there are not its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn unlisted_files(&self) -> Result<Vec<PathBuf>> {
+        let listed = self.files();
+        let names = self.context.options.env.list(&self.place.directory)?;
+        let is_unlisted = |name: &PathBuf| {
+            parse_file_name(name).is_some_and(|(family, file)| {
+                family == self.family_index && !listed.iter().any(|record| record.id == file)
+            })
+        };
+        let unlisted = names.into_iter().filter(is_unlisted);
+        Ok(unlisted.map(|name| self.place.directory.join(name)).collect())
     }
 
     /// Checks that all files could be opened.
@@ -305,7 +348,7 @@ impl FamilyStore {
         let mut written = self.write_runs(&view, merge, (spec, output, filter), &Unwatched)?;
         let file = written.files.pop().map(|(_, file)| file);
         let outcome = FlushOutcome {
-            file: file.as_ref().map(|live| FileRecord::alone(live.id, live.created_micros)),
+            file: file.as_ref().map(FileRecord::of_alone),
             cells_in: written.cells_in,
             cells_out: written.cells_out,
             flushed,
@@ -324,7 +367,10 @@ impl FamilyStore {
         progress: &impl Progress,
     ) -> Result<Written> {
         let env = &self.context.options.env;
-        let name_file = || self.name_file();
+        let name_file = || {
+            let (id, path) = self.name_file();
+            (self.identity_of(id), path)
+        };
         let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
         let stop = self.rows.stop.as_deref();
@@ -366,7 +412,14 @@ impl FamilyStore {
         let mut pending = self.pending.lock();
         let id = FileId(pending.next_file);
         pending.next_file += 1;
-        (id, self.directory.join(file_name(self.family_index, id)))
+        (id, self.place.directory.join(file_name(self.family_index, id)))
+    }
+
+    /// Returns what a new file says that it is.
+    pub(crate) fn identity_of(&self, file: FileId) -> FileIdentity {
+        let FamilyPlace { table, region, .. } = self.place;
+        let database = self.context.database;
+        FileIdentity { database, table, region, family: self.family_index, file }
     }
 
     /// Opens files that were written outside, all of whose cells are to have this sequence.
@@ -442,6 +495,32 @@ impl FamilyStore {
             damage: view.damage.clone(),
         }
     }
+}
+
+/// Returns the error of a file that is there; that of a missing one is returned to the caller of
+/// the caller: nothing is known then of what else is missing.
+fn of_present(path: &Path, error: Error) -> Result<Error> {
+    match error {
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            let detail = format!("the manifest lists the file, and it is missing; {RESTORE}");
+            Err(Error::corrupt(path, 0, detail))
+        }
+        error => Ok(error),
+    }
+}
+
+/// Checks that a file is the one that the manifest lists.
+fn check_identity(file: &StoreFile, record: &FileRecord) -> Result<()> {
+    let found = file.identity();
+    if found == record.identity {
+        return Ok(());
+    }
+    let shown = |identity: Option<FileIdentity>| {
+        identity.map_or("a file without identity".to_owned(), |identity| identity.to_string())
+    };
+    let (found, listed) = (shown(found), shown(record.identity));
+    let detail = format!("the manifest lists {listed} here, the file is {found}; {RESTORE}");
+    Err(Error::corrupt(file.path(), 0, detail))
 }
 
 /// Returns how a file of a family is called in its directory.

@@ -16,7 +16,9 @@ use crate::descriptor::{
 use crate::env::fault::FaultEnv;
 use crate::error::Error;
 use crate::file;
-use crate::manifest::{FORMAT_VERSION, FamilyChange, MAGIC, Manifest, ManifestEdit, RegionRecord};
+use crate::manifest::{
+    FamilyChange, Manifest, ManifestEdit, RegionRecord, append_noted, empty_manifest,
+};
 use crate::mutation::Mutation;
 use crate::options::Options;
 use crate::run::FileRecord;
@@ -69,16 +71,10 @@ fn put_table() -> ManifestEdit {
     ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
 }
 
-fn manifest_head() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes
-}
-
 /// Opens a manifest of these records: each has its length in front, in two bytes, and gets a frame
 /// with the right checksum.
 pub fn manifest(mut bytes: &[u8]) {
-    let mut whole = manifest_head();
+    let mut whole = empty_manifest();
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
         let (payload, rest) =
             rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
@@ -154,7 +150,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut records = Vec::new();
     for edit in &edits {
         let mut framed = Vec::new();
-        codec::append_record(edit, &mut framed);
+        append_noted(edit, None, &mut framed);
         let payload = &framed[codec::FRAME_HEAD_BYTES..];
         records.extend_from_slice(&(payload.len() as u16).to_le_bytes());
         records.extend_from_slice(payload);

@@ -68,6 +68,7 @@ pub mod transaction;
 mod background;
 pub mod bulk_load;
 pub mod checkpoint;
+mod open;
 pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;

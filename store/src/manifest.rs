@@ -4,6 +4,13 @@
 //! written anew, as few edits as possible, at every open and whenever the log of edits has outgrown
 //! it. Byte by byte: `docs/formats/manifest.md`.
 //!
+//! # What is known to be on disk
+//!
+//! The manifest and the log know of each other. Each edit is followed by how far the log was on
+//! disk ([`ManifestState::log`]), and the log is told how long the manifest is
+//! ([`Manifest::mark`]); who opens the directory compares. A manifest that was closed says its own
+//! length, and where the log ends.
+//!
 //! # Invariants
 //!
 //! 1. An edit is on disk before [`Manifest::append`] returns; what it names was on disk before.
@@ -11,8 +18,8 @@
 //! 3. After a failed write nothing is appended behind bytes whose fate is unknown: the file is
 //!    written anew, at once or by the next append.
 //!
-//! Files and directories that the manifest does not name are leftovers; who opens the directory
-//! removes them.
+//! Files and directories that the manifest does not name are leftovers, if nothing is missing; who
+//! opens the directory decides.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,22 +27,30 @@ use std::sync::Arc;
 
 use crate::codec;
 use crate::codec::Damage;
-use crate::descriptor::FileId;
-use crate::descriptor::{RegionId, TableDescriptor, TableId};
+use crate::descriptor::{DatabaseId, FileId, RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
-use crate::error::{Error, Result};
-use crate::run::FileRecord;
+use crate::error::{Error, RESTORE, Result};
+use crate::run::{FileRecord, RecordLayout};
+use crate::wal::{ManifestMark, Position};
 
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 5;
-const HEADER_BYTES: usize = 12;
+pub const FORMAT_VERSION: u32 = 6;
+/// The oldest version that this program reads.
+const OLDEST_VERSION: u32 = 5;
+/// Magic and version: all of the header in version 5.
+const MAGIC_BYTES: usize = 12;
+/// What the file is called.
+pub(crate) const NAME: &str = "MANIFEST";
+/// Magic, version, database, generation, base length, whether it is closed, checksum.
+const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
 
 /// A region as the manifest knows it.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "RecordLayout")]
 pub struct RegionRecord {
     /// Its id.
     pub id: RegionId,
@@ -51,6 +66,7 @@ pub struct RegionRecord {
 
 /// Files of one family that came and went.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "RecordLayout")]
 pub struct FamilyChange {
     /// Index of the family.
     pub family: u8,
@@ -62,6 +78,7 @@ pub struct FamilyChange {
 
 /// A change of what is alive. Whole on disk or not there at all.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "RecordLayout")]
 pub enum ManifestEdit {
     /// A table with its regions.
     PutTable {
@@ -124,6 +141,15 @@ pub enum ManifestEdit {
     },
 }
 
+/// An edit as it is written, since version 6.
+#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
+#[bincode(decode_context = "RecordLayout")]
+struct NotedEdit {
+    /// The log was on disk up to here: segment and offset. `None`: as was said before.
+    log: Option<(u32, u64)>,
+    edit: ManifestEdit,
+}
+
 /// A table as the manifest knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRecord {
@@ -146,6 +172,8 @@ pub struct ManifestState {
     pub last_timestamp: i64,
     /// All commits up to here are in files of all regions.
     pub released: u64,
+    /// The log is on disk up to here. `None` if it was never begun, or is older than this mark.
+    pub log: Option<Position>,
 }
 
 /// The open manifest.
@@ -153,6 +181,11 @@ pub struct Manifest {
     env: Arc<dyn Env>,
     directory: PathBuf,
     state: ManifestState,
+    header: Header,
+    /// The version that the file had when it was read; `None` if there was none.
+    read_version: Option<u32>,
+    /// How far the log is on disk, to be noted with the next edit.
+    log: Option<Position>,
     /// `None` after a failed write: the next append writes the file anew.
     file: Option<Box<dyn AppendFile>>,
     written_bytes: usize,
@@ -277,6 +310,18 @@ impl ManifestState {
     }
 }
 
+/// What stands before the edits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    database: DatabaseId,
+    /// Rises whenever the file is written anew.
+    generation: u64,
+    /// Bytes of the file when it got its name: all of them were on disk.
+    base_bytes: u64,
+    /// Whether nothing was appended since.
+    closed: bool,
+}
+
 /// Puts regions in the place of neighbours that cover the same rows.
 fn replace(
     regions: &mut Vec<RegionRecord>,
@@ -305,20 +350,97 @@ impl Manifest {
     ///
     /// [`Error::Corrupt`] for damage that a torn last write does not explain.
     pub fn open(env: Arc<dyn Env>, directory: &Path) -> Result<Manifest> {
-        let path = directory.join("MANIFEST");
-        let exists = env.list(directory)?.iter().any(|name| name.ends_with("MANIFEST"));
-        let state = if exists { read(&*env, &path)? } else { ManifestState::default() };
-        let mut manifest = Manifest {
+        let mut manifest = Manifest::read(env, directory)?;
+        manifest.begin(None)?;
+        Ok(manifest)
+    }
+
+    /// Reads the manifest of a data directory, if there is one. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Manifest::open`].
+    pub(crate) fn read(env: Arc<dyn Env>, directory: &Path) -> Result<Manifest> {
+        let exists = env.list(directory)?.iter().any(|name| name.as_os_str() == NAME);
+        let found = match exists {
+            true => read(&*env, &directory.join(NAME))?,
+            false => ManifestContent::of_new(env.new_id()?),
+        };
+        Ok(Manifest {
             env,
             directory: directory.to_owned(),
-            state,
+            state: found.state,
+            header: found.header,
+            read_version: exists.then_some(found.version),
+            log: None,
             file: None,
-            written_bytes: 0,
-            base_bytes: 0,
+            written_bytes: found.byte_count,
+            base_bytes: found.byte_count,
             scratch: Vec::new(),
-        };
-        manifest.rewrite()?;
-        Ok(manifest)
+        })
+    }
+
+    /// Writes the manifest anew, to be appended to, with the place up to which the log is on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub(crate) fn begin(&mut self, log: Option<Position>) -> Result<()> {
+        self.header.closed = false;
+        self.state.log = self.state.log.max(log);
+        self.rewrite()
+    }
+
+    /// Writes the manifest for the last time: the log ends at `log`, all of it on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; nothing can be appended then either.
+    pub(crate) fn close(&mut self, log: Position) -> Result<()> {
+        self.header.closed = true;
+        self.state.log = Some(log);
+        self.rewrite()
+    }
+
+    /// Returns whether it was closed: nothing is appended any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.header.closed
+    }
+
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    /// Returns the version of the file that was read; `None` if there was none.
+    pub(crate) fn read_version(&self) -> Option<u32> {
+        self.read_version
+    }
+
+    /// Returns whether what was read can tell whether the log is whole, and the log whether it is.
+    pub(crate) fn knows_log(&self) -> bool {
+        self.read_version.is_none_or(|version| version > OLDEST_VERSION)
+    }
+
+    /// Returns the database that it is of.
+    pub(crate) fn database(&self) -> DatabaseId {
+        self.header.database
+    }
+
+    /// Returns how much of it is on disk, to be noted in the log.
+    pub(crate) fn mark(&self) -> ManifestMark {
+        let byte_count = self.written_bytes as u64;
+        ManifestMark { generation: self.header.generation, byte_count }
+    }
+
+    /// Takes note of how far the log is on disk: the next edit says so too.
+    pub(crate) fn note_log(&mut self, log: Position) {
+        self.log = self.log.max(Some(log));
+    }
+
+    /// Names no region below `next_region`.
+    pub(crate) fn skip_regions(&mut self, next_region: u64) {
+        self.state.next_region = self.state.next_region.max(next_region);
     }
 
     /// Returns what is alive.
@@ -331,15 +453,20 @@ impl Manifest {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the edit makes no sense (a table dropped meanwhile);
-    /// [`Error::Io`] if it could not be written: it is not there after a restart if the manifest
+    /// [`Error::ShutDown`] if the manifest was closed; [`Error::Io`] if it could not be written: it is not there after a restart if the manifest
     /// [is settled](Manifest::is_settled), else it may or may not be.
     pub fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
+        if self.header.closed {
+            return Err(Error::ShutDown);
+        }
         let mut next = self.state.clone();
         next.apply(edit).map_err(|detail| Error::InvalidRequest(format!("manifest: {detail}")))?;
+        let log = self.log.take().filter(|log| next.log < Some(*log));
+        next.log = next.log.max(log);
         let before = std::mem::replace(&mut self.state, next);
         let outgrown = self.written_bytes > REWRITE_BYTES_MIN.max(4 * self.base_bytes);
         let written =
-            if self.file.is_none() || outgrown { self.rewrite() } else { self.write(edit) };
+            if self.file.is_none() || outgrown { self.rewrite() } else { self.write(edit, log) };
         if written.is_err() {
             self.file = None;
             self.state = before;
@@ -351,7 +478,7 @@ impl Manifest {
 
     /// Returns whether it is known what is on disk: what [`Manifest::state`] says.
     pub fn is_settled(&self) -> bool {
-        self.file.is_some()
+        self.file.is_some() || self.header.closed
     }
 
     /// Makes sure that what is on disk is what [`Manifest::state`] says.
@@ -363,9 +490,9 @@ impl Manifest {
         if self.is_settled() { Ok(()) } else { self.rewrite() }
     }
 
-    fn write(&mut self, edit: &ManifestEdit) -> Result<()> {
+    fn write(&mut self, edit: &ManifestEdit, log: Option<Position>) -> Result<()> {
         self.scratch.clear();
-        codec::append_record(edit, &mut self.scratch);
+        append_noted(edit, log, &mut self.scratch);
         let file = self.file.as_mut().expect("the caller has looked");
         file.append(&self.scratch)?;
         file.sync()?;
@@ -375,77 +502,195 @@ impl Manifest {
 
     fn rewrite(&mut self) -> Result<()> {
         self.file = None;
-        let (file, byte_count) = write(&*self.env, &self.directory, &self.state)?;
-        self.file = Some(file);
+        // Another one each time: it is not known what became of one that failed.
+        self.header.generation += 1;
+        let (file, byte_count) = write(&*self.env, &self.directory, self.header, &self.state)?;
+        if !self.header.closed {
+            self.file = Some(file);
+        }
         self.written_bytes = byte_count;
         self.base_bytes = byte_count;
         Ok(())
     }
 }
 
-/// Writes the manifest of a directory that holds what `state` names; durable on return.
+/// Writes the manifest of a new database, which is to hold what `state` names; durable on return.
 pub(crate) fn write_manifest(env: &dyn Env, directory: &Path, state: &ManifestState) -> Result<()> {
-    write(env, directory, state).map(drop)
+    let database = env.new_id()?;
+    let header = Header { database, generation: 1, base_bytes: 0, closed: true };
+    write(env, directory, header, state).map(drop)
+}
+
+/// Returns the bytes of a manifest without edits.
+pub(crate) fn empty_manifest() -> Vec<u8> {
+    let header = Header { database: DatabaseId(1), generation: 1, base_bytes: 0, closed: false };
+    header.encode().to_vec()
 }
 
 /// Returns the written file and its bytes.
 fn write(
     env: &dyn Env,
     directory: &Path,
+    header: Header,
     state: &ManifestState,
 ) -> Result<(Box<dyn AppendFile>, usize)> {
-    let bytes = encode(state);
+    let bytes = encode(header, state);
     let new = directory.join("MANIFEST.new");
     let mut file = env.create(&new)?;
     file.append(&bytes)?;
     file.sync()?;
-    env.rename(&new, &directory.join("MANIFEST"))?;
+    env.rename(&new, &directory.join(NAME))?;
     Ok((file, bytes.len()))
 }
 
-fn encode(state: &ManifestState) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    for edit in state.edits() {
-        codec::append_record(&edit, &mut bytes);
+/// Appends an edit with the place up to which the log is on disk: in one record, so that a write
+/// that was torn has lost both or neither.
+pub(crate) fn append_noted(edit: &ManifestEdit, log: Option<Position>, out: &mut Vec<u8>) {
+    let log = log.map(|Position { segment, offset }| (segment, offset));
+    codec::append_record(&NotedEdit { log, edit: edit.clone() }, out);
+}
+
+fn encode(header: Header, state: &ManifestState) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    for (index, edit) in state.edits().iter().enumerate() {
+        append_noted(edit, state.log.filter(|_| index == 0), &mut bytes);
     }
+    let base_bytes = bytes.len() as u64;
+    bytes[..HEADER_BYTES].copy_from_slice(&Header { base_bytes, ..header }.encode());
     bytes
 }
 
-fn read(env: &dyn Env, path: &Path) -> Result<ManifestState> {
+impl Header {
+    fn encode(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[12..28].copy_from_slice(&self.database.0.to_le_bytes());
+        bytes[28..36].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[36..44].copy_from_slice(&self.base_bytes.to_le_bytes());
+        bytes[44] = u8::from(self.closed);
+        let checksum = crc32c::crc32c(&bytes[..48]);
+        bytes[48..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Returns the header at the start of a file of version 6; `None` if its checksum is wrong.
+    fn decode(bytes: &[u8]) -> Option<Header> {
+        let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
+        let (covered, checksum) = bytes.split_at(48);
+        if crc32c::crc32c(covered).to_le_bytes() != checksum {
+            return None;
+        }
+        let long = |at: usize| bytes[at..at + 8].try_into().ok().map(u64::from_le_bytes);
+        Some(Header {
+            database: DatabaseId(u128::from(long(20)?) << 64 | u128::from(long(12)?)),
+            generation: long(28)?,
+            base_bytes: long(36)?,
+            closed: bytes[44] == 1,
+        })
+    }
+}
+
+/// What a manifest says.
+pub(crate) struct ManifestContent {
+    version: u32,
+    header: Header,
+    /// What all edits add up to.
+    pub(crate) state: ManifestState,
+    /// Bytes up to the end of the last whole record.
+    byte_count: usize,
+}
+
+impl ManifestContent {
+    fn of_new(database: DatabaseId) -> ManifestContent {
+        ManifestContent {
+            version: FORMAT_VERSION,
+            header: Header { database, generation: 0, base_bytes: 0, closed: false },
+            state: ManifestState::default(),
+            byte_count: 0,
+        }
+    }
+}
+
+fn read(env: &dyn Env, path: &Path) -> Result<ManifestContent> {
     let file = env.open(path)?;
     let mut bytes = vec![0; file.byte_count()? as usize];
     file.read_at(0, &mut bytes)?;
-    if bytes.len() < HEADER_BYTES || bytes[..8] != MAGIC {
-        return Err(Error::corrupt(path, 0, "not a manifest"));
+    let corrupt = |offset: usize, detail: &str| {
+        Err(Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}")))
+    };
+    if bytes.len() < MAGIC_BYTES || bytes[..8] != MAGIC {
+        return corrupt(0, "not a manifest, or cut short");
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-    if version != FORMAT_VERSION {
-        let detail = format!("format version is {version}, this program reads {FORMAT_VERSION}");
-        return Err(Error::corrupt(path, 8, detail));
+    let mut content = match version {
+        // The file gets an identity when it is written anew.
+        OLDEST_VERSION => ManifestContent {
+            version,
+            byte_count: MAGIC_BYTES,
+            ..ManifestContent::of_new(env.new_id()?)
+        },
+        FORMAT_VERSION => match Header::decode(&bytes) {
+            Some(header) => ManifestContent {
+                version,
+                header,
+                state: ManifestState::default(),
+                byte_count: HEADER_BYTES,
+            },
+            None => return corrupt(0, "the header is damaged or cut short"),
+        },
+        _ => {
+            let detail = format!(
+                "format version is {version}, this program reads {OLDEST_VERSION} to \
+                 {FORMAT_VERSION}"
+            );
+            return Err(Error::corrupt(path, 8, detail));
+        }
+    };
+    let Header { base_bytes, closed, .. } = content.header;
+    let found = bytes.len() as u64;
+    if found < base_bytes || closed && found != base_bytes {
+        let detail = format!("the file has {found} bytes, of {base_bytes} that it had");
+        return corrupt(bytes.len().min(base_bytes as usize), &detail);
     }
-    let mut state = ManifestState::default();
-    let mut offset = HEADER_BYTES;
-    while offset < bytes.len() {
-        match codec::read_record::<ManifestEdit>(&bytes[offset..]) {
-            Ok((edit, used)) => {
-                state.apply(&edit).map_err(|detail| Error::corrupt(path, offset as u64, detail))?;
-                offset += used;
-            }
-            Err(Damage::Broken(detail)) => {
-                if codec::holds_record(&bytes[offset + 1..]) {
-                    return Err(Error::corrupt(path, offset as u64, detail));
+    content.read_edits(&bytes, path)?;
+    Ok(content)
+}
+
+impl ManifestContent {
+    /// Reads the edits, up to a torn tail behind what was written at once.
+    fn read_edits(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+        let layout = RecordLayout(self.version);
+        let corrupt = |offset: usize, detail: String| {
+            Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}"))
+        };
+        while self.byte_count < bytes.len() {
+            let offset = self.byte_count;
+            let read = match self.version {
+                OLDEST_VERSION => codec::read_record_in(&bytes[offset..], layout)
+                    .map(|(edit, used)| (NotedEdit { log: None, edit }, used)),
+                _ => codec::read_record_in(&bytes[offset..], layout),
+            };
+            match read {
+                Ok((NotedEdit { log, edit }, used)) => {
+                    self.state.apply(&edit).map_err(|detail| corrupt(offset, detail))?;
+                    let log = log.map(|(segment, offset)| Position { segment, offset });
+                    self.state.log = self.state.log.max(log);
+                    self.byte_count += used;
                 }
-                tracing::warn!(offset, %detail, "cut the torn tail of the manifest");
-                break;
-            }
-            Err(Damage::Unreadable(detail)) => {
-                return Err(Error::corrupt(path, offset as u64, detail));
+                Err(Damage::Broken(detail)) => {
+                    let was_whole = (offset as u64) < self.header.base_bytes;
+                    if was_whole || codec::holds_record(&bytes[offset + 1..]) {
+                        return Err(corrupt(offset, detail));
+                    }
+                    tracing::warn!(offset, %detail, "the tail of the manifest is torn");
+                    break;
+                }
+                Err(Damage::Unreadable(detail)) => return Err(corrupt(offset, detail)),
             }
         }
+        Ok(())
     }
-    Ok(state)
 }
 
 #[cfg(test)]
@@ -584,9 +829,12 @@ mod tests {
             last_sequence: 300,
             last_timestamp: 5,
             released: 2,
+            log: Some(Position { segment: 1, offset: 113 }),
             ..ManifestState::default()
         };
-        let hex: String = encode(&state).iter().map(|byte| format!("{byte:02x}")).collect();
+        let header =
+            Header { database: DatabaseId(1), generation: 2, base_bytes: 0, closed: false };
+        let hex: String = encode(header, &state).iter().map(|byte| format!("{byte:02x}")).collect();
         let documented: String = include_str!("../../docs/formats/manifest.md")
             .lines()
             .skip_while(|line| *line != "```hex")

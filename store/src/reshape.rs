@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::descriptor::{FileId, RegionId, RowRange};
+use crate::descriptor::{FileId, FileIdentity, RegionId, RowRange};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::family_store::file_name;
@@ -260,6 +260,7 @@ struct Linked {
     id: FileId,
     created_micros: i64,
     adopted: Option<u64>,
+    identity: Option<FileIdentity>,
 }
 
 impl<'a> Reshaping<'a> {
@@ -410,7 +411,9 @@ impl NewRegion {
         engine.options().env.link(live.file.path(), &path)?;
         let adopted = live.file.adopted().map(|sequence| sequence.0);
         let created_micros = live.created_micros;
-        self.families[family].insert((place, live.id), Linked { id, created_micros, adopted });
+        let identity = live.file.identity();
+        let linked = Linked { id, created_micros, adopted, identity };
+        self.families[family].insert((place, live.id), linked);
         Ok(())
     }
 
@@ -452,6 +455,7 @@ impl NewRegion {
                         run: run_number,
                         created_micros: linked.created_micros,
                         adopted: linked.adopted,
+                        identity: linked.identity,
                     });
                 }
                 age += usize::from(run.level() == 0);

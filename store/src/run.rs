@@ -22,14 +22,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, row_prefix};
-use crate::descriptor::FileId;
+use crate::descriptor::{FileId, FileIdentity};
 use crate::error::Result;
 use crate::file::{Caching, ColumnSlice, FileCursor, FileProperties, StoreFile, WantedColumns};
 use crate::read_figures::note_read;
 use crate::scan::merge::{Cursor, RowOrder};
 
 /// Where a store file belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode)]
 pub struct FileRecord {
     /// The file.
     pub id: FileId,
@@ -41,12 +41,50 @@ pub struct FileRecord {
     pub created_micros: i64,
     /// The sequence that all its cells have, whatever their keys say: of a bulk load.
     pub adopted: Option<u64>,
+    /// What the file says that it is. `None` for files written before they said so.
+    pub identity: Option<FileIdentity>,
+}
+
+/// The version of the layout that edits were written in, as they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordLayout(pub u32);
+
+impl RecordLayout {
+    /// The first one in which files have identities.
+    const IDENTITIES: RecordLayout = RecordLayout(6);
+}
+
+bincode::impl_borrow_decode_with_context!(FileRecord, RecordLayout);
+
+impl bincode::Decode<RecordLayout> for FileRecord {
+    fn decode<D: bincode::de::Decoder<Context = RecordLayout>>(
+        decoder: &mut D,
+    ) -> std::result::Result<FileRecord, bincode::error::DecodeError> {
+        use bincode::Decode;
+        Ok(FileRecord {
+            id: Decode::decode(decoder)?,
+            level: Decode::decode(decoder)?,
+            run: Decode::decode(decoder)?,
+            created_micros: Decode::decode(decoder)?,
+            adopted: Decode::decode(decoder)?,
+            identity: match *decoder.context() >= RecordLayout::IDENTITIES {
+                true => Decode::decode(decoder)?,
+                false => None,
+            },
+        })
+    }
 }
 
 impl FileRecord {
+    /// Returns the record of an open file that is a run of level 0 by itself.
+    pub(crate) fn of_alone(live: &LiveFile) -> FileRecord {
+        let identity = live.file.identity();
+        FileRecord { identity, ..FileRecord::alone(live.id, live.created_micros) }
+    }
+
     /// Returns the record of a file that is a run of level 0 by itself, written at this time.
     pub fn alone(id: FileId, created_micros: i64) -> FileRecord {
-        FileRecord { id, level: 0, run: id.0, created_micros, adopted: None }
+        FileRecord { id, level: 0, run: id.0, created_micros, adopted: None, identity: None }
     }
 }
 
@@ -103,6 +141,7 @@ impl Run {
             run: self.number,
             created_micros: live.created_micros,
             adopted: live.file.adopted().map(|sequence| sequence.0),
+            identity: live.file.identity(),
         })
     }
 

@@ -7,38 +7,32 @@
 //! DIR/regions/<region>/<family>/<file>    store files
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::admission::{Admission, QueueStatus};
+use crate::admission::QueueStatus;
 use crate::background::Background;
-use crate::budget::Budget;
 use crate::bulk_load::BulkLoad;
-use crate::cache::BlockCache;
-use crate::cell::{Sequence, Timestamp};
+use crate::cell::Sequence;
 use crate::checkpoint;
 use crate::compaction::Request;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
-use crate::engine::{CommitClock, Engine, Parts, Tables};
+use crate::engine::{Engine, Tables};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::family_store::StoreContext;
-use crate::manifest::{Manifest, ManifestEdit, RegionRecord};
+use crate::manifest::{ManifestEdit, RegionRecord};
 use crate::observer::RewriteKind;
+use crate::open::{open_engine, open_table};
 use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
 use crate::quota::Quota;
-use crate::read_path::ReadPath;
 use crate::read_view::RowEstimate;
-use crate::region::{Region, RegionMap, Upkeep};
-use crate::replica::{ReplicaFeed, Replicated};
+use crate::region::{Region, Upkeep};
 use crate::reshape;
-use crate::snapshot::{SnapshotLimits, Snapshots};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{Transaction, TransactionOptions};
-use crate::wal::{Record, Wal, WalOptions};
 
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
@@ -145,14 +139,16 @@ impl Store {
         }
         let mut manifest = self.engine.manifest.lock();
         let regions = region_records(&descriptor, manifest.state().next_region);
-        manifest.append(&ManifestEdit::PutTable {
+        manifest.note_log(self.engine.wal.synced());
+        let appended = manifest.append(&ManifestEdit::PutTable {
             descriptor: descriptor.clone(),
             regions: regions.clone(),
-        })?;
-        drop(manifest);
+        });
+        self.engine.after_append(manifest, appended)?;
         let table =
             open_table(&self.engine.context, &self.engine.regions_directory, descriptor, &regions)?;
         let table = Arc::new(table);
+        table.regions().all().iter().try_for_each(|region| region.create_directories())?;
         self.set_replicas(&table)?;
         self.change_tables(|tables| {
             tables.insert(table.id(), Arc::clone(&table));
@@ -233,7 +229,7 @@ impl Store {
             }
         }
         let edit = ManifestEdit::AlterTable { descriptor: descriptor.clone() };
-        self.engine.manifest.lock().append(&edit)?;
+        self.engine.append_edit(&edit)?;
         for region in table.regions().all() {
             region.alter(&descriptor, &*self.engine)?;
             self.engine.schedule.want(region);
@@ -632,6 +628,7 @@ impl Store {
         self.engine.stop();
         background.stop(&self.engine);
         self.engine.wal.shut_down();
+        self.engine.close_manifest();
         self.engine.reads.feed.stop();
         tables.values().for_each(|table| self.end_closing(table));
         Ok(())
@@ -679,120 +676,4 @@ fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionR
             files: vec![Vec::new(); descriptor.families.len()],
         })
         .collect()
-}
-
-fn open_table(
-    context: &Arc<StoreContext>,
-    regions_directory: &Path,
-    descriptor: TableDescriptor,
-    regions: &[RegionRecord],
-) -> Result<Table> {
-    let mut opened = Vec::with_capacity(regions.len());
-    for record in regions {
-        opened.push(Arc::new(Region::open(context, regions_directory, &descriptor, record)?));
-    }
-    Ok(Table::new(Arc::new(descriptor), RegionMap::new(opened)))
-}
-
-fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
-    let (admission, options) = Admission::new(options);
-    let env = Arc::clone(&options.env);
-    env.create_directory(directory)?;
-    let directory_lock = env.lock(&directory.join("LOCK"))?;
-    let manifest = Manifest::open(Arc::clone(&env), directory)?;
-    let cache = Arc::new(BlockCache::new(Budget::of(options.memory_bytes).cache));
-    let context = Arc::new(StoreContext { options: options.clone(), cache });
-    let regions_directory = directory.join("regions");
-    remove_leftovers(&options, &regions_directory, &manifest)?;
-    let mut tables = Tables::default();
-    for (id, record) in &manifest.state().tables {
-        let descriptor = record.descriptor.clone();
-        let table = open_table(&context, &regions_directory, descriptor, &record.regions)?;
-        for region in table.regions().all() {
-            let count = usize::from(record.descriptor.region_replication.saturating_sub(1));
-            region.begin_replicas(count, region.flushed());
-        }
-        tables.insert(*id, Arc::new(table));
-    }
-    let wal = replay(directory, &options, &manifest, &tables)?;
-    let feed = Arc::new(ReplicaFeed::new());
-    let limits =
-        SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
-    let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
-    let engine = Engine::new(Parts {
-        reads: Arc::new(reads),
-        admission,
-        context,
-        regions_directory,
-        tables,
-        wal,
-        manifest,
-        directory_lock,
-    });
-    for region in engine.regions() {
-        let (_, grown) = region.report_bytes();
-        engine.pressure.add(grown);
-    }
-    Ok(engine)
-}
-
-/// Opens the log and applies to the regions what is not in their files.
-fn replay(
-    directory: &Path,
-    options: &Options,
-    manifest: &Manifest,
-    tables: &Tables,
-) -> Result<Wal> {
-    let state = manifest.state();
-    let last = CommitClock {
-        sequence: Sequence(state.last_sequence),
-        timestamp: Timestamp(state.last_timestamp),
-    };
-    let regions: std::collections::HashMap<RegionId, Arc<Region>> = tables
-        .values()
-        .flat_map(|table| table.regions().all().to_vec())
-        .map(|region| (region.id(), region))
-        .collect();
-    let mut record_count = 0u64;
-    let mut apply = |record: &Record<'_>| -> Result<()> {
-        record_count += 1;
-        let sequence = record.clock().sequence;
-        for (region, cells) in record.edits() {
-            // Regions of dropped tables are not there any more.
-            let Some(region) = regions.get(&region) else { continue };
-            if sequence > region.flushed() {
-                region.apply_to_replicas(sequence, &cells);
-                region.apply(sequence, cells);
-            }
-        }
-        Ok(())
-    };
-    let wal_options = WalOptions {
-        env: Arc::clone(&options.env),
-        directory: directory.join("wal"),
-        segment_bytes: options.wal_segment_bytes,
-        archive: options.wal_archive.clone(),
-        unsynced_bytes_max: Budget::of(options.memory_bytes).unsynced,
-    };
-    let wal = Wal::open(wal_options, Sequence(state.released), last, &mut apply)?;
-    tracing::info!(records = record_count, last = wal.clock().sequence.0, "replayed the log");
-    Ok(wal)
-}
-
-/// Removes directories of regions that the manifest does not name.
-fn remove_leftovers(options: &Options, regions: &Path, manifest: &Manifest) -> Result<()> {
-    let live: std::collections::HashSet<PathBuf> = manifest
-        .state()
-        .tables
-        .values()
-        .flat_map(|table| &table.regions)
-        .map(|region| PathBuf::from(region.id.0.to_string()))
-        .collect();
-    for name in options.env.list(regions)? {
-        if !live.contains(&name) {
-            tracing::info!(name = %name.display(), "removing the files of a region that is gone");
-            options.env.remove_directory(&regions.join(name))?;
-        }
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cell::{KeyParts, Sequence};
 use crate::compaction::rewrite::Sink;
-use crate::descriptor::{FamilyDescriptor, FileId};
+use crate::descriptor::{FamilyDescriptor, FileId, FileIdentity};
 use crate::env::Env;
 use crate::error::Result;
 use crate::file::FileWriter;
@@ -34,7 +34,7 @@ pub struct OutputFile {
 pub struct RunWriter<'a> {
     env: Arc<dyn Env>,
     family: &'a FamilyDescriptor,
-    name_file: &'a dyn Fn() -> (FileId, PathBuf),
+    name_file: &'a dyn Fn() -> (FileIdentity, PathBuf),
     spec: OutputSpec,
     /// The file that is being written of each run.
     open: Vec<Option<(OutputFile, FileWriter)>>,
@@ -48,7 +48,7 @@ impl<'a> RunWriter<'a> {
         env: Arc<dyn Env>,
         family: &'a FamilyDescriptor,
         spec: OutputSpec,
-        name_file: &'a dyn Fn() -> (FileId, PathBuf),
+        name_file: &'a dyn Fn() -> (FileIdentity, PathBuf),
     ) -> RunWriter<'a> {
         let open = (0..=spec.cuts.len()).map(|_| None).collect();
         RunWriter { env, family, name_file, spec, open, finished: Vec::new(), cell_count: 0 }
@@ -105,9 +105,10 @@ impl Sink for RunWriter<'_> {
         let (_, writer) = match slot {
             Some(open) => open,
             None => {
-                let (id, path) = (self.name_file)();
+                let (identity, path) = (self.name_file)();
                 let writer = FileWriter::new(self.env.clone(), &path, self.family);
-                slot.insert((OutputFile { id, path, run }, writer))
+                let file = OutputFile { id: identity.file, path, run };
+                slot.insert((file, writer.identified(identity)))
             }
         };
         writer.add(key, value)?;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::descriptor::DatabaseId;
 use crate::env::fault::disk::{Disk, Outcome, Random};
 use crate::env::{AppendFile, Env, ReadFile, SegmentFile};
 use crate::error::{Error, Result};
@@ -422,6 +423,12 @@ impl Env for FaultEnv {
     fn sync_directory(&self, path: &Path) -> Result<()> {
         let run = |world: &mut World| world.disk.sync_directory(path);
         self.run(Operation::SyncDirectory, path, run, |_| {})
+    }
+
+    fn new_id(&self) -> Result<DatabaseId> {
+        let mut world = self.world.lock();
+        let high = world.random.below(usize::MAX) as u128;
+        Ok(DatabaseId(high << 64 | world.random.below(usize::MAX) as u128))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {

@@ -1,15 +1,16 @@
 //! The outside world: files, clock, randomness. Everything that could make two runs differ comes in
 //! here, so that tests can fail a write on purpose or choose the time.
 
-use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Advice;
 
+use crate::descriptor::DatabaseId;
 use crate::error::{Error, Result};
 
 #[doc(hidden)]
@@ -53,6 +54,18 @@ pub trait Env: Send + Sync {
 
     /// Makes creations and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> Result<()>;
+
+    /// Returns an id that no other database has.
+    fn new_id(&self) -> Result<DatabaseId>;
+
+    /// Keeps others than the owner out of a data directory, of which all or none may be there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if others may have changed what is in it.
+    fn protect_directory(&self, _path: &Path) -> Result<()> {
+        Ok(())
+    }
 
     /// Takes the lock file of a data directory; held until the guard is dropped.
     ///
@@ -101,6 +114,15 @@ pub trait ReadFile: Send + Sync {
     /// beyond what is asked for need be read.
     fn expect_scattered_reads(&self) {}
 }
+
+/// Permissions of directories that are created.
+const DIRECTORY_MODE: u32 = 0o700;
+/// Permissions of files that are created.
+const FILE_MODE: u32 = 0o600;
+/// What others than the owner may do.
+const OTHERS: u32 = 0o077;
+/// What others than the owner may change.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// The operating system.
 #[derive(Debug, Default)]
@@ -173,12 +195,12 @@ impl Env for RealEnv {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        let file = File::create(path).map_err(|source| Error::io(path, source))?;
+        let file = create(path)?;
         Ok(Box::new(RealAppend { file, path: path.to_owned() }))
     }
 
     fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>> {
-        let file = File::create(path).map_err(|source| Error::io(path, source))?;
+        let file = create(path)?;
         Ok(Arc::new(RealSegment { file, path: path.to_owned() }))
     }
 
@@ -224,7 +246,7 @@ impl Env for RealEnv {
         }
         let parent = path.parent().unwrap_or(Path::new(""));
         self.create_directory(parent)?;
-        match std::fs::create_dir(path) {
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
             // Made by somebody else meanwhile.
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {}
             made => made.map_err(|source| Error::io(path, source))?,
@@ -246,21 +268,64 @@ impl Env for RealEnv {
         directory.sync_all().map_err(|source| Error::io(path, source))
     }
 
+    fn new_id(&self) -> Result<DatabaseId> {
+        let path = Path::new("/dev/urandom");
+        let mut bytes = [0; 16];
+        File::open(path)
+            .and_then(|mut file| file.read_exact(&mut bytes))
+            .map_err(|source| Error::io(path, source))?;
+        Ok(DatabaseId(u128::from_le_bytes(bytes)))
+    }
+
+    fn protect_directory(&self, path: &Path) -> Result<()> {
+        let failed = |source| Error::io(path, source);
+        let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
+        if mode & OTHERS == 0 {
+            return Ok(());
+        }
+        let is_empty = std::fs::read_dir(path).map_err(failed)?.next().is_none();
+        if mode & OTHERS_WRITE != 0 && !is_empty {
+            return Err(Error::InvalidRequest(format!(
+                "data directory \"{}\" has permissions {:04o}: others than its owner may have \
+                 changed it; check it, and set them to 0700",
+                path.display(),
+                mode & 0o7777
+            )));
+        }
+        // As directories have it that were made before they were private.
+        std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE)).map_err(failed)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        let directory = path.parent().unwrap_or(path);
+        let in_use = || Error::InUse { path: directory.to_owned() };
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(FILE_MODE)
             .open(path)
             .map_err(|source| Error::io(path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::InUse { path: path.parent().unwrap_or(path).to_owned() })
-            }
-            Err(TryLockError::Error(source)) => Err(Error::io(path, source)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+            Err(TryLockError::Error(source)) => return Err(Error::io(path, source)),
+        }
+        // The directory as well, for the file may be removed and made again. Not all file systems
+        // can lock directories.
+        let opened = File::open(directory).map_err(|source| Error::io(directory, source))?;
+        match opened.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(in_use()),
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Box::new((file, opened))),
         }
     }
+}
+
+/// Creates a file that only its owner may read; an existing one is emptied.
+fn create(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    let opened = options.write(true).create(true).truncate(true).mode(FILE_MODE).open(path);
+    opened.map_err(|source| Error::io(path, source))
 }
 
 /// Returns whether a link failed because of where the two names are.
@@ -272,7 +337,7 @@ fn cannot_link(error: &std::io::Error) -> bool {
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut source = File::open(from).map_err(|source| Error::io(from, source))?;
-    let new = File::options().write(true).create_new(true).open(to);
+    let new = File::options().write(true).create_new(true).mode(FILE_MODE).open(to);
     let mut target = new.map_err(|source| Error::io(to, source))?;
     std::io::copy(&mut source, &mut target)
         .and_then(|_| target.sync_data())

@@ -344,7 +344,8 @@ fn chosen(view: &ReadView, inputs: &[FileId]) -> Vec<Arc<Run>> {
 
 fn record_of(live: &LiveFile, level: u8, run: u64) -> FileRecord {
     let adopted = live.file.adopted().map(|sequence| sequence.0);
-    FileRecord { id: live.id, level, run, created_micros: live.created_micros, adopted }
+    let (id, created_micros) = (live.id, live.created_micros);
+    FileRecord { id, level, run, created_micros, adopted, identity: live.file.identity() }
 }
 
 /// Gives the files of a merge their places.

@@ -45,7 +45,8 @@ fn context(env: &FaultEnv) -> Arc<StoreContext> {
         memstore_flush_bytes: 8,
         ..Options::default()
     };
-    Arc::new(StoreContext { options, cache: Arc::new(BlockCache::new(1 << 20)) })
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    Arc::new(StoreContext { options, cache, database: DatabaseId(1) })
 }
 
 fn new_env() -> FaultEnv {
@@ -54,10 +55,14 @@ fn new_env() -> FaultEnv {
     env
 }
 
+fn place(directory: impl Into<PathBuf>) -> FamilyPlace {
+    FamilyPlace { directory: directory.into(), table: TableId(1), region: RegionId(1) }
+}
+
 fn open(env: &FaultEnv, family: &FamilyDescriptor, files: &[FileRecord]) -> FamilyStore {
     FamilyStore::open(
         context(env),
-        "/r1".into(),
+        place("/r1"),
         (0, Arc::new(family.clone())),
         RowRange::default(),
         files,
@@ -719,12 +724,15 @@ fn a_failed_flush_or_compaction_changes_nothing() {
         }
     }
     check_reads(&store, &cells, &spec, None);
-    // What failed flushes left behind goes at the next start.
+    // What failed flushes left behind is known at the next start, and nothing is written over it.
     let files = store.files();
     drop(store);
     let store = open(&env, &family, &files);
     check_reads(&store, &cells, &spec, None);
-    assert_eq!(env.list("/r1".as_ref()).unwrap().len(), 1);
+    let unlisted = store.unlisted_files().unwrap();
+    assert_eq!(env.list("/r1".as_ref()).unwrap().len(), unlisted.len() + 1);
+    let (_, next) = store.name_file();
+    assert!(env.bytes(&next).is_none());
 }
 
 #[test]
@@ -820,16 +828,11 @@ fn rates() {
     let directory = tempfile::tempdir().unwrap();
     let options = Options::default();
     let cache = Arc::new(BlockCache::new(200 << 20));
-    let context = Arc::new(StoreContext { options, cache });
+    let context = Arc::new(StoreContext { options, cache, database: DatabaseId(1) });
     let family = Arc::new(FamilyDescriptor::new("f"));
-    let store = FamilyStore::open(
-        context,
-        directory.path().to_owned(),
-        (0, family),
-        RowRange::default(),
-        &[],
-    )
-    .unwrap();
+    let store =
+        FamilyStore::open(context, place(directory.path()), (0, family), RowRange::default(), &[])
+            .unwrap();
     let count = 1_000_000_u64;
     let row = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
     let measure = |what: &str, work: &mut dyn FnMut()| {

@@ -1,7 +1,7 @@
 //! The properties of a store file: what a reader knows about its cells without reading them.
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
-use crate::descriptor::BloomFilter;
+use crate::descriptor::{BloomFilter, DatabaseId, FileId, FileIdentity, RegionId, TableId};
 use crate::file::format::{BlockHandle, u32_at, u64_at};
 use crate::file::index::{LEVELS_MAX, TreeRoot};
 
@@ -35,6 +35,8 @@ pub struct FileProperties {
     pub last_seen: Timestamp,
     /// Bytes of keys and values before any compression.
     pub raw_bytes: u64,
+    /// What the file was written as; `None` if it does not say.
+    pub identity: Option<FileIdentity>,
     /// What the bloom blocks hold.
     pub bloom_filter: BloomFilter,
     pub(super) data_index: TreeRoot,
@@ -50,6 +52,7 @@ const BLOOM: u8 = 5;
 const DATA_INDEX: u8 = 6;
 const BLOOM_INDEX: u8 = 7;
 const EXPIRY: u8 = 8;
+const IDENTITY: u8 = 9;
 
 fn type_slot(cell_type: CellType) -> usize {
     match cell_type {
@@ -77,6 +80,7 @@ impl FileProperties {
             expiring_count: 0,
             last_seen: Timestamp(i64::MIN),
             raw_bytes: 0,
+            identity: None,
             bloom_filter,
             data_index: TreeRoot::default(),
             bloom_index: TreeRoot::default(),
@@ -155,6 +159,18 @@ impl FileProperties {
             let (count, last) = (self.expiring_count.to_le_bytes(), self.last_seen.0.to_le_bytes());
             property(EXPIRY, &[&count, &last]);
         }
+        if let Some(FileIdentity { database, table, region, family, file }) = self.identity {
+            property(
+                IDENTITY,
+                &[
+                    &database.0.to_le_bytes(),
+                    &table.0.to_le_bytes(),
+                    &region.0.to_le_bytes(),
+                    &file.0.to_le_bytes(),
+                    &[family],
+                ],
+            );
+        }
     }
 
     /// Returns the properties of their block, or `None` if it is malformed.
@@ -206,10 +222,22 @@ impl FileProperties {
                 self.expiring_count = u64_at(value, 0)?;
                 self.last_seen = Timestamp(u64_at(value, 8)? as i64);
             }
+            IDENTITY => self.identity = Some(identity(value)?),
             _ => {}
         }
         Some(())
     }
+}
+
+fn identity(value: &[u8]) -> Option<FileIdentity> {
+    let (low, high) = (u64_at(value, 0)?, u64_at(value, 8)?);
+    Some(FileIdentity {
+        database: DatabaseId(u128::from(high) << 64 | u128::from(low)),
+        table: TableId(u32_at(value, 16)?),
+        region: RegionId(u64_at(value, 20)?),
+        file: FileId(u64_at(value, 28)?),
+        family: *value.get(36)?,
+    })
 }
 
 fn tree_root(value: &[u8]) -> Option<TreeRoot> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, BlockKey, FamilyCache};
 use crate::cell::Sequence;
-use crate::descriptor::{BloomFilter, RowRange};
+use crate::descriptor::{BloomFilter, FileIdentity, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom::{self, Admits, Asked};
@@ -123,6 +123,11 @@ impl StoreFile {
     /// Returns the sequence of all its cells, if their keys do not say it.
     pub fn adopted(&self) -> Option<Sequence> {
         self.adopted
+    }
+
+    /// Returns what the file was written as, if it says so.
+    pub fn identity(&self) -> Option<FileIdentity> {
+        self.properties.identity
     }
 
     /// Returns what the file knows about its cells.

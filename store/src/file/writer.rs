@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cell::{KeyParts, column_of, compare_keys, row_of};
-use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor};
+use crate::descriptor::{BloomFilter, Compression, FamilyDescriptor, FileIdentity};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::file::bloom::{self, CHUNK_KEY_COUNT};
@@ -43,6 +43,13 @@ impl FileWriter {
             properties: FileProperties::new(family.bloom_filter),
             output: Output::new(env, path.to_owned(), family.compression),
         }
+    }
+
+    /// Has the file say that it is this one.
+    #[must_use]
+    pub fn identified(mut self, identity: FileIdentity) -> FileWriter {
+        self.properties.identity = Some(identity);
+        self
     }
 
     /// Returns the number of cells added.

@@ -43,7 +43,9 @@ use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::{FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
-use crate::family_store::{FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment};
+use crate::family_store::{
+    FamilyPlace, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
+};
 use crate::file::FileWriter;
 use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
 use crate::observer::{RegionChain, RegionRef};
@@ -193,7 +195,12 @@ impl Region {
         let mut families = Vec::with_capacity(descriptor.families.len());
         for index in 0..descriptor.families.len() {
             let files = record.files.get(index).map_or(&[][..], Vec::as_slice);
-            families.push(open_family(context, (&directory, &rows), descriptor, index, files)?);
+            let place = FamilyPlace {
+                directory: directory.join(index.to_string()),
+                table: descriptor.id,
+                region: record.id,
+            };
+            families.push(open_family(context, place, &rows, (descriptor, index), files)?);
         }
         let region = Region {
             id: record.id,
@@ -222,6 +229,34 @@ impl Region {
         };
         region.count_files();
         Ok(region)
+    }
+
+    fn place_of(&self, family: usize) -> FamilyPlace {
+        let directory = self.directory.join(family.to_string());
+        FamilyPlace { directory, table: self.table, region: self.id }
+    }
+
+    /// Creates the directories of its files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub(crate) fn create_directories(&self) -> Result<()> {
+        self.families.load().iter().try_for_each(|family| family.create_directory())
+    }
+
+    /// Returns the files in its directories that are its families' by name, and that the manifest
+    /// does not list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub(crate) fn unlisted_files(&self) -> Result<Vec<PathBuf>> {
+        let mut unlisted = Vec::new();
+        for family in self.families.load().iter() {
+            unlisted.extend(family.unlisted_files()?);
+        }
+        Ok(unlisted)
     }
 
     /// Returns its id.
@@ -331,6 +366,7 @@ impl Region {
         let (id, path) = store.name_file();
         let env = Arc::clone(&self.context.options.env);
         let writer = FileWriter::new(env, &path, store.view().family());
+        let writer = writer.identified(store.identity_of(id));
         Ok((id, path, writer))
     }
 
@@ -576,8 +612,10 @@ impl Region {
             family.set_family(Arc::new(descriptor.families[index].clone()));
         }
         for index in families.len()..descriptor.families.len() {
-            let place = (&*self.directory, &self.rows);
-            families.push(open_family(&self.context, place, descriptor, index, &[])?);
+            let place = self.place_of(index);
+            let family = open_family(&self.context, place, &self.rows, (descriptor, index), &[])?;
+            family.create_directory()?;
+            families.push(family);
         }
         // Frozen memstores stay as they are: a new family has none.
         let _flushing = self.flushing.lock();
@@ -644,14 +682,14 @@ fn flush_bytes(context: &StoreContext, descriptor: &TableDescriptor) -> u64 {
 
 fn open_family(
     context: &Arc<StoreContext>,
-    (region_directory, rows): (&Path, &RowRange),
-    descriptor: &TableDescriptor,
-    index: usize,
+    place: FamilyPlace,
+    rows: &RowRange,
+    (descriptor, index): (&TableDescriptor, usize),
     files: &[FileRecord],
 ) -> Result<Arc<FamilyStore>> {
     let store = FamilyStore::open(
         Arc::clone(context),
-        region_directory.join(index.to_string()),
+        place,
         (index as u8, Arc::new(descriptor.families[index].clone())),
         rows.clone(),
         files,

@@ -46,6 +46,13 @@ pub struct CommitClock {
     pub timestamp: Timestamp,
 }
 
+impl Default for CommitClock {
+    /// Returns that of a store without commits.
+    fn default() -> CommitClock {
+        CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) }
+    }
+}
+
 /// One cell of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedCell<'a> {

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cell::Sequence;
+use crate::descriptor::DatabaseId;
 use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::error::{Error, Result};
 use crate::memstore::Memstore;
-use crate::wal::reader::{WalReader, recover, segment_path};
+use crate::wal::reader::{Expected, WalReader, recover, segment_path};
 use crate::wal::record::{RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment_header};
 use crate::wal::{CommitClock, Position, Record};
 
@@ -40,7 +41,7 @@ pub(crate) fn log(mut bytes: &[u8]) {
     let env: Arc<dyn Env> = Arc::new(env);
     let read = read(&env);
     let mut replayed = Vec::new();
-    let recovered = recover(&env, Path::new(DIRECTORY), Sequence(0), &mut |record| {
+    let recovered = recover(&env, Path::new(DIRECTORY), Expected::default(), &mut |record| {
         replayed.push(record.clock());
         Ok(())
     });
@@ -90,7 +91,7 @@ fn make_right(segment: &mut [u8], number: u32) {
     let Some((header, mut rest)) = segment.split_first_chunk_mut::<SEGMENT_HEADER_BYTES>() else {
         return;
     };
-    *header = segment_header(number);
+    *header = segment_header(number, DatabaseId(1));
     while let Some((header, behind)) = rest.split_first_chunk_mut::<RECORD_HEADER_BYTES>() {
         let said = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
         let (body, next) = behind.split_at_mut(said.min(behind.len()));

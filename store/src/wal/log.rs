@@ -32,7 +32,7 @@ use crate::descriptor::Durability;
 use crate::error::{Error, LogFailure, Result};
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::queue::{Followed, State, Waiter};
-use crate::wal::record::Body;
+use crate::wal::record::{Body, ManifestMark};
 use crate::wal::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::wal::writer::{Health, Roll, Writer, prepare};
 use crate::wal::{RollWatcher, WalFollower};
@@ -52,6 +52,8 @@ pub(super) struct Log {
     written: AtomicU64,
     /// All commits up to here are on disk, whatever they asked for.
     synced: AtomicU64,
+    /// So many notes of the manifest are on disk.
+    synced_marks: AtomicU64,
     /// Bytes of all segments.
     byte_count: AtomicU64,
     /// Whether anybody follows.
@@ -75,6 +77,7 @@ impl Log {
             durable: AtomicU64::new(clock.sequence.0),
             written: AtomicU64::new(clock.sequence.0),
             synced: AtomicU64::new(clock.sequence.0),
+            synced_marks: AtomicU64::new(0),
             byte_count: AtomicU64::new(writer.byte_count()),
             is_followed: AtomicBool::new(false),
             unsynced_bytes_max: writer.options().unsynced_bytes_max,
@@ -150,12 +153,35 @@ impl Log {
 
     /// Returns when all commits up to `sequence` are on disk, whatever they asked for.
     pub(super) fn sync_through(&self, sequence: Sequence) -> Result<()> {
+        self.sync_until(
+            || self.synced.load(Ordering::Acquire) >= sequence.0,
+            |state| state.check_given(sequence),
+        )
+    }
+
+    /// Notes how much of the manifest is on disk; returns when the note is.
+    pub(super) fn note_manifest(&self, manifest: ManifestMark) -> Result<()> {
+        let mark = self.state.lock().note_manifest(manifest);
+        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
+    }
+
+    /// Returns when all that was written is on disk, the start of the active segment too.
+    pub(super) fn sync_all(&self) -> Result<()> {
+        let mark = self.state.lock().new_mark();
+        self.sync_until(|| self.synced_marks.load(Ordering::Acquire) >= mark, State::check)
+    }
+
+    fn sync_until(
+        &self,
+        is_synced: impl Fn() -> bool,
+        check: impl Fn(&State) -> Result<()>,
+    ) -> Result<()> {
         loop {
             let mut state = self.state.lock();
-            if self.synced.load(Ordering::Acquire) >= sequence.0 {
+            if is_synced() {
                 return Ok(());
             }
-            state.check_given(sequence)?;
+            check(&state)?;
             if !state.led {
                 state.led = true;
                 drop(state);
@@ -287,6 +313,9 @@ impl Log {
         raise(&self.written, writer.written());
         raise(&self.synced, writer.synced_through());
         raise(&self.durable, writer.durable());
+        if self.synced_marks.load(Ordering::Relaxed) < writer.synced_marks() {
+            self.synced_marks.store(writer.synced_marks(), Ordering::Release);
+        }
         self.byte_count.store(writer.byte_count(), Ordering::Relaxed);
         self.active_segment.store(u64::from(writer.active_number()), Ordering::Relaxed);
         writer.health()

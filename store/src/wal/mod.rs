@@ -34,19 +34,20 @@ mod ticket;
 pub(crate) mod fuzzing;
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
-use crate::error::{Error, Result};
+use crate::error::{Error, RESTORE, Result};
 use crate::wal::log::Log;
-use crate::wal::reader::{recover, segment_path};
+use crate::wal::reader::{Expected, recover, segment_path};
 use crate::wal::sync::{Builder, JoinHandle, Mutex};
 use crate::wal::writer::{Writer, prepare};
 
 pub use crate::wal::cells::{Cells, CommitClock, FamilyCells, LoggedCell, LoggedCells, RegionEdit};
 pub use crate::wal::reader::{Position, WalReader};
-pub use crate::wal::record::{Edits, Record};
+pub use crate::wal::record::{Edits, ManifestMark, Record};
 pub use crate::wal::ticket::DurableTicket;
 pub use crate::wal::writer::WalOptions;
 
@@ -85,38 +86,64 @@ pub struct WalStatus {
     pub new_segments: u64,
 }
 
+/// What is known of a log by who opens it.
+#[derive(Debug, Clone, Default)]
+pub struct KnownLog {
+    /// What is at or below this is elsewhere.
+    pub released: Sequence,
+    /// The last commit that was made, whether it is in the log or not.
+    pub last: CommitClock,
+    /// The log was on disk up to here.
+    pub durable: Option<Position>,
+    /// So much of the manifest was read.
+    pub manifest: ManifestMark,
+    /// Where it was read, for errors.
+    pub manifest_path: PathBuf,
+    /// Whether segments that are no part of the log are to stay: something else is not right.
+    pub keeps_strays: bool,
+}
+
 impl Wal {
-    /// Opens the log, calls `replay` for each whole record with a sequence above `released`, in
-    /// order, and makes it ready for appending in a new segment. Its last commit is `last`, or that
-    /// of the last record if that is later.
+    /// Opens the log, calls `replay` for each whole record with a sequence above what was released,
+    /// in order, and makes it ready for appending in a new segment. Its last commit is the known
+    /// one, or that of the last record if that is later.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] for damage before the tail, and what `replay` returns.
+    /// [`Error::Corrupt`] for damage before the tail, for a log or a manifest that is known to have
+    /// been longer, and what `replay` returns. Nothing was changed then.
     pub fn open(
         options: WalOptions,
-        released: Sequence,
-        last: CommitClock,
+        known: &KnownLog,
         replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> Result<Wal> {
         let env = Arc::clone(&options.env);
         let directory = options.directory.clone();
-        env.create_directory(&directory)?;
-        let mut clock = last;
-        let found = recover(&env, &directory, released, &mut |record| {
+        let mut clock = known.last;
+        let expected = Expected {
+            released: known.released,
+            durable: known.durable,
+            database: Some(options.database),
+        };
+        let found = recover(&env, &directory, expected, &mut |record| {
             let place = record.clock();
             clock.sequence = clock.sequence.max(place.sequence);
             clock.timestamp = clock.timestamp.max(place.timestamp);
             replay(record)
         })?;
+        known.check_manifest(found.manifest)?;
+        env.create_directory(&directory)?;
         let begun = (found.last_number + 1, found.last);
-        let writer = Writer::begin(options, found.segments, begun, clock.sequence)?;
-        // Only now: until then they say what the log is.
-        for number in &found.strays {
-            env.remove(&segment_path(&directory, *number))?;
-        }
-        if !found.strays.is_empty() {
-            env.sync_directory(&directory)?;
+        let last = (clock.sequence, known.manifest);
+        let writer = Writer::begin(options, found.segments, begun, last)?;
+        if !known.keeps_strays {
+            // Only now: until then they say what the log is.
+            for number in &found.strays {
+                env.remove(&segment_path(&directory, *number))?;
+            }
+            if !found.strays.is_empty() {
+                env.sync_directory(&directory)?;
+            }
         }
         let log = Arc::new(Log::new(writer, clock));
         let log_of_thread = Arc::clone(&log);
@@ -159,6 +186,29 @@ impl Wal {
     /// [`Error::LogFailed`], [`Error::ShutDown`].
     pub fn sync_through(&self, sequence: Sequence) -> Result<()> {
         self.log.sync_through(sequence)
+    }
+
+    /// Notes how much of the manifest is on disk, and returns when the note is. Nobody opens the log
+    /// then with a manifest that was cut.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFailed`], [`Error::ShutDown`].
+    pub fn note_manifest(&self, manifest: ManifestMark) -> Result<()> {
+        self.log.note_manifest(manifest)
+    }
+
+    /// Returns the place up to which the log is on disk.
+    pub fn synced(&self) -> Position {
+        self.log.writer.lock().synced().into()
+    }
+
+    /// Returns where the log ends, once it was shut down and all of it is on disk.
+    pub fn end(&self) -> Option<Position> {
+        let state = self.log.state.lock();
+        let ended = state.stopped && state.failed.is_none();
+        drop(state);
+        ended.then(|| self.log.writer.lock().synced_end()).flatten().map(Position::from)
     }
 
     /// Returns the highest sequence such that it and all before it are as durable as they asked
@@ -205,6 +255,10 @@ impl Wal {
             (Arc::clone(&options.env), options.directory.clone(), options.archive.clone())
         };
         let mut removed = false;
+        if self.oldest_obsolete(flushed).is_some() {
+            // The segment after it must be part of the log on disk before it goes.
+            self.log.sync_all()?;
+        }
         while let Some(number) = self.oldest_obsolete(flushed) {
             let path = segment_path(&directory, number);
             if let Some(archive) = &archive {
@@ -278,6 +332,26 @@ impl Wal {
             // A bug of ours; those who wait must not wait for ever.
             self.log.give_up("the log's thread panicked");
         }
+    }
+}
+
+impl KnownLog {
+    /// Checks that the manifest is as long as the log knows that it was.
+    fn check_manifest(&self, noted: ManifestMark) -> Result<()> {
+        if noted <= self.manifest {
+            return Ok(());
+        }
+        let found = self.manifest.byte_count;
+        let detail = if noted.generation > self.manifest.generation {
+            format!("the manifest is an old one: the log knows of one written later; {RESTORE}")
+        } else {
+            format!(
+                "the manifest was cut: it has {found} bytes of whole edits, of {} at least that \
+                 it had; {RESTORE}",
+                noted.byte_count
+            )
+        };
+        Err(Error::corrupt(&self.manifest_path, found, detail))
     }
 }
 

@@ -10,11 +10,11 @@ use shuttle::rand::Rng;
 use shuttle::thread;
 
 use crate::cell::{Sequence, Timestamp};
-use crate::descriptor::{Durability, RegionId};
+use crate::descriptor::{DatabaseId, Durability, RegionId};
 use crate::env::Env;
 use crate::env::fault::{Fault, FaultEnv, Operation, Unsynced};
 use crate::error::Error;
-use crate::wal::{Cells, CommitClock, RegionEdit, Wal, WalOptions, WalReader};
+use crate::wal::{Cells, KnownLog, RegionEdit, Wal, WalOptions, WalReader};
 
 fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
     let count = std::env::var("BENNU_MODELS").ok().map_or(3000, |text| text.parse().unwrap());
@@ -26,12 +26,12 @@ fn open(env: &FaultEnv, segment_bytes: u64) -> Wal {
     let options = WalOptions {
         env: Arc::new(env.clone()),
         directory: PathBuf::from("/wal"),
+        database: DatabaseId(1),
         segment_bytes,
         archive: None,
         unsynced_bytes_max: 64 << 20,
     };
-    let last = CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) };
-    Wal::open(options, Sequence(0), last, &mut |_| Ok(())).unwrap()
+    Wal::open(options, &KnownLog::default(), &mut |_| Ok(())).unwrap()
 }
 
 /// Commits and waits; returns the place if it was acknowledged.

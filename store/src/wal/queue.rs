@@ -10,7 +10,7 @@ use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
 use crate::error::{Error, LogFailure, Result};
 use crate::wal::cells::{CommitClock, RegionEdit};
-use crate::wal::record::{Body, push_commit};
+use crate::wal::record::{Body, ManifestMark, push_commit};
 use crate::wal::sync::{AtomicBool, Thread, current, park};
 use crate::wal::writer::{Health, Prepared};
 
@@ -24,6 +24,10 @@ pub(super) struct Batch {
     pub(super) last_logged: Sequence,
     /// The first sequence that must be on disk before it is acknowledged.
     pub(super) first_synced: Option<Sequence>,
+    /// How much of the manifest is on disk, to be noted behind the records.
+    pub(super) manifest: Option<ManifestMark>,
+    /// How often that was to be noted so far.
+    pub(super) mark_count: u64,
 }
 
 impl Batch {
@@ -35,6 +39,7 @@ impl Batch {
         }
         self.bytes.clear();
         self.first_synced = None;
+        self.manifest = None;
     }
 }
 
@@ -227,9 +232,22 @@ impl State {
         clock
     }
 
+    /// Queues a note of how much of the manifest is on disk; returns its number.
+    pub(super) fn note_manifest(&mut self, manifest: ManifestMark) -> u64 {
+        self.queue.manifest = self.queue.manifest.max(Some(manifest));
+        self.new_mark()
+    }
+
+    /// Returns a number that is on disk once all that was queued before is.
+    pub(super) fn new_mark(&mut self) -> u64 {
+        self.queue.mark_count += 1;
+        self.queue.mark_count
+    }
+
     /// Exchanges the queue with an empty one.
     pub(super) fn take_queue(&mut self, batch: &mut Batch) {
         batch.last = self.queue.last;
+        batch.mark_count = self.queue.mark_count;
         std::mem::swap(batch, &mut self.queue);
     }
 

@@ -13,18 +13,22 @@
 //! The end of the log may hold anything after a crash: what was never synced may be missing, cut
 //! short, or there with holes in it. Each record says how far the log was on disk when it was made;
 //! so a bad place that a later record knows to have been on disk is damage, and one that no later
-//! record vouches for is a tail, and is cut.
+//! record vouches for is a tail, and is cut. Space for records is on disk before it is used, and
+//! earlier records say so: a file that is shorter was cut. And the manifest says up to where the log
+//! was on disk when an edit was made, or where it ended when the store was stopped.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cell::Sequence;
+use crate::descriptor::DatabaseId;
 use crate::env::{Env, ReadFile};
-use crate::error::{Error, Result};
-use crate::wal::record::{Header, Mark, RECORD_HEADER_BYTES, Record, RecordKind};
-use crate::wal::record::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, SEGMENT_VERSION, START_BYTES};
-use crate::wal::record::{parse_header, parse_start, segment_header};
+use crate::error::{Error, RESTORE, Result};
+use crate::wal::record::{Header, Known, ManifestMark, Mark, RECORD_HEADER_BYTES, Record};
+use crate::wal::record::{OLD_SEGMENT_HEADER_BYTES, Start, parse_header, parse_mark};
+use crate::wal::record::{OLD_SEGMENT_VERSION, RecordKind, SEGMENT_HEADER_BYTES, SEGMENT_VERSION};
+use crate::wal::record::{parse_segment_header, parse_start};
 
 /// Bytes that are read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -37,21 +41,34 @@ pub(super) struct Segment {
     pub(super) byte_count: u64,
     /// The last sequence in the log up to its end.
     pub(super) highest: Sequence,
+    /// The last sequence in the log before it.
+    pub(super) before: Sequence,
 }
 
 impl Segment {
     pub(super) fn end(&self) -> Mark {
         Mark { segment: self.number, byte_count: self.byte_count }
     }
+
+    /// Returns whether it has commits.
+    pub(super) fn has_commits(&self) -> bool {
+        self.highest > self.before
+    }
 }
 
-/// Where a record stands.
+/// A place in the log: where a record stands, or where the log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Number of the segment.
     pub segment: u32,
     /// Bytes before the record in it.
     pub offset: u64,
+}
+
+impl From<Mark> for Position {
+    fn from(Mark { segment, byte_count }: Mark) -> Position {
+        Position { segment, offset: byte_count }
+    }
 }
 
 /// Goes through the records of a log, oldest first: of a data directory, also while a store has it
@@ -68,6 +85,10 @@ pub struct WalReader {
     from: Bound<Sequence>,
     to: Bound<Sequence>,
     last: Sequence,
+    /// The last sequence before the open segment.
+    before: Sequence,
+    /// So much of the manifest was on disk, as far as the records so far know.
+    manifest: ManifestMark,
     /// The segments read so far.
     pub(super) segments: Vec<Segment>,
     /// Segments that are no part of the log.
@@ -82,6 +103,7 @@ struct Link {
     before: Mark,
     /// The last sequence before it.
     last: Sequence,
+    database: Option<DatabaseId>,
 }
 
 /// Returns the path of a segment.
@@ -106,7 +128,7 @@ impl WalReader {
         let mut starts = Vec::new();
         for &number in &numbers {
             let mut scan = SegmentScan::open(&*env, directory, number)?;
-            starts.push(scan.start()?.map(|(before, last)| Link { number, before, last }));
+            starts.push(scan.link()?);
         }
         // What does not lead back to the beginning was never on disk as a whole.
         let newest = starts.iter().flatten().rev();
@@ -139,10 +161,10 @@ impl WalReader {
             || Error::InvalidRequest(format!("\"{}\" is no log segment", path.display()));
         let number = named.ok_or_else(not_named)?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        let (before, last) = SegmentScan::open(&*env, directory, number)?
-            .start()?
+        let link = SegmentScan::open(&*env, directory, number)?
+            .link()?
             .ok_or_else(|| Error::corrupt(path, 0, "the segment has no right header"))?;
-        Ok(WalReader::of(env, directory, vec![Link { number, before, last }], Vec::new()))
+        Ok(WalReader::of(env, directory, vec![link], Vec::new()))
     }
 
     fn of(env: Arc<dyn Env>, directory: &Path, links: Vec<Link>, strays: Vec<u32>) -> WalReader {
@@ -150,6 +172,8 @@ impl WalReader {
             env,
             directory: directory.to_owned(),
             last: links.first().map_or(Sequence(0), |link| link.last),
+            before: Sequence(0),
+            manifest: ManifestMark::default(),
             links,
             next: 0,
             scan: None,
@@ -198,10 +222,20 @@ impl WalReader {
                 continue;
             };
             let position = Position { segment: scan.number, offset };
-            self.scan = Some(scan);
-            if header.kind == RecordKind::Start {
+            if header.kind != RecordKind::Commit {
+                let known = match header.kind {
+                    RecordKind::Mark => parse_mark(scan.body()),
+                    _ => parse_start(scan.body(), scan.number).map(|start| start.known),
+                };
+                let Some(known) = known else {
+                    return Err(self.corrupt(position, "the record is malformed"));
+                };
+                scan.learn(known);
+                self.manifest = self.manifest.max(known.manifest);
+                self.scan = Some(scan);
                 continue;
             }
+            self.scan = Some(scan);
             if header.clock.sequence <= self.last {
                 return Err(self.corrupt(position, "the sequence of the record does not rise"));
             }
@@ -233,7 +267,8 @@ impl WalReader {
         let Some(link) = self.links.get(self.next) else { return Ok(false) };
         self.next += 1;
         let mut scan = SegmentScan::open(&*self.env, &self.directory, link.number)?;
-        scan.position = SEGMENT_HEADER_BYTES as u64;
+        scan.skip_header()?;
+        self.before = self.last;
         self.scan = Some(scan);
         Ok(true)
     }
@@ -241,9 +276,13 @@ impl WalReader {
     /// Ends a segment where its last right record ends; `limit` is where it is to end.
     fn close(&mut self, mut scan: SegmentScan, limit: Option<u64>) -> Result<()> {
         let (number, end) = (scan.number, scan.position);
-        self.segments.push(Segment { number, byte_count: end, highest: self.last });
+        let (highest, before) = (self.last, self.before);
+        self.segments.push(Segment { number, byte_count: end, highest, before });
         if limit == Some(end) {
             return Ok(());
+        }
+        if limit.is_none() {
+            scan.check_length()?;
         }
         let bad = Mark { segment: number, byte_count: end };
         let position = Position { segment: number, offset: end };
@@ -256,9 +295,8 @@ impl WalReader {
             vouched = vouched || later.vouches_for(bad)?;
         }
         if vouched {
-            let detail = "a log record is damaged before the end of the log; restore the segment, \
-                          or remove it and all after it and lose what they hold";
-            return Err(self.corrupt(position, detail));
+            let detail = format!("a log record is damaged before the end of the log; {RESTORE}");
+            return Err(self.corrupt(position, &detail));
         }
         // The log ends here.
         self.strays.extend(self.links.drain(self.next..).map(|link| link.number));
@@ -298,18 +336,20 @@ fn check_start(
     number: u32,
     later: impl Iterator<Item = u32>,
 ) -> Result<()> {
-    if SegmentScan::open(env, directory, number)?.start()?.is_some() {
+    if SegmentScan::open(env, directory, number)?.link()?.is_some() {
         return Ok(());
     }
     for later in later {
         let mut scan = SegmentScan::open(env, directory, later)?;
         if scan.vouches_for(Mark { segment: number, byte_count: 0 })? {
             let path = segment_path(directory, number);
-            return Err(Error::corrupt(path, 0, "the segment has no right header"));
+            return Err(Error::corrupt(path, 0, format!("{HEADLESS}; {RESTORE}")));
         }
     }
     Ok(())
 }
+
+const HEADLESS: &str = "the segment has no right header";
 
 /// Goes through one segment.
 struct SegmentScan {
@@ -323,6 +363,8 @@ struct SegmentScan {
     window_start: u64,
     /// The body of the last record, within the window.
     body: std::ops::Range<usize>,
+    /// The file had so many bytes on disk, as its records say.
+    allocated_bytes: u64,
 }
 
 impl SegmentScan {
@@ -339,31 +381,58 @@ impl SegmentScan {
             window: Vec::new(),
             window_start: 0,
             body: 0..0,
+            allocated_bytes: 0,
         })
     }
 
-    /// Returns what the first record says: where the log before ends, and the last sequence there.
-    /// `None` if the segment does not begin as it should.
-    fn start(&mut self) -> Result<Option<(Mark, Sequence)>> {
-        let right = segment_header(self.number);
-        let Some(header) = self.bytes(0, SEGMENT_HEADER_BYTES)? else { return Ok(None) };
-        let is_right = header == right;
-        let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-        if header[..8] == SEGMENT_MAGIC && version != SEGMENT_VERSION {
-            let checksum = crc32c::crc32c(&header[..16]).to_le_bytes();
-            if header[16..20] == checksum {
-                let detail =
-                    format!("segment version {version} is not known, {SEGMENT_VERSION} is");
-                return Err(Error::corrupt(&self.path, 8, detail));
-            }
-        }
-        if !is_right {
+    /// Goes behind the header; returns the database that it names. `None` if the segment does not
+    /// begin as it should.
+    fn skip_header(&mut self) -> Result<Option<Option<DatabaseId>>> {
+        let length = (self.byte_count as usize).min(SEGMENT_HEADER_BYTES);
+        if length < OLD_SEGMENT_HEADER_BYTES {
             return Ok(None);
         }
-        self.position = SEGMENT_HEADER_BYTES as u64;
+        let Some(bytes) = self.bytes(0, length)? else { return Ok(None) };
+        let Some(header) = parse_segment_header(bytes) else { return Ok(None) };
+        if !(OLD_SEGMENT_VERSION..=SEGMENT_VERSION).contains(&header.version) {
+            let version = header.version;
+            let detail = format!(
+                "segment version {version} is not known, {OLD_SEGMENT_VERSION} to \
+                 {SEGMENT_VERSION} are"
+            );
+            return Err(Error::corrupt(&self.path, 8, detail));
+        }
+        self.position = header.byte_count as u64;
+        Ok((header.number == self.number).then_some(header.database))
+    }
+
+    /// Returns what its first record says; `None` if the segment does not begin as it should.
+    fn link(&mut self) -> Result<Option<Link>> {
+        let Some(database) = self.skip_header()? else { return Ok(None) };
         let first = self.next_header()?.filter(|header| header.kind == RecordKind::Start);
         let Some(header) = first else { return Ok(None) };
-        Ok(parse_start(self.body()).map(|before| (before, header.clock.sequence)))
+        let start: Option<Start> = parse_start(self.body(), self.number);
+        let (number, last) = (self.number, header.clock.sequence);
+        Ok(start.map(|start| Link { number, before: start.before, last, database }))
+    }
+
+    /// Takes note of what a record says of its own file.
+    fn learn(&mut self, known: Known) {
+        if known.segment == self.number {
+            self.allocated_bytes = self.allocated_bytes.max(known.allocated_bytes);
+        }
+    }
+
+    /// Checks that the file is not shorter than it was.
+    fn check_length(&self) -> Result<()> {
+        if self.byte_count >= self.allocated_bytes {
+            return Ok(());
+        }
+        let detail = format!(
+            "the segment was cut: it has {} bytes, of {} at least that it had; {RESTORE}",
+            self.byte_count, self.allocated_bytes
+        );
+        Err(Error::corrupt(&self.path, self.byte_count, detail))
     }
 
     /// Goes to the next record; `None` at the first place where none begins.
@@ -447,31 +516,88 @@ pub(super) struct Recovered {
     pub(super) last_number: u32,
     /// The last sequence in the log, now or before.
     pub(super) last: Sequence,
+    /// So much of the manifest was on disk, as far as the log knows.
+    pub(super) manifest: ManifestMark,
 }
 
-/// Hands all records above `after` to `replay`.
+/// What is known of a log beside it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Expected {
+    /// What is at or below this is elsewhere.
+    pub(super) released: Sequence,
+    /// The log was on disk up to here.
+    pub(super) durable: Option<Position>,
+    /// The database that it is of.
+    pub(super) database: Option<DatabaseId>,
+}
+
+/// Hands all records above what was released to `replay`. Nothing is changed.
 pub(super) fn recover(
     env: &Arc<dyn Env>,
     directory: &Path,
-    after: Sequence,
+    expected: Expected,
     replay: &mut dyn FnMut(&Record<'_>) -> Result<()>,
 ) -> Result<Recovered> {
     let mut reader = WalReader::open(Arc::clone(env), directory)?;
     let linked = reader.links.iter().map(|link| link.number);
     let last_number = linked.chain(reader.strays.iter().copied()).max().unwrap_or(0);
+    reader.check_database(expected.database)?;
+    let after = expected.released;
     if let Some((path, last)) = reader.missing_before()
         && last > after
     {
-        return Err(Error::corrupt(path, 0, "the segment is missing"));
+        return Err(Error::corrupt(path, 0, format!("the segment is missing; {RESTORE}")));
     }
     reader = reader.range((Bound::Excluded(after), Bound::Unbounded));
     while let Some((_, record)) = reader.next_record()? {
         replay(&record)?;
     }
+    if let Some(durable) = expected.durable {
+        reader.check_reaches(durable)?;
+    }
     let last = reader.last();
-    let WalReader { mut segments, mut strays, .. } = reader;
-    while segments.last().is_some_and(|segment| segment.byte_count <= START_BYTES) {
+    let WalReader { mut segments, mut strays, manifest, .. } = reader;
+    while segments.last().is_some_and(|segment| !segment.has_commits()) {
         strays.extend(segments.pop().map(|segment| segment.number));
     }
-    Ok(Recovered { segments, strays, last_number, last })
+    Ok(Recovered { segments, strays, last_number, last, manifest })
+}
+
+impl WalReader {
+    /// Checks that the segments are of a database, as far as they say of which.
+    fn check_database(&self, expected: Option<DatabaseId>) -> Result<()> {
+        let Some(expected) = expected else { return Ok(()) };
+        for link in &self.links {
+            if let Some(found) = link.database.filter(|found| *found != expected) {
+                let path = segment_path(&self.directory, link.number);
+                let detail = format!(
+                    "the segment is of database {found}, the manifest of {expected}; {RESTORE}"
+                );
+                return Err(Error::corrupt(path, 16, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the log does not end before a place up to which it was on disk.
+    fn check_reaches(&self, durable: Position) -> Result<()> {
+        let end = self.segments.last().map(Segment::end);
+        let wanted = Mark { segment: durable.segment, byte_count: durable.offset };
+        if end.is_some_and(|end| end >= wanted) {
+            return Ok(());
+        }
+        let path = segment_path(&self.directory, durable.segment);
+        let of_segment = end.filter(|end| end.segment == durable.segment);
+        let (offset, found) = match of_segment {
+            Some(end) => (end.byte_count, "its last whole record ends here".to_owned()),
+            None if self.strays.contains(&durable.segment) => (0, HEADLESS.to_owned()),
+            None => (0, "it is missing".to_owned()),
+        };
+        let detail = format!(
+            "the log was on disk up to byte {} of the segment, as the manifest says, and {found}; \
+             {RESTORE}",
+            durable.offset
+        );
+        Err(Error::corrupt(path, offset, detail))
+    }
 }

@@ -7,20 +7,28 @@
 use smallvec::SmallVec;
 
 use crate::cell::{Sequence, Timestamp};
-use crate::descriptor::RegionId;
+use crate::descriptor::{DatabaseId, RegionId};
 use crate::error::{Error, Result};
 use crate::wal::cells::{CommitClock, Input, LoggedCells, RegionEdit, push_varint};
 
 /// The first bytes of a segment.
 pub(super) const SEGMENT_MAGIC: [u8; 8] = *b"bennuwal";
 /// The version this code writes and reads.
-pub(super) const SEGMENT_VERSION: u32 = 2;
+pub(super) const SEGMENT_VERSION: u32 = 3;
+/// Magic, version, segment number, database, checksum.
+pub(super) const SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 16 + 4;
+/// The version before, which this code reads: without a database, and with a short start.
+pub(super) const OLD_SEGMENT_VERSION: u32 = 2;
 /// Magic, version, segment number, checksum.
-pub(super) const SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 4;
+pub(super) const OLD_SEGMENT_HEADER_BYTES: usize = 8 + 4 + 4 + 4;
 /// Checksum, body length, checksum of the body, segment number, synced mark, sequence, time, kind.
 pub(super) const RECORD_HEADER_BYTES: usize = 4 + 4 + 4 + 4 + 8 + 8 + 8 + 1;
+/// Number and end of the segment before, manifest, bytes of the file.
+const START_BODY_BYTES: usize = 4 + 8 + 8 + 8 + 8;
 /// Number and end of the segment before.
-const START_BODY_BYTES: usize = 4 + 8;
+const OLD_START_BODY_BYTES: usize = 4 + 8;
+/// Manifest, segment, bytes of its file.
+const MARK_BODY_BYTES: usize = 8 + 8 + 4 + 8;
 /// Bytes of a segment without commits: its header and its first record.
 pub(super) const START_BYTES: u64 =
     (SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES + START_BODY_BYTES) as u64;
@@ -32,6 +40,48 @@ pub(super) enum RecordKind {
     Commit = 1,
     /// Where the log stood before this segment; the first record of each.
     Start = 2,
+    /// What else was on disk when it was written.
+    Mark = 3,
+}
+
+/// How much of the manifest was on disk at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ManifestMark {
+    /// How often it had been written anew.
+    pub generation: u64,
+    /// Its bytes.
+    pub byte_count: u64,
+}
+
+impl ManifestMark {
+    fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.byte_count) << 64 | u128::from(self.generation)).to_le_bytes()
+    }
+
+    fn from_bytes(bytes: [u8; 16]) -> ManifestMark {
+        let packed = u128::from_le_bytes(bytes);
+        ManifestMark { generation: packed as u64, byte_count: (packed >> 64) as u64 }
+    }
+}
+
+/// What the log says of other bytes that were on disk when a record was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Known {
+    /// So much of the manifest.
+    pub(super) manifest: ManifestMark,
+    /// This segment's file …
+    pub(super) segment: u32,
+    /// … had so many bytes.
+    pub(super) allocated_bytes: u64,
+}
+
+/// What the first record of a segment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// Where the log before it ends.
+    pub(super) before: Mark,
+    /// What else was on disk.
+    pub(super) known: Known,
 }
 
 /// A place in the log: all bytes before it.
@@ -100,14 +150,48 @@ fn prefix(edit: &RegionEdit) -> SmallVec<[u8; 20]> {
 }
 
 /// Returns the header of a segment.
-pub(super) fn segment_header(number: u32) -> [u8; SEGMENT_HEADER_BYTES] {
+pub(super) fn segment_header(number: u32, database: DatabaseId) -> [u8; SEGMENT_HEADER_BYTES] {
     let mut header = [0; SEGMENT_HEADER_BYTES];
     header[..8].copy_from_slice(&SEGMENT_MAGIC);
     header[8..12].copy_from_slice(&SEGMENT_VERSION.to_le_bytes());
     header[12..16].copy_from_slice(&number.to_le_bytes());
-    let checksum = crc32c::crc32c(&header[..16]);
-    header[16..].copy_from_slice(&checksum.to_le_bytes());
+    header[16..32].copy_from_slice(&database.0.to_le_bytes());
+    let checksum = crc32c::crc32c(&header[..32]);
+    header[32..].copy_from_slice(&checksum.to_le_bytes());
     header
+}
+
+/// What the header of a segment says.
+pub(super) struct SegmentHeader {
+    pub(super) version: u32,
+    pub(super) number: u32,
+    /// `None` in the old version.
+    pub(super) database: Option<DatabaseId>,
+    /// Bytes of the header.
+    pub(super) byte_count: usize,
+}
+
+/// Returns the header at the start of a segment, of a known version or not; `None` if it is not
+/// whole and right.
+pub(super) fn parse_segment_header(bytes: &[u8]) -> Option<SegmentHeader> {
+    let old = bytes.first_chunk::<OLD_SEGMENT_HEADER_BYTES>()?;
+    if old[..8] != SEGMENT_MAGIC {
+        return None;
+    }
+    let mut input = Input { bytes: &old[8..] };
+    let version = u32::from_le_bytes(input.array()?);
+    let number = u32::from_le_bytes(input.array()?);
+    if version <= OLD_SEGMENT_VERSION {
+        let right = crc32c::crc32c(&old[..16]).to_le_bytes() == old[16..];
+        let byte_count = OLD_SEGMENT_HEADER_BYTES;
+        return right.then_some(SegmentHeader { version, number, database: None, byte_count });
+    }
+    let header = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
+    let right = crc32c::crc32c(&header[..32]).to_le_bytes() == header[32..];
+    input.bytes = &header[16..32];
+    let database = Some(DatabaseId(u128::from_le_bytes(input.array()?)));
+    let byte_count = SEGMENT_HEADER_BYTES;
+    right.then_some(SegmentHeader { version, number, database, byte_count })
 }
 
 /// Appends the record of a commit, to be sealed.
@@ -121,15 +205,31 @@ pub(super) fn push_commit(out: &mut Vec<u8>, clock: CommitClock, body: Body, edi
 }
 
 /// Appends the first record of a segment, to be sealed: the log before it ends at `previous`, and
-/// the last record there is at `last`.
-pub(super) fn push_start(out: &mut Vec<u8>, previous: Mark, last: Sequence) {
+/// the last record there is at `last`. `known` is of this segment.
+pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), known: Known) {
     let mut bytes = [0; START_BODY_BYTES];
     bytes[..4].copy_from_slice(&previous.segment.to_le_bytes());
-    bytes[4..].copy_from_slice(&previous.byte_count.to_le_bytes());
-    let body = Body { byte_count: START_BODY_BYTES as u32, checksum: crc32c::crc32c(&bytes) };
+    bytes[4..12].copy_from_slice(&previous.byte_count.to_le_bytes());
+    bytes[12..28].copy_from_slice(&known.manifest.to_bytes());
+    bytes[28..].copy_from_slice(&known.allocated_bytes.to_le_bytes());
     let clock = CommitClock { sequence: last, timestamp: Timestamp(0) };
-    push_header(out, RecordKind::Start, clock, body);
-    out.extend_from_slice(&bytes);
+    push_small(out, RecordKind::Start, clock, &bytes);
+}
+
+/// Appends a record that says what else is on disk, to be sealed.
+pub(super) fn push_mark(out: &mut Vec<u8>, known: Known) {
+    let mut bytes = [0; MARK_BODY_BYTES];
+    bytes[..16].copy_from_slice(&known.manifest.to_bytes());
+    bytes[16..20].copy_from_slice(&known.segment.to_le_bytes());
+    bytes[20..].copy_from_slice(&known.allocated_bytes.to_le_bytes());
+    let clock = CommitClock { sequence: Sequence(0), timestamp: Timestamp(0) };
+    push_small(out, RecordKind::Mark, clock, &bytes);
+}
+
+fn push_small(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, bytes: &[u8]) {
+    let body = Body { byte_count: bytes.len() as u32, checksum: crc32c::crc32c(bytes) };
+    push_header(out, kind, clock, body);
+    out.extend_from_slice(bytes);
 }
 
 fn push_header(out: &mut Vec<u8>, kind: RecordKind, clock: CommitClock, body: Body) {
@@ -165,6 +265,7 @@ pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
     let kind = match header[40] {
         1 => RecordKind::Commit,
         2 => RecordKind::Start,
+        3 => RecordKind::Mark,
         _ => return None,
     };
     if header[..4] != crc32c::crc32c(&header[4..]).to_le_bytes() {
@@ -181,12 +282,29 @@ pub(super) fn parse_header(bytes: &[u8], segment: u32) -> Option<Header> {
     Some(Header { kind, body_bytes, body_checksum, synced, clock })
 }
 
-/// Returns where the log before a segment ends, as its first record says.
-pub(super) fn parse_start(body: &[u8]) -> Option<Mark> {
+/// Returns what the first record of a segment says.
+pub(super) fn parse_start(body: &[u8], number: u32) -> Option<Start> {
     let mut input = Input { bytes: body };
     let segment = u32::from_le_bytes(input.array()?);
     let byte_count = u64::from_le_bytes(input.array()?);
-    input.bytes.is_empty().then_some(Mark { segment, byte_count })
+    let mut start = Start { before: Mark { segment, byte_count }, known: Known::default() };
+    if body.len() != OLD_START_BODY_BYTES {
+        start.known = Known {
+            manifest: ManifestMark::from_bytes(input.array()?),
+            segment: number,
+            allocated_bytes: u64::from_le_bytes(input.array()?),
+        };
+    }
+    input.bytes.is_empty().then_some(start)
+}
+
+/// Returns what a mark says.
+pub(super) fn parse_mark(body: &[u8]) -> Option<Known> {
+    let mut input = Input { bytes: body };
+    let manifest = ManifestMark::from_bytes(input.array()?);
+    let segment = u32::from_le_bytes(input.array()?);
+    let allocated_bytes = u64::from_le_bytes(input.array()?);
+    input.bytes.is_empty().then_some(Known { manifest, segment, allocated_bytes })
 }
 
 /// One commit, as it was read from the log.

@@ -14,22 +14,26 @@
 //! 2. What is not known to be on disk is kept in memory. After a failed write or sync nobody asks
 //!    the same file again: all that was kept goes to a new segment, whose first record says where
 //!    the log before it ends, and only then is anything acknowledged.
-//! 3. One thread syncs at a time, without the writer's lock, so that others can write meanwhile.
+//! 3. Zeros are on disk before records are written over them, and a record before says so, where
+//!    records are small: a file that was cut is seen to be.
+//! 4. One thread syncs at a time, without the writer's lock, so that others can write meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cell::Sequence;
+use crate::descriptor::DatabaseId;
 use crate::env::{Env, SegmentFile};
 use crate::error::{Error, LogFailure, Result};
 use crate::wal::queue::{Batch, State};
 use crate::wal::reader::{Segment, segment_path};
 use crate::wal::record::{
-    Mark, SEGMENT_HEADER_BYTES, START_BYTES, push_start, seal, segment_header,
+    Known, ManifestMark, Mark, SEGMENT_HEADER_BYTES, START_BYTES, push_mark, push_start, seal,
+    segment_header,
 };
 
 /// Zeros that are written ahead of small synced records: a sync of bytes that the file has already
-/// does not have to change the file system's own records.
+/// does not have to change the file system's own records, and a file that was cut can be told.
 const AHEAD_BYTES_MAX: u64 = 256 << 10;
 /// Batches from this size on are not worth zeros ahead.
 const SMALL_BATCH_BYTES: usize = 32 << 10;
@@ -44,6 +48,8 @@ pub struct WalOptions {
     pub env: Arc<dyn Env>,
     /// Where the segments are.
     pub directory: PathBuf,
+    /// The database that they are of.
+    pub database: DatabaseId,
     /// Bytes at which a segment is closed and the next begun.
     pub segment_bytes: u64,
     /// Where segments go that are not needed any more; `None`: they are removed.
@@ -57,6 +63,7 @@ pub struct WalOptions {
 pub(super) struct Prepared {
     number: u32,
     file: Arc<dyn SegmentFile>,
+    allocated_bytes: u64,
 }
 
 /// Records that are not known to be on disk.
@@ -125,6 +132,8 @@ pub(super) struct SyncJob {
     last_logged: Sequence,
     written: Sequence,
     epoch: u64,
+    allocated_bytes: u64,
+    marks: u64,
 }
 
 impl SyncJob {
@@ -140,8 +149,16 @@ pub(super) struct Writer {
     file: Arc<dyn SegmentFile>,
     /// The segment that is written.
     active: Segment,
-    /// Bytes that the active file has, whether they are used or not.
+    /// Bytes that the active file has, whether they are used or not …
     allocated_bytes: u64,
+    /// … those of them that are known to be on disk, and those that a record says to be.
+    allocated_synced: u64,
+    allocated_noted: u64,
+    /// So much of the manifest is on disk.
+    manifest: ManifestMark,
+    /// So many notes of it were written, or are on disk.
+    written_marks: u64,
+    synced_marks: u64,
     /// Segments that are not written any more, oldest first.
     closed: Vec<Segment>,
     /// Their files that are not known to be on disk.
@@ -177,21 +194,32 @@ pub(super) struct Health {
 
 impl Writer {
     /// Begins a new segment behind `closed`, the segments that are there. The last commit is
-    /// `last`, the last one in the log `logged`.
+    /// `last`, the last one in the log `logged`; so much of the manifest is on disk.
     pub(super) fn begin(
         options: WalOptions,
         closed: Vec<Segment>,
         (number, logged): (u32, Sequence),
-        last: Sequence,
+        (last, manifest): (Sequence, ManifestMark),
     ) -> Result<Writer> {
         let end = closed.last().map_or(Mark { segment: 0, byte_count: 0 }, Segment::end);
-        let (file, synced) = begin_segment(&options, number, (end, logged), &mut [])?;
+        let before = Before { end, last: logged, manifest };
+        let (file, synced, allocated_bytes) = begin_segment(&options, number, before, &mut [])?;
         let [unsynced, syncing] = [0, 1].map(|_| Unsynced::new(options.unsynced_bytes_max));
         Ok(Writer {
             options,
             file,
-            active: Segment { number, byte_count: synced.byte_count, highest: logged },
-            allocated_bytes: synced.byte_count,
+            active: Segment {
+                number,
+                byte_count: synced.byte_count,
+                highest: logged,
+                before: logged,
+            },
+            allocated_bytes,
+            allocated_synced: allocated_bytes,
+            allocated_noted: allocated_bytes,
+            manifest,
+            written_marks: 0,
+            synced_marks: 0,
             closed,
             closing: Vec::new(),
             synced,
@@ -220,11 +248,14 @@ impl Writer {
     /// Nothing can be written at present, not to a new segment either.
     pub(super) fn write(&mut self, roll: Roll) -> Result<()> {
         let last = self.batch.last;
-        if self.batch.bytes.is_empty() {
+        self.manifest = self.manifest.max(self.batch.manifest.unwrap_or_default());
+        self.written_marks = self.batch.mark_count;
+        if self.batch.bytes.is_empty() && self.batch.manifest.is_none() {
             self.written = last;
             return self.check();
         }
-        let last_logged = self.batch.last_logged;
+        // Of a batch with nothing but a note it is that of one before.
+        let last_logged = self.batch.last_logged.max(self.active.highest);
         let outcome = self.check().and_then(|()| self.roll(roll)).and_then(|()| self.write_batch());
         self.unsynced.keep(&mut self.batch);
         self.active.highest = last_logged;
@@ -255,27 +286,31 @@ impl Writer {
 
     fn write_batch(&mut self) -> Result<()> {
         let start = self.active.byte_count;
+        let small = self.batch.first_synced.is_some() && self.batch.bytes.len() < SMALL_BATCH_BYTES;
+        if self.batch.manifest.is_some() || self.allocated_synced > self.allocated_noted {
+            self.allocated_noted = self.allocated_synced;
+            let known = self.known();
+            push_mark(&mut self.batch.bytes, known);
+        }
         let bytes = &mut self.batch.bytes;
         seal(bytes, self.active.number, self.synced);
         self.file.write_at(start, bytes)?;
         self.active.byte_count += bytes.len() as u64;
-        let small = self.batch.first_synced.is_some() && bytes.len() < SMALL_BATCH_BYTES;
-        if self.active.byte_count > self.allocated_bytes {
-            self.allocated_bytes = self.active.byte_count;
-            if small {
-                self.allocate_ahead();
-            }
+        self.allocated_bytes = self.allocated_bytes.max(self.active.byte_count);
+        // While there is room for records that are synced before it is used up.
+        let ahead_bytes = ahead_bytes(&self.options);
+        if small && self.active.byte_count + ahead_bytes / 2 > self.allocated_bytes {
+            self.allocated_bytes = allocate_ahead(&*self.file, self.allocated_bytes, ahead_bytes);
         }
         Ok(())
     }
 
-    fn allocate_ahead(&mut self) {
-        static ZEROS: [u8; AHEAD_BYTES_MAX as usize] = [0; AHEAD_BYTES_MAX as usize];
-        let wanted = AHEAD_BYTES_MAX.min(self.options.segment_bytes / 16);
-        let zeros = &ZEROS[..wanted as usize];
-        // It is no failure if there is no room for them.
-        if self.file.write_at(self.allocated_bytes, zeros).is_ok() {
-            self.allocated_bytes += wanted;
+    /// Returns what a record of the active segment may say of other bytes.
+    fn known(&self) -> Known {
+        Known {
+            manifest: self.manifest,
+            segment: self.active.number,
+            allocated_bytes: self.allocated_synced,
         }
     }
 
@@ -295,14 +330,22 @@ impl Writer {
             }
         };
         let mut start = Vec::new();
-        push_start(&mut start, self.active.end(), self.active.highest);
+        let highest = self.active.highest;
+        let known = Known {
+            manifest: self.manifest,
+            segment: next.number,
+            allocated_bytes: next.allocated_bytes,
+        };
+        push_start(&mut start, (self.active.end(), highest), known);
         seal(&mut start, next.number, self.synced);
         next.file.write_at(SEGMENT_HEADER_BYTES as u64, &start)?;
-        let highest = self.active.highest;
-        let opened = Segment { number: next.number, byte_count: START_BYTES, highest };
+        let (number, byte_count) = (next.number, START_BYTES);
+        let opened = Segment { number, byte_count, highest, before: highest };
         self.closing.push(std::mem::replace(&mut self.file, next.file));
         self.closed.push(std::mem::replace(&mut self.active, opened));
-        self.allocated_bytes = START_BYTES;
+        self.allocated_bytes = next.allocated_bytes;
+        self.allocated_synced = next.allocated_bytes;
+        self.allocated_noted = next.allocated_bytes;
         Ok(())
     }
 
@@ -334,6 +377,7 @@ impl Writer {
         }
         if self.unsynced.byte_count == 0 && self.closing.is_empty() {
             self.synced_through = self.written;
+            self.synced_marks = self.written_marks;
             return None;
         }
         // Nothing is here unless the sync before failed and was mended.
@@ -347,6 +391,8 @@ impl Writer {
             last_logged: self.active.highest,
             written: self.written,
             epoch: self.epoch,
+            allocated_bytes: self.allocated_bytes,
+            marks: self.written_marks,
         })
     }
 
@@ -361,7 +407,11 @@ impl Writer {
                 self.synced = job.synced;
                 self.synced_logged = job.last_logged;
                 self.synced_through = job.written;
+                self.synced_marks = job.marks;
                 self.syncing.clear();
+                if job.synced.segment == self.active.number {
+                    self.allocated_synced = job.allocated_bytes;
+                }
                 Ok(())
             }
             Err(error) => self.mend(&error),
@@ -384,9 +434,10 @@ impl Writer {
         for kept in [&mut self.syncing, &mut self.unsynced] {
             chunks.extend(kept.chunks.iter_mut().map(Vec::as_mut_slice));
         }
-        let before = (self.synced, self.synced_logged);
+        let (end, last, manifest) = (self.synced, self.synced_logged, self.manifest);
+        let before = Before { end, last, manifest };
         let begun = begin_segment(&self.options, number, before, &mut chunks);
-        let (file, synced) = match begun {
+        let (file, synced, allocated_bytes) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 // It is not known what is in it.
@@ -397,9 +448,12 @@ impl Writer {
         };
         self.forget_after_synced();
         let highest = self.active.highest;
-        self.active = Segment { number, byte_count: synced.byte_count, highest };
+        self.active = Segment { number, byte_count: synced.byte_count, highest, before: last };
         self.file = file;
-        self.allocated_bytes = synced.byte_count;
+        self.allocated_bytes = allocated_bytes;
+        self.allocated_synced = allocated_bytes;
+        self.allocated_noted = allocated_bytes;
+        self.synced_marks = self.written_marks;
         self.closing.clear();
         self.unsynced.clear();
         self.syncing.clear();
@@ -457,6 +511,22 @@ impl Writer {
         self.synced_through
     }
 
+    /// Returns how many notes of the manifest are on disk.
+    pub(super) fn synced_marks(&self) -> u64 {
+        self.synced_marks
+    }
+
+    /// Returns the place up to which the log is on disk.
+    pub(super) fn synced(&self) -> Mark {
+        self.synced
+    }
+
+    /// Returns where the log ends, if all of it is on disk.
+    pub(super) fn synced_end(&self) -> Option<Mark> {
+        let end = self.active.end();
+        (self.check().is_ok() && self.closing.is_empty() && self.synced == end).then_some(end)
+    }
+
     /// Returns the last commit that was handed to the system.
     pub(super) fn written(&self) -> Sequence {
         self.written
@@ -470,7 +540,7 @@ impl Writer {
 
     /// Returns whether the active segment holds commits, all of them at or below `flushed`.
     pub(super) fn active_is_obsolete(&self, flushed: Sequence) -> bool {
-        let holds_any = self.active.byte_count > START_BYTES;
+        let holds_any = self.active.has_commits();
         self.check().is_ok() && holds_any && self.active.highest <= flushed
     }
 
@@ -517,23 +587,53 @@ impl Roll {
     }
 }
 
+/// Returns how many zeros are to be ahead of small records.
+fn ahead_bytes(options: &WalOptions) -> u64 {
+    AHEAD_BYTES_MAX.min(options.segment_bytes / 16)
+}
+
+/// Writes zeros behind the end of a file; returns its bytes then.
+fn allocate_ahead(file: &dyn SegmentFile, byte_count: u64, ahead_bytes: u64) -> u64 {
+    const ZEROS_BYTES: usize = (AHEAD_BYTES_MAX + START_BYTES) as usize;
+    static ZEROS: [u8; ZEROS_BYTES] = [0; ZEROS_BYTES];
+    let zeros = &ZEROS[..ahead_bytes as usize];
+    // It is no failure if there is no room for them.
+    match file.write_at(byte_count, zeros) {
+        Ok(()) => byte_count + ahead_bytes,
+        Err(_) => byte_count,
+    }
+}
+
 /// Creates a segment without records; it is on disk with its name on return.
 pub(super) fn prepare(options: &WalOptions, number: u32) -> Result<Prepared> {
     let file = options.env.create_segment(&segment_path(&options.directory, number))?;
-    file.write_at(0, &segment_header(number))?;
+    let header = segment_header(number, options.database);
+    file.write_at(0, &header)?;
+    let ahead_bytes = START_BYTES - header.len() as u64 + ahead_bytes(options);
+    let allocated_bytes = allocate_ahead(&*file, header.len() as u64, ahead_bytes);
     file.sync()?;
     options.env.sync_directory(&options.directory)?;
-    Ok(Prepared { number, file })
+    Ok(Prepared { number, file, allocated_bytes })
+}
+
+/// What was before a segment.
+struct Before {
+    /// Where the log ends.
+    end: Mark,
+    /// The last sequence there.
+    last: Sequence,
+    /// So much of the manifest is on disk.
+    manifest: ManifestMark,
 }
 
 /// Creates a segment with these records, behind the given end of the log; it is on disk with its
-/// name on return.
+/// name on return. Returns the file, its end, and the bytes that it has.
 fn begin_segment(
     options: &WalOptions,
     number: u32,
-    (end, last): (Mark, Sequence),
+    Before { end, last, manifest }: Before,
     chunks: &mut [&mut [u8]],
-) -> Result<(Arc<dyn SegmentFile>, Mark)> {
+) -> Result<(Arc<dyn SegmentFile>, Mark, u64)> {
     let file = options.env.create_segment(&segment_path(&options.directory, number))?;
     let mut byte_count = START_BYTES;
     for chunk in chunks.iter_mut() {
@@ -541,15 +641,14 @@ fn begin_segment(
         file.write_at(byte_count, chunk)?;
         byte_count += chunk.len() as u64;
     }
-    if !chunks.is_empty() {
-        file.sync()?;
-    }
+    let allocated_bytes = allocate_ahead(&*file, byte_count, ahead_bytes(options));
+    file.sync()?;
     // Last: it puts this segment in the place of what is behind `end`.
-    let mut start = segment_header(number).to_vec();
-    push_start(&mut start, end, last);
+    let mut start = segment_header(number, options.database).to_vec();
+    push_start(&mut start, (end, last), Known { manifest, segment: number, allocated_bytes });
     seal(&mut start[SEGMENT_HEADER_BYTES..], number, end);
     file.write_at(0, &start)?;
     file.sync()?;
     options.env.sync_directory(&options.directory)?;
-    Ok((file, Mark { segment: number, byte_count }))
+    Ok((file, Mark { segment: number, byte_count }, allocated_bytes))
 }

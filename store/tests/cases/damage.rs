@@ -1,5 +1,6 @@
-//! A store file that is damaged such that it cannot be opened, or missing: the rest of the store
-//! works, who needs the file is told its name, and nothing is lost once it is back.
+//! A store file that is damaged such that it cannot be opened: the rest of the store works, who
+//! needs the file is told its name, and nothing is lost once it is back. If it is missing, or
+//! another one stands in its place, nothing is opened.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,8 +97,8 @@ fn check_damaged(store: &Arc<Store>, path: &Path) {
     assert_eq!(rows.row_count(), 4);
 }
 
-/// Makes other bytes of a file, or none.
-type Damaging = fn(&[u8]) -> Option<Vec<u8>>;
+/// Makes other bytes of a file.
+type Damaging = fn(&[u8]) -> Vec<u8>;
 
 fn flipped(bytes: &[u8], from_end: usize) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
@@ -108,23 +109,19 @@ fn flipped(bytes: &[u8], from_end: usize) -> Vec<u8> {
 
 #[test]
 fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
-    let damages: [Damaging; 5] = [
-        |bytes| Some(bytes[..bytes.len() - 20].to_vec()),
-        |_| Some(Vec::new()),
-        // The trailer; the properties, which stand before it; the whole file.
-        |bytes| Some(flipped(bytes, 30)),
-        |bytes| Some(flipped(bytes, 60)),
-        |_| None,
+    let damages: [Damaging; 4] = [
+        |bytes| bytes[..bytes.len() - 20].to_vec(),
+        |_| Vec::new(),
+        // The trailer; the properties, which stand before it.
+        |bytes| flipped(bytes, 30),
+        |bytes| flipped(bytes, 60),
     ];
     for damage in damages {
         let env = FaultEnv::new(1);
         filled(&env);
         let path = victim(&env);
         let whole = env.bytes(&path).unwrap();
-        match damage(&whole) {
-            Some(bytes) => env.place(&path, bytes),
-            None => env.remove(&path).unwrap(),
-        }
+        env.place(&path, damage(&whole));
         let store = open(&env).unwrap();
         check_damaged(&store, &path);
         drop(store);
@@ -143,6 +140,33 @@ fn a_file_that_cannot_be_opened_keeps_nothing_else_from_working() {
         store.compact_table(TABLE, true).unwrap();
         assert_eq!(rows()[0], of("a", "4"));
     }
+}
+
+#[test]
+fn without_a_file_nothing_is_opened_and_nothing_removed() {
+    let env = FaultEnv::new(1);
+    filled(&env);
+    let path = victim(&env);
+    let whole = env.bytes(&path).unwrap();
+    let other = env
+        .paths()
+        .into_iter()
+        .find(|other| other.extension().is_some_and(|name| name == "store") && *other != path);
+    for instead in [None, env.bytes(&other.unwrap())] {
+        match instead {
+            None => env.remove(&path).unwrap(),
+            Some(bytes) => env.place(&path, bytes),
+        }
+        let before = env.paths();
+        for _ in 0..2 {
+            names(open(&env), &path);
+            assert_eq!(env.paths(), before);
+        }
+        env.place(&path, whole.clone());
+    }
+    let store = open(&env).unwrap();
+    assert_eq!(store.status().damaged_regions, 0);
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 4);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod concurrent;
 mod corpus;
 mod damage;
 mod direct;
+mod directories;
 mod endpoints;
 mod faults;
 pub(crate) mod filter_text;

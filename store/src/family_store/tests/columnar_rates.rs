@@ -163,11 +163,11 @@ fn columnar_rates() {
             writer.finish().unwrap();
             println!("{name} bytes a row: {}", std::fs::metadata(&file).unwrap().len() / count);
             let cache = Arc::new(BlockCache::new(4 << 30));
-            let context = Arc::new(StoreContext { options, cache });
+            let context = Arc::new(StoreContext { options, cache, database: DatabaseId(1) });
             let family = Arc::new(family);
             let store = FamilyStore::open(
                 context,
-                path,
+                place(path),
                 (0, family),
                 RowRange::default(),
                 &[FileRecord::alone(FileId(1), 0)],

@@ -1,0 +1,318 @@
+//! Opening a data directory: what is there is checked against all that is known of it, before
+//! anything is changed.
+//!
+//! ```text
+//!   names --> lock --> manifest --> store files --> log replayed   only read so far
+//!         --> new segment --> manifest written anew --> leftovers removed
+//! ```
+//!
+//! Manifest and log say of each other how far they were on disk ([`crate::manifest`],
+//! [`crate::wal`]), store files say which ones they are. If one of them is missing, is shorter than
+//! it was or is another one, the directory is not opened and stays as it is.
+//!
+//! # Invariants
+//!
+//! 1. A start that did not find all it knows of removes nothing.
+//! 2. What is removed is named as this program names its files, and a manifest that is whole does
+//!    not list it: what a crash has left of a flush, a compaction, a bulk load, a split or a drop.
+//! 3. A manifest that cannot tell whether it is whole, because it was written before manifests
+//!    could, makes nothing be removed: what it does not list is set aside under another name.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::admission::Admission;
+use crate::budget::Budget;
+use crate::cache::BlockCache;
+use crate::cell::{Sequence, Timestamp};
+use crate::descriptor::{RegionId, TableDescriptor};
+use crate::engine::{CommitClock, Engine, Parts, Tables};
+use crate::env::Env;
+use crate::error::{Error, RESTORE, Result};
+use crate::family_store::StoreContext;
+use crate::manifest::{self, Manifest, RegionRecord};
+use crate::options::Options;
+use crate::read_path::ReadPath;
+use crate::region::{Region, RegionMap};
+use crate::replica::{ReplicaFeed, Replicated};
+use crate::snapshot::{SnapshotLimits, Snapshots};
+use crate::table::Table;
+use crate::wal::{KnownLog, Record, Wal, WalOptions};
+
+/// The lock file.
+const LOCK: &str = "LOCK";
+/// Where the log is.
+const LOG: &str = "wal";
+/// Where regions keep their files.
+const REGIONS: &str = "regions";
+/// What the manifest is called before it is whole.
+const NEW_MANIFEST: &str = "MANIFEST.new";
+/// What is set aside ends like this.
+const UNLISTED: &str = "unlisted";
+
+/// Opens a data directory, or creates one.
+///
+/// # Errors
+///
+/// As for [`crate::Store::open`].
+pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> {
+    let (admission, options) = Admission::new(options);
+    let env = Arc::clone(&options.env);
+    let was_locked = check_names(&*env, directory)?;
+    env.create_directory(directory)?;
+    env.protect_directory(directory)?;
+    let directory_lock = env.lock(&directory.join(LOCK))?;
+    let mut manifest = Manifest::read(Arc::clone(&env), directory)?;
+    match manifest.read_version() {
+        // First of all: without it, whatever else is there is not opened.
+        None => manifest.begin(None)?,
+        Some(_) if was_locked && !manifest.knows_log() => check_old_log(&*env, directory)?,
+        Some(_) => {}
+    }
+    let cache = Arc::new(BlockCache::new(Budget::of(options.memory_bytes).cache));
+    let database = manifest.database();
+    let context = Arc::new(StoreContext { options: options.clone(), cache, database });
+    let regions_directory = directory.join(REGIONS);
+    let tables = open_tables(&context, &regions_directory, &manifest)?;
+    let regions: Vec<Arc<Region>> =
+        tables.values().flat_map(|table| table.regions().all().to_vec()).collect();
+    let is_whole = regions.iter().all(|region| region.check_whole().is_ok());
+    let wal = replay(directory, &options, (&manifest, is_whole), &regions)?;
+    // All was found that is known of. From here on the directory is changed.
+    let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
+    manifest.skip_regions(directories.next_region);
+    let can_tell = manifest.knows_log();
+    manifest.begin(Some(wal.synced()))?;
+    regions.iter().try_for_each(|region| region.create_directories())?;
+    if is_whole {
+        let mut leftovers = directories.unlisted;
+        for region in &regions {
+            leftovers.files.extend(region.unlisted_files()?);
+        }
+        leftovers.clear(&*env, can_tell)?;
+    } else {
+        tracing::warn!("a store file is damaged: files that no manifest lists are left alone");
+    }
+    let feed = Arc::new(ReplicaFeed::new());
+    let limits =
+        SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
+    let reads = ReadPath { options, snapshots: Arc::new(Snapshots::new(limits)), feed };
+    let engine = Engine::new(Parts {
+        reads: Arc::new(reads),
+        admission,
+        context,
+        regions_directory,
+        tables,
+        wal,
+        manifest,
+        directory_lock,
+    });
+    for region in engine.regions() {
+        let (_, grown) = region.report_bytes();
+        engine.pressure.add(grown);
+    }
+    Ok(engine)
+}
+
+/// Opens the regions of a table.
+///
+/// # Errors
+///
+/// Those of [`Region::open`].
+pub(crate) fn open_table(
+    context: &Arc<StoreContext>,
+    regions_directory: &Path,
+    descriptor: TableDescriptor,
+    regions: &[RegionRecord],
+) -> Result<Table> {
+    let mut opened = Vec::with_capacity(regions.len());
+    for record in regions {
+        opened.push(Arc::new(Region::open(context, regions_directory, &descriptor, record)?));
+    }
+    Ok(Table::new(Arc::new(descriptor), RegionMap::new(opened)))
+}
+
+/// Checks by the names in a directory that it is a data directory or can become one. Returns
+/// whether one was opened in it before.
+fn check_names(env: &dyn Env, directory: &Path) -> Result<bool> {
+    let names = env.list(directory)?;
+    let has = |wanted: &str| names.iter().any(|name| name.as_os_str() == wanted);
+    if has(manifest::NAME) {
+        return Ok(has(LOCK));
+    }
+    if let Some(part) = [LOG, REGIONS].into_iter().find(|part| has(part)) {
+        let detail = format!(
+            "the manifest is missing, \"{part}\" of a database is there: nothing is known of its \
+             tables without it; {RESTORE}"
+        );
+        return Err(Error::corrupt(directory.join(manifest::NAME), 0, detail));
+    }
+    // What a first start leaves that came to nothing.
+    let is_own = |name: &&PathBuf| [LOCK, NEW_MANIFEST].map(OsStr::new).contains(&name.as_os_str());
+    match names.iter().find(|name| !is_own(name)) {
+        None => Ok(false),
+        Some(foreign) => Err(Error::InvalidRequest(format!(
+            "directory \"{}\" holds no database and is not empty: there is \"{}\" in it; empty it, \
+             or name another directory",
+            directory.display(),
+            foreign.display()
+        ))),
+    }
+}
+
+/// Checks that a directory whose manifest does not know the log has one: whoever opened it before
+/// has begun one.
+fn check_old_log(env: &dyn Env, directory: &Path) -> Result<()> {
+    let log = directory.join(LOG);
+    if !env.list(&log)?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::corrupt(log, 0, format!("the write-ahead log is missing; {RESTORE}")))
+}
+
+fn open_tables(
+    context: &Arc<StoreContext>,
+    regions_directory: &Path,
+    manifest: &Manifest,
+) -> Result<Tables> {
+    let mut tables = Tables::default();
+    for (id, record) in &manifest.state().tables {
+        let descriptor = record.descriptor.clone();
+        let table = open_table(context, regions_directory, descriptor, &record.regions)?;
+        for region in table.regions().all() {
+            let count = usize::from(record.descriptor.region_replication.saturating_sub(1));
+            region.begin_replicas(count, region.flushed());
+        }
+        tables.insert(*id, Arc::new(table));
+    }
+    Ok(tables)
+}
+
+/// Opens the log and applies to the regions what is not in their files.
+fn replay(
+    directory: &Path,
+    options: &Options,
+    (manifest, is_whole): (&Manifest, bool),
+    regions: &[Arc<Region>],
+) -> Result<Wal> {
+    let state = manifest.state();
+    let known = KnownLog {
+        released: Sequence(state.released),
+        last: CommitClock {
+            sequence: Sequence(state.last_sequence),
+            timestamp: Timestamp(state.last_timestamp),
+        },
+        durable: state.log,
+        manifest: manifest.mark(),
+        manifest_path: manifest.path(),
+        keeps_strays: !is_whole,
+    };
+    let regions: HashMap<RegionId, &Arc<Region>> =
+        regions.iter().map(|region| (region.id(), region)).collect();
+    let mut record_count = 0u64;
+    let mut apply = |record: &Record<'_>| -> Result<()> {
+        record_count += 1;
+        let sequence = record.clock().sequence;
+        for (id, cells) in record.edits() {
+            let Some(region) = regions.get(&id) else {
+                if id.0 >= state.next_region {
+                    return Err(unknown_region(manifest, id));
+                }
+                // It was dropped, or others have its rows.
+                continue;
+            };
+            if sequence > region.flushed() {
+                region.apply_to_replicas(sequence, &cells);
+                region.apply(sequence, cells);
+            }
+        }
+        Ok(())
+    };
+    let wal_options = WalOptions {
+        env: Arc::clone(&options.env),
+        directory: directory.join(LOG),
+        database: manifest.database(),
+        segment_bytes: options.wal_segment_bytes,
+        archive: options.wal_archive.clone(),
+        unsynced_bytes_max: Budget::of(options.memory_bytes).unsynced,
+    };
+    let wal = Wal::open(wal_options, &known, &mut apply)?;
+    tracing::info!(records = record_count, last = wal.clock().sequence.0, "replayed the log");
+    Ok(wal)
+}
+
+fn unknown_region(manifest: &Manifest, region: RegionId) -> Error {
+    let detail = format!(
+        "the manifest was cut: the log has writes of region {}, and it never heard of that; \
+         {RESTORE}",
+        region.0
+    );
+    Error::corrupt(manifest.path(), manifest.mark().byte_count, detail)
+}
+
+/// What is in the directory of the regions.
+struct RegionDirectories {
+    /// Those that the manifest does not name.
+    unlisted: Leftovers,
+    /// Above all that there are.
+    next_region: u64,
+}
+
+impl RegionDirectories {
+    fn find(env: &dyn Env, directory: &Path, manifest: &Manifest) -> Result<RegionDirectories> {
+        let tables = manifest.state().tables.values();
+        let listed: HashSet<u64> =
+            tables.flat_map(|table| &table.regions).map(|region| region.id.0).collect();
+        let mut found = RegionDirectories { unlisted: Leftovers::default(), next_region: 0 };
+        for name in env.list(directory)? {
+            let region = name.to_str().and_then(|name| name.parse::<u64>().ok());
+            // As it is written here, not "+7" or "007".
+            match region.filter(|region| name.as_os_str() == region.to_string().as_str()) {
+                None => {
+                    let name = name.display();
+                    tracing::warn!(%name, "this is not the directory of a region; it is left alone");
+                }
+                Some(region) => {
+                    found.next_region = found.next_region.max(region.saturating_add(1));
+                    if !listed.contains(&region) {
+                        found.unlisted.directories.push(directory.join(name));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Files and directories that no manifest lists.
+#[derive(Default)]
+struct Leftovers {
+    files: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    /// Removes them if it is certain that the manifest is whole, else sets them aside.
+    fn clear(self, env: &dyn Env, is_certain: bool) -> Result<()> {
+        if !is_certain {
+            return self.files.iter().chain(&self.directories).try_for_each(|path| {
+                let mut name = path.clone().into_os_string();
+                name.push(format!(".{UNLISTED}"));
+                let shown = path.display();
+                tracing::warn!(path = %shown, "the manifest does not list this; it is set aside");
+                env.rename(path, Path::new(&name))
+            });
+        }
+        for path in &self.files {
+            tracing::info!(path = %path.display(), "removing a file that was not completed");
+            env.remove(path)?;
+        }
+        for path in &self.directories {
+            tracing::info!(path = %path.display(), "removing the files of a region that is gone");
+            env.remove_directory(path)?;
+        }
+        Ok(())
+    }
+}

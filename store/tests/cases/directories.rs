@@ -1,0 +1,273 @@
+//! Damaged data directories: each file cut, removed, exchanged, changed, in each way. A store opens
+//! with all that was acknowledged, or not at all; and then nothing in the directory has changed.
+//!
+//! `BENNU_DAMAGE=all` tries every length and every bit, instead of some of each kind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::env::fault::{FaultEnv, Unsynced};
+use store::store::SplitPoint;
+use store::{
+    CellBatch, Error, FamilyDescriptor, Mutation, Options, Result, Scan, Store, TableDescriptor,
+    TableId,
+};
+
+use crate::cases::{begin, descriptor, options};
+
+/// Each transaction writes a row to each of them.
+const TABLES: [TableId; 3] = [TableId(1), TableId(2), TableId(3)];
+/// Transactions before and after the tables were flushed.
+const FLUSHED: u32 = 20;
+const COUNT: u32 = 32;
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// How the process ended that wrote the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Stopped,
+    Killed,
+}
+
+fn small(env: &FaultEnv) -> Options {
+    // Room for several records ahead, so that there is some before it is used up.
+    Options { wal_segment_bytes: 16_000, region_threads: 1, ..options(env) }
+}
+
+fn open(env: &FaultEnv) -> Result<Arc<Store>> {
+    Store::open(Path::new("/data"), small(env))
+}
+
+fn write(store: &Arc<Store>, number: u32) {
+    let transaction = begin(store);
+    for table in TABLES {
+        let row = format!("{number:04}");
+        let value = format!("{}-{number}", table.0);
+        transaction.mutate(table, vec![Mutation::new(row).put(0, "q", value.into())]).unwrap();
+    }
+    transaction.commit().unwrap().durable.wait().unwrap();
+}
+
+/// Returns the files of a store with three tables, one of them split: in files, in the log, in both.
+fn directory(end: End) -> Files {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    for id in TABLES {
+        let families = vec![FamilyDescriptor::new("d")];
+        let table = TableDescriptor { id, families, ..descriptor(&[], 1) };
+        store.create_table(table).unwrap();
+    }
+    for number in 1..=COUNT {
+        write(&store, number);
+        if number == FLUSHED {
+            store.flush(TABLES[0]).unwrap();
+            store.flush(TABLES[1]).unwrap();
+            store.split_region(TABLES[0], SplitPoint::At(b"0010".to_vec())).unwrap();
+        }
+        if number == FLUSHED + 3 {
+            store.flush(TABLES[2]).unwrap();
+            store.flush(TABLES[1]).unwrap();
+        }
+    }
+    let env = match end {
+        End::Stopped => {
+            store.shut_down().unwrap();
+            env
+        }
+        End::Killed => env.after_crash(Unsynced::Kept),
+    };
+    drop(store);
+    files_of(&env)
+}
+
+fn files_of(env: &FaultEnv) -> Files {
+    let paths = env.paths().into_iter();
+    paths.map(|path| (path.clone(), env.bytes(&path).unwrap())).collect()
+}
+
+fn env_of(files: &Files) -> FaultEnv {
+    let env = FaultEnv::new(1);
+    for (path, bytes) in files {
+        env.place(path, bytes.clone());
+    }
+    env
+}
+
+/// What a table holds: the numbers of the transactions, or why it cannot be read.
+fn rows(store: &Arc<Store>, table: TableId) -> Result<Vec<u32>> {
+    let reader = begin(store);
+    let mut scanner = reader.scan(table, Scan::all())?;
+    let (mut batch, mut found) = (CellBatch::new(), Vec::new());
+    while scanner.next_batch(100, &mut batch)? {
+        for cell in batch.rows().flat_map(|row| row.cells()) {
+            let number = std::str::from_utf8(cell.row).unwrap().parse().unwrap();
+            assert_eq!(cell.value, format!("{}-{number}", table.0).as_bytes());
+            found.push(number);
+        }
+    }
+    Ok(found)
+}
+
+/// What may be lost: commits that only bytes at the end of the log know of may be taken for ones
+/// that never were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    None,
+    Tail,
+}
+
+/// Opens a damaged directory and checks what comes of it. Returns whether it was opened.
+fn check(what: &str, files: &Files, loss: Loss) -> bool {
+    let env = env_of(files);
+    let store = match open(&env) {
+        Ok(store) => store,
+        Err(Error::Corrupt { path, detail, .. }) => {
+            assert!(path.starts_with("/data"), "{what}: {}: {detail}", path.display());
+            assert!(files_of(&env) == *files, "{what}: a store that was not opened has changed it");
+            return false;
+        }
+        Err(other) => panic!("{what}: {other}"),
+    };
+    let mut counts = Vec::new();
+    for table in TABLES {
+        match rows(&store, table) {
+            Err(Error::Corrupt { .. }) => {}
+            Err(other) => panic!("{what}: {other}"),
+            Ok(found) => {
+                let prefix: Vec<u32> = (1..=found.len() as u32).collect();
+                assert_eq!(found, prefix, "{what}: table {}", table.0);
+                counts.push(found.len() as u32);
+            }
+        }
+    }
+    assert!(counts.windows(2).all(|pair| pair[0] == pair[1]), "{what}: {counts:?}");
+    let least = if loss == Loss::Tail { FLUSHED + 3 } else { COUNT };
+    assert!(counts.iter().all(|count| *count >= least), "{what}: {counts:?}");
+    true
+}
+
+/// Returns numbers below `end`: all, or those near `marks` and at the ends, and some between.
+fn some(end: usize, marks: &[usize]) -> Vec<usize> {
+    if std::env::var("BENNU_DAMAGE").is_ok_and(|value| value == "all") {
+        return (0..end).collect();
+    }
+    let near = marks.iter().flat_map(|mark| mark.saturating_sub(1)..=mark + 1);
+    let between = (0..end).step_by((end / 7).max(1));
+    let mut some: Vec<usize> = near.chain(between).filter(|number| *number < end).collect();
+    some.sort_unstable();
+    some.dedup();
+    some
+}
+
+fn kind(path: &Path) -> &str {
+    path.extension().and_then(|name| name.to_str()).unwrap_or("manifest")
+}
+
+/// Bytes of a file up to the last that is not zero.
+fn used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+fn run(end: End, damage: impl Fn(&mut Files, &Path) -> Vec<(String, Files, Loss)>) {
+    let whole = directory(end);
+    assert!(check("nothing", &whole, Loss::None));
+    let (mut opened, mut count) = (0, 0);
+    for path in whole.keys() {
+        for (what, files, loss) in damage(&mut whole.clone(), path) {
+            let what = format!("{end:?}, {}, {what}", path.display());
+            opened += u32::from(check(&what, &files, loss));
+            count += 1;
+        }
+    }
+    println!("{end:?}: {count} cases, {opened} opened");
+}
+
+/// Makes the cases of one file: its bytes in other ways, or none.
+fn cases(
+    files: &Files,
+    path: &Path,
+    others: impl IntoIterator<Item = (String, Option<Vec<u8>>, Loss)>,
+) -> Vec<(String, Files, Loss)> {
+    let other = |(what, bytes, loss): (String, Option<Vec<u8>>, Loss)| {
+        let mut files = files.clone();
+        match bytes {
+            Some(bytes) => drop(files.insert(path.to_owned(), bytes)),
+            None => drop(files.remove(path)),
+        }
+        (what, files, loss)
+    };
+    others.into_iter().map(other).collect()
+}
+
+#[test]
+fn a_file_that_was_cut_or_removed_is_found_out() {
+    for end in [End::Stopped, End::Killed] {
+        run(end, |files, path| {
+            let bytes = files[path].clone();
+            let marks = [12, 20, 36, 52, 113, used(&bytes), bytes.len() - 1];
+            let cut = some(bytes.len(), &marks).into_iter().map(|length| {
+                (format!("cut to {length}"), Some(bytes[..length].to_vec()), Loss::None)
+            });
+            let removed = std::iter::once(("removed".to_owned(), None, Loss::None));
+            cases(files, path, cut.chain(removed))
+        });
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_another_is_found_out() {
+    for end in [End::Stopped, End::Killed] {
+        run(end, |files, path| {
+            let siblings: Vec<PathBuf> = files.keys().cloned().collect();
+            let is_sibling = |other: &PathBuf| kind(other) == kind(path) && *other != path;
+            let mut exchanged = Vec::new();
+            for other in siblings.into_iter().filter(is_sibling) {
+                // A split has given both regions the same file.
+                if files[&other] == files[path] {
+                    continue;
+                }
+                let mut files = files.clone();
+                let (first, second) = (files[path].clone(), files[&other].clone());
+                files.insert(path.to_owned(), second);
+                files.insert(other.clone(), first);
+                exchanged.push((format!("is {}", other.display()), files, Loss::None));
+            }
+            exchanged
+        });
+    }
+}
+
+#[test]
+fn bytes_that_have_changed_are_found_out() {
+    for end in [End::Stopped, End::Killed] {
+        run(end, |files, path| {
+            let bytes = files[path].clone();
+            // After a kill the end of the last segment may be one that never reached the disk.
+            let loss = match (end, kind(path)) {
+                (End::Killed, "log") => Loss::Tail,
+                _ => Loss::None,
+            };
+            let marks = [0, 8, 12, 20, 36, 44, 52, 113, used(&bytes), bytes.len() - 1];
+            let flipped = some(bytes.len(), &marks).into_iter().map(|at| {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 1 << (at % 8);
+                (format!("bit flipped in {at}"), Some(bytes), loss)
+            });
+            let zeroed = some(bytes.len(), &marks).into_iter().map(|from| {
+                let mut bytes = bytes.clone();
+                let to = bytes.len().min(from + 64);
+                bytes[from..to].fill(0);
+                (format!("zeros from {from}"), Some(bytes), loss)
+            });
+            let all =
+                [(0, "all zeros"), (bytes.len() / 2, "second half zeros")].map(|(from, what)| {
+                    let mut bytes = bytes.clone();
+                    bytes[from..].fill(0);
+                    (what.to_owned(), Some(bytes), loss)
+                });
+            cases(files, path, flipped.chain(zeroed).chain(all))
+        });
+    }
+}
