@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::descriptor::DatabaseId;
 use crate::env::{AppendFile, Env, ReadFile, RealEnv, SegmentFile};
 use crate::error::Result;
 
@@ -81,6 +82,14 @@ impl Env for SlowEnv {
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
         self.real.sync_directory(path)
+    }
+
+    fn new_id(&self) -> Result<DatabaseId> {
+        self.real.new_id()
+    }
+
+    fn protect_directory(&self, path: &Path) -> Result<()> {
+        self.real.protect_directory(path)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
