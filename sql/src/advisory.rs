@@ -1,28 +1,20 @@
 //! Advisory locks: on numbers whose meaning clients agree on.
 //!
 //! A session holds a lock as often as it took it, until it gives it back as often or ends; a
-//! transaction until it ends. Who waits looks every few milliseconds whether it was cancelled, and
-//! when it begins to wait whether those that it waits for wait for it.
-//!
-//! Who is granted a lock is to see what those have committed who kept it out before: a release
-//! leaves behind how far they are in the order of commits, and a grant returns that. As with row
-//! locks, locks share a fixed number of such marks by hash.
+//! transaction until it ends. The locks themselves are the store's, among those of rows, where
+//! waits, deadlocks and what the next holder is to see are settled; here it is counted how often
+//! each session took them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ahash::AHashMap;
-use parking_lot::{Condvar, Mutex};
-use store::Sequence;
+use parking_lot::Mutex;
+use store::transaction::{LockMode, LockWait};
+use store::{Sequence, SessionWait, Store, Transaction};
 
-use crate::error::{Error, Result, sqlstate};
-
-/// How often a waiter looks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Release marks for each mode.
-const MARKS: usize = 256;
+use crate::error::Result;
 
 /// What is locked: one number of 64 bits or two of 32, which do not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +23,18 @@ pub enum Key {
     One(i64),
     /// `pg_advisory_lock(integer, integer)`
     Two(i32, i32),
+}
+
+impl Key {
+    /// Returns the name of its lock in the store.
+    fn row(self) -> Vec<u8> {
+        match self {
+            Key::One(number) => [&[1], &number.to_be_bytes()[..]].concat(),
+            Key::Two(first, second) => {
+                [&[2], &first.to_be_bytes()[..], &second.to_be_bytes()].concat()
+            }
+        }
+    }
 }
 
 /// Who else may have the lock.
@@ -42,6 +46,15 @@ pub enum Mode {
     Shared,
 }
 
+impl Mode {
+    fn lock_mode(self) -> LockMode {
+        match self {
+            Mode::Exclusive => LockMode::Exclusive,
+            Mode::Shared => LockMode::Shared,
+        }
+    }
+}
+
 /// How long a lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -49,6 +62,17 @@ pub enum Level {
     Session,
     /// Until the transaction ends.
     Transaction,
+}
+
+/// How long a session waits for a lock.
+#[derive(Clone, Copy)]
+pub struct AdvisoryWait<'a> {
+    /// In all; `None`: for ever.
+    pub lock_timeout: Option<Duration>,
+    /// Before a deadlock is looked for.
+    pub deadlock_timeout: Duration,
+    /// Ends the wait when set.
+    pub cancelled: &'a AtomicBool,
 }
 
 /// One session's share of a lock.
@@ -62,36 +86,16 @@ struct Holder {
     by_transaction: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     held: AHashMap<Key, Vec<Holder>>,
     waiting: AHashMap<i32, (Key, Mode)>,
-    /// For each mode: up to which commit those were who released a lock that they had in it.
-    marks: [[Sequence; MARKS]; 2],
-}
-
-impl Default for State {
-    fn default() -> State {
-        let marks = [[Sequence(0); MARKS]; 2];
-        State { held: AHashMap::new(), waiting: AHashMap::new(), marks }
-    }
-}
-
-impl Key {
-    fn mark(self) -> usize {
-        let number = match self {
-            Key::One(number) => number as u64,
-            Key::Two(first, second) => !((first as u64) << 32 ^ second as u64),
-        };
-        (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % MARKS
-    }
 }
 
 /// The locks of all sessions.
-#[derive(Debug, Default)]
 pub struct AdvisoryLocks {
+    store: Arc<Store>,
     state: Mutex<State>,
-    released: Condvar,
 }
 
 /// A lock as `pg_locks` shows it.
@@ -108,17 +112,14 @@ pub struct ShownLock {
 }
 
 impl State {
-    /// Returns the sessions that keep another from a lock.
-    fn in_the_way(&self, session: i32, key: Key, mode: Mode) -> impl Iterator<Item = i32> + '_ {
+    /// Returns the strongest mode in which a session has a lock.
+    fn mode_of(&self, session: i32, key: Key) -> Option<LockMode> {
         let holders = self.held.get(&key).into_iter().flatten();
-        let conflicts = move |holder: &&Holder| {
-            holder.session != session && (mode == Mode::Exclusive || holder.mode == Mode::Exclusive)
-        };
-        holders.filter(conflicts).map(|holder| holder.session)
+        let own = holders.filter(|holder| holder.session == session);
+        own.map(|holder| holder.mode.lock_mode()).max()
     }
 
-    /// Returns up to which commit the new holder is to see.
-    fn grant(&mut self, session: i32, key: Key, mode: Mode, level: Level) -> Sequence {
+    fn count(&mut self, session: i32, (key, mode, level): (Key, Mode, Level)) {
         let holders = self.held.entry(key).or_default();
         let same = |holder: &Holder| holder.session == session && holder.mode == mode;
         let at = holders.iter().position(same).unwrap_or_else(|| {
@@ -129,128 +130,93 @@ impl State {
             Level::Session => holders[at].by_session += 1,
             Level::Transaction => holders[at].by_transaction += 1,
         }
-        let of = |mode: Mode| self.marks[mode as usize][key.mark()];
-        match mode {
-            Mode::Exclusive => of(Mode::Exclusive).max(of(Mode::Shared)),
-            Mode::Shared => of(Mode::Exclusive),
-        }
     }
 
-    fn raise_mark(&mut self, key: Key, mode: Mode, to: Sequence) {
-        let mark = &mut self.marks[mode as usize][key.mark()];
-        *mark = to.max(*mark);
-    }
-
-    /// Returns whether somebody whom a session waits for waits for that session.
-    fn is_deadlocked(&self, session: i32) -> bool {
-        let mut seen = vec![session];
-        let mut next = 0;
-        while let Some(&waiter) = seen.get(next) {
-            next += 1;
-            let Some(&(key, mode)) = self.waiting.get(&waiter) else { continue };
-            for other in self.in_the_way(waiter, key, mode) {
-                if other == session {
-                    return true;
-                }
-                if !seen.contains(&other) {
-                    seen.push(other);
-                }
+    /// Forgets who holds a lock no more.
+    fn tidy(&mut self, key: Key) {
+        if let Some(holders) = self.held.get_mut(&key) {
+            holders.retain(|holder| holder.by_session + holder.by_transaction > 0);
+            if holders.is_empty() {
+                self.held.remove(&key);
             }
         }
-        false
     }
 }
 
+/// Returns the number of a session as the store knows it.
+fn stored(session: i32) -> u32 {
+    session.cast_unsigned()
+}
+
 impl AdvisoryLocks {
-    fn try_acquire(&self, session: i32, key: Key, mode: Mode, level: Level) -> Option<Sequence> {
-        let mut state = self.state.lock();
-        let free = state.in_the_way(session, key, mode).next().is_none();
-        free.then(|| state.grant(session, key, mode, level))
+    /// Returns those of a store, of which nobody has any.
+    pub fn new(store: Arc<Store>) -> AdvisoryLocks {
+        AdvisoryLocks { store, state: Mutex::default() }
     }
 
-    /// Waits for a lock.
+    /// Takes a lock; returns up to which commit the session is to see from now on, `None` if
+    /// somebody is in the way and it is not to be waited for.
     fn acquire(
         &self,
         session: i32,
-        (key, mode, level): (Key, Mode, Level),
-        cancelled: &AtomicBool,
-        timeout: Option<Duration>,
-    ) -> Result<Sequence> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        lock: (Key, Mode, Level),
+        wait: SessionWait<'_>,
+    ) -> Result<Option<Sequence>> {
+        let (key, mode, _) = lock;
         let mut state = self.state.lock();
+        if state.mode_of(session, key) >= Some(mode.lock_mode()) {
+            state.count(session, lock);
+            return Ok(Some(Sequence(0)));
+        }
         state.waiting.insert(session, (key, mode));
-        let result = loop {
-            if state.in_the_way(session, key, mode).next().is_none() {
-                break Ok(state.grant(session, key, mode, level));
-            }
-            if state.is_deadlocked(session) {
-                break Err(Error::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected"));
-            }
-            if cancelled.load(Ordering::Relaxed) {
-                let message = "canceling statement due to user request";
-                break Err(Error::new(sqlstate::QUERY_CANCELED, message));
-            }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                let message = "canceling statement due to lock timeout";
-                break Err(Error::new(sqlstate::LOCK_NOT_AVAILABLE, message));
-            }
-            self.released.wait_for(&mut state, LOOK);
-        };
+        drop(state);
+        let number = stored(session);
+        let taken = self.store.lock_for_session(number, &key.row(), mode.lock_mode(), wait);
+        let mut state = self.state.lock();
         state.waiting.remove(&session);
-        result
+        if let Ok(Some(_)) = &taken {
+            state.count(session, lock);
+        }
+        Ok(taken?)
+    }
+
+    /// Gives back what a session does not count any more. It had the lock in the mode `before`.
+    fn give_back(&self, state: &mut State, (session, key): (i32, Key), seen: Sequence) {
+        let before = state.mode_of(session, key);
+        state.tidy(key);
+        let rest = state.mode_of(session, key);
+        if rest < before {
+            self.store.unlock_for_session(stored(session), &key.row(), rest, seen);
+        }
     }
 
     fn release(&self, session: i32, key: Key, mode: Mode, seen: Sequence) -> bool {
-        self.change(|state| {
-            state.raise_mark(key, mode, seen);
-            let Some(holders) = state.held.get_mut(&key) else { return false };
-            let own = |holder: &&mut Holder| {
-                holder.session == session && holder.mode == mode && holder.by_session > 0
-            };
-            let found = holders.iter_mut().find(own);
-            found.map(|holder| holder.by_session -= 1).is_some()
-        })
-    }
-
-    /// Changes holders, and wakes those who wait for what nobody holds any more.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
-        let result = change(&mut state);
-        state.held.retain(|_, holders| {
-            holders.retain(|holder| holder.by_session + holder.by_transaction > 0);
-            !holders.is_empty()
-        });
-        self.released.notify_all();
-        result
+        let Some(holders) = state.held.get_mut(&key) else { return false };
+        let own = |holder: &&mut Holder| {
+            holder.session == session && holder.mode == mode && holder.by_session > 0
+        };
+        let Some(holder) = holders.iter_mut().find(own) else { return false };
+        holder.by_session -= 1;
+        self.give_back(&mut state, (session, key), seen);
+        true
     }
 
     fn release_all(&self, session: i32, level: Level, seen: Sequence) {
-        self.change(|state| {
-            let mut released = Vec::new();
-            for (key, holders) in &mut state.held {
-                for holder in holders.iter_mut().filter(|holder| holder.session == session) {
-                    match level {
-                        Level::Session => holder.by_session = 0,
-                        Level::Transaction => holder.by_transaction = 0,
-                    }
-                    released.push((*key, holder.mode));
+        let mut state = self.state.lock();
+        let mut keys = Vec::new();
+        for (key, holders) in &mut state.held {
+            for holder in holders.iter_mut().filter(|holder| holder.session == session) {
+                match level {
+                    Level::Session => holder.by_session = 0,
+                    Level::Transaction => holder.by_transaction = 0,
                 }
+                keys.push(*key);
             }
-            released.into_iter().for_each(|(key, mode)| state.raise_mark(key, mode, seen));
-        });
-    }
-
-    /// Returns whether a session waits for a lock.
-    pub fn is_waiting(&self, session: i32) -> bool {
-        self.state.lock().waiting.contains_key(&session)
-    }
-
-    /// Returns the sessions that a session waits for.
-    pub fn blockers(&self, session: i32) -> Vec<i32> {
-        let state = self.state.lock();
-        let waiting = state.waiting.get(&session);
-        waiting
-            .map_or_else(Vec::new, |(key, mode)| state.in_the_way(session, *key, *mode).collect())
+        }
+        for key in keys {
+            self.give_back(&mut state, (session, key), seen);
+        }
     }
 
     /// Returns who has locks and who waits, by key and session.
@@ -278,7 +244,6 @@ impl AdvisoryLocks {
 }
 
 /// The locks of one session. What it still has is given back when it is dropped.
-#[derive(Debug)]
 pub struct SessionLocks {
     locks: Arc<AdvisoryLocks>,
     session: i32,
@@ -292,27 +257,58 @@ impl SessionLocks {
         SessionLocks { locks, session, used: AtomicBool::new(false) }
     }
 
-    /// Takes a lock if nobody is in the way; returns up to which commit the session's next snapshot
-    /// is to show then.
-    pub fn try_acquire(&self, key: Key, mode: Mode, level: Level) -> Option<Sequence> {
-        self.used.store(true, Ordering::Relaxed);
-        self.locks.try_acquire(self.session, key, mode, level)
+    /// Has it known that a transaction is the session's: who waits for a lock of one of them waits
+    /// for the other.
+    pub fn join(&self, transaction: &Transaction) {
+        if self.used.load(Ordering::Relaxed) {
+            transaction.join_session(stored(self.session));
+        }
     }
 
-    /// Takes a lock, waiting for it if need be; returns up to which commit the session's next
-    /// snapshot is to show.
+    /// Takes a lock if nobody is in the way; returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// None so far.
+    pub fn try_acquire(&self, transaction: &Transaction, lock: (Key, Mode, Level)) -> Result<bool> {
+        let (wait, cancelled) = (LockWait::Skip, &AtomicBool::new(false));
+        let timeouts = (None, Duration::ZERO);
+        let (lock_timeout, deadlock_timeout) = timeouts;
+        let wait = SessionWait { wait, lock_timeout, deadlock_timeout, cancelled };
+        self.take(transaction, lock, wait)
+    }
+
+    /// Takes a lock for the session of a transaction, waiting for it if need be. The next snapshot
+    /// shows what the last holders have committed.
     ///
     /// # Errors
     ///
     /// 40P01 if those who have it wait for this session, 55P03 when the time is up, 57014.
     pub fn acquire(
         &self,
+        transaction: &Transaction,
         lock: (Key, Mode, Level),
-        cancelled: &AtomicBool,
-        timeout: Option<Duration>,
-    ) -> Result<Sequence> {
+        wait: AdvisoryWait<'_>,
+    ) -> Result<()> {
+        let AdvisoryWait { lock_timeout, deadlock_timeout, cancelled } = wait;
+        let wait = LockWait::Wait;
+        let wait = SessionWait { wait, lock_timeout, deadlock_timeout, cancelled };
+        self.take(transaction, lock, wait).map(drop)
+    }
+
+    fn take(
+        &self,
+        transaction: &Transaction,
+        lock: (Key, Mode, Level),
+        wait: SessionWait<'_>,
+    ) -> Result<bool> {
         self.used.store(true, Ordering::Relaxed);
-        self.locks.acquire(self.session, lock, cancelled, timeout)
+        self.join(transaction);
+        let seen = self.locks.acquire(self.session, lock, wait)?;
+        if let Some(seen) = seen {
+            transaction.raise_floor(seen);
+        }
+        Ok(seen.is_some())
     }
 
     /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether it
@@ -338,96 +334,169 @@ impl Drop for SessionLocks {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use store::descriptor::{Durability, SplitOptions};
+    use store::transaction::TransactionOptions;
+    use store::{FamilyDescriptor, Options, TableDescriptor, TableId};
+
     use super::*;
 
-    fn sessions() -> (Arc<AdvisoryLocks>, SessionLocks, SessionLocks) {
-        let locks = Arc::<AdvisoryLocks>::default();
-        let session = |number| SessionLocks::new(Arc::clone(&locks), number);
-        let (one, two) = (session(1), session(2));
-        (locks, one, two)
+    /// A store with a table, and two sessions with a transaction each.
+    struct World {
+        _directory: tempfile::TempDir,
+        store: Arc<Store>,
+        locks: Arc<AdvisoryLocks>,
+        sessions: [SessionLocks; 2],
+        transactions: [Transaction; 2],
+    }
+
+    const TABLE: TableId = TableId(7);
+
+    fn descriptor() -> TableDescriptor {
+        TableDescriptor {
+            id: TABLE,
+            name: "t".to_owned(),
+            families: vec![FamilyDescriptor::new("d")],
+            region_replication: 1,
+            durability: Durability::SyncWal,
+            split_points: Vec::new(),
+            memstore_flush_bytes: None,
+            split: SplitOptions::disabled(),
+        }
+    }
+
+    fn world() -> World {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), Options::default()).unwrap();
+        store.create_table(descriptor()).unwrap();
+        let locks = Arc::new(AdvisoryLocks::new(Arc::clone(&store)));
+        let sessions = [1, 2].map(|number| SessionLocks::new(Arc::clone(&locks), number));
+        let transactions = [(), ()].map(|()| store.begin(TransactionOptions::default()));
+        World { _directory: directory, store, locks, sessions, transactions }
+    }
+
+    impl World {
+        fn tries(&self, at: usize, mode: Mode, level: Level) -> bool {
+            self.sessions[at].try_acquire(&self.transactions[at], (KEY, mode, level)).unwrap()
+        }
+
+        fn waits(&self, at: usize, key: Key, wait: AdvisoryWait<'_>) -> Result<()> {
+            let lock = (key, Mode::Exclusive, Level::Session);
+            self.sessions[at].acquire(&self.transactions[at], lock, wait)
+        }
+
+        fn release(&self, at: usize, mode: Mode) -> bool {
+            self.sessions[at].release(KEY, mode, Sequence(0))
+        }
+
+        fn until_waiting(&self) {
+            while self.store.contended_locks().is_empty() {
+                std::thread::yield_now();
+            }
+        }
     }
 
     const KEY: Key = Key::One(7);
+    const SESSION: Level = Level::Session;
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    const LONG: AdvisoryWait<'static> = AdvisoryWait {
+        lock_timeout: None,
+        deadlock_timeout: Duration::from_millis(1),
+        cancelled: &NEVER,
+    };
 
     #[test]
     fn a_lock_is_given_back_as_often_as_it_was_taken() {
-        let (_, one, two) = sessions();
-        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
-        assert!(one.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
-        assert!(two.try_acquire(KEY, Mode::Shared, Level::Session).is_none());
-        assert!(one.release(KEY, Mode::Exclusive, Sequence(0)));
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_none());
-        assert!(
-            one.release(KEY, Mode::Exclusive, Sequence(0))
-                && !one.release(KEY, Mode::Exclusive, Sequence(0))
-        );
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
-        assert!(one.try_acquire(Key::Two(0, 7), Mode::Exclusive, Level::Session).is_some());
+        let world = world();
+        assert!(world.tries(0, Mode::Exclusive, SESSION));
+        assert!(world.tries(0, Mode::Exclusive, SESSION));
+        assert!(!world.tries(1, Mode::Shared, SESSION));
+        assert!(world.release(0, Mode::Exclusive));
+        assert!(!world.tries(1, Mode::Exclusive, SESSION));
+        assert!(world.release(0, Mode::Exclusive) && !world.release(0, Mode::Exclusive));
+        assert!(world.tries(1, Mode::Exclusive, SESSION));
+        let other = (Key::Two(0, 7), Mode::Exclusive, SESSION);
+        assert!(world.sessions[0].try_acquire(&world.transactions[0], other).unwrap());
     }
 
     #[test]
     fn shared_locks_meet_and_transactions_end() {
-        let (locks, one, two) = sessions();
-        assert!(one.try_acquire(KEY, Mode::Shared, Level::Transaction).is_some());
-        assert!(two.try_acquire(KEY, Mode::Shared, Level::Session).is_some());
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_none());
-        assert_eq!(locks.shown().len(), 2);
+        let world = world();
+        assert!(world.tries(0, Mode::Shared, Level::Transaction));
+        assert!(world.tries(1, Mode::Shared, SESSION));
+        assert!(!world.tries(0, Mode::Exclusive, SESSION));
+        assert_eq!(world.locks.shown().len(), 2);
         // It is not the session's to give back.
-        assert!(!one.release(KEY, Mode::Shared, Sequence(0)));
-        one.release_all(Level::Transaction, Sequence(0));
-        assert!(two.try_acquire(KEY, Mode::Exclusive, Level::Session).is_some());
-        drop(two);
+        assert!(!world.release(0, Mode::Shared));
+        world.sessions[0].release_all(Level::Transaction, Sequence(0));
+        assert!(world.tries(1, Mode::Exclusive, SESSION));
+        // The weaker mode stays.
+        assert!(world.release(1, Mode::Exclusive));
+        assert!(world.tries(0, Mode::Shared, SESSION));
+        assert!(!world.tries(0, Mode::Exclusive, SESSION));
+        let World { locks, sessions, .. } = world;
+        drop(sessions);
         assert!(locks.shown().is_empty());
     }
 
     #[test]
-    fn a_grant_returns_how_far_those_before_were() {
-        let (_, one, two) = sessions();
-        let take =
-            |session: &SessionLocks, mode| session.try_acquire(KEY, mode, Level::Session).unwrap();
-        assert_eq!(take(&one, Mode::Shared), Sequence(0));
-        assert!(one.release(KEY, Mode::Shared, Sequence(5)));
-        assert_eq!(take(&two, Mode::Shared), Sequence(0));
-        assert_eq!(take(&two, Mode::Exclusive), Sequence(5));
-        two.release_all(Level::Session, Sequence(8));
-        assert_eq!(take(&one, Mode::Shared), Sequence(8));
+    fn a_grant_raises_what_the_session_is_to_see() {
+        let world = world();
+        assert!(world.tries(0, Mode::Shared, SESSION));
+        assert!(world.sessions[0].release(KEY, Mode::Shared, Sequence(5)));
+        assert!(world.tries(1, Mode::Shared, SESSION));
+        assert_eq!(world.transactions[1].floor(), Sequence(0));
+        assert!(world.tries(1, Mode::Exclusive, SESSION));
+        assert_eq!(world.transactions[1].floor(), Sequence(5));
     }
 
     #[test]
     fn who_waits_gets_it_is_cancelled_or_runs_out_of_time() {
-        let (_, one, two) = sessions();
-        let lock = (KEY, Mode::Exclusive, Level::Session);
-        let cancelled = AtomicBool::new(false);
-        one.acquire(lock, &cancelled, None).unwrap();
-        let late = two.acquire(lock, &cancelled, Some(Duration::from_millis(1))).unwrap_err();
-        assert_eq!(late.sqlstate, "55P03");
-        let stopped = two.acquire(lock, &AtomicBool::new(true), None).unwrap_err();
-        assert_eq!(stopped.sqlstate, "57014");
+        let world = world();
+        world.waits(0, KEY, LONG).unwrap();
+        let short = AdvisoryWait { lock_timeout: Some(Duration::from_millis(1)), ..LONG };
+        assert_eq!(world.waits(1, KEY, short).unwrap_err().sqlstate, "55P03");
+        let stopped = AdvisoryWait { cancelled: &AtomicBool::new(true), ..LONG };
+        assert_eq!(world.waits(1, KEY, stopped).unwrap_err().sqlstate, "57014");
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| two.acquire(lock, &cancelled, None));
-            assert!(one.release(KEY, Mode::Exclusive, Sequence(0)));
+            let waiter = scope.spawn(|| world.waits(1, KEY, LONG));
+            world.until_waiting();
+            assert!(world.release(0, Mode::Exclusive));
             waiter.join().unwrap().unwrap();
         });
-        assert!(one.try_acquire(KEY, Mode::Shared, Level::Session).is_none());
+        assert!(!world.tries(0, Mode::Shared, SESSION));
     }
 
     #[test]
     fn a_circle_is_noticed() {
-        let (locks, one, two) = sessions();
-        let never = AtomicBool::new(false);
-        let lock = |number| (Key::One(number), Mode::Exclusive, Level::Session);
-        one.acquire(lock(1), &never, None).unwrap();
-        two.acquire(lock(2), &never, None).unwrap();
+        let world = world();
+        world.waits(0, Key::One(1), LONG).unwrap();
+        world.waits(1, Key::One(2), LONG).unwrap();
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| one.acquire(lock(2), &never, None));
-            while !locks.shown().iter().any(|lock| !lock.granted) {
-                std::thread::yield_now();
-            }
-            let circle = two.acquire(lock(1), &never, None).unwrap_err();
-            assert_eq!(circle.sqlstate, "40P01");
-            assert!(two.release(Key::One(2), Mode::Exclusive, Sequence(0)));
+            let waiter = scope.spawn(|| world.waits(0, Key::One(2), LONG));
+            world.until_waiting();
+            assert_eq!(world.waits(1, Key::One(1), LONG).unwrap_err().sqlstate, "40P01");
+            assert!(world.sessions[1].release(Key::One(2), Mode::Exclusive, Sequence(0)));
             waiter.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_circle_of_a_row_and_an_advisory_lock_is_noticed() {
+        let world = world();
+        let [first, second] = &world.transactions;
+        let row = |transaction: &Transaction| {
+            transaction.lock_row(TABLE, b"r", LockMode::Exclusive, LockWait::Wait)
+        };
+        world.waits(0, KEY, LONG).unwrap();
+        row(second).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| row(first));
+            world.until_waiting();
+            assert_eq!(world.waits(1, KEY, LONG).unwrap_err().sqlstate, "40P01");
+            second.rollback();
+            assert!(waiter.join().unwrap().unwrap());
         });
     }
 }

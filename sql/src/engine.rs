@@ -120,7 +120,7 @@ impl Engine {
         let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
             opened_micros: store.now_micros(),
-            advisory: Arc::default(),
+            advisory: Arc::new(AdvisoryLocks::new(Arc::clone(&store))),
             sessions: Sessions::default(),
             store,
             ids_given_out: AtomicU32::new(FIRST_USER_TABLE),

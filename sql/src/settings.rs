@@ -117,7 +117,7 @@ const SPECS: &[Spec] = &[
         "1s",
         Kind::Milliseconds,
         false,
-        "Has no effect: a deadlock is found when the wait that closes it begins.",
+        "How long a statement waits for a lock before it looks for a deadlock.",
     ),
     spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
     spec(
@@ -628,6 +628,11 @@ impl Settings {
     pub fn duration(&self, name: &str) -> Option<Duration> {
         let millis = parse_quantity(self.value(name), TIME_UNITS)?;
         (millis > 0).then(|| Duration::from_millis(millis as u64))
+    }
+
+    /// Returns how long to wait for a lock before a deadlock is looked for.
+    pub fn deadlock_timeout(&self) -> Duration {
+        self.duration("deadlock_timeout").unwrap_or_default()
     }
 
     /// Returns `work_mem` in bytes.

@@ -73,6 +73,7 @@ pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;
 mod direct;
+mod session_locks;
 mod observed;
 
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
@@ -81,10 +82,12 @@ pub use direct::{Column, PutBatch};
 pub use error::{Error, LogFailure, Result};
 pub use file::{ColumnSlice, VariableColumn};
 pub use layout::{ValueLayout, WantedSections};
+pub use lock::{ADVISORY_LOCKS, LockOwner, LockStatus};
 pub use options::Options;
 pub use read_figures::{ReadFigures, RegionFigures, RegionReads, read_by_region, read_figures};
 pub use read_view::RowEstimate;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
 pub use scan::{Filter, Get, Scan, TimeRange};
+pub use session_locks::SessionWait;
 pub use store::Store;
 pub use transaction::{Edit, Mutation, Transaction};

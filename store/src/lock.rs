@@ -4,45 +4,54 @@
 //! so that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the
 //! same hash would share a lock: they would wait for each other without need, nothing worse.) An
 //! entry without waiters has no queue; the queue is first come, first served, but for a holder that
-//! wants its shared lock to be exclusive, who goes to the front.
+//! wants a stronger mode, who goes to the front ([`entry`]).
+//!
+//! There are four modes ([`LockMode`]). Sessions hold locks beside those of their transactions:
+//! advisory locks, whose keys are the rows of a table that is none ([`ADVISORY_LOCKS`]).
 //!
 //! A row lock is released when its holder's commit is applied, which is before it is durable and
 //! before snapshots show it. So that the next holder sees it nevertheless, a release leaves behind
-//! how far the holder's commit is in the order of commits, and a grant returns that if the two modes
-//! conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of such
-//! marks, by hash: two locks with one mark cost a wait that was not needed, nothing worse.
+//! how far the holder's commit is in the order of commits, and a grant returns that if the two
+//! modes conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of
+//! such marks, by hash: two locks with one mark cost a wait that was not needed, nothing worse.
 //!
-//! Who waits stands in a graph of waiting transactions. Before a transaction waits it looks there
-//! for a way from those it would wait for back to itself; if there is one, it is the victim.
+//! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
 //!
 //! # Invariants
 //!
-//! 1. Locks are given back only at the end of a transaction, all of them; so a transaction that no
-//!    longer exists waits for nobody, and old edges to it do no harm.
-//! 2. A transaction waits for one lock at a time.
-//! 3. Lock order: a shard, then the graph. No other lock is taken under either, but by who writes
-//!    rows without locking them ([`LockTable::exclude`]): several shards in ascending order, then
-//!    the gate of a region and the log's queue, none of whose holders ever wants a row lock.
+//! 1. A transaction, or session, waits for one lock at a time.
+//! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
+//!    it has woken up, in `waits`.
+//! 3. Lock order: shards in ascending order, then `waits`, then `processes`, then a ticket. No other
+//!    lock is taken under them, but by who writes rows without locking them
+//!    ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose holders ever
+//!    wants a row lock.
+
+mod deadlock;
+mod entry;
 
 use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
+use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
+use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
 use crate::mutation::{LockMode, LockWait};
 use crate::options::BlockingSection;
 
 const SHARDS: usize = 64;
 
-/// Release marks of a shard.
+/// Release marks of a shard, for each mode.
 const MARKS: usize = 64;
 
 /// A shard gives memory back when it has room for so many times its entries.
@@ -51,9 +60,67 @@ const SPARE: usize = 8;
 /// How often a waiter looks whether it was cancelled.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-/// Names a transaction among the open ones.
+/// The table whose rows are the keys of advisory locks. No table has this number.
+pub const ADVISORY_LOCKS: TableId = TableId(u32::MAX);
+
+/// Names a transaction among the open ones, or a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Owner(pub(crate) u64);
+
+impl Owner {
+    /// Set in the number of an owner that is a session.
+    const SESSION: u64 = 1 << 63;
+
+    /// Returns a session as an owner.
+    pub(crate) fn session(number: u32) -> Owner {
+        Owner(Owner::SESSION | u64::from(number))
+    }
+
+    /// Returns whose lock it is, as others are told.
+    fn shown(self) -> LockOwner {
+        match self.0 & Owner::SESSION {
+            0 => LockOwner::Transaction(self.0),
+            _ => LockOwner::Session(self.0 as u32),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shown() {
+            LockOwner::Transaction(number) => write!(f, "Transaction {number}"),
+            LockOwner::Session(number) => write!(f, "Session {number}"),
+        }
+    }
+}
+
+/// Who has a lock or waits for it, for system views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockOwner {
+    /// A transaction, by [`Transaction::id`](crate::Transaction::id).
+    Transaction(u64),
+    /// A session.
+    Session(u32),
+}
+
+/// A lock that somebody has or waits for, for system views.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockStatus {
+    /// Who.
+    pub owner: LockOwner,
+    /// The table that the locked row is of.
+    pub table: TableId,
+    /// Tells the locks of one table apart.
+    pub key: [u64; 2],
+    /// The mode that is held or wanted.
+    pub mode: LockMode,
+    /// For how long the owner has waited; `None`: it has the lock.
+    pub waits: Option<Duration>,
+    /// Who has the lock that the owner waits for, in a mode that conflicts.
+    pub blockers: Vec<LockOwner>,
+    /// Who stands before it in the queue, for a mode that conflicts.
+    pub ahead: Vec<LockOwner>,
+}
 
 /// Names the lock of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,6 +179,8 @@ pub(crate) struct Patience<'a> {
     pub(crate) wait: LockWait,
     /// For how long; `None` for ever.
     pub(crate) timeout: Option<Duration>,
+    /// After how long to look for a deadlock.
+    pub(crate) deadlock_after: Duration,
     /// Ends the wait when set.
     pub(crate) cancelled: &'a AtomicBool,
     /// Told of the wait.
@@ -123,12 +192,13 @@ pub(crate) struct Patience<'a> {
 /// All row locks of a store.
 pub(crate) struct LockTable {
     shards: Box<[Mutex<Shard>]>,
-    waits: Mutex<HashMap<Owner, SmallVec<[Owner; 2]>>>,
+    waits: Mutex<Waits>,
+    processes: Mutex<Processes>,
 }
 
 /// The locks whose keys are in one part of the space of hashes.
 struct Shard {
-    entries: HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>,
+    entries: HashMap<LockKey, LockEntry, BuildHasherDefault<KeyHasher>>,
     /// For each mode: up to which commit a holder in that mode has seen or made when it released
     /// its lock, the highest of all locks that share a mark.
     marks: [[Sequence; MARKS]; LockMode::COUNT],
@@ -154,13 +224,6 @@ impl Shard {
     }
 }
 
-struct Entry {
-    /// The only holder, or the first of several sharers.
-    holder: Owner,
-    mode: LockMode,
-    crowd: Option<Box<Crowd>>,
-}
-
 /// Keeps anybody from locking some rows, all of which nobody has locked, until it is dropped.
 ///
 /// For the instant in which a commit is applied that reads nothing: cheaper than an entry for each
@@ -184,114 +247,13 @@ impl Exclusion<'_> {
     }
 }
 
-/// What an entry has only when several transactions want it.
-#[derive(Default)]
-struct Crowd {
-    /// Sharers beside the holder.
-    sharers: SmallVec<[Owner; 4]>,
-    queue: VecDeque<Waiter>,
-}
-
-struct Waiter {
-    owner: Owner,
-    mode: LockMode,
-    ticket: Arc<Ticket>,
-}
-
-#[derive(Default)]
-struct Ticket {
-    granted: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Entry {
-    fn new(holder: Owner, mode: LockMode) -> Entry {
-        Entry { holder, mode, crowd: None }
-    }
-
-    fn sharers(&self) -> &[Owner] {
-        self.crowd.as_ref().map_or(&[], |crowd| &crowd.sharers)
-    }
-
-    fn is_held_by(&self, owner: Owner) -> bool {
-        self.holder == owner || self.sharers().contains(&owner)
-    }
-
-    fn queue_is_empty(&self) -> bool {
-        self.crowd.as_ref().is_none_or(|crowd| crowd.queue.is_empty())
-    }
-
-    fn crowd(&mut self) -> &mut Crowd {
-        self.crowd.get_or_insert_default()
-    }
-
-    /// Takes a holder out; returns whether there is another.
-    fn remove_holder(&mut self, owner: Owner) -> bool {
-        if self.holder != owner {
-            self.crowd().sharers.retain(|sharer| *sharer != owner);
-            return true;
-        }
-        match self.crowd.as_mut().and_then(|crowd| crowd.sharers.pop()) {
-            Some(next) => {
-                self.holder = next;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Gives the lock to those in the queue who may have it now. `held` says whether anybody has
-    /// it. Returns whether anybody has it afterwards.
-    fn grant(&mut self, mut held: bool) -> bool {
-        while let Some(crowd) = self.crowd.as_mut() {
-            let Some(first) = crowd.queue.front() else { break };
-            let upgrade = held && self.holder == first.owner && crowd.sharers.is_empty();
-            let shared = self.mode == LockMode::Shared && first.mode == LockMode::Shared;
-            if held && !upgrade && !shared {
-                break;
-            }
-            let waiter = crowd.queue.pop_front().expect("looked at above");
-            if held && shared {
-                if self.holder != waiter.owner && !crowd.sharers.contains(&waiter.owner) {
-                    crowd.sharers.push(waiter.owner);
-                }
-            } else {
-                self.holder = waiter.owner;
-                self.mode = waiter.mode;
-            }
-            held = true;
-            *waiter.ticket.granted.lock() = true;
-            waiter.ticket.changed.notify_one();
-        }
-        if self.crowd.as_ref().is_some_and(|c| c.queue.is_empty() && c.sharers.is_empty()) {
-            self.crowd = None;
-        }
-        held
-    }
-
-    /// Returns those that a new waiter at `place` of the queue has to wait for.
-    fn blockers(&self, owner: Owner, mode: LockMode, place: usize) -> SmallVec<[Owner; 2]> {
-        let conflicts = |other: LockMode| mode.conflicts_with(other);
-        let mut blockers = SmallVec::new();
-        if conflicts(self.mode) {
-            blockers.push(self.holder);
-            blockers.extend_from_slice(self.sharers());
-        }
-        if let Some(crowd) = &self.crowd {
-            let ahead = crowd.queue.iter().take(place).filter(|waiter| conflicts(waiter.mode));
-            blockers.extend(ahead.map(|waiter| waiter.owner));
-        }
-        blockers.retain(|blocker| *blocker != owner);
-        blockers
-    }
-}
-
 impl LockTable {
     /// Returns a table without locks.
     pub(crate) fn new() -> LockTable {
         LockTable {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             waits: Mutex::default(),
+            processes: Mutex::default(),
         }
     }
 
@@ -301,7 +263,7 @@ impl LockTable {
     /// # Errors
     ///
     /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`]. The lock is not held
-    /// then.
+    /// then, or as weakly as it was.
     pub(crate) fn lock(
         &self,
         owner: Owner,
@@ -313,47 +275,116 @@ impl LockTable {
         let mut shard = self.shards[key.shard()].lock();
         let mark = shard.mark(key, mode);
         let entry = match shard.entries.entry(key) {
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(Entry::new(owner, mode));
+            Entry::Vacant(vacant) => {
+                vacant.insert(LockEntry::new(table, owner, mode));
                 return Ok((key, Taken::New, mark));
             }
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Occupied(entry) => entry.into_mut(),
         };
-        let holds = entry.is_held_by(owner);
-        if holds && (entry.mode == LockMode::Exclusive || mode == LockMode::Shared) {
-            return Ok((key, Taken::Held, mark));
-        }
-        if holds && entry.sharers().is_empty() {
-            entry.mode = LockMode::Exclusive;
-            return Ok((key, Taken::Held, mark));
-        }
-        let share = entry.mode == LockMode::Shared && mode == LockMode::Shared;
-        if share && entry.queue_is_empty() {
-            entry.crowd().sharers.push(owner);
-            return Ok((key, Taken::New, mark));
+        let held = entry.mode_of(owner);
+        let taken = if held.is_some() { Taken::Held } else { Taken::New };
+        if held >= Some(mode) || entry.try_grant(owner, mode) {
+            return Ok((key, taken, mark));
         }
         match patience.wait {
             LockWait::NoWait => return Err(Error::LockNotAvailable { table, timed_out: false }),
             LockWait::Skip => return Ok((key, Taken::Skipped, Sequence(0))),
             LockWait::Wait => {}
         }
-        let place = if holds { 0 } else { entry.crowd().queue.len() };
-        self.begin_wait(owner, entry.blockers(owner, mode, place), table)?;
         let ticket = Arc::new(Ticket::default());
-        let waiter = Waiter { owner, mode, ticket: Arc::clone(&ticket) };
-        entry.crowd().queue.insert(place, waiter);
+        let since = Instant::now();
+        entry.enqueue(LockWaiter { owner, mode, since, ticket: Arc::clone(&ticket) });
+        self.waits.lock().insert(owner, key);
         drop(shard);
         (patience.on_wait)();
-        let outcome = wait(&ticket, table, &patience);
+        let outcome = self.wait((owner, table), (&ticket, since), &patience);
+        let mut shard = self.shards[key.shard()].lock();
         self.waits.lock().remove(&owner);
-        let taken = if holds { Taken::Held } else { Taken::New };
+        if let Err(error) = outcome
+            && let Entry::Occupied(mut entry) = shard.entries.entry(key)
+            && entry.get_mut().leave(&ticket)
+        {
+            return Err(error);
+        }
+        // Who was granted the lock while giving up has it.
+        Ok((key, taken, shard.mark(key, mode)))
+    }
+
+    /// Waits for a grant.
+    fn wait(
+        &self,
+        (owner, table): (Owner, TableId),
+        (ticket, since): (&Ticket, Instant),
+        patience: &Patience<'_>,
+    ) -> Result<()> {
+        let mut checked = false;
+        let mut outcome = Ok(());
+        patience.blocking.run(&mut || {
+            let mut granted = ticket.granted.lock();
+            outcome = loop {
+                if *granted {
+                    break Ok(());
+                }
+                if patience.cancelled.load(Ordering::Relaxed) {
+                    break Err(Error::Cancelled);
+                }
+                let waited = since.elapsed();
+                if patience.timeout.is_some_and(|timeout| waited >= timeout) {
+                    break Err(Error::LockNotAvailable { table, timed_out: true });
+                }
+                if !checked && waited >= patience.deadlock_after {
+                    checked = true;
+                    drop(granted);
+                    if let Err(error) = self.check_deadlock(owner) {
+                        break Err(error);
+                    }
+                    granted = ticket.granted.lock();
+                    continue;
+                }
+                let mut nap = CANCEL_POLL;
+                if let Some(timeout) = patience.timeout {
+                    nap = nap.min(timeout - waited);
+                }
+                if !checked {
+                    nap = nap.min(patience.deadlock_after - waited);
+                }
+                ticket.changed.wait_for(&mut granted, nap);
+            };
+        });
+        outcome
+    }
+
+    /// Looks for a circle through an owner that waits; opens it if another order of queues does.
+    fn check_deadlock(&self, owner: Owner) -> Result<()> {
+        let mut shards: Vec<MutexGuard<'_, Shard>> =
+            self.shards.iter().map(|shard| shard.lock()).collect();
+        let outcome = {
+            let (waits, processes) = (self.waits.lock(), self.processes.lock());
+            Graph { shards: &shards, waits: &waits, processes: &processes }.check(owner)
+        };
         match outcome {
-            Ok(()) => Ok((key, taken, self.shards[key.shard()].lock().mark(key, mode))),
-            Err(error) => {
-                self.leave_queue(key, owner, &ticket, holds);
-                Err(error)
+            Outcome::Free => Ok(()),
+            Outcome::Deadlock(detail) => Err(Error::Deadlock { detail }),
+            Outcome::Reorder(orders) => {
+                for (key, order) in orders {
+                    if let Some(entry) = shards[key.shard()].entries.get_mut(&key) {
+                        entry.reorder(&order);
+                    }
+                }
+                Ok(())
             }
         }
+    }
+
+    /// Notes that a transaction belongs to a session that holds locks of its own: who waits for one
+    /// of them waits for the other.
+    pub(crate) fn join(&self, transaction: Owner, session: Owner) {
+        self.processes.lock().join(transaction, session);
+    }
+
+    /// Forgets the session of a transaction.
+    pub(crate) fn leave(&self, transaction: Owner) {
+        self.processes.lock().leave(transaction);
     }
 
     /// Keeps rows from being locked. `None` if one of them is locked now.
@@ -418,391 +449,90 @@ impl LockTable {
         }
     }
 
+    /// Makes a lock weaker, or releases it.
+    pub(crate) fn weaken(
+        &self,
+        owner: Owner,
+        (table, row): (TableId, &[u8]),
+        to: Option<LockMode>,
+        mark: Sequence,
+    ) {
+        let key = LockKey::new(table, row);
+        let mut shard = self.shards[key.shard()].lock();
+        let Some(to) = to else { return release_one(&mut shard, owner, key, mark) };
+        let Some(mode) = shard.entries.get(&key).and_then(|entry| entry.mode_of(owner)) else {
+            return;
+        };
+        shard.raise_mark(key, mode, mark);
+        if let Some(entry) = shard.entries.get_mut(&key) {
+            entry.weaken(owner, to);
+        }
+    }
+
     /// Returns how many rows are locked.
     pub(crate) fn held_count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
     }
 
-    /// Returns the transactions that wait for a lock, each with those that it waits for: holders,
-    /// and who stands before it in the queue.
-    pub(crate) fn waiting(&self) -> Vec<(Owner, SmallVec<[Owner; 2]>)> {
-        let mut waiting = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.lock();
-            for entry in shard.entries.values() {
-                let queue = entry.crowd.iter().flat_map(|crowd| crowd.queue.iter());
-                waiting.extend(queue.enumerate().map(|(place, waiter)| {
-                    (waiter.owner, entry.blockers(waiter.owner, waiter.mode, place))
-                }));
-            }
+    /// Returns the locks that somebody waits for: who has them and who waits.
+    pub(crate) fn contended(&self) -> Vec<LockStatus> {
+        let mut found = Vec::new();
+        // Few wait, and many locks may be held.
+        let mut keys: Vec<LockKey> = self.waits.lock().values().copied().collect();
+        keys.sort_unstable_by_key(|key| (key.shard(), key.high, key.low));
+        keys.dedup();
+        for key in keys {
+            let shard = self.shards[key.shard()].lock();
+            found.extend(shard.entries.get(&key).into_iter().flat_map(|entry| status(key, entry)));
         }
-        waiting
+        found
     }
 
-    /// Takes back a waiter that gave up; if it was granted the lock meanwhile, gives that back too.
-    fn leave_queue(&self, key: LockKey, owner: Owner, ticket: &Arc<Ticket>, held_before: bool) {
-        let mut shard = self.shards[key.shard()].lock();
-        let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entries.entry(key)
-        else {
-            return;
-        };
-        let entry = occupied.get_mut();
-        if *ticket.granted.lock() {
-            // A holder that was upgraded meanwhile keeps the stronger lock: giving it back would
-            // take the shared one away too.
-            if !held_before {
-                let held = entry.remove_holder(owner);
-                if !entry.grant(held) {
-                    occupied.remove();
-                }
-            }
-            return;
-        }
-        entry.crowd().queue.retain(|waiter| !Arc::ptr_eq(&waiter.ticket, ticket));
-        // Those behind may have waited for this one only.
-        if !entry.grant(true) {
-            occupied.remove();
-        }
+    /// Returns who has the lock of a row and who waits for it.
+    pub(crate) fn status(&self, table: TableId, row: &[u8]) -> Vec<LockStatus> {
+        let key = LockKey::new(table, row);
+        let shard = self.shards[key.shard()].lock();
+        shard.entries.get(&key).map_or_else(Vec::new, |entry| status(key, entry))
     }
+}
 
-    /// Notes whom `owner` is about to wait for, unless that would close a circle.
-    fn begin_wait(
-        &self,
-        owner: Owner,
-        blockers: SmallVec<[Owner; 2]>,
-        table: TableId,
-    ) -> Result<()> {
-        let mut waits = self.waits.lock();
-        if let Some(path) = path_back(&waits, owner, &blockers) {
-            return Err(Error::Deadlock { detail: circle(owner, &path, table) });
-        }
-        waits.insert(owner, blockers);
-        Ok(())
+/// Returns who has a lock and who waits for it.
+fn status(key: LockKey, entry: &LockEntry) -> Vec<LockStatus> {
+    let of = |owner: Owner, mode, waits| LockStatus {
+        owner: owner.shown(),
+        table: entry.table(),
+        key: [key.high, key.low],
+        mode,
+        waits,
+        blockers: Vec::new(),
+        ahead: Vec::new(),
+    };
+    let mut found: Vec<LockStatus> =
+        entry.holders().map(|(owner, mode)| of(owner, mode, None)).collect();
+    for (place, waiter) in entry.queue().enumerate() {
+        let (owner, mode) = (waiter.owner, waiter.mode);
+        let ahead = entry.queue().take(place).filter(|other| mode.conflicts_with(other.mode));
+        found.push(LockStatus {
+            blockers: entry.conflicting_holders(owner, mode).map(Owner::shown).collect(),
+            ahead: ahead.map(|other| other.owner.shown()).collect(),
+            ..of(owner, mode, Some(waiter.since.elapsed()))
+        });
     }
+    found
 }
 
 /// Gives one lock back.
 fn release_one(shard: &mut Shard, owner: Owner, key: LockKey, mark: Sequence) {
-    if let Some(mode) = shard.entries.get(&key).map(|entry| entry.mode) {
-        shard.raise_mark(key, mode, mark);
-    }
-    let std::collections::hash_map::Entry::Occupied(mut occupied) = shard.entries.entry(key) else {
+    let Some(mode) = shard.entries.get(&key).and_then(|entry| entry.mode_of(owner)) else {
         return;
     };
-    let entry = occupied.get_mut();
-    if entry.crowd.is_none() {
-        if entry.holder == owner {
-            occupied.remove();
-        }
-        return;
+    shard.raise_mark(key, mode, mark);
+    if let Entry::Occupied(mut entry) = shard.entries.entry(key)
+        && !entry.get_mut().release(owner)
+    {
+        entry.remove();
     }
-    let held = entry.remove_holder(owner);
-    if !entry.grant(held) {
-        occupied.remove();
-    }
-}
-
-/// Returns the transactions on a way from one of `blockers` to `owner`, if there is one.
-fn path_back(
-    waits: &HashMap<Owner, SmallVec<[Owner; 2]>>,
-    owner: Owner,
-    blockers: &[Owner],
-) -> Option<Vec<Owner>> {
-    let mut came_from: HashMap<Owner, Option<Owner>> =
-        blockers.iter().map(|blocker| (*blocker, None)).collect();
-    let mut open: Vec<Owner> = blockers.to_vec();
-    while let Some(at) = open.pop() {
-        for next in waits.get(&at).into_iter().flatten() {
-            if *next == owner {
-                let mut path = vec![at];
-                while let Some(Some(before)) = came_from.get(path.last().expect("not empty")) {
-                    path.push(*before);
-                }
-                path.reverse();
-                return Some(path);
-            }
-            if !came_from.contains_key(next) {
-                came_from.insert(*next, Some(at));
-                open.push(*next);
-            }
-        }
-    }
-    None
-}
-
-/// Says who waits for whom, in the manner of PostgreSQL's detail of a deadlock.
-fn circle(owner: Owner, path: &[Owner], table: TableId) -> String {
-    let mut lines = Vec::new();
-    let mut waiter = owner;
-    for blocker in path.iter().chain(std::iter::once(&owner)) {
-        let what = if waiter == owner {
-            format!("a row of table {}", table.0)
-        } else {
-            "a row".to_owned()
-        };
-        lines.push(format!(
-            "Transaction {} waits for the lock of {what}; blocked by transaction {}.",
-            waiter.0, blocker.0
-        ));
-        waiter = *blocker;
-    }
-    lines.join("\n")
-}
-
-fn wait(ticket: &Ticket, table: TableId, patience: &Patience<'_>) -> Result<()> {
-    let deadline = patience.timeout.map(|timeout| Instant::now() + timeout);
-    let mut outcome = Ok(());
-    patience.blocking.run(&mut || {
-        let mut granted = ticket.granted.lock();
-        outcome = loop {
-            if *granted {
-                break Ok(());
-            }
-            if patience.cancelled.load(Ordering::Relaxed) {
-                break Err(Error::Cancelled);
-            }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                break Err(Error::LockNotAvailable { table, timed_out: true });
-            }
-            let nap = left.map_or(CANCEL_POLL, |left| left.min(CANCEL_POLL));
-            ticket.changed.wait_for(&mut granted, nap);
-        };
-    });
-    outcome
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::options::PlainWait;
-    use std::sync::mpsc;
-
-    const TABLE: TableId = TableId(1);
-    static NEVER: AtomicBool = AtomicBool::new(false);
-
-    fn patience(wait: LockWait) -> Patience<'static> {
-        Patience { wait, timeout: None, cancelled: &NEVER, blocking: &PlainWait, on_wait: &|| {} }
-    }
-
-    fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
-        locks
-            .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
-            .map(|(_, taken, _)| taken)
-    }
-
-    fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
-        locks
-            .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
-            .map(|(_, taken, _)| taken)
-    }
-
-    fn release(locks: &LockTable, owner: u64, row: &[u8]) {
-        locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], Sequence(0));
-    }
-
-    /// Returns when `count` transactions wait.
-    fn until_waiting(locks: &LockTable, count: usize) {
-        while locks.waits.lock().len() != count {
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn exclusive_keeps_others_out_until_released() {
-        let locks = LockTable::new();
-        assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::New);
-        assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::Held);
-        assert_eq!(exclusive(&locks, 2, b"r", LockWait::Skip).unwrap(), Taken::Skipped);
-        let refused = shared(&locks, 2, b"r", LockWait::NoWait);
-        assert!(matches!(refused, Err(Error::LockNotAvailable { timed_out: false, .. })));
-        release(&locks, 1, b"r");
-        assert_eq!(locks.held_count(), 0);
-        assert_eq!(exclusive(&locks, 2, b"r", LockWait::NoWait).unwrap(), Taken::New);
-    }
-
-    #[test]
-    fn many_locks_go_at_once_and_leave_no_memory_behind() {
-        let locks = LockTable::new();
-        let row = |number: u32| number.to_be_bytes();
-        let keys: Vec<LockKey> = (0..100_000)
-            .map(|number| {
-                exclusive(&locks, 1, &row(number), LockWait::NoWait).unwrap();
-                LockKey::new(TABLE, &row(number))
-            })
-            .collect();
-        // One of another transaction's, and one that it waits for.
-        exclusive(&locks, 2, b"other", LockWait::NoWait).unwrap();
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
-            until_waiting(&locks, 1);
-            locks.release(Owner(1), keys, Sequence(0));
-            assert_eq!(waiter.join().unwrap().unwrap(), Taken::New);
-        });
-        assert_eq!(locks.held_count(), 2);
-        let room: usize = locks.shards.iter().map(|shard| shard.lock().entries.capacity()).sum();
-        assert!(room < 4 * SHARDS * SHARDS, "{room}");
-    }
-
-    #[test]
-    fn rows_that_nobody_has_locked_can_be_excluded() {
-        let locks = LockTable::new();
-        exclusive(&locks, 1, b"held", LockWait::Wait).unwrap();
-        let exclude = |rows: &[&'static [u8]]| locks.exclude(TABLE, rows.iter().copied()).is_some();
-        assert!(exclude(&[b"free"]));
-        assert!(!exclude(&[b"held"]));
-        assert!(exclude(&[b"free", b"too"]));
-        assert!(!exclude(&[b"free", b"held"]));
-        release(&locks, 1, b"held");
-        let exclusion = locks.exclude(TABLE, [&b"held"[..]].into_iter());
-        std::thread::scope(|scope| {
-            let locker = scope.spawn(|| exclusive(&locks, 2, b"held", LockWait::Wait));
-            drop(exclusion);
-            assert_eq!(locker.join().unwrap().unwrap(), Taken::New);
-        });
-    }
-
-    #[test]
-    fn a_grant_returns_how_far_the_last_holders_were() {
-        let locks = LockTable::new();
-        let mark = |owner: u64, mode: LockMode| {
-            locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().2
-        };
-        let release = |owner: u64, commit: u64| {
-            locks.release(Owner(owner), vec![LockKey::new(TABLE, b"r")], Sequence(commit));
-        };
-        assert_eq!(mark(1, LockMode::Exclusive), Sequence(0));
-        release(1, 5);
-        assert_eq!(mark(1, LockMode::Shared), Sequence(5));
-        release(1, 7);
-        // Who shared it has kept out nobody who wants to share it.
-        assert_eq!(mark(2, LockMode::Shared), Sequence(5));
-        assert_eq!(mark(3, LockMode::Shared), Sequence(5));
-        // One that has seen less takes nothing away.
-        release(3, 0);
-        assert_eq!(mark(2, LockMode::Exclusive), Sequence(7));
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| mark(4, LockMode::Exclusive));
-            until_waiting(&locks, 1);
-            release(2, 9);
-            assert_eq!(waiter.join().unwrap(), Sequence(9));
-        });
-        release(4, 0);
-        // Rows that were written without locks count, too.
-        for rows in [&[&b"r"[..]][..], &[b"r", b"s"]] {
-            let held = locks.exclude(TABLE, rows.iter().copied()).unwrap();
-            held.release(Sequence(9 + rows.len() as u64));
-        }
-        assert_eq!(mark(5, LockMode::Exclusive), Sequence(11));
-    }
-
-    #[test]
-    fn sharers_share_and_one_alone_may_upgrade() {
-        let locks = LockTable::new();
-        shared(&locks, 1, b"r", LockWait::NoWait).unwrap();
-        shared(&locks, 2, b"r", LockWait::NoWait).unwrap();
-        assert!(exclusive(&locks, 1, b"r", LockWait::NoWait).is_err());
-        release(&locks, 2, b"r");
-        assert_eq!(exclusive(&locks, 1, b"r", LockWait::NoWait).unwrap(), Taken::Held);
-        assert!(shared(&locks, 2, b"r", LockWait::NoWait).is_err());
-        release(&locks, 1, b"r");
-        assert_eq!(locks.held_count(), 0);
-    }
-
-    #[test]
-    fn the_queue_is_first_come_first_served() {
-        let locks = LockTable::new();
-        exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
-        let (order, arrivals) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for owner in 2..6 {
-                let (locks, order) = (&locks, order.clone());
-                scope.spawn(move || {
-                    exclusive(locks, owner, b"r", LockWait::Wait).unwrap();
-                    order.send(owner).unwrap();
-                    release(locks, owner, b"r");
-                });
-                until_waiting(locks, owner as usize - 1);
-            }
-            release(&locks, 1, b"r");
-        });
-        assert_eq!(arrivals.try_iter().collect::<Vec<_>>(), [2, 3, 4, 5]);
-        assert_eq!(locks.held_count(), 0);
-    }
-
-    #[test]
-    fn the_one_who_closes_the_circle_is_the_victim() {
-        let locks = LockTable::new();
-        exclusive(&locks, 1, b"a", LockWait::Wait).unwrap();
-        exclusive(&locks, 2, b"b", LockWait::Wait).unwrap();
-        exclusive(&locks, 3, b"c", LockWait::Wait).unwrap();
-        std::thread::scope(|scope| {
-            let first = scope.spawn(|| exclusive(&locks, 1, b"b", LockWait::Wait));
-            until_waiting(&locks, 1);
-            let second = scope.spawn(|| exclusive(&locks, 2, b"c", LockWait::Wait));
-            until_waiting(&locks, 2);
-            let Err(Error::Deadlock { detail }) = exclusive(&locks, 3, b"a", LockWait::Wait) else {
-                panic!("no deadlock seen");
-            };
-            assert_eq!(
-                detail,
-                "Transaction 3 waits for the lock of a row of table 1; blocked by transaction 1.\n\
-                 Transaction 1 waits for the lock of a row; blocked by transaction 2.\n\
-                 Transaction 2 waits for the lock of a row; blocked by transaction 3."
-            );
-            release(&locks, 3, b"c");
-            assert_eq!(second.join().unwrap().unwrap(), Taken::New);
-            release(&locks, 2, b"b");
-            release(&locks, 2, b"c");
-            assert_eq!(first.join().unwrap().unwrap(), Taken::New);
-        });
-    }
-
-    #[test]
-    fn two_upgrades_are_a_deadlock() {
-        let locks = LockTable::new();
-        shared(&locks, 1, b"r", LockWait::Wait).unwrap();
-        shared(&locks, 2, b"r", LockWait::Wait).unwrap();
-        std::thread::scope(|scope| {
-            let first = scope.spawn(|| exclusive(&locks, 1, b"r", LockWait::Wait));
-            until_waiting(&locks, 1);
-            let second = exclusive(&locks, 2, b"r", LockWait::Wait);
-            assert!(matches!(second, Err(Error::Deadlock { .. })));
-            release(&locks, 2, b"r");
-            assert_eq!(first.join().unwrap().unwrap(), Taken::Held);
-        });
-        release(&locks, 1, b"r");
-        assert_eq!(locks.held_count(), 0);
-    }
-
-    #[test]
-    fn waits_end_by_time_and_by_cancel() {
-        let locks = LockTable::new();
-        exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
-        let hurried =
-            Patience { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
-        let late = locks.lock(Owner(2), (TABLE, b"r"), LockMode::Exclusive, hurried);
-        assert!(matches!(late, Err(Error::LockNotAvailable { timed_out: true, .. })));
-        let cancelled = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let stopped = Patience { cancelled: &cancelled, ..patience(LockWait::Wait) };
-            let locks = &locks;
-            let waiter =
-                scope.spawn(move || locks.lock(Owner(2), (TABLE, b"r"), LockMode::Shared, stopped));
-            until_waiting(locks, 1);
-            let behind = scope.spawn(|| shared(locks, 3, b"r", LockWait::Wait));
-            until_waiting(locks, 2);
-            cancelled.store(true, Ordering::Relaxed);
-            assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
-            release(locks, 1, b"r");
-            assert_eq!(behind.join().unwrap().unwrap(), Taken::New);
-        });
-        release(&locks, 3, b"r");
-        assert_eq!(locks.held_count(), 0);
-    }
-
-    #[test]
-    fn a_million_locks_are_little_memory() {
-        assert!(size_of::<(LockKey, Entry)>() <= 48);
-    }
-}
+mod tests;

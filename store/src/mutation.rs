@@ -137,6 +137,9 @@ pub enum Previous {
 pub enum Locking {
     /// The row's own lock, taken when the mutation is staged.
     Row,
+    /// The same, in the mode of those who do not change the row's key
+    /// ([`LockMode::NoKeyExclusive`]).
+    RowKeepsKey,
     /// The lock of another row, held already: for index entries that only one data row can own.
     Covered,
 }
@@ -202,24 +205,37 @@ impl Mutation {
     }
 }
 
-/// Whether a row lock may be shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Modes of row locks, each stronger than those before it: what conflicts with one conflicts with
+/// those after it.
+///
+/// Source: PostgreSQL's `LockTupleMode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
-    /// With other shared locks.
+    /// The row is not to be deleted, nor its key changed: `FOR KEY SHARE`.
+    KeyShared,
+    /// The row is not to be changed: `FOR SHARE`.
     Shared,
-    /// With none.
+    /// Somebody changes the row, but not its key: `FOR NO KEY UPDATE`.
+    NoKeyExclusive,
+    /// Somebody deletes the row or changes its key: `FOR UPDATE`.
     Exclusive,
 }
 
 impl LockMode {
     /// How many modes there are.
-    pub const COUNT: usize = 2;
-    /// All modes.
-    pub const ALL: [LockMode; LockMode::COUNT] = [LockMode::Shared, LockMode::Exclusive];
+    pub const COUNT: usize = 4;
+    /// All modes, the weakest first.
+    pub const ALL: [LockMode; LockMode::COUNT] =
+        [LockMode::KeyShared, LockMode::Shared, LockMode::NoKeyExclusive, LockMode::Exclusive];
 
     /// Returns whether two transactions cannot hold a lock in these modes at the same time.
     pub fn conflicts_with(self, other: LockMode) -> bool {
-        self == LockMode::Exclusive || other == LockMode::Exclusive
+        let (weak, strong) = (self.min(other), self.max(other));
+        match strong {
+            LockMode::Exclusive => true,
+            LockMode::NoKeyExclusive => weak != LockMode::KeyShared,
+            LockMode::Shared | LockMode::KeyShared => false,
+        }
     }
 }
 

@@ -345,13 +345,6 @@ impl Store {
         self.engine.options().blocking.run(wait);
     }
 
-    /// Returns the transactions that wait for a row lock, each with those that it waits for, by
-    /// their numbers ([`Transaction::id`]).
-    pub fn lock_waits(&self) -> Vec<(u64, Vec<u64>)> {
-        let waiting = self.engine.locks.waiting().into_iter();
-        waiting.map(|(owner, waits)| (owner.0, waits.iter().map(|one| one.0).collect())).collect()
-    }
-
     /// Returns the time by the store's clock: microseconds since 1970-01-01 UTC.
     pub fn now_micros(&self) -> i64 {
         self.engine.options().env.now_micros()

@@ -49,15 +49,6 @@ pub struct KeyPlace {
     pub row: Vec<u8>,
 }
 
-impl KeyPlace {
-    /// Returns the row whose lock stands for the key: who refers to the key shares it, who removes
-    /// the key holds it alone. No row of data has this name, so that other changes of the
-    /// referenced row wait for nobody.
-    pub fn lock(&self) -> Vec<u8> {
-        [self.row.as_slice(), b"\0key"].concat()
-    }
-}
-
 impl ForeignKey {
     /// Returns the values of the referencing columns of a row.
     pub fn values(&self, row: &[Datum]) -> Vec<Datum> {

@@ -246,6 +246,19 @@ impl Table {
         }
     }
 
+    /// Returns whether a column is one by whose values a foreign key could refer to rows: of the
+    /// primary key, or of a unique index over columns and all rows that is never deferred.
+    pub fn is_referable(&self, column: usize) -> bool {
+        let is_key = |index: &&Arc<Index>| {
+            let spec = &index.spec;
+            let plain = spec.keys.iter().all(|key| matches!(key, Expr::Column { .. }));
+            spec.unique && spec.predicate.is_none() && plain
+        };
+        let is_column = |key: &Expr| matches!(key, Expr::Column { index, .. } if *index == column);
+        self.key_columns().any(|key| key == column)
+            || self.indexes.iter().filter(is_key).any(|index| index.spec.keys.iter().any(is_column))
+    }
+
     /// Returns the positions of the key columns, in key order.
     pub fn key_columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.layout.key.iter().map(|key| key.column)

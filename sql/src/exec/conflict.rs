@@ -121,7 +121,8 @@ impl<'a> ConflictWriter<'a> {
             self.writer.overwrite(key, &values, Previous::Unknown, context)?;
             return Ok(values);
         }
-        let old = lock_and_read(self.table, &key, &mut self.cells, context)?;
+        let mode = LockMode::NoKeyExclusive;
+        let old = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
         let previous = match old {
             None => {
                 context.row_changed(self.table, None, Some(&values))?;
@@ -135,6 +136,7 @@ impl<'a> ConflictWriter<'a> {
                 values = old;
                 self.table.generate(&mut values, &context.eval)?;
                 context.row_changed(self.table, Some(&before), Some(&values))?;
+                update::claim_key((self.table, &key), &before, &values, context)?;
                 previous(self.table, &mut self.cells)
             }
         };
@@ -177,7 +179,7 @@ impl<'a> ConflictWriter<'a> {
         self.touched.insert(existing.key.clone());
         let key = existing.key;
         let (writer, cells) = (&mut self.writer, &mut self.cells);
-        update::write(self.table, writer, key, &new, assignments, cells, context)?;
+        update::write(self.table, writer, key, (&both, &new), cells, context)?;
         Ok(Some(new))
     }
 
@@ -205,7 +207,8 @@ impl<'a> ConflictWriter<'a> {
         if by_key {
             let key = table.layout.encode_key(values)?;
             self.writer.flush_row(&key, context)?;
-            if let Some(row) = lock_and_read(table, &key, &mut self.cells, context)? {
+            let mode = LockMode::NoKeyExclusive;
+            if let Some(row) = lock_and_read((table, &key), mode, &mut self.cells, context)? {
                 return Ok(Some(Existing { key, row }));
             }
         }
@@ -244,7 +247,8 @@ impl<'a> ConflictWriter<'a> {
             return Ok(None);
         }
         let key = base_key(spec, &self.cells.row(0))?;
-        let row = lock_and_read(self.table, &key, &mut self.cells, context)?;
+        let mode = LockMode::NoKeyExclusive;
+        let row = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
         Ok(row.map(|row| Existing { key, row }))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use store::CellBatch;
+use store::transaction::LockMode;
 
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
@@ -18,10 +19,12 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut writer = RowWriter::new(table).one_by_one(returned.calls_routines());
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
+    let mode = LockMode::Exclusive;
     let mut row_count = 0;
     while let Some(mut target) = targets.next()? {
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, &mut target, &recheck, &mut cells, context)? else {
+        let Some(row) = take_target(table, (&mut target, mode), &recheck, &mut cells, context)?
+        else {
             continue;
         };
         refuse_changed((table, &target.key), "deleted", context)?;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use store::CellBatch;
+use store::transaction::LockMode;
 use types::expr::Expr;
 use types::{Batch, Datum};
 
@@ -117,7 +118,11 @@ impl<'a> Merge<'a> {
         let key = table.layout.encode_key(&row[..width])?;
         self.touch(&key)?;
         self.writer.flush_row(&key, self.context)?;
-        let newest = lock_and_read(table, &key, &mut self.cells, self.context)?;
+        let mode = match action {
+            MergeAction::Delete => LockMode::Exclusive,
+            _ => LockMode::NoKeyExclusive,
+        };
+        let newest = lock_and_read((table, &key), mode, &mut self.cells, self.context)?;
         let Some(newest) = newest else {
             return self.again(&vec![Datum::Null; width], of);
         };
@@ -137,7 +142,8 @@ impl<'a> Merge<'a> {
                 update::assign(table, assignments, &row, &mut new, self.context)?;
                 refuse_changed((table, &key), "updated or deleted", self.context)?;
                 self.context.row_changed(table, Some(&newest), Some(&new))?;
-                update::write(table, writer, key, &new, assignments, cells, self.context)?;
+                let rows = (newest.as_slice(), new.as_slice());
+                update::write(table, writer, key, rows, cells, self.context)?;
                 self.row_count += 1;
             }
             Some(MergeAction::Delete) => {

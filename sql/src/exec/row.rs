@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
 use store::admission::Work;
+use store::transaction::Locking;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Mutation};
 use types::Datum;
@@ -78,6 +79,8 @@ impl RowWriter {
     ) -> Result<()> {
         let mut mutation = self.puts(key, values, Written::Over, context)?;
         mutation.previous = previous;
+        // Whoever changes what foreign keys could refer to has locked the row alone.
+        mutation.locking = Locking::RowKeepsKey;
         self.push(mutation, context)
     }
 

@@ -84,13 +84,13 @@ impl Targets {
 /// Locks a row for writing and reads its newest version into `cells`. Returns its values, `None`
 /// if it is gone.
 pub(super) fn lock_and_read(
-    table: &Table,
-    key: &[u8],
+    (table, key): (&Table, &[u8]),
+    mode: LockMode,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
     let transaction = &context.transaction;
-    transaction.lock_row(table.id, key, LockMode::Exclusive, LockWait::Wait)?;
+    transaction.lock_row(table.id, key, mode, LockWait::Wait)?;
     cells.clear();
     if !transaction.get_locked(table.id, &Get::new(key), cells)? {
         return Ok(None);
@@ -178,12 +178,12 @@ impl<'a> Recheck<'a> {
 /// is not wanted any more, or another part of the statement has changed it.
 pub(super) fn take_target(
     table: &Table,
-    target: &mut Target,
+    (target, mode): (&mut Target, LockMode),
     recheck: &Recheck<'_>,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
-    let Some(mut row) = lock_and_read(table, &target.key, cells, context)? else {
+    let Some(mut row) = lock_and_read((table, &target.key), mode, cells, context)? else {
         return Ok(None);
     };
     row.append(&mut target.extra);

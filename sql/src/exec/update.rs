@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use store::CellBatch;
+use store::transaction::{LockMode, LockWait};
 use types::Datum;
 
 use crate::catalog::table::Table;
@@ -23,6 +24,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut writer = RowWriter::new(table).one_by_one(calls || returned.calls_routines());
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
+    let mode = LockMode::NoKeyExclusive;
     let mut row_count = 0;
     let mut seen = AHashSet::new();
     let mut seen_bytes = 0;
@@ -35,14 +37,15 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
             }
         }
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, &mut target, &recheck, &mut cells, context)? else {
+        let Some(row) = take_target(table, (&mut target, mode), &recheck, &mut cells, context)?
+        else {
             continue;
         };
         let mut new = row[..table.columns.len()].to_vec();
         assign(table, &plan.assignments, &row, &mut new, context)?;
         refuse_changed((table, &target.key), "updated", context)?;
         context.row_changed(table, Some(&row), Some(&new))?;
-        write(table, &mut writer, target.key, &new, &plan.assignments, &mut cells, context)?;
+        write(table, &mut writer, target.key, (&row, &new), &mut cells, context)?;
         check_views(&plan.checks, &new, &mut writer, context)?;
         if plan.returning.is_some() {
             new.extend_from_slice(&row[table.columns.len()..]);
@@ -68,23 +71,35 @@ pub(super) fn assign(
     Ok(table.generate(&mut new[..table.columns.len()], &context.eval)?)
 }
 
+/// Locks a row alone that is locked for a change, if the change is one of what foreign keys could
+/// refer to.
+pub(super) fn claim_key(
+    (table, key): (&Table, &[u8]),
+    old: &[Datum],
+    new: &[Datum],
+    context: &Context,
+) -> Result<()> {
+    let mut columns = (0..table.columns.len()).filter(|&column| table.is_referable(column));
+    if columns.any(|column| old[column] != new[column]) {
+        context.transaction.lock_row(table.id, key, LockMode::Exclusive, LockWait::Wait)?;
+    }
+    Ok(())
+}
+
 /// Stages the new version of a row that is locked and was read into `cells`; a new key is a new
 /// row.
 pub(super) fn write(
     table: &Table,
     writer: &mut RowWriter,
     key: Vec<u8>,
-    new: &[Datum],
-    assignments: &[Assignment],
+    (old, new): (&[Datum], &[Datum]),
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<()> {
-    let assigned = assignments.iter().map(|assignment| assignment.column);
-    let assigns_key = assigned
-        .chain(table.generated.iter().copied())
-        .any(|c| table.key_columns().any(|k| k == c));
+    claim_key((table, &key), old, new, context)?;
     let previous = previous(table, cells);
-    if !assigns_key || table.layout.encode_key(new)? == key {
+    let same = |column: usize| old[column] == new[column];
+    if table.key_columns().all(same) || table.layout.encode_key(new)? == key {
         return writer.overwrite(key, new, previous, context);
     }
     writer.flush(context)?;

@@ -9,20 +9,20 @@
 //!
 //! # Races
 //!
-//! Who refers to a key shares its lock ([`KeyPlace::lock`]) before it looks for it; who removes the
-//! key takes the lock alone before it looks for references. Both hold it until their transactions
-//! end, and both look at what is committed by then. So of two such transactions the later one sees
-//! what the other has done.
+//! Who refers to a key locks the row that has it, such that others may change the row, but not its
+//! key; who removes the key locks the row alone before it looks for references. Both hold the lock
+//! until their transactions end, and both look at what is committed by then. So of two such
+//! transactions the later one sees what the other has done.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use coprocessors::index::key_prefix;
+use coprocessors::index::{base_key, key_prefix};
 use coprocessors::violation;
 use parking_lot::Mutex;
-use store::transaction::{LockMode, LockWait};
-use store::{CellBatch, Get, TableId};
+use store::transaction::LockMode;
+use store::{CellBatch, Get, TableId, Transaction};
 use types::Datum;
 
 use crate::catalog::foreign_key::{ForeignKey, KeyPlace};
@@ -54,6 +54,40 @@ struct NewKeys {
     /// In the order of the rows.
     order: Vec<NewKey>,
     bytes: usize,
+}
+
+/// Has the row that a foreign key refers to keep its key until the transaction ends; returns
+/// whether there is one.
+///
+/// # Errors
+///
+/// What ends a wait.
+pub fn lock_key(
+    transaction: &Transaction,
+    referenced: &Table,
+    key: &ForeignKey,
+    place: &KeyPlace,
+) -> Result<bool> {
+    let (mode, get) = (LockMode::KeyShared, Get::new(place.row.clone()));
+    let mut cells = CellBatch::new();
+    let Some(index) = key.index_of(referenced) else {
+        transaction.lock_present_row(place.table, &place.row, mode)?;
+        return Ok(transaction.get_locked(place.table, &get, &mut cells)?);
+    };
+    // Whose entry it is, is known for sure only once that row is locked.
+    let mut locked = None;
+    loop {
+        cells.clear();
+        if !transaction.get_locked(place.table, &get, &mut cells)? {
+            return Ok(false);
+        }
+        let row = base_key(&index.spec, &cells.row(0))?;
+        if locked.as_ref() == Some(&row) {
+            return Ok(true);
+        }
+        transaction.lock_present_row(referenced.id, &row, mode)?;
+        locked = Some(row);
+    }
 }
 
 /// A key of a deferrable UNIQUE constraint that a row has got.
@@ -268,11 +302,7 @@ impl Watch {
         if self.known.lock().contains(&place) {
             return Ok(());
         }
-        let transaction = &context.transaction;
-        let mode = LockMode::Shared;
-        transaction.lock_row(place.table, &place.lock(), mode, LockWait::Wait)?;
-        let mut cells = CellBatch::new();
-        if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
+        if !lock_key(&context.transaction, referenced, &reference.key, &place)? {
             return Err(missing(&watched.table, reference, &values));
         }
         let mut known = self.known.lock();

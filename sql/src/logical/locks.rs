@@ -25,11 +25,13 @@ pub struct RowLock {
 }
 
 impl RowLock {
-    /// Returns the lock: rows have two.
+    /// Returns the mode of the lock.
     pub fn mode(&self) -> LockMode {
         match self.strength {
-            LockStrength::Update | LockStrength::NoKeyUpdate => LockMode::Exclusive,
-            LockStrength::Share | LockStrength::KeyShare => LockMode::Shared,
+            LockStrength::Update => LockMode::Exclusive,
+            LockStrength::NoKeyUpdate => LockMode::NoKeyExclusive,
+            LockStrength::Share => LockMode::Shared,
+            LockStrength::KeyShare => LockMode::KeyShared,
         }
     }
 }

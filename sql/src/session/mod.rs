@@ -723,6 +723,7 @@ impl Session {
             return Err(error);
         }
         let Some(open) = self.open.take() else { return Ok(None) };
+        open.transaction.set_limits(transaction::limits(&self.settings));
         let floor = open.transaction.floor();
         let committed = open.commit(&self.worker.around.engine, &mut self.worker.settings);
         self.cursors.end_transaction(committed.is_ok());

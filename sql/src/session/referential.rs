@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use store::transaction::{Isolation, LockMode, LockWait, TransactionOptions};
+use store::transaction::{Isolation, TransactionOptions};
 use store::{CellBatch, Get, TableId};
 use types::{DataType, Datum, SqlType};
 
@@ -17,7 +17,9 @@ use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
-use crate::exec::watch::{Late, Reference, Watch, Watched, key_text, missing, mixed, violated};
+use crate::exec::watch::{
+    Late, Reference, Watch, Watched, key_text, lock_key, missing, mixed, violated,
+};
 use crate::exec::{Context, ModifyOutcome};
 use crate::parser::quoted;
 use crate::session::Planned;
@@ -168,13 +170,10 @@ impl Worker {
         }
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
-        if let Some(place) = key.place(referenced, old)? {
-            let mode = LockMode::Shared;
-            transaction.lock_row(place.table, &place.lock(), mode, LockWait::Wait)?;
-            let mut cells = CellBatch::new();
-            if transaction.get_locked(place.table, &Get::new(place.row), &mut cells)? {
-                return Ok(());
-            }
+        if let Some(place) = key.place(referenced, old)?
+            && lock_key(&transaction, referenced, key, &place)?
+        {
+            return Ok(());
         }
         if !self.is_referenced(gone, watch, plans)? {
             return Ok(());
@@ -196,7 +195,7 @@ impl Worker {
         let Some(place) = key.place(referenced, old)? else { return Ok(()) };
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
-        transaction.lock_row(place.table, &place.lock(), LockMode::Exclusive, LockWait::Wait)?;
+        // The row is locked alone since it was written.
         transaction.begin_statement();
         let repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
         if repeatable {

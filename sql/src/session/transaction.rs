@@ -6,7 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use store::descriptor::Durability;
 use store::transaction::{
-    Consistency, Isolation, LockMode, Savepoint, SerializableMode, TransactionOptions,
+    Consistency, Isolation, LockMode, Savepoint, SerializableMode, TransactionLimits,
+    TransactionOptions,
 };
 use store::wal::DurableTicket;
 use store::{TableId, Transaction};
@@ -471,6 +472,16 @@ fn begin_in_store(
     transaction
 }
 
+/// Returns the limits that the settings say by now.
+pub(super) fn limits(settings: &Settings) -> TransactionLimits {
+    let asynchronous = settings.value("synchronous_commit") == "off";
+    TransactionLimits {
+        lock_timeout: settings.duration("lock_timeout"),
+        deadlock_timeout: settings.deadlock_timeout(),
+        durability: asynchronous.then_some(Durability::AsyncWal),
+    }
+}
+
 fn options(
     engine: &Engine,
     settings: &Settings,
@@ -483,14 +494,15 @@ fn options(
         },
         _ => Consistency::Strong,
     };
-    let asynchronous = settings.value("synchronous_commit") == "off";
+    let TransactionLimits { lock_timeout, deadlock_timeout, durability } = limits(settings);
     TransactionOptions {
         isolation: modes.store_isolation(),
         // What may not be written to is known before: temporary tables may, and values of theirs.
         read_only: false,
-        durability: asynchronous.then_some(Durability::AsyncWal),
+        durability,
         consistency,
-        lock_timeout: settings.duration("lock_timeout"),
+        lock_timeout,
+        deadlock_timeout,
         cancelled: Arc::clone(&stop.stop),
         user: Arc::from(settings.value("session_authorization")),
         quota: engine.quotas.of_role(settings.value("session_authorization")),

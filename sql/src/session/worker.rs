@@ -124,6 +124,9 @@ impl Worker {
         });
         engine.drop_unseen(None);
         open.used = true;
+        // SET LOCAL may have changed them.
+        open.transaction.set_limits(transaction::limits(&self.settings));
+        self.around.locks.join(&open.transaction);
         open.transaction.begin_without_snapshot();
         open
     }

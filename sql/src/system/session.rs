@@ -1,15 +1,16 @@
 //! What sessions do to each other: advisory locks, waiting, cancelling, and the views of it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use store::Sequence;
+use store::{ADVISORY_LOCKS, LockOwner, LockStatus};
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
 
 use crate::activity::Activity;
-use crate::advisory::{Key, Level, Mode, ShownLock};
+use crate::advisory::{AdvisoryWait, Key, Level, Mode, ShownLock};
 use crate::error::{Error, Result, sqlstate};
 use crate::session_objects::{ShownCursor, ShownStatement};
 use crate::system::functions::Arguments;
@@ -32,11 +33,8 @@ pub(super) fn call(
 ) -> Result<Option<Datum>> {
     if let Some(rest) = function.strip_prefix("pg_try_advisory_") {
         let (mode, level) = mode_and_level(rest);
-        let taken = source.locks.try_acquire(key(arguments), mode, level);
-        if let Some(seen) = taken {
-            source.transaction.raise_floor(seen);
-        }
-        return Ok(Some(Datum::Bool(taken.is_some())));
+        let lock = (key(arguments), mode, level);
+        return Ok(Some(Datum::Bool(source.locks.try_acquire(&source.transaction, lock)?)));
     }
     Ok(Some(match function {
         "pg_advisory_unlock_all" => {
@@ -50,12 +48,12 @@ pub(super) fn call(
         _ if function.starts_with("pg_advisory_") => {
             let (mode, level) = mode_and_level(function.trim_start_matches("pg_advisory_"));
             let lock = (key(arguments), mode, level);
-            let timeout = source.settings.duration("lock_timeout");
-            let mut locked = Ok(Sequence(0));
-            source.engine.store().wait_aside(&mut || {
-                locked = source.locks.acquire(lock, &source.cancelled, timeout);
-            });
-            source.transaction.raise_floor(locked?);
+            let wait = AdvisoryWait {
+                lock_timeout: source.settings.duration("lock_timeout"),
+                deadlock_timeout: source.settings.deadlock_timeout(),
+                cancelled: &source.cancelled,
+            };
+            source.locks.acquire(&source.transaction, lock, wait)?;
             nothing()
         }
         "pg_sleep" | "pg_sleep_for" | "pg_sleep_until" => {
@@ -89,16 +87,23 @@ fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
     let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let Some(session) = asked else { return Vec::new() };
     let sessions = source.engine.sessions.by_transaction();
-    let waits = source.engine.store().lock_waits();
-    let own = waits.iter().filter(|(waiter, _)| sessions.get(waiter) == Some(&session));
     // What no session holds is a prepared transaction's: PostgreSQL shows 0.
-    let of_rows = own.flat_map(|(_, blockers)| blockers);
+    let of = |owner: &LockOwner| session_of(owner, &sessions).unwrap_or(0);
+    let locks = source.engine.store().contended_locks();
+    let own = locks.iter().filter(|lock| lock.waits.is_some() && of(&lock.owner) == session);
     let mut found: Vec<i32> =
-        of_rows.map(|blocker| sessions.get(blocker).copied().unwrap_or(0)).collect();
-    found.extend(source.engine.advisory.blockers(session));
+        own.flat_map(|lock| lock.blockers.iter().chain(&lock.ahead)).map(of).collect();
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Returns the session of who has a lock or waits for it.
+fn session_of(owner: &LockOwner, sessions: &BTreeMap<u64, i32>) -> Option<i32> {
+    match owner {
+        LockOwner::Transaction(number) => sessions.get(number).copied(),
+        LockOwner::Session(number) => Some(number.cast_signed()),
+    }
 }
 
 /// Ends a session; waits until it has ended if there is a time to do so in.
@@ -177,13 +182,14 @@ fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
 
 pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     let roles = roles(&source.viewer());
-    let row_waits = source.engine.store().lock_waits();
-    let wait_event = |activity: &Activity| match () {
-        () if row_waits.iter().any(|(waiter, _)| *waiter == activity.transaction()) => {
-            Some("tuple")
-        }
-        () if source.engine.advisory.is_waiting(activity.session) => Some("advisory"),
-        () => None,
+    let sessions = source.engine.sessions.by_transaction();
+    let locks = source.engine.store().contended_locks();
+    let wait_event = |activity: &Activity| {
+        let is_own = |lock: &&LockStatus| {
+            lock.waits.is_some() && session_of(&lock.owner, &sessions) == Some(activity.session)
+        };
+        let waits = locks.iter().find(is_own);
+        waits.map(|lock| if lock.table == ADVISORY_LOCKS { "advisory" } else { "tuple" })
     };
     let row = |activity: &Activity| {
         let wait = wait_event(activity);

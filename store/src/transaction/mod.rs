@@ -84,6 +84,8 @@ pub struct TransactionOptions {
     pub consistency: Consistency,
     /// How long to wait for a row lock; `None`: for ever.
     pub lock_timeout: Option<Duration>,
+    /// How long to wait for a row lock before a deadlock is looked for.
+    pub deadlock_timeout: Duration,
     /// Set by another thread to stop the running statement with
     /// [`Error::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
@@ -101,11 +103,26 @@ impl Default for TransactionOptions {
             durability: None,
             consistency: Consistency::Strong,
             lock_timeout: None,
+            deadlock_timeout: DEADLOCK_TIMEOUT,
             cancelled: Arc::default(),
             user: Arc::from(""),
             quota: None,
         }
     }
+}
+
+/// Most waits end before: looking for a deadlock stops all who take locks for some microseconds.
+const DEADLOCK_TIMEOUT: Duration = Duration::from_millis(10);
+
+/// What of [`TransactionOptions`] may change while the transaction is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionLimits {
+    /// [`TransactionOptions::lock_timeout`], of waits that begin from now on.
+    pub lock_timeout: Option<Duration>,
+    /// [`TransactionOptions::deadlock_timeout`], of waits that begin from now on.
+    pub deadlock_timeout: Duration,
+    /// [`TransactionOptions::durability`], of the commit.
+    pub durability: Option<Durability>,
 }
 
 /// A place to roll back to.
@@ -143,6 +160,9 @@ pub struct Transaction {
     floor: AtomicU64,
     /// What it reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
+    limits: Mutex<TransactionLimits>,
+    /// Whether the lock table knows its session.
+    has_session: AtomicBool,
 }
 
 /// What the reads of the present statement see.
@@ -190,6 +210,11 @@ impl Transaction {
         let tracker = serial::tracker(&engine, &mut options);
         let statement =
             Statement { snapshot: None, staged_through: Sequence(Sequence::STAGED), now_micros: 0 };
+        let limits = TransactionLimits {
+            lock_timeout: options.lock_timeout,
+            deadlock_timeout: options.deadlock_timeout,
+            durability: options.durability,
+        };
         Transaction {
             engine,
             _store: store,
@@ -204,12 +229,28 @@ impl Transaction {
             held: Mutex::default(),
             floor: AtomicU64::new(0),
             tracker,
+            limits: Mutex::new(limits),
+            has_session: AtomicBool::new(false),
         }
     }
 
     /// Returns the number of the transaction, which no other has while the store is open.
     pub fn id(&self) -> u64 {
         self.owner.0
+    }
+
+    /// Changes limits, from the next wait on.
+    pub fn set_limits(&self, limits: TransactionLimits) {
+        *self.limits.lock() = limits;
+    }
+
+    /// Says that it belongs to a session that may hold locks of its own
+    /// ([`Store::lock_for_session`](crate::Store::lock_for_session)): who waits for one of them
+    /// waits for the other.
+    pub fn join_session(&self, session: u32) {
+        if !self.has_session.swap(true, Ordering::Relaxed) {
+            self.engine.locks.join(self.owner, Owner::session(session));
+        }
     }
 
     /// Begins a statement: at READ COMMITTED takes a new snapshot. Writes of the transaction so far
@@ -439,6 +480,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Locks a row until the end of the transaction, whatever has become of it since the snapshot,
+    /// and has the transaction see it as it is ([`Transaction::get_locked`]).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
+    pub fn lock_present_row(&self, table: TableId, row: &[u8], mode: LockMode) -> Result<()> {
+        let table = self.engine.table(table)?;
+        self.lock_as_it_is(&table, row, mode, LockWait::Wait).map(drop)
+    }
+
     fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
         let taken = self.lock_as_it_is(table, row, mode, wait)?;
         if taken != Taken::Skipped && self.options.isolation.is_repeatable() {
@@ -458,9 +510,11 @@ impl Transaction {
         if table.is_private_to(self.owner) {
             return Ok(Taken::Held);
         }
+        let limits = *self.limits.lock();
         let patience = Patience {
             wait,
-            timeout: self.options.lock_timeout,
+            timeout: limits.lock_timeout,
+            deadlock_after: limits.deadlock_timeout,
             cancelled: &self.options.cancelled,
             blocking: &*self.engine.options().blocking,
             on_wait: &|| table.regions().of_row(row).load().lock_wait(),
@@ -690,7 +744,7 @@ impl Transaction {
         };
         let of_tables = staging.tables().iter().map(|staged| staged.table.descriptor().durability);
         let strongest = of_tables.max_by_key(rank).unwrap_or(Durability::SyncWal);
-        self.options.durability.unwrap_or(strongest)
+        self.limits.lock().durability.unwrap_or(strongest)
     }
 
     /// Gives the locks back; the present statement is over, too.
@@ -699,6 +753,9 @@ impl Transaction {
         self.end_tracking();
         let held = std::mem::take(&mut *self.held.lock());
         self.engine.locks.release(self.owner, held, self.floor());
+        if self.has_session.swap(false, Ordering::Relaxed) {
+            self.engine.locks.leave(self.owner);
+        }
     }
 
     /// Forgets all that was staged and gives the locks back.

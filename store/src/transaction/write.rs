@@ -143,12 +143,16 @@ impl Transaction {
             let taken = match mutation.locking {
                 // A row that somebody else has put there since the snapshot is in the way of a new
                 // one; one that has gone is not.
-                Locking::Row if mutation.expect == Expect::Absent => {
-                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
+                // Who looks for the key of a row that is new finds none before the commit.
+                Locking::Row | Locking::RowKeepsKey if mutation.expect == Expect::Absent => {
+                    let (row, mode) = (&mutation.row, LockMode::NoKeyExclusive);
                     self.lock_as_it_is(table, row, mode, LockWait::Wait)?
                 }
                 Locking::Row => {
                     self.lock_in(table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?
+                }
+                Locking::RowKeepsKey => {
+                    self.lock_in(table, &mutation.row, LockMode::NoKeyExclusive, LockWait::Wait)?
                 }
                 Locking::Covered => Taken::Held,
             };

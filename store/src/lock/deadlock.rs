@@ -1,0 +1,263 @@
+//! Deadlock detection: circles of waiting transactions, and queues whose order makes one.
+//!
+//! A waiter waits for the holders that it conflicts with (a hard edge) and for those before it in
+//! the queue that it conflicts with (a soft edge). A circle with a soft edge can be opened by
+//! letting the waiter pass; only if no order of the queues opens all circles there is a deadlock,
+//! and the transaction that looks is its victim.
+//!
+//! Who begins to wait closes a circle, if anybody does: so each waiter looks once, after a time in
+//! which most waits end. All shards are locked meanwhile.
+//!
+//! A transaction and the session that it belongs to, which holds locks of its own, are one node
+//! ([`Processes`]).
+//!
+//! Source: PostgreSQL's `DeadLockCheck` (deadlock.c).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use parking_lot::MutexGuard;
+
+use crate::descriptor::TableId;
+use crate::lock::entry::{LockEntry, LockWaiter};
+use crate::lock::{ADVISORY_LOCKS, LockKey, Owner, Shard};
+
+/// So many queues are reordered at most to open circles.
+const ORDERS_MAX: usize = 64;
+
+/// Which lock each transaction waits for.
+pub(super) type Waits = HashMap<Owner, LockKey>;
+
+/// The sessions of transactions, of those sessions that have ever held locks of their own.
+#[derive(Default)]
+pub(super) struct Processes {
+    session_of: HashMap<Owner, Owner>,
+    transactions_of: HashMap<Owner, Vec<Owner>>,
+}
+
+impl Processes {
+    /// Notes the session of a transaction.
+    pub(super) fn join(&mut self, transaction: Owner, session: Owner) {
+        if self.session_of.insert(transaction, session).is_none() {
+            self.transactions_of.entry(session).or_default().push(transaction);
+        }
+    }
+
+    /// Forgets a transaction.
+    pub(super) fn leave(&mut self, transaction: Owner) {
+        let Some(session) = self.session_of.remove(&transaction) else { return };
+        if let Some(known) = self.transactions_of.get_mut(&session) {
+            known.retain(|one| *one != transaction);
+            if known.is_empty() {
+                self.transactions_of.remove(&session);
+            }
+        }
+    }
+
+    /// Returns the node of a transaction or session.
+    fn node(&self, owner: Owner) -> Owner {
+        self.session_of.get(&owner).copied().unwrap_or(owner)
+    }
+
+    /// Returns who acts as a node.
+    fn members(&self, node: Owner) -> impl Iterator<Item = Owner> + '_ {
+        let transactions = self.transactions_of.get(&node).into_iter().flatten().copied();
+        std::iter::once(node).chain(transactions)
+    }
+}
+
+/// The outcome of a look for circles.
+pub(super) enum Outcome {
+    /// There is none.
+    Free,
+    /// There is none if these queues have this order.
+    Reorder(Vec<(LockKey, Vec<Owner>)>),
+    /// Who waits for whom.
+    Deadlock(String),
+}
+
+/// That one waiter comes before another in the queue of a lock.
+#[derive(Clone, Copy)]
+struct Constraint {
+    key: LockKey,
+    first: Owner,
+    second: Owner,
+}
+
+/// One node that waits for another.
+#[derive(Clone, Copy)]
+struct Edge {
+    waiter: Owner,
+    blocker: Owner,
+    table: TableId,
+    /// What would take the edge away, if the queue's order makes it.
+    soft: Option<Constraint>,
+}
+
+/// All locks and waits at one moment.
+pub(super) struct Graph<'a> {
+    /// All shards, in their order.
+    pub(super) shards: &'a [MutexGuard<'a, Shard>],
+    /// Which lock each transaction waits for.
+    pub(super) waits: &'a Waits,
+    /// Which transactions are one.
+    pub(super) processes: &'a Processes,
+}
+
+type Orders = HashMap<LockKey, Vec<Owner>>;
+
+impl Graph<'_> {
+    /// Looks for circles through a transaction that waits.
+    pub(super) fn check(&self, owner: Owner) -> Outcome {
+        let start = self.processes.node(owner);
+        let Some(circle) = self.circle(start, &Orders::new()) else { return Outcome::Free };
+        let mut tries = ORDERS_MAX;
+        match self.open_circles(start, &circle, &mut Vec::new(), &mut tries) {
+            Some(orders) => Outcome::Reorder(orders.into_iter().collect()),
+            None => Outcome::Deadlock(told(&circle)),
+        }
+    }
+
+    /// Returns orders of queues that open a circle, and leave none.
+    fn open_circles(
+        &self,
+        start: Owner,
+        circle: &[Edge],
+        constraints: &mut Vec<Constraint>,
+        tries: &mut usize,
+    ) -> Option<Orders> {
+        for constraint in circle.iter().filter_map(|edge| edge.soft) {
+            if *tries == 0 {
+                return None;
+            }
+            *tries -= 1;
+            constraints.push(constraint);
+            if let Some(orders) = self.orders(constraints) {
+                let nodes = constraints.iter().flat_map(|one| [one.first, one.second]);
+                let nodes = std::iter::once(start).chain(nodes.map(|one| self.processes.node(one)));
+                let mut nodes: Vec<Owner> = nodes.collect();
+                nodes.dedup();
+                let found = nodes.into_iter().find_map(|node| self.circle(node, &orders));
+                let opened = match found {
+                    None => Some(orders),
+                    Some(other) => self.open_circles(start, &other, constraints, tries),
+                };
+                if opened.is_some() {
+                    return opened;
+                }
+            }
+            constraints.pop();
+        }
+        None
+    }
+
+    /// Returns the queues that constraints are of in an order that obeys them, as little changed as
+    /// can be; `None` if there is none.
+    fn orders(&self, constraints: &[Constraint]) -> Option<Orders> {
+        let mut orders = Orders::new();
+        for key in constraints.iter().map(|constraint| constraint.key) {
+            if orders.contains_key(&key) {
+                continue;
+            }
+            let mut rest: VecDeque<Owner> =
+                self.entry(key)?.queue().map(|waiter| waiter.owner).collect();
+            let mut order = Vec::with_capacity(rest.len());
+            while !rest.is_empty() {
+                let is_held_back = |owner: Owner| {
+                    let of_key = constraints.iter().filter(|one| one.key == key);
+                    of_key.into_iter().any(|one| one.second == owner && rest.contains(&one.first))
+                };
+                let next = (0..rest.len()).find(|&place| !is_held_back(rest[place]))?;
+                order.extend(rest.remove(next));
+            }
+            orders.insert(key, order);
+        }
+        Some(orders)
+    }
+
+    fn entry(&self, key: LockKey) -> Option<&LockEntry> {
+        self.shards[key.shard()].entries.get(&key)
+    }
+
+    /// Returns a circle through a node, if there is one.
+    fn circle(&self, start: Owner, orders: &Orders) -> Option<Vec<Edge>> {
+        let mut came_by: HashMap<Owner, Edge> = HashMap::new();
+        let mut seen = HashSet::from([start]);
+        let mut open = VecDeque::from([start]);
+        while let Some(node) = open.pop_front() {
+            for edge in self.edges(node, orders) {
+                if edge.blocker == start {
+                    let mut circle = vec![edge];
+                    while let Some(before) = came_by.get(&circle[circle.len() - 1].waiter) {
+                        circle.push(*before);
+                    }
+                    circle.reverse();
+                    return Some(circle);
+                }
+                if seen.insert(edge.blocker) {
+                    came_by.insert(edge.blocker, edge);
+                    open.push_back(edge.blocker);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns whom a node waits for.
+    fn edges(&self, node: Owner, orders: &Orders) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        for owner in self.processes.members(node) {
+            let Some(&key) = self.waits.get(&owner) else { continue };
+            let Some(entry) = self.entry(key) else { continue };
+            // Who was granted the lock and has not woken up yet waits no more.
+            let Some(waiter) = entry.queue().find(|waiter| waiter.owner == owner) else { continue };
+            let table = entry.table();
+            let edge = |blocker: Owner, soft| {
+                let blocker = self.processes.node(blocker);
+                Edge { waiter: node, blocker, table, soft }
+            };
+            let holders = entry.conflicting_holders(owner, waiter.mode);
+            edges.extend(holders.map(|holder| edge(holder, None)));
+            let ahead = self.ahead_of(waiter, (key, entry), orders);
+            edges.extend(
+                ahead.into_iter().map(|other| {
+                    edge(other, Some(Constraint { key, first: owner, second: other }))
+                }),
+            );
+        }
+        edges.retain(|edge| edge.blocker != node);
+        edges
+    }
+
+    /// Returns the waiters before another one with whom it conflicts.
+    fn ahead_of(
+        &self,
+        waiter: &LockWaiter,
+        (key, entry): (LockKey, &LockEntry),
+        orders: &Orders,
+    ) -> Vec<Owner> {
+        let conflicts = |other: &&LockWaiter| waiter.mode.conflicts_with(other.mode);
+        let Some(order) = orders.get(&key) else {
+            let ahead = entry.queue().take_while(|other| other.owner != waiter.owner);
+            return ahead.filter(conflicts).map(|other| other.owner).collect();
+        };
+        let place = order.iter().position(|owner| *owner == waiter.owner).unwrap_or(0);
+        let is_ahead = |other: &&LockWaiter| order[..place].contains(&other.owner);
+        entry.queue().filter(is_ahead).filter(conflicts).map(|other| other.owner).collect()
+    }
+}
+
+/// Says who waits for whom, in the manner of PostgreSQL's detail of a deadlock.
+fn told(circle: &[Edge]) -> String {
+    let line = |edge: &Edge| {
+        let what = match edge.table {
+            ADVISORY_LOCKS => "an advisory lock".to_owned(),
+            table => format!("a row of table {}", table.0),
+        };
+        format!(
+            "{} waits for the lock of {what}; blocked by {}.",
+            edge.waiter,
+            edge.blocker.to_string().to_lowercase()
+        )
+    };
+    circle.iter().map(line).collect::<Vec<String>>().join("\n")
+}

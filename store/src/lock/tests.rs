@@ -1,0 +1,406 @@
+//! Tests of the lock table.
+
+use super::*;
+use crate::options::PlainWait;
+use std::sync::mpsc;
+
+const TABLE: TableId = TableId(1);
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn patience(wait: LockWait) -> Patience<'static> {
+    Patience {
+        wait,
+        timeout: None,
+        deadlock_after: Duration::ZERO,
+        cancelled: &NEVER,
+        blocking: &PlainWait,
+        on_wait: &|| {},
+    }
+}
+
+fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+    locks
+        .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
+        .map(|(_, taken, _)| taken)
+}
+
+fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
+    locks
+        .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
+        .map(|(_, taken, _)| taken)
+}
+
+fn release(locks: &LockTable, owner: u64, row: &[u8]) {
+    locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], Sequence(0));
+}
+
+/// Returns when `count` transactions wait.
+fn until_waiting(locks: &LockTable, count: usize) {
+    while locks.waits.lock().len() != count {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn exclusive_keeps_others_out_until_released() {
+    let locks = LockTable::new();
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::New);
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::Wait).unwrap(), Taken::Held);
+    assert_eq!(exclusive(&locks, 2, b"r", LockWait::Skip).unwrap(), Taken::Skipped);
+    let refused = shared(&locks, 2, b"r", LockWait::NoWait);
+    assert!(matches!(refused, Err(Error::LockNotAvailable { timed_out: false, .. })));
+    release(&locks, 1, b"r");
+    assert_eq!(locks.held_count(), 0);
+    assert_eq!(exclusive(&locks, 2, b"r", LockWait::NoWait).unwrap(), Taken::New);
+}
+
+#[test]
+fn many_locks_go_at_once_and_leave_no_memory_behind() {
+    let locks = LockTable::new();
+    let row = |number: u32| number.to_be_bytes();
+    let keys: Vec<LockKey> = (0..100_000)
+        .map(|number| {
+            exclusive(&locks, 1, &row(number), LockWait::NoWait).unwrap();
+            LockKey::new(TABLE, &row(number))
+        })
+        .collect();
+    // One of another transaction's, and one that it waits for.
+    exclusive(&locks, 2, b"other", LockWait::NoWait).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
+        until_waiting(&locks, 1);
+        locks.release(Owner(1), keys, Sequence(0));
+        assert_eq!(waiter.join().unwrap().unwrap(), Taken::New);
+    });
+    assert_eq!(locks.held_count(), 2);
+    let room: usize = locks.shards.iter().map(|shard| shard.lock().entries.capacity()).sum();
+    assert!(room < 4 * SHARDS * SHARDS, "{room}");
+}
+
+#[test]
+fn rows_that_nobody_has_locked_can_be_excluded() {
+    let locks = LockTable::new();
+    exclusive(&locks, 1, b"held", LockWait::Wait).unwrap();
+    let exclude = |rows: &[&'static [u8]]| locks.exclude(TABLE, rows.iter().copied()).is_some();
+    assert!(exclude(&[b"free"]));
+    assert!(!exclude(&[b"held"]));
+    assert!(exclude(&[b"free", b"too"]));
+    assert!(!exclude(&[b"free", b"held"]));
+    release(&locks, 1, b"held");
+    let exclusion = locks.exclude(TABLE, [&b"held"[..]].into_iter());
+    std::thread::scope(|scope| {
+        let locker = scope.spawn(|| exclusive(&locks, 2, b"held", LockWait::Wait));
+        drop(exclusion);
+        assert_eq!(locker.join().unwrap().unwrap(), Taken::New);
+    });
+}
+
+#[test]
+fn a_grant_returns_how_far_the_last_holders_were() {
+    let locks = LockTable::new();
+    let mark = |owner: u64, mode: LockMode| {
+        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().2
+    };
+    let release = |owner: u64, commit: u64| {
+        locks.release(Owner(owner), vec![LockKey::new(TABLE, b"r")], Sequence(commit));
+    };
+    assert_eq!(mark(1, LockMode::Exclusive), Sequence(0));
+    release(1, 5);
+    assert_eq!(mark(1, LockMode::Shared), Sequence(5));
+    release(1, 7);
+    // Who shared it has kept out nobody who wants to share it.
+    assert_eq!(mark(2, LockMode::Shared), Sequence(5));
+    assert_eq!(mark(3, LockMode::Shared), Sequence(5));
+    // One that has seen less takes nothing away.
+    release(3, 0);
+    assert_eq!(mark(2, LockMode::Exclusive), Sequence(7));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| mark(4, LockMode::Exclusive));
+        until_waiting(&locks, 1);
+        release(2, 9);
+        assert_eq!(waiter.join().unwrap(), Sequence(9));
+    });
+    release(4, 0);
+    // Rows that were written without locks count, too.
+    for rows in [&[&b"r"[..]][..], &[b"r", b"s"]] {
+        let held = locks.exclude(TABLE, rows.iter().copied()).unwrap();
+        held.release(Sequence(9 + rows.len() as u64));
+    }
+    assert_eq!(mark(5, LockMode::Exclusive), Sequence(11));
+}
+
+#[test]
+fn sharers_share_and_one_alone_may_upgrade() {
+    let locks = LockTable::new();
+    shared(&locks, 1, b"r", LockWait::NoWait).unwrap();
+    shared(&locks, 2, b"r", LockWait::NoWait).unwrap();
+    assert!(exclusive(&locks, 1, b"r", LockWait::NoWait).is_err());
+    release(&locks, 2, b"r");
+    assert_eq!(exclusive(&locks, 1, b"r", LockWait::NoWait).unwrap(), Taken::Held);
+    assert!(shared(&locks, 2, b"r", LockWait::NoWait).is_err());
+    release(&locks, 1, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn the_queue_is_first_come_first_served() {
+    let locks = LockTable::new();
+    exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
+    let (order, arrivals) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for owner in 2..6 {
+            let (locks, order) = (&locks, order.clone());
+            scope.spawn(move || {
+                exclusive(locks, owner, b"r", LockWait::Wait).unwrap();
+                order.send(owner).unwrap();
+                release(locks, owner, b"r");
+            });
+            until_waiting(locks, owner as usize - 1);
+        }
+        release(&locks, 1, b"r");
+    });
+    assert_eq!(arrivals.try_iter().collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn the_one_who_closes_the_circle_is_the_victim() {
+    let locks = LockTable::new();
+    exclusive(&locks, 1, b"a", LockWait::Wait).unwrap();
+    exclusive(&locks, 2, b"b", LockWait::Wait).unwrap();
+    exclusive(&locks, 3, b"c", LockWait::Wait).unwrap();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| exclusive(&locks, 1, b"b", LockWait::Wait));
+        until_waiting(&locks, 1);
+        let second = scope.spawn(|| exclusive(&locks, 2, b"c", LockWait::Wait));
+        until_waiting(&locks, 2);
+        let Err(Error::Deadlock { detail }) = exclusive(&locks, 3, b"a", LockWait::Wait) else {
+            panic!("no deadlock seen");
+        };
+        assert_eq!(
+            detail,
+            "Transaction 3 waits for the lock of a row of table 1; blocked by transaction 1.\n\
+             Transaction 1 waits for the lock of a row of table 1; blocked by transaction 2.\n\
+             Transaction 2 waits for the lock of a row of table 1; blocked by transaction 3."
+        );
+        release(&locks, 3, b"c");
+        assert_eq!(second.join().unwrap().unwrap(), Taken::New);
+        release(&locks, 2, b"b");
+        release(&locks, 2, b"c");
+        assert_eq!(first.join().unwrap().unwrap(), Taken::New);
+    });
+}
+
+#[test]
+fn two_upgrades_are_a_deadlock() {
+    let locks = LockTable::new();
+    shared(&locks, 1, b"r", LockWait::Wait).unwrap();
+    shared(&locks, 2, b"r", LockWait::Wait).unwrap();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| exclusive(&locks, 1, b"r", LockWait::Wait));
+        until_waiting(&locks, 1);
+        let second = exclusive(&locks, 2, b"r", LockWait::Wait);
+        assert!(matches!(second, Err(Error::Deadlock { .. })));
+        release(&locks, 2, b"r");
+        assert_eq!(first.join().unwrap().unwrap(), Taken::Held);
+    });
+    release(&locks, 1, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn waits_end_by_time_and_by_cancel() {
+    let locks = LockTable::new();
+    exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
+    let hurried = Patience { timeout: Some(Duration::from_millis(5)), ..patience(LockWait::Wait) };
+    let late = locks.lock(Owner(2), (TABLE, b"r"), LockMode::Exclusive, hurried);
+    assert!(matches!(late, Err(Error::LockNotAvailable { timed_out: true, .. })));
+    let cancelled = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stopped = Patience { cancelled: &cancelled, ..patience(LockWait::Wait) };
+        let locks = &locks;
+        let waiter =
+            scope.spawn(move || locks.lock(Owner(2), (TABLE, b"r"), LockMode::Shared, stopped));
+        until_waiting(locks, 1);
+        let behind = scope.spawn(|| shared(locks, 3, b"r", LockWait::Wait));
+        until_waiting(locks, 2);
+        cancelled.store(true, Ordering::Relaxed);
+        assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
+        release(locks, 1, b"r");
+        assert_eq!(behind.join().unwrap().unwrap(), Taken::New);
+    });
+    release(&locks, 3, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn a_million_locks_are_little_memory() {
+    assert!(size_of::<(LockKey, LockEntry)>() <= 48);
+}
+
+/// Takes a lock in a mode without waiting; returns whether it was to be had.
+fn takes(locks: &LockTable, owner: u64, mode: LockMode) -> bool {
+    let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Skip));
+    taken.unwrap().1 != Taken::Skipped
+}
+
+#[test]
+fn modes_conflict_as_those_of_postgresql() {
+    use LockMode::{Exclusive, KeyShared, NoKeyExclusive, Shared};
+    let conflicts: [(LockMode, &[LockMode]); 4] = [
+        (KeyShared, &[Exclusive]),
+        (Shared, &[NoKeyExclusive, Exclusive]),
+        (NoKeyExclusive, &[Shared, NoKeyExclusive, Exclusive]),
+        (Exclusive, &[KeyShared, Shared, NoKeyExclusive, Exclusive]),
+    ];
+    for (held, others) in conflicts {
+        for wanted in LockMode::ALL {
+            let locks = LockTable::new();
+            assert!(takes(&locks, 1, held));
+            assert_eq!(takes(&locks, 2, wanted), !others.contains(&wanted), "{held:?} {wanted:?}");
+            // What it holds already keeps nobody out.
+            assert!(takes(&locks, 1, held));
+        }
+    }
+}
+
+#[test]
+fn holders_of_weak_modes_share_with_one_that_changes_the_row() {
+    let locks = LockTable::new();
+    assert!(takes(&locks, 1, LockMode::KeyShared));
+    assert!(takes(&locks, 2, LockMode::NoKeyExclusive));
+    assert!(takes(&locks, 3, LockMode::KeyShared));
+    assert!(!takes(&locks, 1, LockMode::Shared));
+    assert!(!takes(&locks, 2, LockMode::Exclusive));
+    release(&locks, 1, b"r");
+    release(&locks, 3, b"r");
+    assert!(takes(&locks, 2, LockMode::Exclusive));
+    assert!(!takes(&locks, 1, LockMode::KeyShared));
+    release(&locks, 2, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
+    let locks = LockTable::new();
+    let wait = |owner: u64, row: &'static [u8], mode: LockMode| {
+        locks.lock(Owner(owner), (TABLE, row), mode, patience(LockWait::Wait)).map(|_| ())
+    };
+    wait(1, b"r", LockMode::Shared).unwrap();
+    wait(2, b"s", LockMode::Exclusive).unwrap();
+    std::thread::scope(|scope| {
+        // 3 waits for 1, and 1 for 2.
+        let writer = scope.spawn(|| wait(3, b"r", LockMode::Exclusive));
+        until_waiting(&locks, 1);
+        let reader = scope.spawn(|| wait(1, b"s", LockMode::Shared));
+        until_waiting(&locks, 2);
+        // 2 would wait for 3, in whose front it has not been: it may share the lock with 1.
+        wait(2, b"r", LockMode::Shared).unwrap();
+        locks.release(
+            Owner(2),
+            vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
+            Sequence(0),
+        );
+        reader.join().unwrap().unwrap();
+        locks.release(
+            Owner(1),
+            vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
+            Sequence(0),
+        );
+        writer.join().unwrap().unwrap();
+    });
+    release(&locks, 3, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
+fn who_waits_and_for_whom_is_shown() {
+    let locks = LockTable::new();
+    shared(&locks, 1, b"r", LockWait::Wait).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
+        until_waiting(&locks, 1);
+        let reader = scope.spawn(|| shared(&locks, 3, b"r", LockWait::Wait));
+        until_waiting(&locks, 2);
+        let shown = locks.contended();
+        let waits =
+            |at: usize| (shown[at].owner, shown[at].blockers.clone(), shown[at].ahead.clone());
+        let [one, two, three] = [1, 2, 3].map(LockOwner::Transaction);
+        assert!(shown[0].waits.is_none() && shown[1].waits.is_some());
+        assert_eq!(waits(0), (one, vec![], vec![]));
+        assert_eq!(waits(1), (two, vec![one], vec![]));
+        assert_eq!(waits(2), (three, vec![], vec![two]));
+        assert_eq!(locks.status(TABLE, b"r").len(), 3);
+        release(&locks, 1, b"r");
+        writer.join().unwrap().unwrap();
+        release(&locks, 2, b"r");
+        reader.join().unwrap().unwrap();
+    });
+    assert!(locks.contended().is_empty());
+}
+
+/// Steps that transactions make, at random, in threads of their own. A shadow of who holds what
+/// shows that no two modes meet that conflict; deadlocks end by themselves.
+#[test]
+fn random_histories_keep_the_rules_and_end() {
+    const OWNERS: u64 = 6;
+    const ROWS: [&[u8]; 3] = [b"a", b"b", b"c"];
+    for seed in 0..20_u64 {
+        let locks = LockTable::new();
+        let shadow: Mutex<HashMap<(u64, usize), LockMode>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for owner in 1..=OWNERS {
+                let (locks, shadow) = (&locks, &shadow);
+                scope.spawn(move || {
+                    let mut random = seed * 1000 + owner + 1;
+                    let mut draw = |below: u64| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        random % below
+                    };
+                    for _ in 0..30 {
+                        transact(locks, shadow, owner, &ROWS, &mut draw);
+                    }
+                });
+            }
+        });
+        assert_eq!(locks.held_count(), 0, "seed {seed}");
+        assert!(locks.waits.lock().is_empty(), "seed {seed}");
+    }
+}
+
+/// Takes some locks and gives them back.
+fn transact(
+    locks: &LockTable,
+    shadow: &Mutex<HashMap<(u64, usize), LockMode>>,
+    owner: u64,
+    rows: &[&[u8]],
+    draw: &mut dyn FnMut(u64) -> u64,
+) {
+    let mut keys = Vec::new();
+    for _ in 0..draw(4) {
+        let at = draw(rows.len() as u64) as usize;
+        let mode = LockMode::ALL[draw(4) as usize];
+        let patience =
+            Patience { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
+        match locks.lock(Owner(owner), (TABLE, rows[at]), mode, patience) {
+            Ok((key, taken, _)) => {
+                if taken == Taken::New {
+                    keys.push(key);
+                }
+                let mut shadow = shadow.lock();
+                for ((other, row), held) in shadow.iter() {
+                    let meets = *row == at && *other != owner && held.conflicts_with(mode);
+                    assert!(!meets, "{owner} has {mode:?} beside {held:?} of {other}");
+                }
+                let held = shadow.entry((owner, at)).or_insert(mode);
+                *held = mode.max(*held);
+            }
+            Err(Error::Deadlock { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    shadow.lock().retain(|(holder, _), _| *holder != owner);
+    locks.release(Owner(owner), keys, Sequence(0));
+}
