@@ -6,6 +6,7 @@ mod frames;
 mod idle_sessions;
 mod message_flow;
 mod origins;
+mod portals;
 mod queries;
 mod results;
 mod security;

@@ -68,6 +68,8 @@ pub struct Rows {
     /// Rows fetched but not returned yet: the batch and how many of its rows are gone.
     pending: Option<(Batch, usize)>,
     returned: u64,
+    /// Those that were returned in all parts.
+    passed: u64,
     tag: Tag,
     stop: Arc<StopFlag>,
     /// They are of a BINARY cursor: a client that asks for text gets them in binary form, too.
@@ -110,7 +112,7 @@ impl Rows {
     }
 
     fn new(columns: Arc<[OutputColumn]>, source: Source, tag: Tag, stop: Arc<StopFlag>) -> Rows {
-        Rows { columns, source, pending: None, returned: 0, tag, stop, is_binary: false }
+        Rows { columns, source, pending: None, returned: 0, passed: 0, tag, stop, is_binary: false }
     }
 
     /// Returns rows of text columns.
@@ -152,6 +154,7 @@ impl Rows {
         };
         let end = batch.row_count.min(start.saturating_add(row_limit));
         self.returned += (end - start) as u64;
+        self.passed += (end - start) as u64;
         if start == 0 && end == batch.row_count {
             return Ok(Some(batch));
         }
@@ -200,6 +203,11 @@ impl Rows {
     /// part.
     pub fn begin_part(&mut self) {
         self.returned = 0;
+    }
+
+    /// Returns how many rows were returned since the statement was started.
+    pub fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Returns the completion: the tag counts the rows that were returned.

@@ -1,4 +1,4 @@
-//! What a session has by name: prepared statements and cursors, as views show them to it.
+//! What a session has by name: prepared statements, cursors and portals, as views show them to it.
 //!
 //! The session says what there is; `pg_prepared_statements` and `pg_cursors` read it.
 
@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use types::SqlType;
+
+use crate::parser::ParsedStatement;
 
 /// The prepared statements and cursors of a session.
 #[derive(Debug, Default)]
@@ -47,11 +49,11 @@ impl Runs {
     }
 }
 
-/// A cursor.
+/// A cursor, or a portal of the protocol.
 #[derive(Debug, Clone)]
 pub struct ShownCursor {
-    /// The text of DECLARE.
-    pub text: String,
+    /// DECLARE, or what a portal of the protocol runs; `None` for one without text.
+    pub statement: Option<Arc<ParsedStatement>>,
     /// When it was declared, in microseconds of the Unix epoch.
     pub since: i64,
     /// It outlives its transaction.

@@ -41,7 +41,6 @@ use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 use crate::pgwire::frame::Phase;
 use crate::pgwire::message::{Output, Severity};
-use crate::pgwire::portal::Portals;
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
 use crate::pgwire::startup;
@@ -55,10 +54,7 @@ const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 pub(crate) struct Connection {
     pub(super) channel: Channel,
     pub(super) session: Session,
-    pub(super) portals: Portals,
     pub(super) unnamed: Option<UnnamedStatement>,
-    /// Names of prepared statements without text.
-    pub(super) empty_statements: Vec<String>,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
     /// The open transaction may have changed much: its commit may take long.
@@ -114,9 +110,7 @@ pub(crate) async fn serve(
             let connection = Connection {
                 channel,
                 session: started.session,
-                portals: Portals::default(),
                 unnamed: None,
-                empty_statements: Vec::new(),
                 skipping: false,
                 large_change: false,
                 service,
@@ -195,8 +189,7 @@ impl Connection {
     async fn serve(mut self) {
         let result = self.answer_all().await;
         // What the session holds is let go before the client is told; that may take a while.
-        let Connection { channel, session, portals, client, service, began, .. } = self;
-        drop(portals);
+        let Connection { channel, session, client, service, began, .. } = self;
         let _ = run(Duration::Long, move || {
             drop(session);
             Ok(())
@@ -291,7 +284,6 @@ impl Connection {
             Err(Failure::Statement(error)) => error,
             other => return other,
         };
-        self.portals.clear();
         let session = &mut self.session;
         run(Duration::Long, || {
             session.fail(&mut error);
@@ -384,9 +376,6 @@ impl Connection {
 
     /// Ends the implicit transaction, if one is open. Its portals end with it.
     pub(super) async fn end_implicit(&mut self) -> Result<()> {
-        if self.session.transaction_status() == TransactionStatus::Idle {
-            self.portals.clear();
-        }
         let duration = if self.large_change { Duration::Long } else { Duration::Short };
         let session = &mut self.session;
         let ticket = run(duration, || session.end_implicit())?;

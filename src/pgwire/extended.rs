@@ -12,6 +12,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 use sql::Error;
 use sql::error::sqlstate;
 use sql::logical::OutputColumn;
+use sql::session::portals::{Portal, PortalState};
 use sql::session::rows::Completion;
 use sql::session::{Execution, Prepared, TransactionStatus};
 use types::text::TextStyle;
@@ -19,7 +20,6 @@ use types::{Datum, SqlType, binary, text};
 
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Result, run};
-use crate::pgwire::portal::{Portal, PortalState};
 use crate::pgwire::row::{Format, Formats, RowEncoder};
 
 /// The OID of `unknown`: as good as none.
@@ -89,19 +89,9 @@ impl Connection {
     }
 
     fn keep(&mut self, name: &str, statement: UnnamedStatement) -> sql::Result<()> {
-        let taken = self.empty_statements.iter().any(|empty| empty == name);
         match statement {
-            UnnamedStatement::Prepared(prepared) if !taken => {
-                self.session.keep_statement(name, prepared)
-            }
-            UnnamedStatement::Empty if !taken && self.session.statement(name).is_err() => {
-                self.empty_statements.push(name.to_owned());
-                Ok(())
-            }
-            _ => Err(Error::new(
-                sqlstate::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            )),
+            UnnamedStatement::Prepared(prepared) => self.session.keep_statement(name, prepared),
+            UnnamedStatement::Empty => self.session.keep_empty_statement(name),
         }
     }
 
@@ -119,13 +109,13 @@ impl Connection {
         };
         match self.session.statement(name) {
             Ok(prepared) => Ok(Some(Arc::clone(prepared))),
-            Err(_) if self.empty_statements.iter().any(|empty| empty == name) => Ok(None),
+            Err(_) if self.session.is_empty_statement(name) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     fn bind(&mut self, bind: &Bind) -> Result<()> {
-        let name = bind.portal_name.as_deref();
+        let name = bind.portal_name.as_deref().unwrap_or_default();
         let prepared = self.statement(bind.statement_name.as_deref())?;
         let parameters = {
             let style = self.session.text_style();
@@ -147,8 +137,8 @@ impl Connection {
             ))
             .into());
         }
-        let state = PortalState::Bound(parameters);
-        self.portals.insert(name, Portal { prepared, formats, state })?;
+        self.session.check_bindable(prepared.as_deref())?;
+        self.session.bind_portal(name, prepared, parameters, formats.codes())?;
         self.channel.output.put(&BindComplete::new());
         Ok(())
     }
@@ -156,19 +146,25 @@ impl Connection {
     fn describe(&mut self, describe: &Describe) -> Result<()> {
         let name = describe.name.as_deref();
         if describe.target_type != TARGET_TYPE_BYTE_STATEMENT {
-            // A cursor of SQL is a portal, too, for who asks what it is.
-            let cursor = name.and_then(|name| self.session.cursor_columns(name));
-            if let Some(columns) = cursor {
-                self.put_row_description(&columns, &Formats::default());
-                return Ok(());
+            let name = name.unwrap_or_default();
+            // A cursor of SQL is a portal, too; Execute gives its values as text.
+            let (columns, formats) = match self.session.portal(name) {
+                Some(portal) => (portal.columns().cloned(), Formats::read(&portal.formats)?),
+                None => match self.session.cursor_columns(name) {
+                    Some(columns) => (Some(columns), Formats::default()),
+                    None => return Err(missing(name).into()),
+                },
+            };
+            if columns.is_some() {
+                self.session.check_describable()?;
             }
-            let portal = self.portals.find(name)?;
-            let columns = portal.prepared.as_ref().and_then(|prepared| prepared.columns.clone());
-            let formats = portal.formats.clone();
             self.put_columns(columns.as_deref(), &formats);
             return Ok(());
         }
         let prepared = self.statement(name)?;
+        if prepared.as_ref().is_some_and(|prepared| prepared.columns.is_some()) {
+            self.session.check_describable()?;
+        }
         self.channel.output.put_parameter_description(prepared.as_deref());
         let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_deref());
         self.put_columns(columns, &Formats::default());
@@ -189,52 +185,86 @@ impl Connection {
                 None => self.unnamed = None,
                 Some(name) => {
                     self.session.forget_statement(name);
-                    self.empty_statements.retain(|empty| empty != name);
                 }
             }
         } else {
-            self.portals.close(name);
+            self.session.close_portal(name.unwrap_or_default());
         }
         self.channel.output.put(&CloseComplete::new());
     }
 
     async fn execute(&mut self, execute: &Execute) -> Result<()> {
-        let name = execute.name.as_deref();
-        let mut portal = self.portals.take(name)?;
-        let before = self.session.transaction_status();
+        let name = execute.name.as_deref().unwrap_or_default();
         let row_limit = match usize::try_from(execute.max_rows) {
             Ok(0) | Err(_) => usize::MAX,
             Ok(limit) => limit,
         };
-        let completion = self.run_portal(name, &mut portal, row_limit).await?;
+        let Some(mut portal) = self.session.take_portal(name) else {
+            return self.execute_cursor(name, row_limit).await;
+        };
+        if let Err(error) = self.session.check_bindable(portal.prepared.as_deref()) {
+            self.session.put_portal_back(name, portal);
+            return Err(error.into());
+        }
+        let before = self.session.transaction_status();
+        let outcome = self.run_portal(name, &mut portal, row_limit).await?;
         self.put_notices();
         self.settle_statement().await?;
         let now = self.session.transaction_status();
-        if before != TransactionStatus::Idle && now == TransactionStatus::Idle {
-            self.portals.clear();
-        } else {
-            self.portals.put_back(name, portal);
+        // With the transaction all portals have ended.
+        if before == TransactionStatus::Idle || now != TransactionStatus::Idle {
+            self.session.put_portal_back(name, portal);
         }
-        match completion {
+        self.put_outcome(outcome);
+        Ok(())
+    }
+
+    fn put_outcome(&mut self, outcome: Outcome) {
+        match outcome {
             Outcome::Complete(completion) => self.put_completion(completion),
             Outcome::Suspended => self.channel.output.put(&PortalSuspended::new()),
             Outcome::Empty => self.channel.output.put(&EmptyQueryResponse::new()),
         }
-        Ok(())
+    }
+
+    /// Sends rows of a cursor that DECLARE has opened.
+    async fn execute_cursor(&mut self, name: &str, mut row_limit: usize) -> Result<()> {
+        if self.session.cursor_columns(name).is_none() {
+            return Err(missing(name).into());
+        }
+        let mut sent: u64 = 0;
+        loop {
+            let wanted = row_limit.min(CURSOR_ROWS);
+            let session = &mut self.session;
+            let mut rows = run(Duration::Long, || session.execute_cursor(name, wanted))?;
+            let encoder = RowEncoder::new(rows.columns(), &Formats::default());
+            self.send_rows(&mut rows, &encoder, usize::MAX, Duration::Long).await?;
+            sent += rows.passed();
+            row_limit -= wanted;
+            if rows.passed() < wanted as u64 {
+                self.put_outcome(Outcome::Complete(Completion::new(format!("SELECT {sent}"))));
+                return Ok(());
+            }
+            if row_limit == 0 {
+                self.put_outcome(Outcome::Suspended);
+                return Ok(());
+            }
+        }
     }
 
     async fn run_portal(
         &mut self,
-        name: Option<&str>,
+        name: &str,
         portal: &mut Portal,
         row_limit: usize,
     ) -> Result<Outcome> {
         let Some(prepared) = &portal.prepared else { return Ok(Outcome::Empty) };
         let duration = self.duration_of(prepared);
-        let (mut rows, encoder) = match std::mem::replace(&mut portal.state, PortalState::Done) {
+        let formats = Formats::read(&portal.formats)?;
+        let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
                 if self.session.is_logged(prepared.statement()) {
-                    self.client.runs(prepared.text(), Some(name.unwrap_or_default()));
+                    self.client.runs(prepared.text(), Some(name));
                 }
                 match self.start_statement(prepared, parameters, duration)? {
                     Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
@@ -244,32 +274,39 @@ impl Connection {
                     Execution::CopyOut(rows, format) => {
                         return self.copy_out(rows, &format).await.map(Outcome::Complete);
                     }
-                    Execution::Rows(rows) => {
-                        let encoder = RowEncoder::new(rows.columns(), &portal.formats);
-                        (Box::new(rows), encoder)
-                    }
+                    Execution::Rows(rows) => rows,
                 }
             }
-            PortalState::Suspended(mut rows, encoder) => {
+            PortalState::Open(rows) => {
+                let mut rows = rows.into_inner();
                 rows.begin_part();
-                (rows, encoder)
+                rows
             }
             PortalState::Exhausted => {
                 portal.state = PortalState::Exhausted;
                 return Ok(Outcome::Complete(Completion::new("SELECT 0")));
             }
             PortalState::Done => {
-                let message = format!("portal \"{}\" cannot be run", name.unwrap_or_default());
+                let message = format!("portal \"{name}\" cannot be run");
                 return Err(Error::new("55000", message).into());
             }
         };
+        let encoder = RowEncoder::new(rows.columns(), &formats);
         if self.send_rows(&mut rows, &encoder, row_limit, duration).await? {
             portal.state = PortalState::Exhausted;
             return Ok(Outcome::Complete(rows.completion()));
         }
-        portal.state = PortalState::Suspended(rows, encoder);
+        portal.state = PortalState::open(rows);
         Ok(Outcome::Suspended)
     }
+}
+
+/// How many rows of a cursor are read at a time.
+const CURSOR_ROWS: usize = 1_024;
+
+fn missing(name: &str) -> Error {
+    let message = format!("portal \"{name}\" does not exist");
+    Error::new(sqlstate::INVALID_CURSOR_NAME, message)
 }
 
 /// How an Execute ends.

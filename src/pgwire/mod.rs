@@ -17,7 +17,6 @@ mod client_log;
 mod authentication;
 mod service;
 mod startup;
-mod portal;
 mod connection;
 mod copy;
 mod simple;

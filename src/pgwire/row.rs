@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use smallvec::SmallVec;
 use sql::Error;
 use sql::logical::OutputColumn;
+use sql::session::portals::FormatCodes;
 use types::binary;
 use types::pieces::{PIECE, Pace};
 use types::text::TextStyle;
@@ -49,6 +50,11 @@ impl Format {
 pub(crate) struct Formats(SmallVec<[Format; 8]>);
 
 impl Formats {
+    /// Returns the codes, to be read again.
+    pub(crate) fn codes(&self) -> FormatCodes {
+        self.0.iter().map(|format| format.code()).collect()
+    }
+
     /// Reads format codes.
     pub(crate) fn read(codes: &[i16]) -> sql::Result<Formats> {
         codes.iter().map(|code| Format::from_code(*code)).collect::<sql::Result<_>>().map(Formats)

@@ -17,7 +17,7 @@ impl Connection {
     /// Answers a Query message, up to ReadyForQuery.
     pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
         self.unnamed = None;
-        self.portals.close(None);
+        self.session.close_portal("");
         if let Some(prepared) = self.session.cached(text) {
             if self.session.is_logged(prepared.statement()) {
                 self.client.runs(text, None);

@@ -176,8 +176,9 @@ pub fn bind_cursor(
     catalog: &Catalog,
     system: &dyn SystemCatalog,
     constants: &SessionConstants,
+    types: &[Option<SqlType>],
 ) -> Result<BoundStatement> {
-    let mut binder = Binder::new(catalog, system, constants, Parameters::new(&[]));
+    let mut binder = Binder::new(catalog, system, constants, Parameters::new(types));
     let query = &cursor.query;
     let with = query.with.as_ref().map(|with| binder.open_with(with, true)).transpose()?;
     binder.wants_keys = matches!(query.body, ast::QueryBody::Select(_));

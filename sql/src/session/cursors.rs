@@ -19,6 +19,7 @@ use crate::exec::memory;
 use crate::logical::{CurrentRow, CursorTable, OutputColumn};
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
+use crate::session::portals::{Portals, forward};
 use crate::session::prepared::{Planned, PlannedStatement};
 use crate::session::scroll::Scroll;
 use crate::session::{Execution, Session};
@@ -31,6 +32,8 @@ use types::{Batch, Datum};
 /// The cursors of a session.
 pub(super) struct Cursors {
     open: AHashMap<String, Cursor>,
+    /// Of the protocol; no name is in both.
+    pub(super) portals: Portals,
     /// Where views find them.
     shown: Arc<SessionObjects>,
 }
@@ -82,18 +85,41 @@ enum Life {
 impl Cursors {
     /// Returns those of a session, none yet.
     pub(super) fn of(shown: Arc<SessionObjects>) -> Cursors {
-        Cursors { open: AHashMap::new(), shown }
+        Cursors { open: AHashMap::new(), portals: Portals::default(), shown }
     }
 
     fn tell(&self) {
-        self.shown.retain_cursors(|name| self.open.contains_key(name));
+        self.shown.retain_cursors(|name| self.has(name));
+    }
+
+    /// Returns whether there is a cursor or portal of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.open.contains_key(name) || self.portals.has(name)
+    }
+
+    /// Closes a cursor or portal. Returns whether there was one.
+    pub(super) fn close(&mut self, name: &str) -> bool {
+        let was_there = self.open.remove(name).is_some() | self.portals.remove(name).is_some();
+        if was_there {
+            self.tell();
+        }
+        was_there
+    }
+
+    /// Ends the portals of the protocol.
+    pub(super) fn end_portals(&mut self) {
+        self.portals.retain(|_| false);
+        // Also of one that was taken out and not put back.
+        self.tell();
     }
 
     /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
     pub(super) fn end_transaction(&mut self, is_committed: bool) {
         if self.open.is_empty() {
+            self.end_portals();
             return;
         }
+        self.portals.retain(|_| false);
         self.open.retain(|_, cursor| match &mut cursor.life {
             Life::Transaction { .. } => false,
             Life::Held { committed, .. } => {
@@ -114,11 +140,13 @@ impl Cursors {
             Life::Held { committed: true, .. } => true,
         };
         self.open.retain(|_, cursor| stays(cursor.life));
+        self.portals.retain(|savepoints| savepoints < left);
         self.tell();
     }
 
     /// Makes those that were declared behind a released savepoint part of what was before it.
     pub(super) fn release(&mut self, left: usize) {
+        self.portals.release(left);
         for cursor in self.open.values_mut() {
             match &mut cursor.life {
                 Life::Transaction { savepoints } | Life::Held { savepoints, .. } => {
@@ -131,31 +159,37 @@ impl Cursors {
     /// Ends all.
     pub(super) fn clear(&mut self) {
         self.open.clear();
+        self.portals.retain(|_| false);
         self.tell();
     }
 
-    /// Returns the columns of a cursor's rows.
+    /// Returns the columns of a cursor's or portal's rows.
     pub(super) fn columns(&self, name: &str) -> Result<Arc<[OutputColumn]>> {
-        let cursor = self.open.get(name).ok_or_else(|| unknown(name))?;
-        Ok(Arc::clone(&cursor.columns))
+        match (self.open.get(name), self.portals.find(name)) {
+            (Some(cursor), _) => Ok(Arc::clone(&cursor.columns)),
+            (None, Some(portal)) => Ok(portal.columns().cloned().unwrap_or_else(|| Arc::from([]))),
+            (None, None) => Err(unknown(name)),
+        }
     }
 }
 
 impl Session {
     /// Returns the columns of a cursor that DECLARE has opened, if there is one of the name.
     pub fn cursor_columns(&self, name: &str) -> Option<Arc<[OutputColumn]>> {
-        self.cursors.columns(name).ok()
+        self.cursors.open.get(name).map(|cursor| Arc::clone(&cursor.columns))
     }
 
     /// Starts the query of a cursor: its columns and its rows.
     fn open_query(
         &mut self,
         statement: &PlannedStatement,
+        mut parameters: Vec<Datum>,
         tag: Tag,
     ) -> Result<(Arc<[OutputColumn]>, Rows)> {
-        if !statement.parameter_types.is_empty() {
+        if statement.parameter_types.len() > parameters.len() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
+        parameters.resize(statement.planned.parameter_count, Datum::Null);
         let planned = &statement.planned;
         if !planned.plan.is_query() {
             let hint = "Run the statement by itself.";
@@ -167,7 +201,7 @@ impl Session {
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;
         planned.check_populated()?;
-        let context = self.context(open, Vec::new());
+        let context = self.context(open, parameters);
         let context = exec::Context { locks_one_by_one: true, ..context };
         let operator = exec::open(&planned.plan, context)?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
@@ -248,7 +282,7 @@ impl Session {
     /// Runs DECLARE, FETCH or CLOSE.
     pub(super) fn run_cursor(
         &mut self,
-        parsed: &ParsedStatement,
+        parsed: &Arc<ParsedStatement>,
         statement: &Statement,
     ) -> Result<Execution> {
         match statement {
@@ -257,17 +291,22 @@ impl Session {
                 return self.fetch_cursor(*direction, *moves, &cursor.value);
             }
             Statement::Close(Some(name)) => {
-                let name = &name.value;
-                self.cursors.open.remove(name).ok_or_else(|| unknown(name))?;
-                self.cursors.tell();
+                if !self.cursors.close(&name.value) {
+                    return Err(unknown(&name.value));
+                }
             }
             _ => self.cursors.clear(),
         }
         Ok(Execution::Done(Completion::new(statement.tag())))
     }
 
-    fn declare_cursor(&mut self, parsed: &ParsedStatement, declared: &ast::Cursor) -> Result<()> {
-        let planned = self.with_planning(|planning| planning.plan_cursor(declared))?;
+    fn declare_cursor(
+        &mut self,
+        parsed: &Arc<ParsedStatement>,
+        declared: &ast::Cursor,
+    ) -> Result<()> {
+        let (types, parameters) = (self.bound.types.clone(), self.bound.values.clone());
+        let planned = self.with_planning(|planning| planning.plan_cursor(declared, &types))?;
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         if !in_block && !declared.hold {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
@@ -275,12 +314,12 @@ impl Session {
         }
         let locks = !declared.query.locking.is_empty();
         let name = &declared.name.value;
-        if self.cursors.open.contains_key(name) {
+        if self.cursors.has(name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         let tag = Tag::Returned("FETCH");
-        let (columns, mut rows) = self.open_query(&planned, tag.clone())?;
+        let (columns, mut rows) = self.open_query(&planned, parameters, tag.clone())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let open_savepoints = open.savepoint_count();
         let mut life = Life::Transaction { savepoints: open_savepoints };
@@ -301,7 +340,7 @@ impl Session {
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
         let shown = ShownCursor {
-            text: parsed.text.clone(),
+            statement: Some(Arc::clone(parsed)),
             since: self.engine.store().now_micros(),
             is_held: declared.hold,
             is_binary: declared.binary,
@@ -344,22 +383,38 @@ impl Session {
         moves: bool,
         name: &str,
     ) -> Result<Execution> {
+        if !moves {
+            return self.fetch_rows(direction, name).map(Execution::Rows);
+        }
+        let batches = self.fetch_batches(direction, name)?;
+        let count: usize = batches.iter().map(|batch| batch.row_count).sum();
+        Ok(Execution::Done(Completion::new(format!("MOVE {count}"))))
+    }
+
+    /// Moves a cursor or portal, and returns the rows that were asked for.
+    pub(super) fn fetch_rows(&mut self, direction: FetchDirection, name: &str) -> Result<Rows> {
+        let columns = self.cursors.columns(name)?;
+        let is_binary = self.cursors.open.get(name).is_some_and(|cursor| cursor.is_binary);
+        let batches = self.fetch_batches(direction, name)?;
+        let stop = Arc::clone(&self.stop);
+        let mut rows = Rows::ready(columns, batches, Tag::Returned("FETCH"), stop);
+        rows.is_binary = is_binary;
+        Ok(rows)
+    }
+
+    fn fetch_batches(&mut self, direction: FetchDirection, name: &str) -> Result<Vec<Batch>> {
         let work_mem = self.settings.work_mem_bytes();
-        let cursor = self.cursors.open.get_mut(name).ok_or_else(|| unknown(name))?;
+        let Some(cursor) = self.cursors.open.get_mut(name) else {
+            return match self.cursors.portals.has(name) {
+                true => self.fetch_portal(direction, name),
+                false => Err(unknown(name)),
+            };
+        };
         if cursor.is_broken {
             let message = format!("portal \"{name}\" cannot be run");
             return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
-        let batches = cursor.fetch(direction, work_mem)?;
-        if moves {
-            let count: usize = batches.iter().map(|batch| batch.row_count).sum();
-            return Ok(Execution::Done(Completion::new(format!("MOVE {count}"))));
-        }
-        let (columns, is_binary) = (Arc::clone(&cursor.columns), cursor.is_binary);
-        let stop = Arc::clone(&self.stop);
-        let mut rows = Rows::ready(columns, batches, Tag::Returned("FETCH"), stop);
-        rows.is_binary = is_binary;
-        Ok(Execution::Rows(rows))
+        cursor.fetch(direction, work_mem)
     }
 }
 
@@ -397,28 +452,12 @@ impl Cursor {
             self.passed = scroll.passed();
             self.scroll = None;
         }
-        let (skipped, count) = ahead(direction, self.passed).ok_or_else(|| {
-            let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            Error::new(code, "cursor can only scan forward")
-                .with_hint("Declare it with SCROLL option to enable backward scan.")
-        })?;
+        let (skipped, count) = ahead(direction, self.passed)?;
         self.passed = self.passed.saturating_add(skipped).saturating_add(count);
-        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let (mut skipped, mut left) = (size(skipped), size(count));
-        while skipped > 0
-            && let Some(batch) = rows.next_batch(skipped)?
-        {
-            skipped -= batch.row_count;
-        }
-        let mut batches = Vec::new();
-        while left > 0
-            && let Some(batch) = rows.next_batch(left)?
-        {
-            left -= batch.row_count;
-            batches.push(batch);
-        }
+        let batches = forward(rows, skipped, count)?;
+        let returned: usize = batches.iter().map(|batch| batch.row_count).sum();
         self.place = match batches.last() {
-            Some(last) if left == 0 => Place::Row(last.row(last.row_count - 1)),
+            Some(last) if returned as u64 == count => Place::Row(last.row(last.row_count - 1)),
             _ => Place::After,
         };
         Ok(batches)
@@ -458,8 +497,20 @@ impl Cursor {
 }
 
 /// Returns how many rows a cursor that only goes forward, and has passed so many, leaves out, and
-/// how many it returns; `None` if it would have to go back.
-fn ahead(direction: FetchDirection, passed: u64) -> Option<(u64, u64)> {
+/// how many it returns.
+///
+/// # Errors
+///
+/// 55000 if it would have to go back.
+pub(super) fn ahead(direction: FetchDirection, passed: u64) -> Result<(u64, u64)> {
+    rows_ahead(direction, passed).ok_or_else(|| {
+        let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        Error::new(code, "cursor can only scan forward")
+            .with_hint("Declare it with SCROLL option to enable backward scan.")
+    })
+}
+
+fn rows_ahead(direction: FetchDirection, passed: u64) -> Option<(u64, u64)> {
     match direction {
         FetchDirection::Forward(count @ 1..) => Some((0, count.unsigned_abs())),
         FetchDirection::ForwardAll => Some((0, u64::MAX)),

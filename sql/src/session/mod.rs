@@ -18,6 +18,7 @@ mod explain;
 mod lock_tables;
 mod materialized;
 mod plan_cache;
+pub mod portals;
 mod prepared;
 mod referential;
 mod regions;
@@ -33,7 +34,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use store::Sequence;
 use store::admission::Work;
 use store::wal::DurableTicket;
@@ -50,13 +51,15 @@ use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
-use crate::logical::OutputColumn;
+use crate::logical::{OutputColumn, ParameterTypes};
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::cursors::Cursors;
 use crate::session::plan_cache::PlanCache;
-use crate::session::prepared::{Planned, PlannedStatement, Planning, PreparedKind};
+use crate::session::prepared::{
+    BoundParameters, Planned, PlannedStatement, Planning, PreparedKind,
+};
 use crate::session::routine::Called;
 use crate::session::sequences::SessionSequences;
 use crate::session::worker::{Around, Worker};
@@ -159,7 +162,11 @@ pub struct Session {
     worker: Worker,
     process_id: i32,
     statements: AHashMap<String, Arc<Prepared>>,
+    /// Names of prepared statements without text.
+    empty_statements: AHashSet<String>,
     cursors: Cursors,
+    /// Of the statement that runs, if it has no plan of its own.
+    bound: BoundParameters,
     plans: PlanCache,
     notices: Vec<Notice>,
     /// What the client was told of each reported setting.
@@ -216,7 +223,9 @@ impl Session {
             worker: Worker { around, settings, open: None, called },
             process_id,
             statements: AHashMap::new(),
+            empty_statements: AHashSet::new(),
             cursors,
+            bound: BoundParameters::default(),
             plans: PlanCache::new(),
             notices: Vec::new(),
             reported: Vec::new(),
@@ -264,8 +273,35 @@ impl Session {
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
         let kind = PreparedKind::Utility;
-        let (parameter_types, runs) = (Vec::new(), Runs::default());
+        let parameter_types = self.utility_parameters(&parsed, types)?;
+        let runs = Runs::default();
         Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
+    }
+
+    /// Returns the types of the parameters of the query in a statement that has no plan of its own.
+    fn utility_parameters(
+        &mut self,
+        parsed: &ParsedStatement,
+        types: &[Option<SqlType>],
+    ) -> Result<ParameterTypes> {
+        if !parsed.text.contains('$') {
+            return Ok(Vec::new());
+        }
+        let mut next = &parsed.statement;
+        let planned = loop {
+            next = match next {
+                Statement::Explain(explain) => &explain.statement,
+                Statement::CreateTableAs(create) => &create.query,
+                Statement::DeclareCursor(cursor) => {
+                    break self.with_planning(|planning| planning.plan_cursor(cursor, types))?;
+                }
+                query if prepared::is_planned(query) => {
+                    break self.with_planning(|planning| planning.plan(query, types))?;
+                }
+                _ => return Ok(Vec::new()),
+            };
+        };
+        Ok(planned.parameter_types)
     }
 
     /// Returns the statement that this text is, if it came before and its plan still holds.
@@ -312,11 +348,26 @@ impl Session {
         }
         self.check_accepted(&prepared.parsed.statement)?;
         self.follow_search_path();
-        let result = match &prepared.kind {
-            PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
-            PreparedKind::Utility => self.run_utility(&prepared.parsed),
-        };
+        let result = self.run_prepared(prepared, parameters);
         result.map_err(|error| stopped(error, &self.stop))
+    }
+
+    /// Runs a statement as part of one that was begun.
+    fn run_prepared(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        parameters: Vec<Datum>,
+    ) -> Result<Execution> {
+        match &prepared.kind {
+            PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
+            PreparedKind::Utility => {
+                let types = prepared.parameter_types.iter().copied().map(Some).collect();
+                self.bound = BoundParameters { types, values: parameters };
+                let result = self.run_utility(&prepared.parsed);
+                self.bound = BoundParameters::default();
+                result
+            }
+        }
     }
 
     /// Ends COPY … FROM STDIN.
@@ -351,6 +402,9 @@ impl Session {
             Some(open) if !open.in_block => self.commit(),
             _ => Ok(self.seen()),
         };
+        if self.open.is_none() {
+            self.cursors.end_portals();
+        }
         self.rest();
         ended.map_err(|error| stopped(error, &self.stop))
     }
@@ -509,13 +563,34 @@ impl Session {
         self.keep_named(name, prepared, false)
     }
 
-    fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
-        if self.statements.contains_key(name) {
-            return Err(Error::new(
-                sqlstate::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            ));
+    /// Keeps a prepared statement without text.
+    ///
+    /// # Errors
+    ///
+    /// 42P05 if the name is taken.
+    pub fn keep_empty_statement(&mut self, name: &str) -> Result<()> {
+        self.check_statement_name(name)?;
+        self.empty_statements.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Returns whether a prepared statement of this name has no text.
+    pub fn is_empty_statement(&self, name: &str) -> bool {
+        self.empty_statements.contains(name)
+    }
+
+    fn check_statement_name(&self, name: &str) -> Result<()> {
+        if !self.statements.contains_key(name) && !self.is_empty_statement(name) {
+            return Ok(());
         }
+        Err(Error::new(
+            sqlstate::DUPLICATE_PREPARED_STATEMENT,
+            format!("prepared statement \"{name}\" already exists"),
+        ))
+    }
+
+    fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
+        self.check_statement_name(name)?;
         let shown = ShownStatement {
             text: prepared.parsed.text.clone(),
             since: self.engine.store().now_micros(),
@@ -545,12 +620,13 @@ impl Session {
     /// Forgets a prepared statement; returns whether there was one.
     pub fn forget_statement(&mut self, name: &str) -> bool {
         self.objects.retain_statements(|one| one != name);
-        self.statements.remove(name).is_some()
+        self.statements.remove(name).is_some() | self.empty_statements.remove(name)
     }
 
     fn forget_statements(&mut self) {
         self.objects.retain_statements(|_| false);
         self.statements.clear();
+        self.empty_statements.clear();
     }
 
     /// In a failed block, refuses everything but its end.
@@ -562,10 +638,7 @@ impl Session {
         if ends || self.transaction_status() != TransactionStatus::Failed {
             return Ok(());
         }
-        Err(Error::new(
-            sqlstate::IN_FAILED_SQL_TRANSACTION,
-            "current transaction is aborted, commands ignored until end of transaction block",
-        ))
+        Err(aborted())
     }
 
     fn run_planned(
@@ -755,6 +828,14 @@ impl Drop for Session {
         self.locks.release_all(Level::Session, Sequence(0));
         self.engine.sessions.end(self.process_id);
     }
+}
+
+/// Returns the refusal of what a failed block does not accept.
+fn aborted() -> Error {
+    Error::new(
+        sqlstate::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
 }
 
 /// Returns the refusal of a write in a read-only transaction.

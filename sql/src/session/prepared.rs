@@ -84,6 +84,15 @@ pub(crate) struct PlannedStatement {
     pub reads: Vec<TableId>,
 }
 
+/// The parameters that a statement without a plan of its own was bound to, for the query in it.
+#[derive(Default)]
+pub(crate) struct BoundParameters {
+    /// Their types.
+    pub types: Vec<Option<SqlType>>,
+    /// Their values.
+    pub values: Vec<Datum>,
+}
+
 /// A statement to be planned.
 pub(crate) struct PlannedQuery {
     /// The statement.
@@ -123,8 +132,12 @@ impl Planning<'_> {
     }
 
     /// Binds and plans the query of a cursor.
-    pub(crate) fn plan_cursor(&self, cursor: &ast::Cursor) -> Result<PlannedStatement> {
-        let bound = binder::bind_cursor(cursor, self.catalog, &self.system, self.constants)?;
+    pub(crate) fn plan_cursor(
+        &self,
+        cursor: &ast::Cursor,
+        types: &[Option<SqlType>],
+    ) -> Result<PlannedStatement> {
+        let bound = binder::bind_cursor(cursor, self.catalog, &self.system, self.constants, types)?;
         self.plan_bound(bound)
     }
 

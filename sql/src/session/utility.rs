@@ -71,8 +71,9 @@ impl Session {
             }
             Statement::Deallocate(None) => self.forget_statements(),
             Statement::Deallocate(Some(name)) => {
-                self.statement(&name.value)?;
-                self.forget_statement(&name.value);
+                if !self.forget_statement(&name.value) {
+                    self.statement(&name.value)?;
+                }
             }
             Statement::Flush(table) => {
                 let (table, stop) = (self.table(table)?, &self.stop.stop);
@@ -510,7 +511,8 @@ impl Session {
     pub(super) fn query_of(&self, statement: &Statement) -> Result<PlannedQuery> {
         let Statement::Execute { name, arguments } = statement else {
             let statement = statement.clone();
-            return Ok(PlannedQuery { statement, types: Vec::new(), values: Vec::new() });
+            let (types, values) = (self.bound.types.clone(), self.bound.values.clone());
+            return Ok(PlannedQuery { statement, types, values });
         };
         let (prepared, values) = self.prepared_call(&name.value, arguments)?;
         let types = prepared.parameter_types.iter().copied().map(Some).collect();

@@ -1,0 +1,267 @@
+//! Portals: statements that the protocol has bound to their parameters, waiting to be executed or
+//! halfway through their rows.
+//!
+//! They share their names with the cursors of DECLARE ([`cursors`](crate::session::cursors)), as in
+//! PostgreSQL: FETCH, MOVE and CLOSE take a portal, Execute, Describe and Close a cursor, and
+//! neither can have the name of the other. The portal without a name is replaced by each Bind. A
+//! portal lives as long as a cursor without HOLD: as its transaction, or as the savepoints that were
+//! there when it was bound.
+//!
+//! Who executes a portal takes it out and puts it back. It is not there for anybody else meanwhile.
+//!
+//! Source: PostgreSQL's portalmem.c and `exec_execute_message` (postgres.c).
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use types::{Batch, Datum};
+
+use crate::ast::FetchDirection;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::OutputColumn;
+use crate::rows::Rows;
+use crate::session::cursors::ahead;
+use crate::session::prepared::Prepared;
+use crate::session::{Execution, Session, TransactionStatus, aborted};
+use crate::session_objects::ShownCursor;
+
+/// The codes of the forms that the columns of a result travel in, as Bind gives them.
+pub type FormatCodes = SmallVec<[i16; 8]>;
+
+/// A bound statement.
+pub struct Portal {
+    /// The statement; `None` for one without text.
+    pub prepared: Option<Arc<Prepared>>,
+    /// The forms of the result's columns.
+    pub formats: FormatCodes,
+    /// How far it is.
+    pub state: PortalState,
+    /// So many savepoints were there when it was bound.
+    savepoints: usize,
+}
+
+/// How far a portal is.
+pub enum PortalState {
+    /// Not executed yet: the values of its parameters.
+    Bound(Vec<Datum>),
+    /// Some rows have been sent. Of one thread at a time, as a session is.
+    Open(Box<Mutex<Rows>>),
+    /// All rows have been sent.
+    Exhausted,
+    /// It returned no rows, or has failed, and cannot be run again.
+    Done,
+}
+
+impl PortalState {
+    /// Returns the state of a portal of which there are more rows.
+    pub fn open(rows: Rows) -> PortalState {
+        PortalState::Open(Box::new(Mutex::new(rows)))
+    }
+}
+
+/// The portals of a session.
+#[derive(Default)]
+pub(super) struct Portals {
+    unnamed: Option<Portal>,
+    named: AHashMap<String, Portal>,
+}
+
+impl Portals {
+    /// Returns whether there is a portal of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Portal> {
+        match name {
+            "" => self.unnamed.as_ref(),
+            name => self.named.get(name),
+        }
+    }
+
+    fn insert(&mut self, name: &str, portal: Portal) {
+        match name {
+            "" => self.unnamed = Some(portal),
+            name => {
+                self.named.insert(name.to_owned(), portal);
+            }
+        }
+    }
+
+    /// Takes a portal out.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Portal> {
+        match name {
+            "" => self.unnamed.take(),
+            name => self.named.remove(name),
+        }
+    }
+
+    /// Ends those that this is not true of, of which the number of savepoints is given.
+    pub(super) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        self.unnamed.take_if(|portal| !stays(portal.savepoints));
+        self.named.retain(|_, portal| stays(portal.savepoints));
+    }
+
+    /// Makes those that were bound behind a released savepoint part of what was before it.
+    pub(super) fn release(&mut self, left: usize) {
+        for portal in self.named.values_mut().chain(&mut self.unnamed) {
+            portal.savepoints = portal.savepoints.min(left);
+        }
+    }
+}
+
+impl Portal {
+    /// Returns the columns of its rows, if it has any.
+    pub fn columns(&self) -> Option<&Arc<[OutputColumn]>> {
+        self.prepared.as_ref()?.columns.as_ref()
+    }
+}
+
+impl Session {
+    /// Refuses what a failed block does not accept: all but its end.
+    ///
+    /// # Errors
+    ///
+    /// 25P02
+    pub fn check_bindable(&self, prepared: Option<&Prepared>) -> Result<()> {
+        prepared.map_or(Ok(()), |prepared| self.check_accepted(&prepared.parsed.statement))
+    }
+
+    /// Refuses to describe rows in a failed block, where what they are of may be gone.
+    ///
+    /// # Errors
+    ///
+    /// 25P02
+    pub fn check_describable(&self) -> Result<()> {
+        match self.transaction_status() {
+            TransactionStatus::Failed => Err(aborted()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens a portal.
+    ///
+    /// # Errors
+    ///
+    /// 42P03 if a portal or cursor has the name; the portal without one is replaced.
+    pub fn bind_portal(
+        &mut self,
+        name: &str,
+        prepared: Option<Arc<Prepared>>,
+        parameters: Vec<Datum>,
+        formats: FormatCodes,
+    ) -> Result<()> {
+        if !name.is_empty() && self.cursors.has(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+        }
+        let shown = ShownCursor {
+            statement: prepared.as_ref().map(|prepared| Arc::clone(&prepared.parsed)),
+            since: self.engine.store().now_micros(),
+            is_held: false,
+            is_binary: false,
+            is_scrollable: false,
+        };
+        self.objects.add_cursor(name, shown);
+        let savepoints = self.open.as_ref().map_or(0, |open| open.savepoint_count());
+        let state = PortalState::Bound(parameters);
+        let portal = Portal { prepared, formats, state, savepoints };
+        self.cursors.portals.insert(name, portal);
+        Ok(())
+    }
+
+    /// Returns a portal of the protocol, if there is one of the name.
+    pub fn portal(&self, name: &str) -> Option<&Portal> {
+        self.cursors.portals.find(name)
+    }
+
+    /// Takes a portal of the protocol out, to execute it.
+    pub fn take_portal(&mut self, name: &str) -> Option<Portal> {
+        self.cursors.portals.remove(name)
+    }
+
+    /// Puts a portal back that was executed.
+    pub fn put_portal_back(&mut self, name: &str, portal: Portal) {
+        self.cursors.portals.insert(name, portal);
+    }
+
+    /// Closes a portal or cursor, if there is one of the name.
+    pub fn close_portal(&mut self, name: &str) {
+        self.cursors.close(name);
+    }
+
+    /// Returns the next rows of a cursor that DECLARE has opened, so many at most, as Execute of it
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// What the query raises; 34000 if there is no such cursor; 25P02 in a failed block.
+    pub fn execute_cursor(&mut self, name: &str, row_limit: usize) -> Result<Rows> {
+        self.check_describable()?;
+        self.stop.begin_statement();
+        let count = i64::try_from(row_limit).unwrap_or(i64::MAX);
+        self.fetch_rows(FetchDirection::Forward(count), name)
+    }
+
+    /// Moves a portal as FETCH does, and returns the rows that were asked for.
+    pub(super) fn fetch_portal(
+        &mut self,
+        direction: FetchDirection,
+        name: &str,
+    ) -> Result<Vec<Batch>> {
+        let cannot_run = || {
+            let message = format!("portal \"{name}\" cannot be run");
+            Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        };
+        let mut portal = self.cursors.portals.remove(name).ok_or_else(cannot_run)?;
+        if portal.columns().is_none() {
+            self.cursors.portals.insert(name, portal);
+            return Err(cannot_run());
+        }
+        // What fails here leaves no portal; the block has failed anyhow.
+        let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
+            PortalState::Bound(parameters) => {
+                let prepared = portal.prepared.as_ref().ok_or_else(cannot_run)?;
+                match self.run_prepared(&Arc::clone(prepared), parameters)? {
+                    Execution::Rows(rows) => rows,
+                    _ => return Err(cannot_run()),
+                }
+            }
+            PortalState::Open(rows) => rows.into_inner(),
+            PortalState::Exhausted => {
+                // Behind the last row; there is no way back.
+                ahead(direction, i64::MAX as u64)?;
+                portal.state = PortalState::Exhausted;
+                self.cursors.portals.insert(name, portal);
+                return Ok(Vec::new());
+            }
+            PortalState::Done => return Err(cannot_run()),
+        };
+        let (skipped, count) = ahead(direction, rows.passed())?;
+        let batches = forward(&mut rows, skipped, count)?;
+        portal.state = PortalState::open(rows);
+        self.cursors.portals.insert(name, portal);
+        Ok(batches)
+    }
+}
+
+/// Leaves rows out, and returns those after them.
+pub(super) fn forward(rows: &mut Rows, skipped: u64, count: u64) -> Result<Vec<Batch>> {
+    let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let (mut skipped, mut left) = (size(skipped), size(count));
+    while skipped > 0
+        && let Some(batch) = rows.next_batch(skipped)?
+    {
+        skipped -= batch.row_count;
+    }
+    let mut batches = Vec::new();
+    while left > 0
+        && let Some(batch) = rows.next_batch(left)?
+    {
+        left -= batch.row_count;
+        batches.push(batch);
+    }
+    Ok(batches)
+}
