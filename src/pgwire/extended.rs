@@ -207,7 +207,14 @@ impl Connection {
             return Err(error.into());
         }
         let before = self.session.transaction_status();
-        let outcome = self.run_portal(name, &mut portal, row_limit).await?;
+        let outcome = match self.run_portal(name, &mut portal, row_limit).await {
+            Ok(outcome) => outcome,
+            Err(failure) => {
+                // One that has failed stays, and cannot be run.
+                self.session.put_portal_back(name, portal);
+                return Err(failure);
+            }
+        };
         self.put_notices();
         self.settle_statement().await?;
         let now = self.session.transaction_status();

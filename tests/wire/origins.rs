@@ -126,6 +126,29 @@ fn a_cached_plan_error_names_its_routine() {
 }
 
 #[test]
+fn a_type_may_change_under_a_prepared_statement() {
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    raw.query("CREATE TYPE pair AS (x int, y int)");
+    raw.query("CREATE TABLE t (a int PRIMARY KEY, b pair)");
+    raw.query("INSERT INTO t VALUES (1, (2, 3))");
+    for name in ["all", "point", "change"] {
+        let sql = match name {
+            "all" => "SELECT b FROM t",
+            "point" => "SELECT b FROM t WHERE a = 1",
+            _ => "UPDATE t SET a = a RETURNING b",
+        };
+        raw.send(&Frames::new().parse(name, sql).sync().0);
+        assert_eq!(kinds(&raw.until_ready()), "1Z");
+    }
+    raw.query("ALTER TYPE pair ADD ATTRIBUTE z text");
+    for name in ["all", "point", "change"] {
+        raw.send(&Frames::new().bind("", name, &[]).execute("", 0).sync().0);
+        assert_eq!(rows(&raw.until_ready()), [[Some("(2,3,)".to_owned())]], "{name}");
+    }
+}
+
+#[test]
 fn a_table_that_is_rolled_back_leaves_its_number_unused() {
     let server = TestServer::start();
     let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));

@@ -164,6 +164,13 @@ fn portals_live_as_long_as_savepoints_before_them() {
     let gone = sent(&mut raw, Frames::new().execute("behind", 1));
     assert_eq!(sqlstate(&gone).as_deref(), Some("34000"));
     raw.query("ROLLBACK");
+    // One that has failed is there, and cannot be run.
+    raw.query("BEGIN; SAVEPOINT s");
+    let fails = "SELECT 1 / (3 - g) FROM generate_series(1, 5) AS g";
+    let failed = sent(&mut raw, bound("fails", fails).execute("fails", 0));
+    assert_eq!(sqlstate(&failed).as_deref(), Some("22012"));
+    refused(&sent(&mut raw, Frames::new().execute("fails", 1)));
+    raw.query("ROLLBACK");
     // Bind of a statement that was prepared before the block has failed.
     sent(&mut raw, Frames::new().parse("five", FIVE).parse("back", "ROLLBACK"));
     raw.query("BEGIN; SELECT 1 / 0");

@@ -689,7 +689,7 @@ impl Session {
         self.check_permitted(&planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
-        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
         let _turn = context.transaction.turn(Work::Read)?;
         planned.check_populated()?;
@@ -757,7 +757,7 @@ impl Session {
             "INSERT" => format!("INSERT 0 {}", outcome.row_count),
             _ => format!("{tag} {}", outcome.row_count),
         };
-        match &prepared.columns {
+        match &planned.columns {
             None => Ok(Execution::Done(Completion::new(tag))),
             Some(columns) => {
                 let stop = Arc::clone(&self.stop);

@@ -216,14 +216,24 @@ impl Session {
             Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
         };
         let mut portal = self.cursors.portals.remove(name).ok_or_else(cannot_run)?;
-        if portal.columns().is_none() {
-            self.cursors.portals.insert(name, portal);
-            return Err(cannot_run());
-        }
-        // What fails here leaves no portal; the block has failed anyhow.
+        let fetched = match portal.columns() {
+            Some(_) => self.fetch_from(&mut portal, direction, cannot_run),
+            None => Err(cannot_run()),
+        };
+        // One that has failed stays, too, and cannot be run.
+        self.cursors.portals.insert(name, portal);
+        fetched
+    }
+
+    fn fetch_from(
+        &mut self,
+        portal: &mut Portal,
+        direction: FetchDirection,
+        cannot_run: impl Fn() -> Error,
+    ) -> Result<Vec<Batch>> {
         let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
-                let prepared = portal.prepared.as_ref().ok_or_else(cannot_run)?;
+                let prepared = portal.prepared.as_ref().ok_or_else(&cannot_run)?;
                 match self.run_prepared(&Arc::clone(prepared), parameters)? {
                     Execution::Rows(rows) => rows,
                     _ => return Err(cannot_run()),
@@ -234,7 +244,6 @@ impl Session {
                 // Behind the last row; there is no way back.
                 ahead(direction, i64::MAX as u64)?;
                 portal.state = PortalState::Exhausted;
-                self.cursors.portals.insert(name, portal);
                 return Ok(Vec::new());
             }
             PortalState::Done => return Err(cannot_run()),
@@ -242,7 +251,6 @@ impl Session {
         let (skipped, count) = ahead(direction, rows.passed())?;
         let batches = forward(&mut rows, skipped, count)?;
         portal.state = PortalState::open(rows);
-        self.cursors.portals.insert(name, portal);
         Ok(batches)
     }
 }

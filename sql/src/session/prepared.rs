@@ -54,6 +54,9 @@ pub(crate) struct Planned {
     pub sizes: Sizes,
     /// The plan.
     pub plan: Arc<Plan>,
+    /// Columns of the result, if it has one: of the types that the client was told of, as they are
+    /// now.
+    pub columns: Option<Arc<[OutputColumn]>>,
     /// Parameters of the client and of subqueries together.
     pub parameter_count: usize,
     /// The tables that the statement writes to, ascending.
@@ -193,12 +196,13 @@ impl Planning<'_> {
     }
 
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
-        let columns = bound.bound.columns().map(Arc::from);
+        let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
             search_path: Arc::clone(self.constants.search_path()),
             sizes,
             plan: Arc::new(plan),
+            columns: columns.clone(),
             parameter_count: bound.parameter_count,
             writes: written_tables(&bound.bound, |_| true),
             changes: written_tables(&bound.bound, |merge| !merge.is_idle()),
@@ -312,16 +316,17 @@ impl Prepared {
 }
 
 /// Returns whether a client that was told of `left` can read rows of `right`: where a column comes
-/// from does not matter, so that a table may be dropped and created again.
+/// from does not matter, so that a table may be dropped and created again, nor what has become of
+/// the type of its values, as in PostgreSQL.
 fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> bool {
     match (left, right) {
         (None, None) => true,
         (Some(left), Some(right)) => {
+            let is_told = |column: &OutputColumn| (column.sql_type.oid(), column.sql_type.modifier);
+            let mut pairs = left.iter().zip(right);
             left.len() == right.len()
-                && left
-                    .iter()
-                    .zip(right)
-                    .all(|(left, right)| left.name == right.name && left.sql_type == right.sql_type)
+                && pairs
+                    .all(|(left, right)| left.name == right.name && is_told(left) == is_told(right))
         }
         _ => false,
     }
