@@ -155,6 +155,7 @@ impl Engine {
             let Some(found) = found else { continue };
             let mut altered = TableDescriptor::clone(found);
             altered.split = wanted.split.clone();
+            altered.durability = wanted.durability;
             for (family, wanted) in altered.families.iter_mut().zip(&wanted.families) {
                 family.value_layout = wanted.value_layout.clone();
             }

@@ -4,7 +4,7 @@
 //! with 22023 or 0A000, never ignored. Values are kept in the form that SHOW prints.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use store::options::{AdmissionOptions, CoprocessorLimits};
@@ -17,6 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::statement_log::LoggedStatements;
 
 /// One setting.
+#[derive(Clone)]
 struct Spec {
     name: &'static str,
     default: &'static str,
@@ -27,11 +28,18 @@ struct Spec {
 }
 
 /// What values a setting takes.
+#[derive(Clone)]
 enum Kind {
     /// on and off, in all their spellings.
     Bool,
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A number within bounds.
+    Real(f64, f64),
+    /// A number with one of these units, within bounds that are in the first one.
+    Quantity(Units, i64, i64),
+    /// A size; a bare number is of pages of 8 KiB, as the bounds are.
+    Pages(i64, i64),
     /// A time, kept in milliseconds.
     Milliseconds,
     /// A size, kept in KiB.
@@ -68,14 +76,32 @@ const fn spec(
 
 const ISOLATIONS: &[&str] =
     &["serializable", "repeatable read", "read committed", "read uncommitted"];
+/// Names of the one locale.
+const LOCALES: &[&str] = &["C", "POSIX", "C.UTF-8", "C.UTF8"];
 const INTERVALS: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const LOGGED: &[&str] = &["none", "ddl", "mod", "all"];
-const LEVELS: &[&str] = &["debug", "log", "notice", "warning", "error"];
+const LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error",
+];
 
-/// All settings, sorted by their names in lower case.
-const SPECS: &[Spec] = &[
+/// The settings that have an effect, and those whose other values would have one.
+const OWN: &[Spec] = &[
     spec("application_name", "", Kind::Text, true, "Name of the client program."),
+    spec(
+        "array_nulls",
+        "on",
+        Kind::Only(&["on", "true", "1", "yes"]),
+        false,
+        "NULL in the text of an array is a NULL.",
+    ),
     spec("bytea_output", "hex", Kind::Word(&["escape", "hex"]), false, "Text form of bytea."),
+    spec(
+        "check_function_bodies",
+        "on",
+        Kind::Bool,
+        false,
+        "Whether the body of a function is checked when it is created.",
+    ),
     spec("client_encoding", "UTF8", Kind::Encoding, true, "Encoding of the client's text."),
     spec(
         "client_min_messages",
@@ -119,7 +145,20 @@ const SPECS: &[Spec] = &[
         false,
         "How long a statement waits for a lock before it looks for a deadlock.",
     ),
-    spec("default_table_access_method", "heap", Kind::Fixed, false, "How tables are kept."),
+    spec(
+        "default_table_access_method",
+        "heap",
+        Kind::Only(&["heap"]),
+        false,
+        "How tables are kept.",
+    ),
+    spec(
+        "default_tablespace",
+        "",
+        Kind::Only(&["", "pg_default"]),
+        false,
+        "Where tables are kept: the data directory.",
+    ),
     spec(
         "default_transaction_deferrable",
         "off",
@@ -167,6 +206,9 @@ const SPECS: &[Spec] = &[
     spec("integer_datetimes", "on", Kind::Fixed, true, "Dates are whole numbers."),
     spec("IntervalStyle", "postgres", Kind::Word(INTERVALS), true, "Text form of intervals."),
     spec("is_superuser", "on", Kind::Fixed, true, "Whether the user is a superuser."),
+    spec("lc_monetary", "C", Kind::Only(LOCALES), false, "Locale of amounts of money."),
+    spec("lc_numeric", "C", Kind::Only(LOCALES), false, "Locale of numbers."),
+    spec("lc_time", "C", Kind::Only(LOCALES), false, "Locale of dates."),
     spec("lock_timeout", "0", Kind::Milliseconds, false, "Longest wait for a lock; 0: no limit."),
     spec("log_connections", "off", Kind::Fixed, false, "Whether connections are logged."),
     spec("log_disconnections", "off", Kind::Fixed, false, "Whether ends of sessions are logged."),
@@ -180,11 +222,25 @@ const SPECS: &[Spec] = &[
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
     spec("max_index_keys", "32", Kind::Fixed, false, "Columns of a key, as clients ask for it."),
     spec(
+        "portable_definitions",
+        "off",
+        Kind::Bool,
+        false,
+        "Whether the catalog leaves out the options of tables that PostgreSQL does not know.",
+    ),
+    spec(
         "primary_call_timeout",
         "10ms",
         Kind::Milliseconds,
         false,
         "How long a TIMELINE read waits for the primary's region before it asks a replica.",
+    ),
+    spec(
+        "quote_all_identifiers",
+        "off",
+        Kind::Only(&["off", "false", "0", "no"]),
+        false,
+        "Whether definitions quote every name.",
     ),
     spec(
         "read_ratio",
@@ -226,6 +282,13 @@ const SPECS: &[Spec] = &[
     ),
     spec("session_authorization", "bennu", Kind::Fixed, true, "The user."),
     spec(
+        "session_replication_role",
+        "origin",
+        Kind::Only(&["origin", "local"]),
+        false,
+        "Foreign keys are always checked.",
+    ),
+    spec(
         "standard_conforming_strings",
         "on",
         Kind::Only(&["on", "true", "1", "yes"]),
@@ -241,10 +304,10 @@ const SPECS: &[Spec] = &[
     ),
     spec(
         "synchronize_seqscans",
-        "off",
-        Kind::Only(&["off", "false", "0", "no"]),
+        "on",
+        Kind::Bool,
         false,
-        "Whether scans of one table begin where another has come to.",
+        "Accepted, as PostgreSQL has it; without effect here.",
     ),
     spec(
         "synchronous_commit",
@@ -259,6 +322,13 @@ const SPECS: &[Spec] = &[
         Kind::KilobyteLimit,
         false,
         "What a statement may set aside on disk at a time; -1: no limit.",
+    ),
+    spec(
+        "temp_tablespaces",
+        "",
+        Kind::Only(&["", "pg_default"]),
+        false,
+        "Where temporary tables are kept: the data directory.",
     ),
     spec("TimeZone", "UTC", Kind::Zone, true, "The session's time zone."),
     spec(
@@ -281,9 +351,50 @@ const SPECS: &[Spec] = &[
         Kind::Bool,
         false,
         "Whether the transaction is read only.",
+        "off",
+        Kind::Only(&["off", "false", "0", "no"]),
+        false,
+        "Whether x = NULL means x IS NULL.",
     ),
     spec("work_mem", "64MB", Kind::Kilobytes, false, "Memory of a sort, join or aggregate."),
 ];
+
+/// All settings, sorted by their names in lower case: those of [`OWN`], and PostgreSQL's that are
+/// accepted and shown, and have no effect here.
+static SPECS: LazyLock<Vec<Spec>> = LazyLock::new(|| {
+    let lines = include_str!("settings/without_effect.txt").lines();
+    let others = lines.filter(|line| !line.starts_with('#')).filter_map(without_effect);
+    let mut specs: Vec<Spec> = OWN.to_vec();
+    specs.extend(others);
+    specs.sort_by_key(|spec| spec.name.to_ascii_lowercase());
+    specs
+});
+
+/// Reads a line of the file of settings that have no effect.
+fn without_effect(line: &'static str) -> Option<Spec> {
+    let mut parts = line.split('|');
+    let (name, kind, default) = (parts.next()?, parts.next()?, parts.next()?);
+    let values = parts.next()?;
+    let (low, high) = values.split_once(',').unwrap_or_default();
+    let whole = |text: &str| text.parse::<i64>().unwrap_or_default();
+    let real = |text: &str| text.parse::<f64>().unwrap_or_default();
+    let kind = match kind {
+        "bool" => Kind::Bool,
+        "enum" => Kind::Word(values.split(',').collect::<Vec<_>>().leak()),
+        "integer" => Kind::Integer(whole(low), whole(high)),
+        "real" => Kind::Real(real(low), real(high)),
+        "milliseconds" => Kind::Quantity(TIME_UNITS, whole(low), whole(high)),
+        "seconds" => Kind::Quantity(SECOND_UNITS, whole(low), whole(high)),
+        "kilobytes" => Kind::Quantity(SIZE_UNITS, whole(low), whole(high)),
+        "pages" => Kind::Pages(whole(low), whole(high)),
+        _ => Kind::Text,
+    };
+    let about = "Accepted, as PostgreSQL has it; without effect here.";
+    let draft = spec(name, default, kind, false, about);
+    // As SHOW prints it.
+    let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
+    Some(Spec { default, ..draft })
+}
 
 /// `server_version`: the PostgreSQL whose language and protocol are spoken, then our own.
 const SERVER_VERSION: &str = concat!("15.0 (bennu ", env!("CARGO_PKG_VERSION"), ")");
@@ -475,7 +586,8 @@ impl Settings {
             is_fixed: matches!(spec.kind, Kind::Fixed),
             kind: match spec.kind {
                 Kind::Bool => "bool",
-                Kind::Integer(..) => "integer",
+                Kind::Integer(..) | Kind::Quantity(..) | Kind::Pages(..) => "integer",
+                Kind::Real(..) => "real",
                 Kind::Word(_) => "enum",
                 _ => "string",
             },
@@ -698,6 +810,13 @@ fn invalid(name: &str, value: &str) -> Error {
     )
 }
 
+fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
+    Error::new(
+        sqlstate::INVALID_PARAMETER_VALUE,
+        format!("{value} is outside the valid range for parameter \"{name}\" ({low} .. {high})"),
+    )
+}
+
 /// Returns the form of a value that SHOW prints.
 fn canonical(spec: &Spec, value: &str) -> Result<String> {
     let bad = || invalid(spec.name, value);
@@ -715,13 +834,33 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             if (*low..=*high).contains(&number) {
                 return Ok(number.to_string());
             }
-            let name = spec.name;
-            Err(Error::new(
-                sqlstate::INVALID_PARAMETER_VALUE,
-                format!(
-                    "{number} is outside the valid range for parameter \"{name}\" ({low} .. {high})"
-                ),
-            ))
+            Err(outside(spec.name, &number.to_string(), (&low.to_string(), &high.to_string())))
+        }
+        Kind::Real(low, high) => {
+            let number: f64 = value.trim().parse().map_err(|_| bad())?;
+            if (*low..=*high).contains(&number) {
+                return Ok(number.to_string());
+            }
+            Err(outside(spec.name, &number.to_string(), (&low.to_string(), &high.to_string())))
+        }
+        Kind::Quantity(units, low, high) => {
+            let quantity = parse_quantity(value, units).ok_or_else(bad)?;
+            if (*low..=*high).contains(&quantity) {
+                return Ok(print_quantity(quantity, units));
+            }
+            let unit = units[0].0;
+            let bounds = (&*format!("{low}"), &*format!("{high}"));
+            Err(outside(spec.name, &format!("{quantity} {unit}"), bounds))
+        }
+        Kind::Pages(low, high) => {
+            let is_bare = value.trim().bytes().all(|byte| byte.is_ascii_digit());
+            let quantity = parse_quantity(value, SIZE_UNITS).ok_or_else(bad)?;
+            let pages = if is_bare { quantity } else { quantity / PAGE_KILOBYTES };
+            if (*low..=*high).contains(&pages) {
+                return Ok(print_quantity(pages.saturating_mul(PAGE_KILOBYTES), SIZE_UNITS));
+            }
+            let bounds = (&*format!("{low}"), &*format!("{high}"));
+            Err(outside(spec.name, &format!("{pages} 8kB"), bounds))
         }
         Kind::Milliseconds => parse_quantity(value, TIME_UNITS)
             .filter(|millis| (0..=i64::from(i32::MAX)).contains(millis))
@@ -746,7 +885,10 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             }),
         Kind::Word(words) => words
             .iter()
-            .find(|word| word.eq_ignore_ascii_case(value))
+            .find(|word| {
+                let debug = spec.name == "client_min_messages" && **word == "debug2";
+                word.eq_ignore_ascii_case(value) || (debug && value.eq_ignore_ascii_case("debug"))
+            })
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Text | Kind::Zone | Kind::Dates => Ok(value.to_owned()),
@@ -873,6 +1015,12 @@ const TIME_UNITS: Units = &[
     ("d", 86_400_000_000),
 ];
 
+const SECOND_UNITS: Units =
+    &[("s", 1_000), ("ms", 1), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// KiB of a page of PostgreSQL.
+const PAGE_KILOBYTES: i64 = 8;
+
 const SIZE_UNITS: Units = &[
     ("kB", 1_024),
     ("B", 1),
@@ -944,7 +1092,7 @@ mod tests {
     fn specs_are_sorted_and_their_defaults_are_valid() {
         let names: Vec<_> = SPECS.iter().map(|spec| spec.name.to_ascii_lowercase()).collect();
         assert!(names.is_sorted());
-        for spec in SPECS {
+        for spec in SPECS.iter() {
             let of_server = matches!(spec.kind, Kind::Fixed) && spec.default.is_empty();
             assert!(of_server || canonical(spec, spec.default).is_ok(), "{}", spec.name);
         }

@@ -21,6 +21,7 @@ mod regions;
 mod session;
 mod shape;
 mod snapshot;
+mod storage_options;
 mod statistics;
 mod text_search;
 mod type_limits;
@@ -383,6 +384,10 @@ impl SystemSource for SystemRowSource {
             return Ok(snapshot.view(shape, Some(&path), |objects| {
                 information_schema::rows(shape, reader, objects)
             }));
+        }
+        let portable = self.settings.is_on("portable_definitions");
+        if portable && shape.name == "pg_class" {
+            return Ok(None);
         }
         Ok(snapshot.view(shape, None, |objects| {
             let rows = pg_catalog::rows(shape, objects, &self.catalog);

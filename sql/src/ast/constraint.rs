@@ -2,7 +2,7 @@
 
 use super::expr::SourceExpr;
 use super::query::{NullsOrder, SortOrder};
-use super::{ColumnName, Ident, TableName};
+use super::{ColumnName, Ident, TableName, TableOption};
 
 /// A constraint.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +15,19 @@ pub struct TableConstraint {
     pub deferral: Deferral,
     /// `NOT VALID`: rows that are there are let be.
     pub not_valid: bool,
+    /// What is said of the index of PRIMARY KEY or UNIQUE.
+    pub index: IndexClauses,
     /// Where it stands.
     pub position: usize,
+}
+
+/// `INCLUDE (…) WITH (…)` of PRIMARY KEY and UNIQUE.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IndexClauses {
+    /// `INCLUDE (…)`
+    pub include: Vec<ColumnName>,
+    /// `WITH (…)`
+    pub options: Vec<TableOption>,
 }
 
 /// What a constraint demands.

@@ -27,6 +27,8 @@ pub struct CreateTable {
     pub splits: Vec<Vec<Expr>>,
     /// `ON COMMIT`, if written.
     pub on_commit: Option<OnCommit>,
+    /// `UNLOGGED`
+    pub unlogged: bool,
 }
 
 /// What COMMIT does to the rows of a temporary table.
@@ -81,6 +83,7 @@ impl CreateTable {
             options: Vec::new(),
             splits: Vec::new(),
             on_commit: None,
+            unlogged: false,
         }
     }
 }
@@ -97,6 +100,7 @@ impl ColumnDefinition {
             serial: false,
             identity: None,
             generated: None,
+            compression: None,
         }
     }
 }
@@ -120,6 +124,8 @@ pub struct CreateTableAs {
     pub made: Made,
     /// `ON COMMIT`, if written.
     pub on_commit: Option<OnCommit>,
+    /// `UNLOGGED`
+    pub unlogged: bool,
 }
 
 /// What a query makes.
@@ -174,6 +180,8 @@ pub struct ColumnDefinition {
     pub identity: Option<Identity>,
     /// `GENERATED ALWAYS AS (…) STORED`
     pub generated: Option<SourceExpr>,
+    /// `COMPRESSION method`, which is only retained: `p` for pglz, `l` for lz4.
+    pub compression: Option<char>,
 }
 
 /// An option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.
@@ -429,6 +437,8 @@ pub struct CreateIndex {
     pub options: Vec<TableOption>,
     /// `SPLIT ON`
     pub splits: Vec<Vec<Expr>>,
+    /// `USING hash`
+    pub is_hash: bool,
 }
 
 /// A key of an index.
@@ -540,6 +550,15 @@ pub enum TableChange {
         /// The column.
         column: Ident,
     },
+    /// `ALTER COLUMN c SET STATISTICS …` and what else is only retained.
+    ColumnAttribute {
+        /// The column.
+        column: Ident,
+        /// What is to be retained.
+        attribute: ColumnAttribute,
+    },
+    /// `CLUSTER ON`, `REPLICA IDENTITY …` and what else is only retained.
+    TableAttribute(TableAttribute),
     /// `ALTER COLUMN c SET NOT NULL`
     SetNotNull(Ident),
     /// `ALTER COLUMN c DROP NOT NULL`
@@ -582,6 +601,53 @@ pub enum TableChange {
         /// `CASCADE`
         cascade: bool,
     },
+}
+
+/// An attribute of a column that is retained and has no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnAttribute {
+    /// `SET STATISTICS n`; -1 for the default.
+    Statistics(i32),
+    /// `SET STORAGE kind`
+    Storage(StorageKind),
+    /// `SET COMPRESSION`: `p`, `l`, or none for the default.
+    Compression(Option<char>),
+    /// `SET (name = value)`
+    Set(Vec<TableOption>),
+    /// `RESET (name)`
+    Reset(Vec<Ident>),
+}
+
+/// How PostgreSQL keeps long values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
+pub enum StorageKind {
+    /// `PLAIN`
+    Plain,
+    /// `EXTERNAL`
+    External,
+    /// `EXTENDED`
+    Extended,
+    /// `MAIN`
+    Main,
+}
+
+/// An attribute of a table that is retained and has no effect, but for that of UNLOGGED.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableAttribute {
+    /// `CLUSTER ON index`, `SET WITHOUT CLUSTER`
+    Cluster(Option<Ident>),
+    /// `REPLICA IDENTITY DEFAULT`
+    ReplicaDefault,
+    /// `REPLICA IDENTITY FULL`
+    ReplicaFull,
+    /// `REPLICA IDENTITY NOTHING`
+    ReplicaNothing,
+    /// `REPLICA IDENTITY USING INDEX index`
+    ReplicaIndex(Ident),
+    /// `SET UNLOGGED`, `SET LOGGED`
+    Unlogged(bool),
+    /// What says what is so anyway: `SET WITHOUT OIDS`, `SET TABLESPACE pg_default`.
+    Unchanged,
 }
 
 /// What ALTER TABLE does.
@@ -649,6 +715,8 @@ pub struct AlterQuota {
 pub enum QuotaOwner {
     /// A table.
     Table(TableName),
+    /// An index, of which storage parameters are changed.
+    Index(TableName),
     /// A role.
     Role(Ident),
 }

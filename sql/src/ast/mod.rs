@@ -30,15 +30,16 @@ pub mod with;
 
 pub use collation::Collation;
 pub use constraint::{
-    ConstraintKind, Deferral, ForeignKey, KeyColumn, ReferentialAction, TableConstraint, UniqueKey,
+    ConstraintKind, Deferral, ForeignKey, IndexClauses, KeyColumn, ReferentialAction,
+    TableConstraint, UniqueKey,
 };
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
-    CheckOption, ColumnDefinition, CommentOn, CommentSubject, CreateIndex, CreateSchema,
-    CreateTable, CreateTableAs, CreateView, Drop, DropNothing, IndexKey, LikeParts, LikeTable,
-    Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh,
-    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role, TableChange, TableOption,
-    Truncate,
+    CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateIndex,
+    CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropNothing, IndexKey, LikeParts,
+    LikeTable, Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh,
+    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role, StorageKind, TableAttribute,
+    TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -84,6 +85,9 @@ pub struct Ident {
     /// 1-based character offset.
     pub position: usize,
 }
+
+/// The name of the database, which names may begin with.
+pub const DATABASE: &str = "bennu";
 
 /// The schema that what is temporary is in, as statements name it.
 pub const TEMP: &str = "pg_temp";
@@ -327,6 +331,7 @@ impl Statement {
             Statement::AlterIndex(_) => "ALTER INDEX",
             Statement::AlterQuota(alter) => match alter.of {
                 QuotaOwner::Table(_) => "ALTER TABLE",
+                QuotaOwner::Index(_) => "ALTER INDEX",
                 QuotaOwner::Role(_) => "ALTER ROLE",
             },
             Statement::AlterSession { .. } => "ALTER SESSION",

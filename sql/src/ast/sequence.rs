@@ -28,6 +28,8 @@ pub struct AlterSequence {
 /// What is said of a sequence; `None` where nothing is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SequenceOptions {
+    /// `SEQUENCE NAME s`, of an identity column alone.
+    pub name: Option<TableName>,
     /// `AS type`
     pub data_type: Option<TypeName>,
     /// `INCREMENT BY n`

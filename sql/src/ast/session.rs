@@ -99,6 +99,8 @@ pub struct CopyOptions {
     pub force_not_null: Option<CopyColumns>,
     /// `FORCE_NULL`
     pub force_null: Option<CopyColumns>,
+    /// `FREEZE`, which has no effect: no row is ever frozen.
+    pub freeze: bool,
 }
 
 /// The columns that an option of COPY is for.

@@ -18,6 +18,7 @@ use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
 use crate::catalog::composite::CompositeRecord;
 use crate::catalog::domain::DomainRecord;
 use crate::catalog::record::{TableRecord, ViewRecord};
+use crate::catalog::retained::{RetainedColumn, RetainedIndex, RetainedTable};
 use crate::error::{Error, Result, sqlstate};
 
 /// A part of a record that is not in its first form.
@@ -92,6 +93,12 @@ enum Addition {
     Primary { position: u32 },
     /// The collation of a column, by its position.
     Collation { position: u32, collation: Collation },
+    /// What is only shown of the table.
+    Retained(RetainedTable),
+    /// What is only shown of a column, by its position.
+    RetainedColumn { position: u32, retained: RetainedColumn },
+    /// What is only shown of an index, by its position.
+    RetainedIndex { position: u32, retained: RetainedIndex },
 }
 
 /// An addition to a view.
@@ -252,6 +259,10 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if let Some(collation) = *column.collation {
             additions.push(Addition::Collation { position, collation });
         }
+        if *column.retained != RetainedColumn::default() {
+            let retained = column.retained.0.clone();
+            additions.push(Addition::RetainedColumn { position, retained });
+        }
     }
     for (position, key) in (0..).zip(&record.foreign_keys) {
         if *key.deferral != Deferral::Never {
@@ -275,6 +286,13 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
         if *index.primary {
             additions.push(Addition::Primary { position });
         }
+        if *index.retained != RetainedIndex::default() {
+            let retained = index.retained.0.clone();
+            additions.push(Addition::RetainedIndex { position, retained });
+        }
+    }
+    if *record.retained != RetainedTable::default() {
+        additions.push(Addition::Retained(record.retained.0.clone()));
     }
     additions
 }
@@ -304,6 +322,13 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
             record.indexes.get_mut(position as usize)?.primary.0 = true;
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
+        Addition::Retained(retained) => record.retained.0 = retained,
+        Addition::RetainedColumn { position, retained } => {
+            record.columns.get_mut(position as usize)?.retained.0 = retained;
+        }
+        Addition::RetainedIndex { position, retained } => {
+            record.indexes.get_mut(position as usize)?.retained.0 = retained;
+        }
         Addition::ForeignKey { position, deferral } => {
             record.foreign_keys.get_mut(position as usize)?.deferral.0 = deferral;
         }
@@ -343,6 +368,7 @@ mod tests {
             },
             kind: Later::default(),
             on_commit: Later::default(),
+            retained: Later::default(),
         }
     }
 

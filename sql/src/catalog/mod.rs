@@ -20,6 +20,7 @@ pub mod later;
 pub mod mended;
 pub mod name;
 pub mod quota;
+pub mod retained;
 pub mod record;
 pub mod schema;
 pub mod sequence;

@@ -10,7 +10,7 @@ use crate::parser;
 pub const OWNER: &str = "bennu";
 
 /// The name of the database.
-pub const DATABASE: &str = "bennu";
+pub const DATABASE: &str = crate::ast::DATABASE;
 
 /// The schema that every new database has.
 pub const PUBLIC: &str = "public";

@@ -20,6 +20,7 @@ use store::descriptor::TableDescriptor;
 use crate::ast::{CheckOption, Collation, Deferral, OnCommit};
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::later::{Later, TableKind};
+use crate::catalog::retained::{RetainedColumn, RetainedIndex, RetainedTable};
 use crate::error::{Error, Result, sqlstate};
 
 /// The system table that holds the catalog.
@@ -180,6 +181,8 @@ pub struct TableRecord {
     pub kind: Later<TableKind>,
     /// What COMMIT does to its rows, if it is temporary.
     pub on_commit: Later<OnCommit>,
+    /// What is only shown.
+    pub retained: Later<RetainedTable>,
 }
 
 /// A column.
@@ -207,6 +210,8 @@ pub struct ColumnRecord {
     pub dropped: bool,
     /// Its collation, if it is not that of its type.
     pub collation: Later<Option<Collation>>,
+    /// What is only shown.
+    pub retained: Later<RetainedColumn>,
 }
 
 /// Who may give a value to an identity column; its DEFAULT takes from its sequence.
@@ -269,6 +274,8 @@ pub struct IndexRecord {
     pub deferral: Later<Deferral>,
     /// It stands for the primary key, which is deferrable then: the row key is a hidden column.
     pub primary: Later<bool>,
+    /// What is only shown.
+    pub retained: Later<RetainedIndex>,
 }
 
 impl IndexRecord {

@@ -12,6 +12,7 @@ use crate::assemble;
 use crate::ast;
 use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
+use crate::catalog::retained::RetainedColumn;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
@@ -99,6 +100,10 @@ impl Ddl<'_> {
             missing: stored(&value, sql_type)?,
             dropped: false,
             collation: Later(collation::written(&column.type_name, sql_type)?),
+            retained: Later(RetainedColumn {
+                compression: column.compression,
+                ..RetainedColumn::default()
+            }),
         });
         Ok(filling)
     }
@@ -135,6 +140,10 @@ impl Ddl<'_> {
             missing: None,
             dropped: false,
             collation: Later(collation::written(&column.type_name, sql_type)?),
+            retained: Later(RetainedColumn {
+                compression: column.compression,
+                ..RetainedColumn::default()
+            }),
         })
     }
 

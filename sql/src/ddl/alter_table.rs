@@ -22,6 +22,7 @@ use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
+use crate::ddl::storage_parameters::set_column_attribute;
 use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, foreign_key, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
@@ -102,6 +103,12 @@ impl Ddl<'_> {
                     self.drop_own_sequence(&table, column)?;
                 }
                 return Ok(());
+            }
+            TableChange::ColumnAttribute { column, attribute } => {
+                set_column_attribute(&table, &mut record, (column, attribute))?;
+            }
+            TableChange::TableAttribute(attribute) => {
+                self.set_table_attribute(&table, &mut record, attribute)?;
             }
             TableChange::SetNotNull(column) => self.set_not_null(&table, &mut record, column)?,
             TableChange::DropNotNull(column) => drop_not_null(&table, &mut record, column)?,
@@ -332,7 +339,15 @@ pub(super) fn unplaced(error: Error) -> Error {
 /// Of a materialized view columns get new names, and nothing else is changed.
 fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange]) -> Result<()> {
     let name = &statement.name.name.value;
-    let refused = changes.iter().find(|one| !matches!(one, TableChange::RenameColumn { .. }));
+    let allowed = |change: &&TableChange| {
+        matches!(
+            change,
+            TableChange::RenameColumn { .. }
+                | TableChange::ColumnAttribute { .. }
+                | TableChange::TableAttribute(_)
+        )
+    };
+    let refused = changes.iter().find(|change| !allowed(change));
     let Some(refused) = refused.filter(|_| table.is_materialized()) else { return Ok(()) };
     if let TableChange::RenameConstraint { constraint, .. } = refused {
         return Err(no_constraint(table, &constraint.value, "for table"));
@@ -361,6 +376,8 @@ fn action_of(change: &TableChange) -> &'static str {
         TableChange::AddIdentity { .. } => "ALTER COLUMN ... ADD IDENTITY",
         TableChange::AlterIdentity { .. } => "ALTER COLUMN ... SET",
         TableChange::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
+        TableChange::ColumnAttribute { .. } => "ALTER COLUMN ... SET",
+        TableChange::TableAttribute(_) => "SET",
         TableChange::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
         TableChange::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
         TableChange::AddConstraint(_) => "ADD CONSTRAINT",
@@ -407,6 +424,8 @@ fn pass(change: &TableChange) -> u8 {
         | TableChange::RenameConstraint { .. }
         | TableChange::AlterConstraint { .. }
         | TableChange::AlterIdentity { .. }
+        | TableChange::ColumnAttribute { .. }
+        | TableChange::TableAttribute(_)
         | TableChange::ValidateConstraint(_) => 6,
     }
 }

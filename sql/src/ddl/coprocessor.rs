@@ -284,6 +284,7 @@ impl Ddl<'_> {
             constraints: vec![ast::TableConstraint {
                 deferral: ast::Deferral::Never,
                 not_valid: false,
+                index: ast::IndexClauses::default(),
                 name: None,
                 kind: ast::ConstraintKind::PrimaryKey(key_columns.collect()),
                 position: 1,

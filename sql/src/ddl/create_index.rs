@@ -10,12 +10,14 @@ use crate::binder::{self, Names, TableClause};
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{IndexKeyRecord, IndexRecord, TableRecord};
+use crate::catalog::retained::RetainedIndex;
 use crate::ddl::alter_table::unplaced;
 use crate::ddl::create_table;
-use crate::ddl::key_constraint::{index_descriptor, nulls_first};
+use crate::ddl::key_constraint::{included, index_descriptor, nulls_first};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
+use crate::ddl::storage_parameters::{IndexKind, index_parameters, is_parameter};
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 
@@ -37,6 +39,11 @@ pub fn record(
 ) -> Result<IndexRecord> {
     let catalog = names.catalog;
     let columns = catalog.columns_of(&table.columns)?;
+    if statement.is_hash {
+        check_hash(statement)?;
+    }
+    let kind = if statement.is_hash { IndexKind::Hash } else { IndexKind::Tree };
+    let mut operator_classes = Vec::new();
     let mut keys = Vec::with_capacity(statement.keys.len());
     let mut split_key = Vec::with_capacity(statement.keys.len());
     let mut parts: Vec<String> = Vec::with_capacity(statement.keys.len());
@@ -65,7 +72,10 @@ pub fn record(
             _ => binder::index_column_name(&key.source.expr),
         });
         if let Some(class) = &key.operator_class {
-            check_operator_class(class, data_type)?;
+            let method = if statement.is_hash { "hash" } else { "btree" };
+            if check_operator_class(class, data_type, method)? {
+                operator_classes.push((keys.len() as u32, class.value.clone()));
+            }
         }
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
@@ -93,7 +103,7 @@ pub fn record(
         unique: statement.unique,
         constraint: false,
         keys,
-        include: include(statement, table)?,
+        include: included(&statement.include, table)?,
         salt_buckets: options.salt_buckets,
         descriptor,
         nulls_not_distinct: Later(statement.nulls_not_distinct),
@@ -101,6 +111,11 @@ pub fn record(
         building: Later(statement.concurrently),
         deferral: Later::default(),
         primary: Later::default(),
+        retained: Later(RetainedIndex {
+            parameters: index_parameters(&statement.options, kind)?,
+            is_hash: statement.is_hash,
+            operator_classes,
+        }),
     })
 }
 
@@ -121,9 +136,33 @@ fn predicate(
     kept_text(names, &predicate.text, columns, target).map(Some)
 }
 
-/// Checks that an operator class is one of a type. All of one type order alike here, because text
-/// sorts by its bytes.
-fn check_operator_class(class: &ast::Ident, data_type: DataType) -> Result<()> {
+/// Refuses what PostgreSQL's hash indexes are not. Such an index is ordered here, as all are.
+fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
+    let refused = |what: &str| {
+        let message = format!("access method \"hash\" does not support {what}");
+        Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    };
+    if statement.unique {
+        return refused("unique indexes");
+    }
+    if !statement.include.is_empty() {
+        return refused("included columns");
+    }
+    if statement.keys.len() > 1 {
+        return refused("multicolumn indexes");
+    }
+    if statement.keys.iter().any(|key| key.order == SortOrder::Descending) {
+        return refused("ASC/DESC options");
+    }
+    if statement.keys.iter().any(|key| key.nulls.is_some()) {
+        return refused("NULLS FIRST/LAST options");
+    }
+    Ok(())
+}
+
+/// Checks that an operator class is one of a type, and returns whether it is not the type's
+/// default. All of one type order alike here, because text sorts by its bytes.
+fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -> Result<bool> {
     let name = class.value.as_str();
     let base = |data_type: DataType| match data_type {
         DataType::Array(_) => "array_ops".to_owned(),
@@ -140,7 +179,11 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType) -> Result<()> {
         other => base(other) == name,
     };
     if fits {
-        return Ok(());
+        let default = match data_type {
+            DataType::Text | DataType::Varchar => "text_ops".to_owned(),
+            other => base(other),
+        };
+        return Ok(default != name);
     }
     let patterns = ["text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops"];
     let special = ["array_ops", "enum_ops", "record_ops"];
@@ -153,7 +196,7 @@ fn check_operator_class(class: &ast::Ident, data_type: DataType) -> Result<()> {
         return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(data_type));
     } else {
         let message =
-            format!("operator class \"{name}\" does not exist for access method \"btree\"");
+            format!("operator class \"{name}\" does not exist for access method \"{method}\"");
         (sqlstate::UNDEFINED_OBJECT, message)
     };
     Err(Error::new(code, message))
@@ -189,6 +232,9 @@ fn chosen_name(
 /// Reads the options that an index may have of its own.
 fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
     for option in &statement.options {
+        if is_parameter(&option.name.value) && option.family.is_none() {
+            continue;
+        }
         if !OPTIONS.contains(&option.name.value.as_str()) || option.family.is_some() {
             return Err(Error::new(
                 sqlstate::INVALID_PARAMETER_VALUE,
@@ -201,22 +247,6 @@ fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
             .at(option.name.position));
         }
     }
-    TableOptions::read(&statement.options)
-}
-
-/// Returns the positions of the included columns. Key columns of the table are in every index.
-fn include(statement: &ast::CreateIndex, table: &TableRecord) -> Result<Vec<u32>> {
-    let mut include = Vec::with_capacity(statement.include.len());
-    for column in &statement.include {
-        let ident = &column.name;
-        let position = table.column_index(&ident.value).ok_or_else(|| {
-            let message = format!("column \"{}\" does not exist", ident.value);
-            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
-        })? as u32;
-        let in_key = table.primary_key.iter().any(|key| key.column == position);
-        if !in_key && !include.contains(&position) {
-            include.push(position);
-        }
-    }
-    Ok(include)
+    let own = statement.options.iter().filter(|option| !is_parameter(&option.name.value));
+    TableOptions::read(&own.cloned().collect::<Vec<_>>())
 }

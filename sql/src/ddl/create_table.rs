@@ -13,14 +13,18 @@ use crate::ast::ConstraintKind;
 use crate::binder::{self, Names, TableClause};
 use crate::catalog::later::Later;
 use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecord, TableRecord};
+use crate::catalog::retained::{RetainedColumn, RetainedTable};
 use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
 use crate::ddl::generated;
-use crate::ddl::key_constraint::{DEFAULT_FAMILY, key_constraints, key_indexes, primary_key};
+use crate::ddl::key_constraint::{
+    DEFAULT_FAMILY, key_constraints, key_indexes, primary_key, retain_key,
+};
 use crate::ddl::name;
 use crate::ddl::options::TableOptions;
 use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
+use crate::ddl::storage_parameters::set_unlogged;
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 
@@ -43,9 +47,10 @@ pub fn record(
 ) -> Result<TableRecord> {
     let options = TableOptions::read(&statement.options)?;
     let table_name = statement.name.name.value.clone();
+    options.check_families(statement)?;
     let mut families = vec![DEFAULT_FAMILY.to_owned()];
     let catalog = names.catalog;
-    let mut columns = columns(statement, names, &mut families)?;
+    let mut columns = columns((statement, &options), names, &mut families)?;
     generated::check(names, &mut columns, |name| {
         let column = statement.columns.iter().find(|column| column.name.name.value == name);
         column?.generated.as_ref().map(|generated| &generated.expr)
@@ -91,7 +96,16 @@ pub fn record(
         },
         kind: Later::default(),
         on_commit: Later(statement.on_commit.unwrap_or_default()),
+        retained: Later(RetainedTable {
+            parameters: options.parameters.clone(),
+            unlogged: statement.unlogged,
+            ..RetainedTable::default()
+        }),
     };
+    set_unlogged(&mut record, statement.unlogged);
+    if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {
+        retain_key(key, &mut record)?;
+    }
     let layout = assemble::base_layout(catalog, &record)?;
     set_value_layouts(&mut record, &layout)?;
     record.checks = checks(statement, names, &record)?;
@@ -102,7 +116,7 @@ pub fn record(
 }
 
 fn columns(
-    statement: &ast::CreateTable,
+    (statement, options): (&ast::CreateTable, &TableOptions),
     names: Names<'_>,
     families: &mut Vec<String>,
 ) -> Result<Vec<ColumnRecord>> {
@@ -119,7 +133,9 @@ fn columns(
                 format!("column \"{}\" specified more than once", column_name.value),
             ));
         }
-        let family = column.name.family.as_ref().map_or(DEFAULT_FAMILY, |family| &family.value);
+        let written = column.name.family.as_ref().map(|family| family.value.as_str());
+        let written = written.or_else(|| options.family_of(&column_name.value));
+        let family = written.unwrap_or(DEFAULT_FAMILY);
         let family = families.iter().position(|known| known == family).unwrap_or_else(|| {
             families.push(family.to_owned());
             families.len() - 1
@@ -147,6 +163,10 @@ fn columns(
             missing: None,
             dropped: false,
             collation: Later(collation::written(&column.type_name, sql_type)?),
+            retained: Later(RetainedColumn {
+                compression: column.compression,
+                ..RetainedColumn::default()
+            }),
         });
     }
     Ok(columns)

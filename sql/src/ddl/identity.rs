@@ -48,6 +48,7 @@ impl Ddl<'_> {
             missing: None,
             dropped: false,
             collation: Later::default(),
+            retained: Later::default(),
         });
         let none = SequenceOptions::default();
         let options = column.identity.as_ref().map_or(&none, |identity| &identity.options);

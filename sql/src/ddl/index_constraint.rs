@@ -63,7 +63,9 @@ impl Ddl<'_> {
                 false => ConstraintKind::Unique(UniqueKey { columns, nulls_not_distinct }),
             };
             let (name, not_valid) = (Some(name), false);
-            let constraint = TableConstraint { name, kind, deferral, not_valid, position };
+            let clauses = ast::IndexClauses::default();
+            let constraint =
+                TableConstraint { name, kind, deferral, not_valid, index: clauses, position };
             self.drop_objects(&[Object::Index(table.oid, index.name.clone())], false)?;
             return self.add_constraint(table.oid, &constraint);
         }

@@ -12,8 +12,10 @@ use crate::ast::{ConstraintKind, Deferral, KeyColumn, NullsOrder, SortOrder, Tab
 use crate::catalog::Catalog;
 use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::retained::RetainedIndex;
 use crate::catalog::table::ROW_ID_NAME;
 use crate::ddl::name;
+use crate::ddl::storage_parameters::{IndexKind, index_parameters};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -175,7 +177,7 @@ pub(super) fn index_of_constraint(
         unique: true,
         keys: keys.iter().map(key_of).collect(),
         constraint: true,
-        include: Vec::new(),
+        include: included(&constraint.index.include, table)?,
         salt_buckets: 0,
         descriptor,
         nulls_not_distinct: Later(key.nulls_not_distinct),
@@ -183,7 +185,53 @@ pub(super) fn index_of_constraint(
         building: Later::default(),
         deferral: Later(constraint.deferral),
         primary: Later(is_primary),
+        retained: Later(RetainedIndex {
+            parameters: index_parameters(&constraint.index.options, IndexKind::Tree)?,
+            ..RetainedIndex::default()
+        }),
     })
+}
+
+/// Returns the positions of the included columns of an index. Those that the row key has are in
+/// every index.
+///
+/// # Errors
+///
+/// 42703 for a column that is not there.
+pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Result<Vec<u32>> {
+    let mut include = Vec::with_capacity(columns.len());
+    for column in columns {
+        let ident = &column.name;
+        let position = table.column_index(&ident.value).ok_or_else(|| {
+            let message = format!("column \"{}\" does not exist", ident.value);
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+        })? as u32;
+        let in_key = table.primary_key.iter().any(|key| key.column == position);
+        if !in_key && !include.contains(&position) {
+            include.push(position);
+        }
+    }
+    Ok(include)
+}
+
+/// Returns what is only shown of a primary key that is where the rows lie.
+///
+/// # Errors
+///
+/// As of [`included`] and [`index_parameters`].
+pub(super) fn retain_key(constraint: &TableConstraint, record: &mut TableRecord) -> Result<()> {
+    let mut include = Vec::with_capacity(constraint.index.include.len());
+    for column in &constraint.index.include {
+        let ident = &column.name;
+        let position = record.column_index(&ident.value).ok_or_else(|| {
+            let message = format!("column \"{}\" named in key does not exist", ident.value);
+            Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
+        })?;
+        include.push(position as u32);
+    }
+    record.retained.key_include = include;
+    record.retained.key_parameters = index_parameters(&constraint.index.options, IndexKind::Tree)?;
+    Ok(())
 }
 
 /// Returns the hidden column that is the key of a table without a primary key.
@@ -200,6 +248,7 @@ pub(super) fn row_id_column() -> ColumnRecord {
         missing: None,
         dropped: false,
         collation: Later::default(),
+        retained: Later::default(),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::ast::{
 };
 use crate::catalog::comment::Subject;
 use crate::catalog::record::{CheckRecord, IdentityRecord, IndexRecord, KeyRecord, TableRecord};
+use crate::catalog::retained::Parameter;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::key_constraint::DEFAULT_FAMILY;
@@ -201,7 +202,10 @@ impl Source<'_> {
         }
         if !self.record.primary_key_name.is_empty() {
             let key = self.record.primary_key.iter().map(|key| self.key_column(key)).collect();
-            into.push(self.constraint(None, ConstraintKind::PrimaryKey(key)));
+            let constraint = self.constraint(None, ConstraintKind::PrimaryKey(key));
+            let retained = &self.record.retained;
+            let index = self.clauses(&retained.key_include, &retained.key_parameters);
+            into.push(TableConstraint { index, ..constraint });
         }
         for index in self.record.indexes.iter().filter(|index| index.constraint) {
             let mut key = Vec::with_capacity(index.keys.len());
@@ -217,7 +221,9 @@ impl Source<'_> {
                 false => ConstraintKind::Unique(UniqueKey { columns: key, nulls_not_distinct }),
             };
             let constraint = self.constraint(None, kind);
-            into.push(TableConstraint { deferral: *index.deferral, ..constraint });
+            let clauses = self.clauses(&index.include, &index.retained.parameters);
+            let deferral = *index.deferral;
+            into.push(TableConstraint { deferral, index: clauses, ..constraint });
         }
         Ok(())
     }
@@ -236,7 +242,7 @@ impl Source<'_> {
             let (order, nulls) = direction(key.descending, key.nulls_first);
             keys.push(IndexKey {
                 source: source(&key.expression)?,
-                operator_class: None,
+                operator_class: self.operator_class(index, keys.len()),
                 order,
                 nulls,
             });
@@ -260,9 +266,37 @@ impl Source<'_> {
             include: include.collect(),
             nulls_not_distinct: *index.nulls_not_distinct,
             predicate: index.predicate.as_deref().map(source).transpose()?,
-            options: salted.into_iter().collect(),
+            options: salted
+                .into_iter()
+                .chain(self.parameters(&index.retained.parameters))
+                .collect(),
             splits: Vec::new(),
+            is_hash: index.retained.is_hash,
         })
+    }
+
+    fn clauses(&self, include: &[u32], parameters: &[Parameter]) -> ast::IndexClauses {
+        let name = |column: &u32| ColumnName {
+            family: None,
+            name: self.named(&self.record.columns[*column as usize].name),
+        };
+        let options = self.parameters(parameters).collect();
+        ast::IndexClauses { include: include.iter().map(name).collect(), options }
+    }
+
+    /// Returns storage parameters as a statement has them.
+    fn parameters(&self, parameters: &[Parameter]) -> impl Iterator<Item = TableOption> {
+        parameters.iter().map(|(name, value)| TableOption {
+            family: None,
+            name: self.named(name),
+            value: OptionValue::String(value.clone()),
+        })
+    }
+
+    fn operator_class(&self, index: &IndexRecord, position: usize) -> Option<Ident> {
+        let mut classes = index.retained.operator_classes.iter();
+        let class = classes.find(|(key, _)| *key as usize == position);
+        class.map(|(_, name)| self.named(name))
     }
 
     fn key_column(&self, key: &KeyRecord) -> KeyColumn {
@@ -277,6 +311,7 @@ impl Source<'_> {
             kind,
             deferral: Deferral::Never,
             not_valid: false,
+            index: ast::IndexClauses::default(),
             position: self.like.table.position(),
         }
     }

@@ -11,6 +11,7 @@
 //! exclusive to those who change it. They are ordinary row locks, so deadlocks are found.
 
 pub mod name;
+mod storage_parameters;
 pub mod options;
 pub mod pre_split;
 mod key_constraint;
@@ -261,6 +262,8 @@ pub struct Ddl<'a> {
     pub user: String,
     /// What queries can read beside the catalog.
     pub system: Box<dyn SystemCatalog + 'a>,
+    /// Whether the body of a new function is checked.
+    pub checks_bodies: bool,
     /// What the client is to be told.
     pub notices: Vec<Error>,
     /// Indexes that are to be built anew when the statement has done its work.
@@ -313,6 +316,7 @@ impl Ddl<'_> {
         };
         let names = self.names(&catalog);
         let mut record = create_table::record(statement, schema, names, &self.eval, &mut take_id)?;
+        self.note_toast_parameters(&statement.options);
         for &column in nullable {
             record.columns[column].not_null = false;
         }

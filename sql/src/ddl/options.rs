@@ -12,7 +12,9 @@ use store::descriptor::{SplitOptions, SplitPolicy};
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
-use crate::ast::{OptionValue, TableOption};
+use crate::ast::{CreateTable, OptionValue, TableOption};
+use crate::catalog::retained::{Parameter, set_parameter};
+use crate::ddl::storage_parameters::{is_of_toast, is_without_oids, table_parameter};
 use crate::error::{Error, Result, sqlstate};
 
 /// What the options of a table come to.
@@ -38,6 +40,10 @@ pub struct TableOptions {
     has_block_size: bool,
     /// Rules of single families: `f.ttl = 5`.
     pub overrides: Vec<TableOption>,
+    /// Storage parameters of PostgreSQL, which are only retained.
+    pub parameters: Vec<Parameter>,
+    /// `column_families`: families with the names of their columns.
+    families: Vec<(String, Vec<String>)>,
 }
 
 /// How a table is cut into regions by number.
@@ -79,6 +85,8 @@ impl TableOptions {
             },
             has_block_size: false,
             overrides: Vec::new(),
+            parameters: Vec::new(),
+            families: Vec::new(),
         };
         for (index, option) in options.iter().enumerate() {
             let again = options[..index].iter().any(|other| {
@@ -86,6 +94,15 @@ impl TableOptions {
             });
             if again {
                 return Err(bad(option, "it is given twice"));
+            }
+            if is_without_oids(option)? {
+                continue;
+            }
+            if let Some((name, value)) = table_parameter(option)? {
+                if !is_of_toast(option) {
+                    set_parameter(&mut result.parameters, &name, Some(value));
+                }
+                continue;
             }
             if option.family.is_some() {
                 set_family_option(&mut FamilyDescriptor::new("0"), option)?;
@@ -101,6 +118,7 @@ impl TableOptions {
         match option.name.value.as_str() {
             "salt_buckets" => self.salt_buckets = integer(option, 0, 255)? as u8,
             "region_replication" => self.region_replication = integer(option, 1, 3)? as u8,
+            "column_families" => self.families = column_families(option)?,
             "durability" => {
                 self.durability = match word(option)?.as_str() {
                     "sync_wal" => Durability::SyncWal,
@@ -140,6 +158,35 @@ impl TableOptions {
         Ok(())
     }
 
+    /// Returns the family that the option `column_families` puts a column into.
+    pub fn family_of(&self, column: &str) -> Option<&str> {
+        let mut families = self.families.iter();
+        let found = families.find(|(_, columns)| columns.iter().any(|one| one == column));
+        found.map(|(family, _)| family.as_str())
+    }
+
+    /// Checks that the option `column_families` names columns of a table, each of one family.
+    ///
+    /// # Errors
+    ///
+    /// 42703 for a column that is not there, 22023 for one that is named twice.
+    pub fn check_families(&self, statement: &CreateTable) -> Result<()> {
+        let mut seen: Vec<&str> = Vec::new();
+        for name in self.families.iter().flat_map(|(_, columns)| columns) {
+            let found = statement.columns.iter().find(|column| column.name.name.value == *name);
+            let Some(column) = found else {
+                let message = format!("column \"{name}\" named in column_families does not exist");
+                return Err(Error::new(sqlstate::UNDEFINED_COLUMN, message));
+            };
+            if seen.contains(&name.as_str()) || column.name.family.is_some() {
+                let message = format!("column \"{name}\" is put into two column families");
+                return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            }
+            seen.push(name);
+        }
+        Ok(())
+    }
+
     /// Returns the descriptor of a family by name.
     pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
         let mut family = FamilyDescriptor { name: name.to_owned(), ..self.family.clone() };
@@ -162,6 +209,58 @@ impl TableOptions {
             None => Ok(family),
         }
     }
+}
+
+/// Reads `column_families`: `f(a, b), g(c)`, names as SQL quotes them.
+fn column_families(option: &TableOption) -> Result<Vec<(String, Vec<String>)>> {
+    let text = match &option.value {
+        OptionValue::String(text) if option.family.is_none() => text.as_str(),
+        _ => return Err(bad(option, "write 'family(column, …), …'")),
+    };
+    let wrong = || bad(option, "write 'family(column, …), …'");
+    let mut families = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (family, behind) = identifier(rest).ok_or_else(wrong)?;
+        rest = behind.trim_start().strip_prefix('(').ok_or_else(wrong)?;
+        let mut columns = Vec::new();
+        loop {
+            let (column, behind) = identifier(rest.trim_start()).ok_or_else(wrong)?;
+            columns.push(column);
+            rest = behind.trim_start();
+            if let Some(behind) = rest.strip_prefix(')') {
+                rest = behind.trim_start();
+                break;
+            }
+            rest = rest.strip_prefix(',').ok_or_else(wrong)?;
+        }
+        families.push((family, columns));
+        if !rest.is_empty() {
+            rest = rest.strip_prefix(',').ok_or_else(wrong)?.trim_start();
+        }
+    }
+    Ok(families)
+}
+
+/// Takes an identifier from the beginning of a text.
+fn identifier(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+        let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+        return (!name.is_empty()).then(|| (name.to_lowercase(), rest));
+    };
+    let mut name = String::new();
+    let mut characters = quoted.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        if character != '"' {
+            name.push(character);
+        } else if characters.next_if(|(_, next)| *next == '"').is_some() {
+            name.push('"');
+        } else {
+            return (!name.is_empty()).then(|| (name, &quoted[at + 1..]));
+        }
+    }
+    None
 }
 
 /// Sets `split_policy` or `max_filesize`.

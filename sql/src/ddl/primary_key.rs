@@ -15,7 +15,7 @@ use crate::catalog::record::{KeyRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 
-use crate::ddl::key_constraint::{key_records, row_id_column};
+use crate::ddl::key_constraint::{key_records, retain_key, row_id_column};
 use crate::ddl::name;
 use crate::error::{Error, Result, sqlstate};
 
@@ -51,6 +51,7 @@ impl Ddl<'_> {
             column.family = 0;
         }
         record.primary_key_name = key_name;
+        retain_key(constraint, &mut record)?;
         self.rewrite_under(table, record, keys)
     }
 
@@ -65,6 +66,8 @@ impl Ddl<'_> {
         self.refuse_coprocessors(&table, "dropping the primary key")?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         record.primary_key_name.clear();
+        record.retained.key_include.clear();
+        record.retained.key_parameters.clear();
         let column = record.columns.len() as u32;
         record.columns.push(row_id_column());
         let keys = vec![KeyRecord { column, descending: false, nulls_first: false }];

@@ -14,6 +14,7 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::table::Table;
 use crate::ddl::split_options::{SplitChange, is_split_option};
+use crate::ddl::storage_parameters::{is_of_toast, is_parameter};
 use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;
@@ -24,6 +25,7 @@ impl Ddl<'_> {
         let catalog = self.lock_catalog()?;
         let subject = match &statement.of {
             QuotaOwner::Role(name) => QuotaSubject::Role(name.value.clone()),
+            QuotaOwner::Index(name) => return self.alter_index_parameters(name, &statement.change),
             QuotaOwner::Table(name) => {
                 let table = self.table(&catalog, name)?;
                 // Whoever writes to it goes on; nobody drops it meanwhile.
@@ -36,6 +38,11 @@ impl Ddl<'_> {
 
     /// Changes options of a table: quotas, and how it is split.
     fn alter_options(&mut self, table: &Table, change: &QuotaChange) -> Result<()> {
+        let (parameters, change) = split_parameters(change);
+        if let Some(parameters) = parameters {
+            self.change_parameters(table, &parameters)?;
+        }
+        let Some(change) = &change else { return Ok(()) };
         let (splits, quotas) = match change {
             QuotaChange::Set(options) => {
                 let (splits, quotas): (Vec<_>, Vec<_>) =
@@ -101,6 +108,30 @@ impl Ddl<'_> {
         let row = Mutation::new(subject.key()).delete_row();
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         Ok(catalog.with_quota(subject, QuotaLimits::default()))
+    }
+}
+
+/// Takes a change of storage parameters apart from that of other options.
+fn split_parameters(change: &QuotaChange) -> (Option<QuotaChange>, Option<QuotaChange>) {
+    match change {
+        QuotaChange::Set(options) => {
+            let (parameters, others): (Vec<_>, Vec<_>) = options
+                .iter()
+                .cloned()
+                .partition(|option| is_parameter(&option.name.value) || is_of_toast(option));
+            let some = |options: Vec<TableOption>| {
+                (!options.is_empty()).then_some(QuotaChange::Set(options))
+            };
+            (some(parameters), some(others))
+        }
+        QuotaChange::Reset(names) => {
+            let (parameters, others): (Vec<_>, Vec<_>) =
+                names.iter().cloned().partition(|name| is_parameter(&name.value));
+            let some =
+                |names: Vec<ast::Ident>| (!names.is_empty()).then_some(QuotaChange::Reset(names));
+            (some(parameters), some(others))
+        }
+        QuotaChange::ResetAll => (None, Some(QuotaChange::ResetAll)),
     }
 }
 

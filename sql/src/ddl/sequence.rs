@@ -128,9 +128,26 @@ impl Ddl<'_> {
         taken.add(&record.name);
         record.indexes.iter().for_each(|index| taken.add(&index.name));
         taken.add(&record.primary_key_name);
-        let stem = name::sequence(&record.name, &record.columns[position].name);
-        let sequence_name = stem.free(|candidate| taken.contains(candidate));
-        let sequence_name = ObjectName::new(&record.schema, &sequence_name);
+        let sequence_name = match &options.name {
+            Some(written) => {
+                let schema = match &written.schema {
+                    Some(_) => self.creation_schema(&catalog, written)?,
+                    None => record.schema.clone(),
+                };
+                if schema != record.schema {
+                    let message = "sequence must be in same schema as table it is linked to";
+                    let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+                    return Err(Error::new(state, message));
+                }
+                self.is_there(&catalog, &schema, &written.name, false)?;
+                ObjectName::new(&schema, &written.name.value)
+            }
+            None => {
+                let stem = name::sequence(&record.name, &record.columns[position].name);
+                let numbered = stem.free(|candidate| taken.contains(candidate));
+                ObjectName::new(&record.schema, &numbered)
+            }
+        };
         let mut sequence = new_sequence(&sequence_name, options, data_type)?;
         sequence.owned_by = Some((record.oid, position as u32));
         let oid = self.add_sequence(sequence)?;

@@ -90,7 +90,10 @@ impl Cursor<'_> {
             return Ok(rename);
         }
         let action = match self.peek_word().as_str() {
-            "add" | "alter" | "drop" | "rename" | "validate" => {
+            "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" => {
+                AlterTableAction::Changes(self.table_changes(&name)?)
+            }
+            "set" if self.parser.peek_nth_token_ref(1).token != Token::LParen => {
                 AlterTableAction::Changes(self.table_changes(&name)?)
             }
             "split" => AlterTableAction::Regions(self.split_regions()?),
@@ -104,20 +107,7 @@ impl Cursor<'_> {
             "detach" if self.take_words(&["detach", "coprocessor"]) => {
                 AlterTableAction::Coprocessor(AlterCoprocessor::Detach(self.name()?))
             }
-            word @ ("set" | "reset") => {
-                let sets = word == "set";
-                self.advance();
-                if self.peek() != &Token::LParen {
-                    let construct = format!("ALTER TABLE … {}", if sets { "SET" } else { "RESET" });
-                    return Err(unsupported(construct, position));
-                }
-                let change = match sets {
-                    true => QuotaChange::Set(self.parenthesized(Self::option)?),
-                    false => QuotaChange::Reset(self.parenthesized(Self::quota_name)?),
-                };
-                let of = QuotaOwner::Table(name);
-                return Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })));
-            }
+            "set" | "reset" => return self.alter_options(QuotaOwner::Table(name)),
             "" => return Err(self.unexpected()),
             word => {
                 let construct = format!("ALTER TABLE … {}", word.to_uppercase());
@@ -126,6 +116,17 @@ impl Cursor<'_> {
         };
         let kind = ObjectKind::Table;
         Ok(Statement::AlterTable(Box::new(AlterTable { kind, if_exists, name, action })))
+    }
+
+    /// Reads `SET (…)` and `RESET (…)`.
+    fn alter_options(&mut self, of: QuotaOwner) -> Result<Statement> {
+        let change = if self.take_word("set") {
+            QuotaChange::Set(self.parenthesized(Self::option)?)
+        } else {
+            self.expect_words(&["reset"])?;
+            QuotaChange::Reset(self.parenthesized(Self::quota_name)?)
+        };
+        Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
     }
 
     /// Reads what comes after ALTER VIEW and ALTER MATERIALIZED VIEW.
@@ -144,6 +145,16 @@ impl Cursor<'_> {
                 name,
                 action,
             })));
+        }
+        if kind == ObjectKind::MaterializedView {
+            if self.nth_token_is_paren() {
+                return self.alter_options(QuotaOwner::Table(name));
+            }
+            if ["alter", "cluster", "set"].iter().any(|word| self.is_word(word)) {
+                let action = AlterTableAction::Changes(self.table_changes(&name)?);
+                let alter = AlterTable { kind, if_exists, name, action };
+                return Ok(Statement::AlterTable(Box::new(alter)));
+            }
         }
         if kind == ObjectKind::View && self.nth_token_is_paren() {
             let check_option = match self.take_word("set") {
@@ -184,6 +195,9 @@ impl Cursor<'_> {
         }
         if if_exists {
             return Err(self.unexpected());
+        }
+        if self.nth_token_is_paren() {
+            return self.alter_options(QuotaOwner::Index(name));
         }
         let action = match self.peek_word().as_str() {
             "split" => self.split_regions()?,
@@ -238,7 +252,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
     }
 
-    fn quota_name(&mut self) -> Result<Ident> {
+    pub(super) fn quota_name(&mut self) -> Result<Ident> {
         let mut name = self.label()?;
         name.value = name.value.to_ascii_lowercase();
         Ok(name)

@@ -4,10 +4,16 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{CreateTable, Ident, TableChange, TableName};
+use crate::ast::{
+    ColumnAttribute, CreateTable, Ident, OptionValue, StorageKind, TableAttribute, TableChange,
+    TableName,
+};
 
 /// Types that columns can be created with, and which are none.
 const SERIALS: [&str; 6] = ["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"];
+
+/// The largest statistics target; larger ones are taken for it, as by PostgreSQL.
+const STATISTICS_MAX: i32 = 10_000;
 
 impl Cursor<'_> {
     /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
@@ -61,6 +67,9 @@ impl Cursor<'_> {
         }
         if self.take_word("alter") {
             return self.alter_column();
+        }
+        if let Some(attribute) = self.table_attribute()? {
+            return Ok(TableChange::TableAttribute(attribute));
         }
         match self.peek_word().to_uppercase() {
             word if word.is_empty() => Err(self.unexpected()),
@@ -152,8 +161,102 @@ impl Cursor<'_> {
             TableChange::ColumnType { column, type_name, using }
         } else if self.at_end() || self.peek() == &Token::Comma {
             return Err(self.unexpected());
+        } else if let Some(attribute) = self.column_attribute()? {
+            TableChange::ColumnAttribute { column, attribute }
         } else {
             return Err(unsupported("this change of a column", position));
         })
+    }
+
+    /// Reads what a column retains and what has no effect; `None` for anything else.
+    fn column_attribute(&mut self) -> Result<Option<ColumnAttribute>> {
+        let position = self.position();
+        if self.take_words(&["set", "statistics"]) {
+            let OptionValue::Number(text) = self.option_value()? else {
+                return Err(self.syntax_error_near(position));
+            };
+            let target = text.parse::<i32>().map_err(|_| self.syntax_error_near(position))?;
+            if target < -1 {
+                let message = format!("statistics target {target} is too low");
+                return Err(ParseError::new("22023", message, None));
+            }
+            return Ok(Some(ColumnAttribute::Statistics(target.min(STATISTICS_MAX))));
+        }
+        if self.take_words(&["set", "storage"]) {
+            let word = self.name()?.value;
+            let kind = match word.to_ascii_lowercase().as_str() {
+                "plain" => StorageKind::Plain,
+                "external" => StorageKind::External,
+                "extended" => StorageKind::Extended,
+                "main" => StorageKind::Main,
+                _ => {
+                    let message = format!("invalid storage type \"{word}\"");
+                    return Err(ParseError::new("22023", message, None));
+                }
+            };
+            return Ok(Some(ColumnAttribute::Storage(kind)));
+        }
+        if self.take_words(&["set", "compression"]) {
+            return Ok(Some(ColumnAttribute::Compression(self.compression()?)));
+        }
+        let lists = self.parser.peek_nth_token_ref(1).token == Token::LParen;
+        if lists && self.take_word("set") {
+            return Ok(Some(ColumnAttribute::Set(self.parenthesized(Self::option)?)));
+        }
+        if lists && self.take_word("reset") {
+            return Ok(Some(ColumnAttribute::Reset(self.parenthesized(Self::quota_name)?)));
+        }
+        Ok(None)
+    }
+
+    /// Reads the name of a method by which PostgreSQL compresses long values.
+    pub(super) fn compression(&mut self) -> Result<Option<char>> {
+        if self.take_word("default") {
+            return Ok(None);
+        }
+        let name = self.name()?.value;
+        match name.as_str() {
+            "default" => Ok(None),
+            "pglz" => Ok(Some('p')),
+            "lz4" => Ok(Some('l')),
+            _ => {
+                let message = format!("invalid compression method \"{name}\"");
+                Err(ParseError::new("22023", message, None))
+            }
+        }
+    }
+
+    /// Reads what a table retains and what has no effect; `None` for anything else.
+    fn table_attribute(&mut self) -> Result<Option<TableAttribute>> {
+        Ok(Some(if self.take_words(&["cluster", "on"]) {
+            TableAttribute::Cluster(Some(self.name()?))
+        } else if self.take_words(&["set", "without", "cluster"]) {
+            TableAttribute::Cluster(None)
+        } else if self.take_words(&["set", "without", "oids"]) {
+            TableAttribute::Unchanged
+        } else if self.take_words(&["set", "logged"]) {
+            TableAttribute::Unlogged(false)
+        } else if self.take_words(&["set", "unlogged"]) {
+            TableAttribute::Unlogged(true)
+        } else if self.is_words(&["set", "tablespace"]) {
+            self.expect_words(&["set"])?;
+            self.default_tablespace()?;
+            TableAttribute::Unchanged
+        } else if self.take_words(&["set", "access", "method", "heap"]) {
+            TableAttribute::Unchanged
+        } else if self.take_words(&["replica", "identity"]) {
+            if self.take_word("default") {
+                TableAttribute::ReplicaDefault
+            } else if self.take_word("full") {
+                TableAttribute::ReplicaFull
+            } else if self.take_word("nothing") {
+                TableAttribute::ReplicaNothing
+            } else {
+                self.expect_words(&["using", "index"])?;
+                TableAttribute::ReplicaIndex(self.name()?)
+            }
+        } else {
+            return Ok(None);
+        }))
     }
 }

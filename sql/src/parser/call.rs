@@ -11,7 +11,7 @@ use super::error::{ParseError, Result};
 use super::expr::Placed;
 use super::tokens::sql_value_function;
 use crate::ast::{
-    Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
+    DATABASE, Expr, FunctionArgument, FunctionCall, FunctionName, Ident, MinMax, OrderItem, Over,
     UnaryOperator,
 };
 
@@ -61,6 +61,11 @@ impl Cursor<'_> {
 
     fn function_name(&self, parsed: &parsed::ObjectName) -> Result<FunctionName> {
         let mut parts = self.parts(parsed)?;
+        if parts.len() > 3 || (parts.len() == 3 && parts[0].value != DATABASE) {
+            return self
+                .without_database(parts)
+                .map(|name| FunctionName { schema: name.schema, name: name.name });
+        }
         let (Some(name), schema) = (parts.pop(), parts.pop()) else {
             return Err(self.unexpected());
         };
@@ -73,9 +78,6 @@ impl Cursor<'_> {
             if !allowed {
                 return Err(self.syntax_error_near(first.position));
             }
-        }
-        if !parts.is_empty() {
-            return Err(ParseError::unsupported("a cross-database reference", parts[0].position));
         }
         Ok(FunctionName { schema, name })
     }

@@ -5,7 +5,8 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    ColumnDefinition, ConstraintKind, CreateTable, KeyColumn, SortOrder, TableConstraint, UniqueKey,
+    ColumnDefinition, ConstraintKind, CreateTable, IndexClauses, KeyColumn, SortOrder,
+    TableConstraint, UniqueKey,
 };
 
 impl Cursor<'_> {
@@ -94,6 +95,10 @@ impl Cursor<'_> {
             }
             return Ok(true);
         }
+        if name.is_none() && self.take_word("compression") {
+            column.compression = self.compression()?;
+            return Ok(true);
+        }
         let kind = if self.take_words(&["not", "null"]) {
             column.not_null = true;
             None
@@ -132,10 +137,15 @@ impl Cursor<'_> {
             return self.refuse_column_constraint();
         };
         let takes = kind.as_ref().is_some_and(|kind| !matches!(kind, ConstraintKind::Check(_)));
+        let mut index = IndexClauses::default();
+        if matches!(kind, Some(ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_))) {
+            self.constraint_options(&mut index)?;
+        }
         let deferral = self.column_attributes(takes)?;
         if let Some(kind) = kind {
             let not_valid = false;
-            table.constraints.push(TableConstraint { name, kind, deferral, not_valid, position });
+            let constraint = TableConstraint { name, kind, deferral, not_valid, index, position };
+            table.constraints.push(constraint);
         }
         Ok(true)
     }
@@ -205,8 +215,7 @@ impl Cursor<'_> {
         let position = self.position();
         let (construct, hint) = match self.peek_word().as_str() {
             "row_timestamp" => ("ROW_TIMESTAMP", "Read the pseudo-column _timestamp."),
-            "compression" | "storage" => ("this attribute of a column", "Use table options."),
-            "array" => ("an array type", "Keep the elements as rows of a table of their own."),
+            "storage" => ("this attribute of a column", "Use ALTER COLUMN … SET STORAGE."),
             _ => return Ok(false),
         };
         Err(ParseError::unsupported(construct, position).with_hint(hint))

@@ -190,7 +190,10 @@ impl Cursor<'_> {
             "force_null" => {
                 options.force_null = Some(CopyColumns::Named(self.parenthesized(Self::name)?));
             }
-            "freeze" | "on_error" => {
+            "freeze" => {
+                options.freeze = self.boolean_option("freeze")?;
+            }
+            "on_error" => {
                 let construct = format!("COPY option {}", name.value);
                 return Err(ParseError::unsupported(construct, name.position));
             }
@@ -204,7 +207,6 @@ impl Cursor<'_> {
 
     /// The syntax from before PostgreSQL 9.0: `CSV HEADER NULL 'NA'`.
     fn legacy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
-        let position = self.position();
         let word = self.peek_word();
         match word.as_str() {
             "csv" => options.format = CopyFormat::Csv,
@@ -227,10 +229,7 @@ impl Cursor<'_> {
                 self.advance();
                 return self.legacy_force(options);
             }
-            "freeze" => {
-                let construct = format!("COPY option {}", word.to_uppercase());
-                return Err(ParseError::unsupported(construct, position));
-            }
+            "freeze" => options.freeze = true,
             _ => return Err(self.unexpected()),
         }
         self.advance();

@@ -16,7 +16,12 @@ pub(super) enum Into {
     /// The SELECT that begins here may have it.
     AllowedAt(usize),
     /// It was there.
-    Found(TableName),
+    Found {
+        /// The table.
+        name: TableName,
+        /// `INTO UNLOGGED`
+        unlogged: bool,
+    },
 }
 
 impl Cursor<'_> {
@@ -41,11 +46,10 @@ impl Cursor<'_> {
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
-        let options = match self.take_word("with") {
-            true => self.parenthesized(Self::option)?,
-            false => Vec::new(),
-        };
+        self.heap()?;
+        let options = self.with_options()?;
         let on_commit = self.on_commit()?;
+        self.default_tablespace()?;
         self.expect_words(&["as"])?;
         let query = match self.is_word("execute") {
             true => Box::new(self.statement()?),
@@ -61,6 +65,7 @@ impl Cursor<'_> {
             with_data,
             made: Made::Table,
             on_commit,
+            unlogged: false,
         })))
     }
 
@@ -73,16 +78,9 @@ impl Cursor<'_> {
             Token::LParen => self.parenthesized(Self::name)?,
             _ => Vec::new(),
         };
-        for (word, construct) in [("using", "a table access method"), ("tablespace", "TABLESPACE")]
-        {
-            if self.is_word(word) {
-                return Err(ParseError::unsupported(construct, self.position()));
-            }
-        }
-        let options = match self.take_word("with") {
-            true => self.parenthesized(Self::option)?,
-            false => Vec::new(),
-        };
+        self.heap()?;
+        let options = self.with_options()?;
+        self.default_tablespace()?;
         self.expect_words(&["as"])?;
         let source = self.source_query()?;
         let with_data = self.with_data()?;
@@ -95,6 +93,7 @@ impl Cursor<'_> {
             with_data,
             made: Made::MaterializedView(Box::new(source)),
             on_commit: None,
+            unlogged: false,
         })))
     }
 
@@ -126,7 +125,8 @@ impl Cursor<'_> {
         self.into = self.first_select();
         let query = read(self)?;
         let query = Statement::Query(Box::new(query));
-        let Into::Found(name) = std::mem::replace(&mut self.into, Into::Refused) else {
+        let Into::Found { name, unlogged } = std::mem::replace(&mut self.into, Into::Refused)
+        else {
             return Ok(query);
         };
         Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
@@ -138,6 +138,7 @@ impl Cursor<'_> {
             with_data: true,
             made: Made::Into,
             on_commit: None,
+            unlogged,
         })))
     }
 
@@ -164,23 +165,14 @@ impl Cursor<'_> {
             [parsed::Expr::CompoundIdentifier(parts)] => parts,
             _ => return Err(self.syntax_error_near(select)),
         };
-        let mut parts = parts.iter().map(|part| self.declared(part)).collect::<Result<Vec<_>>>()?;
+        let parts = parts.iter().map(|part| self.declared(part)).collect::<Result<Vec<_>>>()?;
         let position = parts.first().map_or(select, |part| part.position);
         if !matches!(self.into, Into::AllowedAt(at) if at == select) {
             return Err(ParseError::syntax("SELECT ... INTO is not allowed here", position));
         }
-        if *unlogged {
-            return Err(ParseError::unsupported("an unlogged table", position)
-                .with_hint("Use WITH (durability = 'SKIP_WAL')."));
-        }
-        let (Some(name), schema) = (parts.pop(), parts.pop()) else {
-            return Err(self.unexpected());
-        };
-        if !parts.is_empty() {
-            return Err(ParseError::unsupported("a cross-database reference", position));
-        }
-        let name = TableName { schema, name };
-        self.into = Into::Found(if *temporary { temporary_name(name)? } else { name });
+        let name = self.without_database(parts)?;
+        let name = if *temporary { temporary_name(name)? } else { name };
+        self.into = Into::Found { name, unlogged: *unlogged };
         Ok(())
     }
 }

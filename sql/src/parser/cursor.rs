@@ -203,11 +203,25 @@ impl Cursor<'_> {
             return Ok(TableName { schema: None, name: first });
         }
         let second = self.label()?;
-        if self.peek() == &Token::Period {
-            return Err(ParseError::unsupported("a cross-database reference", first.position)
-                .with_hint("Name the table as schema.table."));
+        if !self.take(&Token::Period) {
+            return Ok(TableName { schema: Some(first), name: second });
         }
-        Ok(TableName { schema: Some(first), name: second })
+        let mut parts = vec![first, second, self.label()?];
+        while self.take(&Token::Period) {
+            parts.push(self.label()?);
+        }
+        self.without_database(parts)
+    }
+
+    /// Returns the name that parts are: the last one, its schema, and perhaps the database.
+    pub(super) fn without_database(&self, mut parts: Vec<Ident>) -> Result<TableName> {
+        let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
+        let written: Vec<&str> = written.iter().map(String::as_str).collect();
+        let (Some(name), schema) = (parts.pop(), parts.pop()) else {
+            return Err(self.unexpected());
+        };
+        name::check_database(&parts, &written)?;
+        Ok(TableName { schema, name })
     }
 
     pub(super) fn column_name(&mut self) -> Result<ColumnName> {

@@ -8,9 +8,9 @@ use super::error::{ParseError, Result, sqlstate};
 use super::operator;
 use super::query::nulls_order;
 use crate::ast::{
-    ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexKey, KeyColumn,
-    NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement, TEMP,
-    TableConstraint, TableName, TableOption, UniqueKey,
+    ColumnName, ConstraintKind, CreateIndex, CreateTable, Expr, Ident, IndexClauses, IndexKey,
+    KeyColumn, NullsOrder, OnCommit, OptionValue, RoutineWord, SortOrder, SourceExpr, Statement,
+    TEMP, TableConstraint, TableName, TableOption, UniqueKey,
 };
 
 impl Cursor<'_> {
@@ -53,7 +53,10 @@ impl Cursor<'_> {
                 return self.create_temporary(false);
             }
             "local" => ("CREATE LOCAL INDEX", "Create a global index: CREATE INDEX."),
-            "unlogged" => ("an unlogged table", "Use WITH (durability = 'SKIP_WAL')."),
+            "unlogged" => {
+                self.advance();
+                return self.create_unlogged();
+            }
             other => {
                 let construct = format!("CREATE {}", other.to_uppercase());
                 if other.is_empty() {
@@ -113,6 +116,56 @@ impl Cursor<'_> {
         Ok(statement)
     }
 
+    /// Reads what follows the word UNLOGGED.
+    fn create_unlogged(&mut self) -> Result<Statement> {
+        let position = self.position();
+        if !self.is_word("table") {
+            return Err(ParseError::unsupported("this unlogged object", position)
+                .with_hint("Tables can be unlogged."));
+        }
+        let mut statement = self.create_table()?;
+        match &mut statement {
+            Statement::CreateTable(create) => create.unlogged = true,
+            Statement::CreateTableAs(create) => create.unlogged = true,
+            _ => return Err(self.syntax_error_near(position)),
+        }
+        Ok(statement)
+    }
+
+    /// Reads `[USING heap]`: no other access method of tables is there.
+    pub(super) fn heap(&mut self) -> Result<()> {
+        if !self.take_word("using") {
+            return Ok(());
+        }
+        let name = self.name()?;
+        if name.value == "heap" {
+            return Ok(());
+        }
+        let message = format!("access method \"{}\" does not exist", name.value);
+        Err(ParseError::new("42704", message, None))
+    }
+
+    /// Reads `[TABLESPACE pg_default]`: no other tablespace is there.
+    pub(super) fn default_tablespace(&mut self) -> Result<()> {
+        if !self.take_word("tablespace") {
+            return Ok(());
+        }
+        let name = self.name()?;
+        if name.value == "pg_default" {
+            return Ok(());
+        }
+        let message = format!("tablespace \"{}\" does not exist", name.value);
+        Err(ParseError::new("42704", message, None))
+    }
+
+    /// Reads `[WITH (…)]` or `[WITHOUT OIDS]`.
+    pub(super) fn with_options(&mut self) -> Result<Vec<TableOption>> {
+        if self.take_words(&["without", "oids"]) || !self.take_word("with") {
+            return Ok(Vec::new());
+        }
+        self.parenthesized(Self::option)
+    }
+
     /// Reads `[ON COMMIT …]`.
     pub(super) fn on_commit(&mut self) -> Result<Option<OnCommit>> {
         if !self.take_words(&["on", "commit"]) {
@@ -162,18 +215,15 @@ impl Cursor<'_> {
                 break;
             }
         }
-        for (word, construct) in [
-            ("inherits", "INHERITS"),
-            ("partition", "PARTITION BY"),
-            ("using", "a table access method"),
-            ("tablespace", "TABLESPACE"),
-        ] {
+        for (word, construct) in [("inherits", "INHERITS"), ("partition", "PARTITION BY")] {
             if self.is_word(word) {
                 return Err(ParseError::unsupported(construct, self.position()));
             }
         }
+        self.heap()?;
         self.tail(&mut table.options, &mut table.splits)?;
         table.on_commit = self.on_commit()?;
+        self.default_tablespace()?;
         if !self.at_end() {
             return Err(self.unexpected());
         }
@@ -213,14 +263,36 @@ impl Cursor<'_> {
             };
             return Err(ParseError::unsupported(construct, self.position()));
         };
-        if self.is_word("include") || self.is_word("using") {
-            return Err(ParseError::unsupported(
-                "an index clause of a constraint",
-                self.position(),
-            ));
-        }
+        let index = self.index_clauses(&kind)?;
         let (deferral, not_valid) = self.table_attributes(kind.words(), Some(&kind))?;
-        Ok(TableConstraint { name, kind, deferral, not_valid, position })
+        Ok(TableConstraint { name, kind, deferral, not_valid, index, position })
+    }
+
+    /// Reads `[INCLUDE (…)] [WITH (…)] [USING INDEX TABLESPACE …]` of PRIMARY KEY and UNIQUE.
+    fn index_clauses(&mut self, kind: &ConstraintKind) -> Result<IndexClauses> {
+        let mut index = IndexClauses::default();
+        if !matches!(kind, ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_)) {
+            return Ok(index);
+        }
+        if self.take_word("include") {
+            index.include = self.parenthesized(Self::column_name)?;
+        }
+        self.constraint_options(&mut index)?;
+        Ok(index)
+    }
+
+    /// Reads `[WITH (…)] [USING INDEX TABLESPACE …]`.
+    pub(super) fn constraint_options(&mut self, index: &mut IndexClauses) -> Result<()> {
+        if self.take_word("with") {
+            index.options = self.parenthesized(Self::option)?;
+        }
+        if self.take_words(&["using", "index"]) {
+            if !self.is_word("tablespace") {
+                return Err(self.unexpected());
+            }
+            self.default_tablespace()?;
+        }
+        Ok(())
     }
 
     /// Reads `[NULLS [NOT] DISTINCT]`.
@@ -301,7 +373,9 @@ impl Cursor<'_> {
             } else if self.is_words(&["on", "commit"]) {
                 return Ok(());
             } else if self.is_word("tablespace") {
-                return Err(ParseError::unsupported("this clause", self.position()));
+                self.default_tablespace()?;
+            } else if self.is_words(&["without", "oids"]) {
+                self.take_words(&["without", "oids"]);
             } else if matches!(self.peek(), Token::Word(_)) && !self.at_end() {
                 let option = self.option()?;
                 options.push(option);
@@ -328,6 +402,7 @@ impl Cursor<'_> {
         let (family, mut name) =
             if self.take(&Token::Period) { (Some(first), self.label()?) } else { (None, first) };
         name.value = name.value.to_ascii_lowercase();
+        let (family, name) = split_option(family, name);
         let value = if self.take(&Token::Eq) {
             self.option_value()?
         } else if matches!(self.peek(), Token::Comma | Token::RParen) {
@@ -375,9 +450,13 @@ impl Cursor<'_> {
         }
         self.expect_words(&["on"])?;
         let table = self.table_name()?;
+        let mut is_hash = false;
         if self.take_word("using") && !self.take_word("btree") {
+            is_hash = self.take_word("hash");
+        }
+        if !is_hash && self.peek() != &Token::LParen {
             let method = self.peek_word();
-            if !["hash", "gin", "gist", "brin", "spgist"].contains(&method.as_str()) {
+            if !["gin", "gist", "brin", "spgist"].contains(&method.as_str()) {
                 let message = format!("access method \"{method}\" does not exist");
                 return Err(ParseError::new("42704", message, None));
             }
@@ -402,11 +481,13 @@ impl Cursor<'_> {
             predicate: None,
             options: Vec::new(),
             splits: Vec::new(),
+            is_hash,
         };
         index.nulls_not_distinct = self.nulls_not_distinct()?;
         if self.take_word("with") {
             index.options = self.parenthesized(Self::option)?;
         }
+        self.default_tablespace()?;
         if self.take_word("where") {
             index.predicate = Some(self.source_expr()?);
         }
@@ -429,6 +510,18 @@ impl Cursor<'_> {
             Token::Comma | Token::RParen => Ok(IndexKey { source, operator_class, order, nulls }),
             _ => Err(self.unexpected()),
         }
+    }
+}
+
+/// Takes a name apart that `pg_dump` has quoted: `"f.ttl"` is `ttl` of family `f`.
+fn split_option(family: Option<Ident>, name: Ident) -> (Option<Ident>, Ident) {
+    let position = name.position;
+    match name.value.rsplit_once('.') {
+        Some((family, option)) if !family.is_empty() => {
+            let family = Ident { value: family.to_owned(), position };
+            (Some(family), Ident { value: option.to_owned(), position })
+        }
+        _ => (family, name),
     }
 }
 

@@ -513,7 +513,15 @@ impl Cursor<'_> {
         if let Some(first) = parts.first() {
             self.declared(first)?;
         }
-        Ok(parts.iter().map(|part| self.ident(part)).collect())
+        let mut parts: Vec<Ident> = parts.iter().map(|part| self.ident(part)).collect();
+        if parts.len() == 4 {
+            // The database, a schema, a table and a column.
+            let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
+            let written: Vec<&str> = written.iter().map(String::as_str).collect();
+            name::check_database(&parts[..1], &written)?;
+            parts.remove(0);
+        }
+        Ok(parts)
     }
 
     fn identifier_value(&self, parsed: &parsed::Ident) -> Result<Placed> {

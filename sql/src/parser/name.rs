@@ -2,6 +2,9 @@
 
 use types::text::unquoted_name;
 
+use super::error::{ParseError, Result};
+use crate::ast::{DATABASE, Ident};
+
 /// Bytes of an identifier, as in PostgreSQL (NAMEDATALEN - 1).
 pub(crate) const IDENTIFIER_BYTES: usize = 63;
 
@@ -16,6 +19,25 @@ pub(crate) fn fold(word: &str, quoted: bool) -> String {
         folded.truncate(end);
     }
     folded
+}
+
+/// Checks what stands before schema and name: nothing, or the name of the database. `written` is
+/// the whole name.
+///
+/// # Errors
+///
+/// 0A000 for another database, 42601 if there is more.
+pub(super) fn check_database(before: &[Ident], written: &[&str]) -> Result<()> {
+    let (code, message) = match before {
+        [] => return Ok(()),
+        [database] if database.value == DATABASE => return Ok(()),
+        [_] => ("0A000", "cross-database references are not implemented"),
+        _ => ("42601", "improper qualified name (too many dotted names)"),
+    };
+    let written = written.join(".");
+    let written = if code == "0A000" { format!("\"{written}\"") } else { written };
+    let position = before.first().map(|part| part.position);
+    Err(ParseError::new(code, format!("{message}: {written}"), position))
 }
 
 /// Returns the parts of a name that a text is, between dots: quoted, or anything without blanks and

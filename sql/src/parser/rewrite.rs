@@ -65,6 +65,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             fetch_expression(tokens, index);
         } else if is_word(&tokens[index], "select") {
             empty_list(tokens, index);
+        } else if is_word(&tokens[index], "array") {
+            array_type(tokens, index);
         } else if is_word(&tokens[index], "isnull") {
             is_null(tokens, index);
         }
@@ -120,6 +122,21 @@ fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
             tokens[at].token = Token::Comma;
         }
     }
+}
+
+/// `integer ARRAY` is `integer[]`. The word ARRAY of a constructor stands before brackets or a
+/// query.
+fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    let constructs = next(tokens, index)
+        .is_some_and(|at| matches!(tokens[at].token, Token::LBracket | Token::LParen));
+    let follows = previous(tokens, index)
+        .is_some_and(|at| matches!(tokens[at].token, Token::Word(_) | Token::RParen));
+    if constructs || !follows {
+        return;
+    }
+    let span = tokens[index].span;
+    tokens[index].token = Token::LBracket;
+    tokens.insert(index + 1, TokenWithSpan { token: Token::RBracket, span });
 }
 
 /// Drops ONLY in front of a table: no table has others that inherit from it.

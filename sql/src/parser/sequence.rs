@@ -195,7 +195,18 @@ impl Cursor<'_> {
         self.expect_words(&["identity"])?;
         let mut options = SequenceOptions::default();
         if self.take(&Token::LParen) {
-            options = self.sequence_options(false)?;
+            loop {
+                let position = self.position();
+                if self.take_words(&["sequence", "name"]) {
+                    if options.name.is_some() {
+                        let message = "conflicting or redundant options";
+                        return Err(ParseError::syntax(message, position));
+                    }
+                    options.name = Some(self.table_name()?);
+                } else if !self.sequence_option(false, &mut options)? {
+                    break;
+                }
+            }
             self.expect(&Token::RParen)?;
         }
         Ok(Identity { kind, options })

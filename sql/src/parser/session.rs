@@ -444,8 +444,22 @@ impl Cursor<'_> {
 
     pub(super) fn analyze(&mut self) -> Result<Statement> {
         self.advance();
-        if self.take_word("verbose") || self.peek() == &Token::LParen {
-            return Err(ParseError::unsupported("an option of ANALYZE", self.position()));
+        if self.take(&Token::LParen) {
+            loop {
+                let position = self.position();
+                let name = self.label()?.value.to_ascii_lowercase();
+                if !["verbose", "skip_locked"].contains(&name.as_str()) {
+                    let message = format!("unrecognized ANALYZE option \"{name}\"");
+                    return Err(ParseError::syntax(message, position));
+                }
+                self.ignored_value()?;
+                if !self.take(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect(&Token::RParen)?;
+        } else {
+            self.take_word("verbose");
         }
         Ok(Statement::Analyze(self.maintained()?))
     }
@@ -455,12 +469,16 @@ impl Cursor<'_> {
         let (mut full, mut analyze) = (false, false);
         if self.take(&Token::LParen) {
             loop {
-                if self.take_word("full") {
-                    full = true;
-                } else if self.take_word("analyze") {
-                    analyze = true;
-                } else {
-                    return Err(ParseError::unsupported("this option of VACUUM", self.position()));
+                let position = self.position();
+                let name = self.label()?.value.to_ascii_lowercase();
+                match name.as_str() {
+                    "full" => full = self.boolean_option(&name)?,
+                    "analyze" => analyze = self.boolean_option(&name)?,
+                    _ if WITHOUT_EFFECT.contains(&name.as_str()) => self.ignored_value()?,
+                    _ => {
+                        let message = format!("unrecognized VACUUM option \"{name}\"");
+                        return Err(ParseError::syntax(message, position));
+                    }
                 }
                 if !self.take(&Token::Comma) {
                     break;
@@ -469,12 +487,19 @@ impl Cursor<'_> {
             self.expect(&Token::RParen)?;
         } else {
             full = self.take_word("full");
-            if self.is_word("freeze") || self.is_word("verbose") {
-                return Err(ParseError::unsupported("this option of VACUUM", self.position()));
-            }
-            analyze |= self.take_word("analyze");
+            self.take_word("freeze");
+            self.take_word("verbose");
+            analyze = self.take_word("analyze");
         }
         Ok(Statement::Vacuum { tables: self.maintained()?, full, analyze })
+    }
+
+    /// Reads the value of an option, if it has one.
+    fn ignored_value(&mut self) -> Result<()> {
+        if !matches!(self.peek(), Token::Comma | Token::RParen) {
+            self.option_value()?;
+        }
+        Ok(())
     }
 
     fn maintained(&mut self) -> Result<Vec<TableName>> {
@@ -490,6 +515,18 @@ impl Cursor<'_> {
         })
     }
 }
+
+/// Options of VACUUM that have no effect: nothing is frozen, and no table is truncated or locked.
+const WITHOUT_EFFECT: &[&str] = &[
+    "freeze",
+    "verbose",
+    "disable_page_skipping",
+    "skip_locked",
+    "index_cleanup",
+    "process_toast",
+    "truncate",
+    "parallel",
+];
 
 /// Notes an option of DECLARE; what it says may be said again, and not be taken back.
 fn declare_once(option: &mut Option<bool>, value: bool, both: &str) -> Result<()> {

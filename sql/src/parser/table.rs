@@ -159,7 +159,7 @@ impl Cursor<'_> {
         else {
             return Err(self.refuse_factor(&factor));
         };
-        let mut parts = self.parts(&name)?;
+        let parts = self.parts(&name)?;
         let position = parts.first().map_or(1, |part| part.position);
         for (present, construct) in [
             (!with_hints.is_empty(), "WITH hints of a table"),
@@ -185,12 +185,7 @@ impl Cursor<'_> {
             return Err(self.syntax_error_near(position));
         }
         self.object_name(&name)?;
-        let (Some(table), schema) = (parts.pop(), parts.pop()) else {
-            return Err(self.unexpected());
-        };
-        if !parts.is_empty() {
-            return Err(ParseError::unsupported("a cross-database reference", position));
-        }
+        let TableName { schema, name: table } = self.without_database(parts)?;
         let as_of = match version {
             None => None,
             Some(parsed::TableVersion::ForSystemTimeAsOf(expr)) => {

@@ -4,13 +4,14 @@ use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
     ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
+use sqlparser::tokenizer::Token;
 use types::datatype::{DataType, IntervalFields, RegKind, SqlType, interval_modifier};
 use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::name;
-use crate::ast::{NamedType, TypeName};
+use crate::ast::{DATABASE, NamedType, TypeName};
 
 /// Characters of `varchar(n)` and `char(n)` at most, as in PostgreSQL.
 const MAX_CHARACTERS: u64 = 10_485_760;
@@ -47,12 +48,22 @@ impl Cursor<'_> {
     pub(super) fn type_name(&mut self) -> Result<TypeName> {
         let position = self.position();
         if let "select" | "from" | "where" | "" = self.peek_word().as_str()
-            && !matches!(self.peek(), sqlparser::tokenizer::Token::Word(word) if word.quote_style.is_some())
+            && !matches!(self.peek(), Token::Word(word) if word.quote_style.is_some())
         {
             return Err(self.unexpected());
         }
         let parsed = self.parser.parse_data_type().map_err(|error| self.translate(error))?;
-        lower_type(&parsed, position)
+        // `integer ARRAY[4]`: the length says nothing.
+        let bounded = self.is_word("array")
+            && matches!(self.parser.peek_nth_token_ref(2).token, Token::Number(..));
+        if !bounded {
+            return lower_type(&parsed, position);
+        }
+        self.expect_words(&["array"])?;
+        self.expect(&Token::LBracket)?;
+        self.advance();
+        self.expect(&Token::RBracket)?;
+        array_of(&parsed, position)
     }
 }
 
@@ -166,6 +177,9 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
                 return Err(ParseError::syntax("a type name is expected", position));
             }
         }
+    }
+    if parts.len() == 3 && parts[0].0 == DATABASE {
+        parts.remove(0);
     }
     let (spelling, quoted) = match parts.as_slice() {
         [(spelling, quote)] => (spelling.as_str(), quote.is_some()),

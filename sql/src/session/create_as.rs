@@ -196,6 +196,7 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
     Ok(CreateTable {
         if_not_exists: statement.if_not_exists,
         on_commit: statement.on_commit,
+        unlogged: statement.unlogged,
         columns: names.into_iter().zip(columns).map(column).collect(),
         options: statement.options.clone(),
         ..CreateTable::new(statement.name.clone())

@@ -215,6 +215,7 @@ impl Open {
                 _ => String::new(),
             },
             system: Box::new(SystemNames::of(engine)),
+            checks_bodies: true,
             notices: Vec::new(),
             stale: Vec::new(),
         }

@@ -268,9 +268,10 @@ impl Session {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
-        let Worker { around, open, .. } = &mut self.worker;
+        let Worker { around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
         let mut ddl = open.ddl(&around.engine, &around.constants, eval);
+        ddl.checks_bodies = settings.is_on("check_function_bodies");
         let done = run(&mut ddl)?;
         let notices = std::mem::take(&mut ddl.notices);
         drop(ddl);

@@ -12,8 +12,9 @@ use crate::parser;
 use crate::system::objects::{
     Constraint, ConstraintKind, ForeignKey, Kind, Objects, Relation, number_of_column,
 };
+use crate::system::pg_catalog::index_record;
 use crate::system::views::Viewer;
-use crate::system::{SystemNames, names};
+use crate::system::{SystemNames, names, storage_options};
 
 pub(super) use types::function::quote_ident as identifier;
 
@@ -171,14 +172,41 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
     table.layout.key.iter().map(key).collect()
 }
 
+/// Returns the numbers of the columns that a primary key includes.
+pub(super) fn key_included(table: &Table, catalog: &Catalog) -> Vec<i16> {
+    let record = catalog.record(table.oid);
+    let include = record.iter().flat_map(|record| &record.retained.key_include);
+    include.map(|column| number_of_column(table, *column as usize)).collect()
+}
+
+/// Returns ` INCLUDE (…)` of the index of a constraint; empty if it includes nothing.
+fn constraint_include(objects: &Objects, index: u32, catalog: &Catalog) -> String {
+    let names: Vec<String> = match objects.relation(index).map(|one| &one.kind) {
+        Some(Kind::PrimaryKey(table)) => {
+            let record = catalog.record(table.oid);
+            let include = record.iter().flat_map(|record| &record.retained.key_include);
+            include.map(|column| identifier(&table.columns[*column as usize].name)).collect()
+        }
+        Some(Kind::Index(table, index)) => {
+            let include = index.spec.include.iter();
+            include.map(|column| identifier(&table.columns[*column].name)).collect()
+        }
+        _ => Vec::new(),
+    };
+    if names.is_empty() { String::new() } else { format!(" INCLUDE ({})", names.join(", ")) }
+}
+
 /// Returns the numbers of the columns that an index includes.
 pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
     index.spec.include.iter().map(|column| number_of_column(table, *column)).collect()
 }
 
-fn ordered(key: &IndexKey, mut text: String, is_primary: bool) -> String {
+fn ordered(key: &IndexKey, mut text: String, (class, is_primary): (Option<&str>, bool)) -> String {
     if let Some(collation) = key.collation.filter(|_| key.is_collated) {
         text.push_str(&format!(" COLLATE {}", identifier(collation.name())));
+    }
+    if let Some(class) = class {
+        text.push_str(&format!(" {class}"));
     }
     if key.descending {
         text.push_str(" DESC");
@@ -196,6 +224,8 @@ pub(super) struct Shown<'a> {
     pub(super) layout: Layout,
     /// The table stands without its schema.
     pub(super) hides_schema: bool,
+    /// Options that PostgreSQL does not know are left out.
+    pub(super) is_portable: bool,
 }
 
 /// `pg_get_indexdef`: all of it, or one column counted from 1.
@@ -209,7 +239,11 @@ pub(super) fn index(
         Kind::PrimaryKey(table) => {
             let keys = primary_key(table);
             let texts = keys.iter().map(|key| identifier(&key.name)).collect();
-            (table, keys, texts, Vec::new(), true)
+            let record = shown.reader.catalog.record(table.oid);
+            let include = record.iter().flat_map(|record| &record.retained.key_include);
+            let name = |column: &u32| identifier(&table.columns[*column as usize].name);
+            let include: Vec<String> = include.map(name).collect();
+            (table, keys, texts, include, true)
         }
         Kind::Index(table, index) => {
             let include = index.spec.include.iter();
@@ -225,15 +259,25 @@ pub(super) fn index(
         return Some(key.or_else(|| include.get(at - keys.len()).cloned()).unwrap_or_default());
     }
     let is_primary = is_primary(relation);
-    let listed = keys.iter().zip(texts).map(|(key, text)| ordered(key, text, is_primary));
+    let record = match &relation.kind {
+        Kind::Index(table, index) => index_record(shown.reader.catalog, table, index),
+        _ => None,
+    };
+    let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
+    let listed = (0..).zip(keys.iter().zip(texts)).map(|(position, (key, text))| {
+        let mut classes = retained.operator_classes.iter();
+        let class = classes.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
+        ordered(key, text, (class, is_primary))
+    });
     let mut text = format!(
-        "CREATE {}INDEX {} ON {} USING btree ({})",
+        "CREATE {}INDEX {} ON {} USING {} ({})",
         if unique { "UNIQUE " } else { "" },
         identifier(&relation.name),
         match shown.hides_schema {
             true => identifier(&table.name),
             false => qualified(objects.namespace(relation.schema), &table.name),
         },
+        if retained.is_hash { "hash" } else { "btree" },
         listed.collect::<Vec<_>>().join(", ")
     );
     if !include.is_empty() {
@@ -242,6 +286,15 @@ pub(super) fn index(
     if nulls_not_distinct(relation) {
         text.push_str(" NULLS NOT DISTINCT");
     }
+    let options = match (&relation.kind, record) {
+        (_, Some(index)) => storage_options::of_index(index, shown.is_portable),
+        (Kind::PrimaryKey(table), _) => {
+            let record = shown.reader.catalog.record(table.oid);
+            record.map(|record| record.retained.key_parameters.clone()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    text.push_str(&storage_options::with_clause(&options));
     if let Some(predicate) = index_predicate(relation, shown.reader, shown.layout) {
         text.push_str(&format!(" WHERE {predicate}"));
     }
@@ -311,11 +364,15 @@ pub(super) fn constraint(
         ConstraintKind::Check { text } => {
             format!("CHECK ({})", check(text, objects, constraint, (reader, layout)))
         }
-        ConstraintKind::PrimaryKey(_) => format!("PRIMARY KEY ({})", names()),
+        ConstraintKind::PrimaryKey(index) => {
+            let include = constraint_include(objects, *index, reader.catalog);
+            format!("PRIMARY KEY ({}){include}", names())
+        }
         ConstraintKind::Unique(index) => {
             let of = objects.relation(*index).is_some_and(nulls_not_distinct);
             let nulls = if of { "NULLS NOT DISTINCT " } else { "" };
-            format!("UNIQUE {nulls}({})", names())
+            let include = constraint_include(objects, *index, reader.catalog);
+            format!("UNIQUE {nulls}({}){include}", names())
         }
         ConstraintKind::ForeignKey(key) => {
             let Some(table) = objects.relation(key.table) else { return String::new() };

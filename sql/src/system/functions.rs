@@ -138,6 +138,7 @@ fn call(
         return Ok(answer);
     }
     Ok(match function {
+        "acldefault" => privileges::default_list(&source.viewer(), arguments)?,
         "pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size" => {
             relation_size(source, objects, function, first)?
         }
@@ -218,6 +219,7 @@ fn index_definition(
         reader: Reader { catalog: viewer.catalog, path: &path },
         layout: Layout { pretty, ..Layout::QUERY },
         hides_schema: pretty && names::is_visible(&viewer, objects, relation),
+        is_portable: viewer.settings.is_on("portable_definitions"),
     };
     text_or_null(definition::index(objects, relation, column, shown))
 }

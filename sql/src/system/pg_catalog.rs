@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use types::{DataType, Datum};
 
-use crate::ast::{Collation, Deferral, ReferentialAction};
+use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
 use crate::catalog::domain::Domain;
 use crate::catalog::name;
-use crate::catalog::record::IdentityRecord;
+use crate::catalog::record::{IdentityRecord, IndexRecord};
+use crate::catalog::retained::{Parameter, ReplicaIdentity, RetainedColumn};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
-use crate::catalog::table::IndexState;
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, IndexState, Table};
 use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::Reader;
@@ -26,12 +26,16 @@ use crate::system::objects::{
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
-use crate::system::{Row, pg_cast, pg_opclass, pg_proc, text_search, user_functions};
+use crate::system::{
+    Row, pg_cast, pg_opclass, pg_proc, storage_options, text_search, user_functions,
+};
 
 /// OID of access method `heap`.
 pub(super) const HEAP: u32 = 2;
 /// OID of access method `btree`.
 pub(super) const BTREE: u32 = 403;
+/// OID of access method `hash`; such indexes are ordered here as all are.
+pub(super) const HASH: u32 = 405;
 /// OID of tablespace `pg_default`.
 pub(super) const TABLESPACE: u32 = 1_663;
 /// `pg_index.indoption`: from large to small.
@@ -45,15 +49,17 @@ pub(super) const UTF8: i32 = 6;
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
     Some(match shape.name {
         "pg_class" => {
-            let row = |relation| class(shape, relation, (objects, catalog));
+            let row = |relation| class(shape, relation, (objects, catalog), false);
             objects.relations.iter().map(row).collect()
         }
-        "pg_attribute" => attributes(shape, objects),
+        "pg_attribute" => attributes(shape, objects, catalog),
         "pg_attrdef" => attribute_defaults(shape, objects),
         "pg_namespace" => namespaces(shape, objects),
         "pg_type" => types(shape, catalog, objects),
         "pg_enum" => labels(shape, catalog),
-        "pg_index" => objects.relations.iter().filter_map(|one| index(shape, one)).collect(),
+        "pg_index" => {
+            objects.relations.iter().filter_map(|one| index(shape, one, catalog)).collect()
+        }
         "pg_constraint" => {
             objects.constraints.iter().map(|one| constraint(shape, objects, one)).collect()
         }
@@ -93,7 +99,14 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
     })
 }
 
-fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Catalog)) -> Row {
+/// Returns the row of a relation. `portable`: its options without those that PostgreSQL does not
+/// know.
+pub(super) fn class(
+    shape: &Shape,
+    relation: &Relation,
+    (objects, catalog): (&Objects, &Catalog),
+    portable: bool,
+) -> Row {
     let rows = |table: &Table| {
         let statistics = catalog.statistics(table.id);
         statistics.map_or(-1.0, |statistics| statistics.rows as f32)
@@ -103,6 +116,9 @@ fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Cat
             let indexed = !table.primary_key_name.is_empty() || !table.indexes.is_empty();
             let checks = table.constraints.checks.len();
             (HEAP, rows(table), checks, indexed)
+        }
+        Kind::Index(table, index) if is_hash(catalog, table, index) => {
+            (HASH, rows(table), 0, false)
         }
         Kind::PrimaryKey(table) | Kind::Index(table, _) => (BTREE, rows(table), 0, false),
         Kind::View(_) => (0, -1.0, 0, false),
@@ -121,8 +137,32 @@ fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Cat
     let kind = relation.relkind();
     let has_rows = matches!(kind, 'r' | 'm');
     let is_temporary = name::is_temporary(objects.namespace(relation.schema));
-    let options = definition::check_option(relation)
-        .map(|option| array(vec![text(format!("check_option={}", option.to_lowercase()))]));
+    let options = options(relation, catalog, portable);
+    let options = options.iter().map(|(name, value)| text(format!("{name}={value}")));
+    let options: Vec<Datum> = options.collect();
+    let options = (!options.is_empty()).then(|| array(options));
+    let retained = match &relation.kind {
+        Kind::Table(table) | Kind::Materialized(table, _) => catalog.record(table.oid),
+        _ => None,
+    };
+    let retained = retained.map(|record| record.retained.0.clone()).unwrap_or_default();
+    let persistence = match &relation.kind {
+        _ if is_temporary => 't',
+        Kind::PrimaryKey(table) | Kind::Index(table, _)
+            if catalog.record(table.oid).is_some_and(|record| record.retained.unlogged) =>
+        {
+            'u'
+        }
+        _ if retained.unlogged => 'u',
+        _ => 'p',
+    };
+    let identity = match retained.replica_identity {
+        _ if !has_rows || !relation.is_user() => 'n',
+        ReplicaIdentity::Default => 'd',
+        ReplicaIdentity::Full => 'f',
+        ReplicaIdentity::Nothing => 'n',
+        ReplicaIdentity::Index(_) => 'i',
+    };
     shape.row([
         ("reloptions", options.unwrap_or(Datum::Null)),
         ("oid", oid(relation.oid)),
@@ -134,27 +174,94 @@ fn class(shape: &Shape, relation: &Relation, (objects, catalog): (&Objects, &Cat
         ("relfilenode", oid(if matches!(kind, 'v' | 'c') { 0 } else { relation.oid })),
         ("reltuples", Datum::Float4(rows)),
         ("relhasindex", Datum::Bool(has_index)),
-        ("relpersistence", char(if is_temporary { 't' } else { 'p' })),
+        ("relpersistence", char(persistence)),
         ("relkind", char(kind)),
         ("relnatts", int2(relation.columns.len())),
         ("relchecks", int2(checks)),
         ("relhasrules", Datum::Bool(matches!(kind, 'v' | 'm'))),
         ("relhastriggers", Datum::Bool(refers)),
         ("relispopulated", Datum::Bool(relation.is_populated())),
-        ("relreplident", char(if has_rows && relation.is_user() { 'd' } else { 'n' })),
+        ("relreplident", char(identity)),
     ])
+}
+
+/// Returns the storage parameters of a relation, and its own options unless they are to be
+/// `portable`.
+fn options(relation: &Relation, catalog: &Catalog, portable: bool) -> Vec<Parameter> {
+    let record = |table: &Table| catalog.record(table.oid);
+    match &relation.kind {
+        Kind::Table(table) | Kind::Materialized(table, _) => {
+            record(table).map(|record| storage_options::of_table(record, portable))
+        }
+        Kind::PrimaryKey(table) => {
+            record(table).map(|record| record.retained.key_parameters.clone())
+        }
+        Kind::Index(table, index) => index_record(catalog, table, index)
+            .map(|index| storage_options::of_index(index, portable)),
+        _ => definition::check_option(relation)
+            .map(|option| vec![("check_option".to_owned(), option.to_lowercase())]),
+    }
+    .unwrap_or_default()
+}
+
+/// Returns the record of an index.
+pub(super) fn index_record<'c>(
+    catalog: &'c Catalog,
+    table: &Table,
+    index: &Index,
+) -> Option<&'c IndexRecord> {
+    catalog.record(table.oid)?.indexes.iter().find(|one| one.oid == index.oid)
+}
+
+fn is_hash(catalog: &Catalog, table: &Table, index: &Index) -> bool {
+    index_record(catalog, table, index).is_some_and(|index| index.retained.is_hash)
 }
 
 fn collation_oid(collation: Option<Collation>) -> Datum {
     oid(collation.map_or(0, Collation::oid))
 }
 
-fn attributes(shape: &Shape, objects: &Objects) -> Vec<Row> {
+fn attributes(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for relation in &objects.relations {
-        rows.extend(relation.columns.iter().map(|column| attribute(shape, relation, column)));
+        let record = match &relation.kind {
+            Kind::Table(table) | Kind::Materialized(table, _) => catalog.record(table.oid),
+            _ => None,
+        };
+        for column in &relation.columns {
+            let mut row = attribute(shape, relation, column);
+            let mut columns = record.iter().flat_map(|record| &record.columns);
+            let own = columns.find(|one| !one.dropped && one.name == column.name);
+            if let Some(own) = own.filter(|own| *own.retained != RetainedColumn::default()) {
+                set_retained(shape, &mut row, &own.retained);
+            }
+            rows.push(row);
+        }
     }
     rows
+}
+
+/// Puts what is only shown of a column into its row.
+fn set_retained(shape: &Shape, row: &mut Row, retained: &RetainedColumn) {
+    if let Some(target) = retained.statistics {
+        shape.set(row, [("attstattarget", int4(target))]);
+    }
+    if let Some(storage) = retained.storage {
+        let letter = match storage {
+            StorageKind::Plain => 'p',
+            StorageKind::External => 'e',
+            StorageKind::Extended => 'x',
+            StorageKind::Main => 'm',
+        };
+        shape.set(row, [("attstorage", char(letter))]);
+    }
+    if let Some(method) = retained.compression {
+        shape.set(row, [("attcompression", char(method))]);
+    }
+    if !retained.options.is_empty() {
+        let options = retained.options.iter().map(|(name, value)| text(format!("{name}={value}")));
+        shape.set(row, [("attoptions", array(options.collect()))]);
+    }
 }
 
 fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
@@ -357,9 +464,12 @@ fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
     ])
 }
 
-fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
+fn index(shape: &Shape, relation: &Relation, catalog: &Catalog) -> Option<Row> {
     let (table, keys, included, unique) = match &relation.kind {
-        Kind::PrimaryKey(table) => (table, definition::primary_key(table), Vec::new(), true),
+        Kind::PrimaryKey(table) => {
+            let included = definition::key_included(table, catalog);
+            (table, definition::primary_key(table), included, true)
+        }
         Kind::Index(table, index) => {
             let included = definition::included(table, index);
             (table, definition::index_keys(table, index), included, index.is_unique())
@@ -377,7 +487,24 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         int2(descending | if key.nulls_first { NULLS_FIRST } else { 0 })
     };
     let collations = keys.iter().map(|key| collation_oid(key.collation));
-    let classes = keys.iter().map(|key| oid(pg_opclass::default_of(key.sql_type.base)));
+    let record = match &relation.kind {
+        Kind::Index(table, index) => index_record(catalog, table, index),
+        _ => None,
+    };
+    let retained = record.map(|index| index.retained.0.clone()).unwrap_or_default();
+    let classes = (0..).zip(&keys).map(|(position, key)| {
+        let mut written = retained.operator_classes.iter();
+        let name = written.find(|(at, _)| *at == position).map(|(_, name)| name.as_str());
+        oid(pg_opclass::of_key(key.sql_type.base, name, retained.is_hash))
+    });
+    let number = match &relation.kind {
+        Kind::Index(_, index) => index.oid,
+        _ => table.oid,
+    };
+    let table_record = catalog.record(table.oid);
+    let of_table = table_record.map(|record| record.retained.0.clone()).unwrap_or_default();
+    let is_clustered = of_table.clustered_on == Some(number);
+    let is_identity = of_table.replica_identity == ReplicaIdentity::Index(number);
     let (texts, predicate): (&[String], _) = match &relation.kind {
         Kind::Index(_, index) => (index.key_texts(), index.predicate_text()),
         _ => (&[], None),
@@ -395,6 +522,8 @@ fn index(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("indisprimary", Datum::Bool(is_primary)),
         ("indimmediate", Datum::Bool(definition::deferral(relation) == Deferral::Never)),
         ("indisvalid", Datum::Bool(is_valid)),
+        ("indisclustered", Datum::Bool(is_clustered)),
+        ("indisreplident", Datum::Bool(is_identity)),
         ("indisready", Datum::Bool(true)),
         ("indislive", Datum::Bool(true)),
         ("indkey", vector(numbers.map(int2).collect())),
@@ -579,7 +708,11 @@ fn access_methods(shape: &Shape) -> Vec<Row> {
             ("amtype", char(kind)),
         ])
     };
-    vec![row(HEAP, "heap", "heap_tableam_handler", 't'), row(BTREE, "btree", "bthandler", 'i')]
+    vec![
+        row(HEAP, "heap", "heap_tableam_handler", 't'),
+        row(BTREE, "btree", "bthandler", 'i'),
+        row(HASH, "hash", "hashhandler", 'i'),
+    ]
 }
 
 fn collations(shape: &Shape) -> Vec<Row> {

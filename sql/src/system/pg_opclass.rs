@@ -7,7 +7,7 @@ use types::{DataType, Datum};
 
 use crate::system::Row;
 use crate::system::objects::OWNER;
-use crate::system::pg_catalog::BTREE;
+use crate::system::pg_catalog::{BTREE, HASH};
 use crate::system::pg_proc;
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{char, int2, oid, text};
@@ -47,6 +47,38 @@ const CLASSES: &[Class] = &[
     (10_088, "jsonb_ops", 4_033, DataType::Jsonb, true),
 ];
 
+/// Those of hash indexes.
+const HASH_CLASSES: &[Class] = &[
+    (10_001, "array_ops", 627, DataType::AnyArray, true),
+    (10_005, "bpchar_ops", 427, DataType::Char, true),
+    (10_008, "char_ops", 431, DataType::InternalChar, true),
+    (10_011, "date_ops", 435, DataType::Date, true),
+    (10_013, "float4_ops", 1_971, DataType::Float4, true),
+    (10_014, "float8_ops", 1_971, DataType::Float8, true),
+    (10_019, "int2_ops", 1_977, DataType::Int2, true),
+    (10_020, "int4_ops", 1_977, DataType::Int4, true),
+    (10_021, "int8_ops", 1_977, DataType::Int8, true),
+    (10_023, "interval_ops", 1_983, DataType::Interval, true),
+    (10_029, "name_ops", 1_995, DataType::Name, true),
+    (10_030, "numeric_ops", 1_998, DataType::Numeric, true),
+    (10_031, "oid_ops", 1_990, DataType::Oid, true),
+    (10_035, "record_ops", 6_194, DataType::Record, true),
+    (10_037, "text_ops", 1_995, DataType::Text, true),
+    (10_039, "time_ops", 1_997, DataType::Time, true),
+    (10_040, "timestamptz_ops", 1_999, DataType::Timestamptz, true),
+    (10_042, "timetz_ops", 2_001, DataType::Timetz, true),
+    (10_045, "varchar_ops", 1_995, DataType::Text, false),
+    (10_046, "timestamp_ops", 2_040, DataType::Timestamp, true),
+    (10_048, "bool_ops", 2_222, DataType::Bool, true),
+    (10_049, "bytea_ops", 2_223, DataType::Bytea, true),
+    (10_056, "text_pattern_ops", 2_229, DataType::Text, false),
+    (10_057, "varchar_pattern_ops", 2_229, DataType::Text, false),
+    (10_058, "bpchar_pattern_ops", 2_231, DataType::Char, false),
+    (10_066, "uuid_ops", 2_969, DataType::Uuid, true),
+    (10_070, "enum_ops", 3_523, DataType::AnyEnum, true),
+    (10_089, "jsonb_ops", 4_034, DataType::Jsonb, true),
+];
+
 /// Added to the OID of an operator to make that of its row of `pg_amop`.
 const FIRST_MEMBER: u32 = 5_000;
 
@@ -54,8 +86,14 @@ const FIRST_MEMBER: u32 = 5_000;
 const FAMILIES: &[(u32, &str)] =
     &[(434, "datetime_ops"), (1_970, "float_ops"), (1_976, "integer_ops")];
 
-/// Returns the OID of the class that a key of a type has; 0 without one.
-pub(super) fn default_of(data_type: DataType) -> u32 {
+/// Likewise, of hash indexes.
+const HASH_FAMILIES: &[(u32, &str)] =
+    &[(1_971, "float_ops"), (1_977, "integer_ops"), (1_995, "text_ops")];
+
+/// Returns the OID of the class of a key of a type, by its name, or the type's default; 0 without
+/// one.
+pub(super) fn of_key(data_type: DataType, name: Option<&str>, is_hash: bool) -> u32 {
+    let classes = if is_hash { HASH_CLASSES } else { CLASSES };
     let of = match data_type {
         DataType::Varchar => DataType::Text,
         DataType::Array(_) => DataType::AnyArray,
@@ -63,15 +101,19 @@ pub(super) fn default_of(data_type: DataType) -> u32 {
         DataType::Composite(_) => DataType::Record,
         other => other,
     };
-    CLASSES.iter().find(|class| class.3 == of && class.4).map_or(0, |class| class.0)
+    let found = classes.iter().find(|class| match name {
+        Some(name) => class.1 == name,
+        None => class.3 == of && class.4,
+    });
+    found.map_or(0, |class| class.0)
 }
 
 /// Returns the rows of `pg_opclass`.
 pub(super) fn classes(shape: &Shape) -> Vec<Row> {
-    let row = |(number, name, family, data_type, is_default): &Class| {
+    let row = |method, (number, name, family, data_type, is_default): &Class| {
         shape.row([
             ("oid", oid(*number)),
-            ("opcmethod", oid(BTREE)),
+            ("opcmethod", oid(method)),
             ("opcname", text(name)),
             ("opcnamespace", oid(PG_CATALOG)),
             ("opcowner", oid(OWNER)),
@@ -80,7 +122,8 @@ pub(super) fn classes(shape: &Shape) -> Vec<Row> {
             ("opcdefault", Datum::Bool(*is_default)),
         ])
     };
-    CLASSES.iter().map(row).collect()
+    let of_trees = CLASSES.iter().map(|class| row(BTREE, class));
+    of_trees.chain(HASH_CLASSES.iter().map(|class| row(HASH, class))).collect()
 }
 
 /// Returns the family that orders a type.
@@ -118,16 +161,20 @@ pub(super) fn operators(shape: &Shape) -> Vec<Row> {
 
 /// Returns the rows of `pg_opfamily`.
 pub(super) fn families(shape: &Shape) -> Vec<Row> {
-    let mut families: Vec<(u32, &str)> = FAMILIES.to_vec();
-    for (_, name, family, ..) in CLASSES {
-        if !families.iter().any(|(known, _)| known == family) {
-            families.push((*family, name));
+    let mut families: Vec<(u32, &str, u32)> = Vec::new();
+    families.extend(FAMILIES.iter().map(|(number, name)| (*number, *name, BTREE)));
+    families.extend(HASH_FAMILIES.iter().map(|(number, name)| (*number, *name, HASH)));
+    for (classes, method) in [(CLASSES, BTREE), (HASH_CLASSES, HASH)] {
+        for (_, name, family, ..) in classes {
+            if !families.iter().any(|(known, ..)| known == family) {
+                families.push((*family, name, method));
+            }
         }
     }
-    let row = |(number, name): (u32, &str)| {
+    let row = |(number, name, method): (u32, &str, u32)| {
         shape.row([
             ("oid", oid(number)),
-            ("opfmethod", oid(BTREE)),
+            ("opfmethod", oid(method)),
             ("opfname", text(name)),
             ("opfnamespace", oid(PG_CATALOG)),
             ("opfowner", oid(OWNER)),

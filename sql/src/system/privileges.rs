@@ -5,11 +5,13 @@
 
 use types::Datum;
 use types::datatype::RegKind;
+use types::function::quote_ident;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::system::functions::{Arguments, oid_at, relation_at};
 use crate::system::objects::{DATABASE, DATABASE_NAME, Objects};
-use crate::system::views::roles;
+use crate::system::value::{array, text};
+use crate::system::views::{Viewer, roles};
 use crate::system::{SystemRowSource, names, pg_catalog, pg_proc};
 
 /// The privileges that kinds of objects have.
@@ -120,6 +122,38 @@ fn object_exists(
             _ => oid_at(named, 0) == pg_catalog::TABLESPACE,
         },
     })
+}
+
+/// `acldefault`: who has which privileges on an object of a kind where none was granted.
+pub(super) fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> {
+    let kind = match arguments.first() {
+        Some(Datum::Text(kind)) => kind.to_string(),
+        _ => String::new(),
+    };
+    let (public, owners) = match kind.as_str() {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        other => {
+            let message = format!("unrecognized object type abbreviation: {other}");
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, message));
+        }
+    };
+    let owner = oid_at(arguments, 1);
+    let known = roles(viewer).into_iter().find(|(number, _)| *number == owner);
+    let owner = known.map_or_else(|| owner.to_string(), |(_, name)| quote_ident(&name));
+    let lists = [("", public), (owner.as_str(), owners)].into_iter();
+    let lists = lists.filter(|(_, privileges)| !privileges.is_empty());
+    let item = |(of, privileges)| text(format!("{of}={privileges}/{owner}"));
+    Ok(array(lists.map(item).collect()))
 }
 
 fn role_exists(source: &SystemRowSource, role: &Datum) -> Result<bool> {

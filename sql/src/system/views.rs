@@ -13,7 +13,7 @@ use crate::settings::{Description, Settings};
 use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
 use crate::system::shape::Shape;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::{Row, SystemRowSource, definition, information_schema, session};
+use crate::system::{Row, SystemRowSource, definition, information_schema, pg_catalog, session};
 
 /// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
 pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
@@ -32,6 +32,11 @@ pub(super) fn rows(
 ) -> Result<Option<Vec<Row>>> {
     let (relations, viewer) = (objects.relations.iter(), source.viewer());
     Ok(Some(match shape.name {
+        // Asked only with `portable_definitions`: else it is shared.
+        "pg_class" => {
+            let row = |one| pg_catalog::class(shape, one, (objects, viewer.catalog), true);
+            relations.map(row).collect()
+        }
         "pg_views" => relations.filter_map(|one| view(shape, objects, one, &viewer)).collect(),
         "pg_matviews" => {
             relations.filter_map(|one| materialized(shape, objects, one, &viewer)).collect()
@@ -223,6 +228,7 @@ fn index(
         reader: Reader { catalog: viewer.catalog, path: &path },
         layout: Layout::QUERY,
         hides_schema: false,
+        is_portable: viewer.settings.is_on("portable_definitions"),
     };
     let (Kind::PrimaryKey(table) | Kind::Index(table, _)) = &relation.kind else { return None };
     Some(shape.row([

@@ -194,6 +194,12 @@ const FUNCTIONS: &[Row] = &[
     // Tables have no partitions.
     row("pg_get_keywords", &[], KEYWORD, |_, place, _| once(place, || Ok(keywords()))),
     row(
+        "pg_options_to_table",
+        &[TEXTS],
+        &[("option_name", Text), ("option_value", Text)],
+        |a, place, _| once(place, || Ok(options(array(&a[0])))),
+    ),
+    row(
         "pg_partition_ancestors",
         &[DataType::Reg(RegKind::Class)],
         &[("relid", DataType::Reg(RegKind::Class))],
@@ -421,6 +427,16 @@ fn keywords() -> Vec<SetRow> {
         smallvec![word, code, Datum::Bool(found.is_bare_label), category, label]
     };
     key_words::key_words().map(row).collect()
+}
+
+/// Returns the rows of `pg_options_to_table`: `name=value`, of which the value may be missing.
+fn options(written: &Array) -> Vec<SetRow> {
+    let texts = written.elements.iter().filter_map(Datum::as_str);
+    let row = |text: &str| match text.split_once('=') {
+        Some((name, value)) => smallvec![text_datum(name), text_datum(value)],
+        None => smallvec![text_datum(text), Datum::Null],
+    };
+    texts.map(row).collect()
 }
 
 fn no_object(function: &str, what: &str) -> crate::error::Error {

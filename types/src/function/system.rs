@@ -10,6 +10,7 @@ use crate::datatype::RegKind;
 const NAMES: DataType = DataType::Array(&Name);
 /// Numbers of sessions.
 const PIDS: DataType = DataType::Array(&Int4);
+const TEXTS: DataType = DataType::Array(&Text);
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// A function that the source computes.
@@ -136,6 +137,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("has_column_privilege", &[Oid, Text, Text], Bool),
     ask!("has_column_privilege", &[Oid, Int2, Text], Bool),
     ask!("format_type", &[Oid, Int4], Text).takes_null(),
+    ask!("acldefault", &[DataType::InternalChar, Oid], TEXTS),
     ask!("pg_get_constraintdef", &[Oid], Text),
     ask!("pg_get_constraintdef", &[Oid, Bool], Text),
     ask!("pg_get_expr", &[Text, Oid], Text),

@@ -1,0 +1,395 @@
+//! Storage parameters of PostgreSQL, and the other attributes of tables, columns and indexes that
+//! are retained and have no effect: checked as PostgreSQL checks them, kept in the catalog, and
+//! shown in `pg_class.reloptions`, `pg_attribute` and `pg_get_indexdef`.
+//!
+//! Those of `toast.…` are checked and not retained: there are no TOAST tables. A notice says so.
+
+use store::descriptor::Durability;
+use types::DataType;
+
+use crate::ast::{
+    ColumnAttribute, Ident, OptionValue, QuotaChange, StorageKind, TableAttribute, TableName,
+    TableOption,
+};
+use crate::catalog::Relation;
+use crate::catalog::record::TableRecord;
+use crate::catalog::retained::{Parameter, ReplicaIdentity, set_parameter};
+use crate::catalog::table::Table;
+use crate::ddl::alter_column::column_of;
+use crate::ddl::{Ddl, undefined_table};
+use crate::error::{Error, Result, sqlstate};
+
+/// What values a parameter takes.
+enum Kind {
+    Bool,
+    Integer(i64, i64),
+    Real(f64, f64),
+    /// One of the words, as the detail of the error lists them.
+    Word(&'static [&'static str], &'static str),
+}
+
+/// What indexes are to PostgreSQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexKind {
+    /// `btree`
+    Tree,
+    /// `hash`
+    Hash,
+}
+
+/// The namespace of the parameters of TOAST tables.
+const TOAST: &str = "toast";
+
+const INTEGER_MAX: i64 = i32::MAX as i64;
+
+/// The parameters of tables, and whether TOAST tables have them.
+const OF_TABLES: &[(&str, Kind, bool)] = &[
+    ("fillfactor", Kind::Integer(10, 100), false),
+    ("toast_tuple_target", Kind::Integer(128, 8_160), false),
+    ("parallel_workers", Kind::Integer(0, 1_024), false),
+    ("user_catalog_table", Kind::Bool, false),
+    ("autovacuum_enabled", Kind::Bool, true),
+    (
+        "vacuum_index_cleanup",
+        Kind::Word(&["auto", "on", "off", "true", "false"], "\"on\", \"off\", and \"auto\""),
+        true,
+    ),
+    ("vacuum_truncate", Kind::Bool, true),
+    ("autovacuum_vacuum_threshold", Kind::Integer(0, INTEGER_MAX), true),
+    ("autovacuum_vacuum_insert_threshold", Kind::Integer(-1, INTEGER_MAX), true),
+    ("autovacuum_analyze_threshold", Kind::Integer(0, INTEGER_MAX), false),
+    ("autovacuum_vacuum_cost_limit", Kind::Integer(1, 10_000), true),
+    ("autovacuum_freeze_min_age", Kind::Integer(0, 1_000_000_000), true),
+    ("autovacuum_multixact_freeze_min_age", Kind::Integer(0, 1_000_000_000), true),
+    ("autovacuum_freeze_max_age", Kind::Integer(100_000, 2_000_000_000), true),
+    ("autovacuum_multixact_freeze_max_age", Kind::Integer(10_000, 2_000_000_000), true),
+    ("autovacuum_freeze_table_age", Kind::Integer(0, 2_000_000_000), true),
+    ("autovacuum_multixact_freeze_table_age", Kind::Integer(0, 2_000_000_000), true),
+    ("log_autovacuum_min_duration", Kind::Integer(-1, INTEGER_MAX), true),
+    ("autovacuum_vacuum_cost_delay", Kind::Real(0.0, 100.0), true),
+    ("autovacuum_vacuum_scale_factor", Kind::Real(0.0, 100.0), true),
+    ("autovacuum_vacuum_insert_scale_factor", Kind::Real(0.0, 100.0), true),
+    ("autovacuum_analyze_scale_factor", Kind::Real(0.0, 100.0), false),
+];
+
+/// The parameters of indexes.
+const OF_INDEXES: &[(&str, Kind)] =
+    &[("fillfactor", Kind::Integer(10, 100)), ("deduplicate_items", Kind::Bool)];
+
+/// The parameters of columns.
+const OF_COLUMNS: &[(&str, Kind)] = &[
+    ("n_distinct", Kind::Real(-1.0, f64::MAX)),
+    ("n_distinct_inherited", Kind::Real(-1.0, f64::MAX)),
+];
+
+/// Returns whether a name is that of a parameter of a table or an index.
+pub(super) fn is_parameter(name: &str) -> bool {
+    OF_TABLES.iter().any(|(known, ..)| *known == name)
+        || OF_INDEXES.iter().any(|(known, _)| *known == name)
+}
+
+/// Returns a parameter of a table; `None` if the option is none.
+///
+/// # Errors
+///
+/// 22023 for a bad value.
+pub(super) fn table_parameter(option: &TableOption) -> Result<Option<Parameter>> {
+    let found = OF_TABLES.iter().find(|(name, ..)| *name == option.name.value);
+    let Some((_, kind, of_toast)) = found else { return Ok(None) };
+    if option.family.is_some() && !(is_of_toast(option) && *of_toast) {
+        return Ok(None);
+    }
+    Ok(Some((option.name.value.clone(), checked(option, kind)?)))
+}
+
+/// Returns whether an option is of the TOAST table of a table.
+pub(super) fn is_of_toast(option: &TableOption) -> bool {
+    option.family.as_ref().is_some_and(|family| family.value == TOAST)
+}
+
+/// Returns whether an option says that rows have no OIDs, which no row has.
+///
+/// # Errors
+///
+/// 0A000 if it says that they have.
+pub(super) fn is_without_oids(option: &TableOption) -> Result<bool> {
+    if option.name.value != "oids" || option.family.is_some() {
+        return Ok(false);
+    }
+    match checked(option, &Kind::Bool)?.to_ascii_lowercase().as_str() {
+        "false" | "off" | "no" | "0" => Ok(true),
+        _ => {
+            let message = "tables declared WITH OIDS are not supported";
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        }
+    }
+}
+
+/// Returns those of the options of an index that are storage parameters.
+///
+/// # Errors
+///
+/// 22023 for a bad value, and for one that such an index does not have.
+pub(super) fn index_parameters(options: &[TableOption], kind: IndexKind) -> Result<Vec<Parameter>> {
+    let mut parameters = Vec::new();
+    for option in options {
+        if let Some((name, value)) = index_parameter(option, kind)? {
+            set_parameter(&mut parameters, &name, Some(value));
+        }
+    }
+    Ok(parameters)
+}
+
+fn index_parameter(option: &TableOption, kind: IndexKind) -> Result<Option<Parameter>> {
+    let name = option.name.value.as_str();
+    let has = |known: &str| kind == IndexKind::Tree || known == "fillfactor";
+    match OF_INDEXES.iter().find(|(known, _)| *known == name && has(known)) {
+        Some((_, kind)) if option.family.is_none() => {
+            Ok(Some((name.to_owned(), checked(option, kind)?)))
+        }
+        _ if is_parameter(name) || option.family.is_some() => Err(unrecognized(&option.name)),
+        _ => Ok(None),
+    }
+}
+
+fn unrecognized(name: &Ident) -> Error {
+    let message = format!("unrecognized parameter \"{}\"", name.value);
+    Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Checks a value and returns it as it was written.
+fn checked(option: &TableOption, kind: &Kind) -> Result<String> {
+    let name = &option.name.value;
+    let text = match &option.value {
+        OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
+            text.clone()
+        }
+        OptionValue::Boolean(value) => value.to_string(),
+    };
+    let bad = |what: &str| {
+        let message = format!("invalid value for {what} option \"{name}\": {text}");
+        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    };
+    let bounds = |low: String, high: String| {
+        let message = format!("value {text} out of bounds for option \"{name}\"");
+        let detail = format!("Valid values are between \"{low}\" and \"{high}\".");
+        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_detail(detail)
+    };
+    let lower = text.to_ascii_lowercase();
+    match kind {
+        Kind::Bool => {
+            let words = ["on", "off", "true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"];
+            if !words.contains(&lower.as_str()) {
+                return Err(bad("boolean"));
+            }
+        }
+        Kind::Integer(low, high) => {
+            let number: i64 = text.trim().parse().map_err(|_| bad("integer"))?;
+            if !(*low..=*high).contains(&number) {
+                return Err(bounds(low.to_string(), high.to_string()));
+            }
+        }
+        Kind::Real(low, high) => {
+            let number: f64 = text.trim().parse().map_err(|_| bad("floating point"))?;
+            if !(*low..=*high).contains(&number) {
+                return Err(bounds(format!("{low:.6}"), format!("{high:.6}")));
+            }
+        }
+        Kind::Word(words, listed) => {
+            if !words.contains(&lower.as_str()) {
+                return Err(bad("enum").with_detail(format!("Valid values are {listed}.")));
+            }
+        }
+    }
+    Ok(text)
+}
+
+impl Ddl<'_> {
+    /// Says of the options of a new table which have no effect.
+    pub(super) fn note_toast_parameters(&mut self, options: &[TableOption]) {
+        for option in options.iter().filter(|option| is_of_toast(option)) {
+            let name = &option.name.value;
+            let message = format!("storage parameter \"{TOAST}.{name}\" has no effect");
+            self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+        }
+    }
+
+    /// Sets and resets storage parameters of a table.
+    pub(super) fn change_parameters(&mut self, table: &Table, change: &QuotaChange) -> Result<()> {
+        let mut changes: Vec<(String, Option<String>)> = Vec::new();
+        match change {
+            QuotaChange::Set(options) => {
+                for option in options {
+                    match table_parameter(option)? {
+                        Some(_) if is_of_toast(option) => {
+                            self.note_toast_parameters(std::slice::from_ref(option));
+                        }
+                        Some((name, value)) => changes.push((name, Some(value))),
+                        None => return Err(unrecognized(&option.name)),
+                    }
+                }
+            }
+            QuotaChange::Reset(names) => {
+                changes.extend(names.iter().map(|name| (name.value.clone(), None)));
+            }
+            QuotaChange::ResetAll => {}
+        }
+        self.change_record(table.oid, |_, record| {
+            for (name, value) in changes {
+                set_parameter(&mut record.retained.parameters, &name, value);
+            }
+        })
+    }
+
+    /// Sets and resets storage parameters of an index.
+    pub(super) fn alter_index_parameters(
+        &mut self,
+        name: &TableName,
+        change: &QuotaChange,
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let (table, index) = match self.find(&catalog, name) {
+            None => return Err(undefined_table(name)),
+            Some(Relation::Index(table, index)) => (table, Some(index.oid)),
+            Some(Relation::PrimaryKey(table)) => (table, None),
+            Some(_) => {
+                let message = format!("\"{}\" is not an index", name.name.value);
+                return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            }
+        };
+        let record = self.record_of(&catalog, table)?;
+        let mut indexes = record.indexes.iter();
+        let of = indexes.find(|one| Some(one.oid) == index);
+        let kind = match of.is_some_and(|index| index.retained.is_hash) {
+            true => IndexKind::Hash,
+            false => IndexKind::Tree,
+        };
+        let changes: Vec<(String, Option<String>)> = match change {
+            QuotaChange::Set(options) => {
+                let known = |option: &&TableOption| !is_parameter(&option.name.value);
+                if let Some(option) = options.iter().find(known) {
+                    return Err(unrecognized(&option.name));
+                }
+                let set = index_parameters(options, kind)?;
+                set.into_iter().map(|(name, value)| (name, Some(value))).collect()
+            }
+            QuotaChange::Reset(names) => {
+                names.iter().map(|name| (name.value.clone(), None)).collect()
+            }
+            QuotaChange::ResetAll => Vec::new(),
+        };
+        self.change_record(table.oid, |_, record| {
+            let mut indexes = record.indexes.iter_mut();
+            let parameters = match indexes.find(|one| Some(one.oid) == index) {
+                Some(found) => &mut found.retained.parameters,
+                None => &mut record.retained.key_parameters,
+            };
+            for (name, value) in changes {
+                set_parameter(parameters, &name, value);
+            }
+        })
+    }
+
+    /// Keeps an attribute of a table.
+    pub(super) fn set_table_attribute(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        attribute: &TableAttribute,
+    ) -> Result<()> {
+        let number = |index: &Ident| {
+            if index.value == table.primary_key_name {
+                return Ok(table.oid);
+            }
+            let found = table.indexes.iter().find(|one| one.name == index.value);
+            found.map(|one| one.oid).ok_or_else(|| {
+                let message = format!(
+                    "index \"{}\" for table \"{}\" does not exist",
+                    index.value, table.name
+                );
+                Error::new(sqlstate::UNDEFINED_OBJECT, message)
+            })
+        };
+        let retained = &mut record.retained;
+        match attribute {
+            TableAttribute::Cluster(index) => {
+                retained.clustered_on = index.as_ref().map(number).transpose()?;
+            }
+            TableAttribute::ReplicaDefault => retained.replica_identity = ReplicaIdentity::Default,
+            TableAttribute::ReplicaFull => retained.replica_identity = ReplicaIdentity::Full,
+            TableAttribute::ReplicaNothing => retained.replica_identity = ReplicaIdentity::Nothing,
+            TableAttribute::ReplicaIndex(index) => {
+                retained.replica_identity = ReplicaIdentity::Index(number(index)?);
+            }
+            TableAttribute::Unlogged(unlogged) => {
+                retained.unlogged = *unlogged;
+                set_unlogged(record, *unlogged);
+                self.changes.altered.push(table.oid);
+            }
+            TableAttribute::Unchanged => {}
+        }
+        Ok(())
+    }
+}
+
+/// Has commits wait for the disk or not: UNLOGGED is ASYNC_WAL, unless the options say SKIP_WAL.
+pub(super) fn set_unlogged(record: &mut TableRecord, unlogged: bool) {
+    let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
+    for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
+        descriptor.durability = match (descriptor.durability, unlogged) {
+            (Durability::SyncWal, true) => Durability::AsyncWal,
+            (Durability::AsyncWal, false) => Durability::SyncWal,
+            (other, _) => other,
+        };
+    }
+}
+
+/// Keeps an attribute of a column.
+pub(super) fn set_column_attribute(
+    table: &Table,
+    record: &mut TableRecord,
+    (column, attribute): (&Ident, &ColumnAttribute),
+) -> Result<()> {
+    let position = column_of(table, column)?;
+    let sql_type = table.columns[position].sql_type;
+    let is_fixed = sql_type.base.length() != -1;
+    let refused = |what: &str| {
+        let message = format!("column data type {} {what}", sql_type.base.sql_name());
+        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).naming(sql_type.base)
+    };
+    let retained = &mut record.columns[position].retained;
+    match attribute {
+        ColumnAttribute::Statistics(target) => {
+            retained.statistics = (*target >= 0).then_some(*target);
+        }
+        ColumnAttribute::Storage(kind) if is_fixed && *kind != StorageKind::Plain => {
+            return Err(refused("can only have storage PLAIN"));
+        }
+        ColumnAttribute::Storage(kind) => {
+            let of_type = match sql_type.base {
+                DataType::Numeric => StorageKind::Main,
+                _ if is_fixed => StorageKind::Plain,
+                _ => StorageKind::Extended,
+            };
+            retained.storage = (*kind != of_type).then_some(*kind);
+        }
+        ColumnAttribute::Compression(Some(_)) if is_fixed => {
+            return Err(refused("does not support compression"));
+        }
+        ColumnAttribute::Compression(method) => retained.compression = *method,
+        ColumnAttribute::Set(options) => {
+            for option in options {
+                let found = OF_COLUMNS.iter().find(|(name, _)| *name == option.name.value);
+                let Some((name, kind)) = found else { return Err(unrecognized(&option.name)) };
+                let value = checked(option, kind)?;
+                set_parameter(&mut retained.options, name, Some(value));
+            }
+        }
+        ColumnAttribute::Reset(names) => {
+            for name in names {
+                set_parameter(&mut retained.options, &name.value, None);
+            }
+        }
+    }
+    Ok(())
+}
