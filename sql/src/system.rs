@@ -13,6 +13,7 @@ mod names;
 mod objects;
 mod pg_cast;
 mod pg_catalog;
+mod pg_depend;
 mod pg_opclass;
 mod pg_proc;
 mod pg_type;

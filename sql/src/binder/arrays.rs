@@ -78,6 +78,12 @@ impl Binder<'_> {
             let expr = internal("jsonb_extract_path", arguments, DataType::Jsonb);
             return Ok(Typed { expr, sql_type, position });
         }
+        if let (DataType::Name, [Subscript::Index(index)]) = (sql_type.base, subscripts) {
+            let index = self.bind_bound(index)?;
+            let element = DataType::InternalChar;
+            let expr = internal("name element", vec![array.expr, index], element);
+            return Ok(Typed::new(expr, element, position));
+        }
         let element = self.catalog.element_of(sql_type);
         let element = element.ok_or_else(|| no_subscripts(sql_type.base, position))?;
         let (sliced, bounds) = self.bind_array_subscripts(subscripts)?;

@@ -39,7 +39,7 @@ use store::TableId;
 use store::quota::QuotaLimits;
 use types::expr::Expr;
 use types::function::quote_ident;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, SqlType};
 
 use crate::ast::{TableName, TypeName};
 use crate::catalog::comment::Subject;
@@ -52,7 +52,7 @@ use crate::catalog::name::{ObjectName, SearchPath};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::schema::{RelationId, Schema};
-use crate::catalog::sequence::Sequence;
+use crate::catalog::sequence::{Sequence, sequence_name};
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::{OID_OFFSET, UserType};
@@ -256,7 +256,8 @@ impl Catalog {
             if types::function::signature(*function).name != "nextval" {
                 return;
             }
-            if let [Expr::Constant { value: Datum::Text(name), .. }] = arguments.as_slice()
+            if let [argument] = arguments.as_slice()
+                && let Some(name) = sequence_name(argument)
                 && let Ok(Some(Relation::Sequence(named))) =
                     self.find_text(name, &SearchPath::default())
             {

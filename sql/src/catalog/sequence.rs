@@ -1,7 +1,9 @@
 //! What the catalog knows of a sequence: its definition. Where it stands is not part of the
 //! catalog, because it outlives a rollback: see [`crate::sequences`].
 
-use types::DataType;
+use types::datatype::RegKind;
+use types::expr::Expr;
+use types::{DataType, Datum};
 
 use crate::error::{Error, Result, sqlstate};
 
@@ -19,6 +21,18 @@ pub fn sequence_key(oid: u32) -> Vec<u8> {
 /// Returns the key of the row that says where a sequence stands.
 pub fn state_key(id: u32) -> Vec<u8> {
     [STATES_PREFIX, id.to_be_bytes().as_slice()].concat()
+}
+
+/// Returns the name of the sequence that is the argument of `nextval` and related functions, where
+/// it is written: `'s'`, `'s'::regclass`.
+pub fn sequence_name(argument: &Expr) -> Option<&str> {
+    match argument {
+        Expr::Constant { value: Datum::Text(name), .. } => Some(name),
+        Expr::Cast { operand, to, .. } if to.base == DataType::Reg(RegKind::Class) => {
+            sequence_name(operand)
+        }
+        _ => None,
+    }
 }
 
 /// A sequence. Stored as it is, under [`sequence_key`].

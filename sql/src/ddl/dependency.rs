@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ahash::AHashSet;
 use types::expr::Expr;
 
 use crate::catalog::composite::Composite;
@@ -21,7 +22,7 @@ use crate::error::{Error, Result, sqlstate};
 
 /// Something that can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Object {
+pub enum Object {
     /// A schema, by name.
     Schema(String),
     /// A table by its number, with its indexes and constraints.
@@ -148,6 +149,46 @@ impl Search<'_> {
         let on = on.cloned();
         self.found.push(Going { object: object.clone(), on, silent });
     }
+}
+
+/// Returns what depends directly on types and functions of users, each with what it
+/// depends on. What is part of a table, or reads one, is not among them.
+pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
+    let mut found = Vec::new();
+    let mut add = |on: Object, dependents: Vec<(u32, Object, bool)>| {
+        found.extend(dependents.into_iter().map(|(_, dependent, _)| (dependent, on.clone())));
+    };
+    let used = used_types(catalog);
+    for known in catalog.types() {
+        let is_used = [known.oid(), known.array_oid()].iter().any(|oid| used.contains(oid));
+        if is_used || !known.is_of_rows() {
+            let mut dependents = Vec::new();
+            users_of_type(catalog, known.number(), &mut dependents);
+            add(Object::Type(known.number()), dependents);
+        }
+    }
+    for function in catalog.functions() {
+        let mut dependents = Vec::new();
+        users_of_function(catalog, function.record.number, &mut dependents);
+        add(Object::Function(function.record.number), dependents);
+    }
+    found.retain(|(dependent, on)| dependent != on);
+    found
+}
+
+/// Returns the OIDs of the types that columns, attributes and functions are of.
+fn used_types(catalog: &Catalog) -> AHashSet<u32> {
+    let tables = catalog.tables().into_iter().filter_map(|table| catalog.record(table.oid));
+    let columns = tables.flat_map(|record| record.columns.iter().map(|column| column.type_oid));
+    let attributes = catalog.types().flat_map(|known| match known.as_ref() {
+        UserType::Composite(Composite { record: Some(record), .. }) => {
+            record.attributes.iter().map(|one| one.type_oid).collect()
+        }
+        UserType::Domain(domain) => vec![domain.record.type_oid],
+        _ => Vec::new(),
+    });
+    let functions = catalog.functions().flat_map(|one| one.type_oids());
+    columns.chain(attributes).chain(functions).collect()
 }
 
 /// Returns what depends on an object directly, oldest first, and whether it goes by itself.

@@ -163,7 +163,10 @@ pub(super) fn index_of_constraint(
     let name_of = |key: &KeyRecord| table.columns[key.column as usize].name.as_str();
     let name = name::of_index(constraint, taken, || match is_primary {
         true => name::primary_key(&table.name),
-        false => name::unique(&table.name, &keys.iter().map(name_of).collect::<Vec<_>>()),
+        false => {
+            let included = constraint.index.include.iter().map(|column| column.name.value.as_str());
+            name::unique(&table.name, &keys.iter().map(name_of).chain(included).collect::<Vec<_>>())
+        }
     })?;
     let key_of = |key: &KeyRecord| IndexKeyRecord {
         expression: parser::quoted(name_of(key)),

@@ -47,6 +47,7 @@ mod quota;
 mod reindex;
 mod statistics;
 
+pub use dependency::{Object, dependencies};
 pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 
 use store::Mutation;
 use types::expr::Expr;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::SequenceOptions;
 use crate::binder::{self, Names, TableClause};
 use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
-use crate::catalog::sequence::{Sequence, sequence_key};
+use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, name, undefined_table};
@@ -221,9 +221,9 @@ pub(super) fn kept_default(
         let Expr::Call { function, arguments, .. } = part else { return };
         let takes = ["nextval", "currval", "setval"];
         if takes.contains(&types::function::signature(*function).name)
-            && let Some(Expr::Constant { value: Datum::Text(name), .. }) = arguments.first()
+            && let Some(name) = arguments.first().and_then(sequence_name)
         {
-            named.push(name.to_string());
+            named.push(name.to_owned());
         }
     });
     for name in named {

@@ -42,6 +42,10 @@ const MADE: u32 = 0x8000_0000;
 pub(super) const OWNER: u32 = 10;
 /// Its name.
 pub(super) const OWNER_NAME: &str = name::OWNER;
+/// OID of the role that owns schema `public`, as in PostgreSQL.
+pub(super) const DATABASE_OWNER: u32 = 6_171;
+/// Its name.
+pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 /// OID of the database.
 pub(super) const DATABASE: u32 = 5;
 /// Its name.
@@ -247,6 +251,8 @@ impl Objects {
             UserType::Enum(_) => {}
         });
         objects.index();
+        let public = (NAMESPACE, PUBLIC_OID, 0);
+        objects.comments.insert(public, Arc::from("standard public schema"));
         for (subject, text) in catalog.comments() {
             if let Some(address) = objects.address_of(catalog, subject) {
                 objects.comments.insert(address, Arc::clone(text));

@@ -20,14 +20,14 @@ use crate::catalog::{Catalog, collation};
 use crate::deparse::Reader;
 use crate::system::definition;
 use crate::system::objects::{
-    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, ForeignKey,
-    Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
+    Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, DATABASE_OWNER,
+    DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
 };
 use crate::system::pg_type::{self, Facts};
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
-    Row, pg_cast, pg_opclass, pg_proc, storage_options, text_search, user_functions,
+    Row, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, text_search, user_functions,
 };
 
 /// OID of access method `heap`.
@@ -75,7 +75,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_opfamily" => pg_opclass::families(shape),
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
-        "pg_depend" => dependencies(shape, objects),
+        "pg_depend" => pg_depend::rows(shape, objects, catalog),
+        "pg_extension" => vec![pg_depend::extension(shape)],
         "pg_description" | "pg_shdescription" => {
             let shared = shape.name == "pg_shdescription";
             let all = objects.comments.iter();
@@ -296,7 +297,7 @@ fn attribute(shape: &Shape, relation: &Relation, column: &Attribute) -> Row {
 }
 
 /// Returns the OID of a column's default.
-fn default_oid(relation: u32, column: &Attribute) -> u32 {
+pub(super) fn default_oid(relation: u32, column: &Attribute) -> u32 {
     made(relation, &column.number.to_string())
 }
 
@@ -318,10 +319,17 @@ fn attribute_defaults(shape: &Shape, objects: &Objects) -> Vec<Row> {
 
 fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
     let row = |namespace: &super::objects::Namespace| {
+        let is_public = namespace.oid == PUBLIC_OID;
+        let grants = [
+            format!("{DATABASE_OWNER_NAME}=UC/{DATABASE_OWNER_NAME}"),
+            format!("=U/{DATABASE_OWNER_NAME}"),
+        ];
+        let grants = array(grants.iter().map(text).collect());
         shape.row([
             ("oid", oid(namespace.oid)),
             ("nspname", text(&namespace.name)),
-            ("nspowner", oid(OWNER)),
+            ("nspowner", oid(if is_public { DATABASE_OWNER } else { OWNER })),
+            ("nspacl", if is_public { grants } else { Datum::Null }),
         ])
     };
     objects.namespaces.iter().map(row).collect()
@@ -613,78 +621,6 @@ fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
         ("is_instead", Datum::Bool(true)),
         ("ev_action", text(&view.text)),
     ]))
-}
-
-/// What depends on what, as far as the catalog keeps it: defaults, constraints, indexes and owned
-/// sequences on their columns, rules on their views and on what the views read.
-fn dependencies(shape: &Shape, objects: &Objects) -> Vec<Row> {
-    const CLASS: u32 = 1_259;
-    const ATTRDEF: u32 = 2_604;
-    const CONSTRAINT: u32 = 2_606;
-    const REWRITE: u32 = 2_618;
-    type Address = (u32, u32, i32);
-    let mut rows = Vec::new();
-    let mut add = |(class, object, column): Address, on: Address, kind: char| {
-        rows.push(shape.row([
-            ("classid", oid(class)),
-            ("objid", oid(object)),
-            ("objsubid", int4(column)),
-            ("refclassid", oid(on.0)),
-            ("refobjid", oid(on.1)),
-            ("refobjsubid", int4(on.2)),
-            ("deptype", char(kind)),
-        ]));
-    };
-    for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
-        let itself = (CLASS, relation.oid, 0);
-        for column in relation.columns.iter().filter(|column| column.default.is_some()) {
-            let default = (ATTRDEF, default_oid(relation.oid, column), 0);
-            add(default, (CLASS, relation.oid, i32::from(column.number)), 'a');
-            for &sequence in &column.sequences {
-                add(default, (CLASS, shown(sequence), 0), 'n');
-            }
-        }
-        match &relation.kind {
-            Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {
-                for key in definition::index_keys(table, index).iter().filter(|key| key.number > 0)
-                {
-                    add(itself, (CLASS, shown(table.oid), i32::from(key.number)), 'a');
-                }
-            }
-            Kind::PrimaryKey(_) | Kind::Index(..) => {
-                if let Some(constraint) = objects.constraint_of(relation.oid) {
-                    add(itself, (CONSTRAINT, constraint.oid, 0), 'i');
-                }
-            }
-            Kind::View(_) | Kind::Materialized(..) => {
-                let rule = (REWRITE, made(relation.oid, "_RETURN"), 0);
-                add(rule, itself, 'i');
-                for on in objects.read_by(relation) {
-                    add(rule, (CLASS, on.oid, 0), 'n');
-                }
-            }
-            Kind::Sequence(sequence) => {
-                if let Some((table, column)) = objects.owner(sequence) {
-                    let kind = if column.identity.is_some() { 'i' } else { 'a' };
-                    add(itself, (CLASS, table.oid, i32::from(column.number)), kind);
-                }
-            }
-            Kind::Table(_) | Kind::Composite(_) | Kind::System(_) => {}
-        }
-    }
-    for constraint in &objects.constraints {
-        if let ConstraintKind::ForeignKey(ForeignKey { table, columns, .. }) = &constraint.kind {
-            for number in columns {
-                let column = (CLASS, *table, i32::from(*number));
-                add((CONSTRAINT, constraint.oid, 0), column, 'n');
-            }
-        }
-        for number in &constraint.columns {
-            let column = (CLASS, constraint.table, i32::from(*number));
-            add((CONSTRAINT, constraint.oid, 0), column, 'a');
-        }
-    }
-    rows
 }
 
 fn comment(

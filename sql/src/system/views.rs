@@ -10,7 +10,9 @@ use crate::catalog::quota::QuotaSubject;
 use crate::deparse::{Layout, Reader};
 use crate::error::Result;
 use crate::settings::{Description, Settings};
-use crate::system::objects::{Kind, OWNER, OWNER_NAME, Objects, Relation, made};
+use crate::system::objects::{
+    DATABASE_OWNER, DATABASE_OWNER_NAME, Kind, OWNER, OWNER_NAME, Objects, Relation, made,
+};
 use crate::system::shape::Shape;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
 use crate::system::{Row, SystemRowSource, definition, information_schema, pg_catalog, session};
@@ -49,6 +51,7 @@ pub(super) fn rows(
             .collect(),
         "pg_user" | "pg_shadow" => roles(&source.viewer())
             .iter()
+            .filter(|(number, _)| *number != DATABASE_OWNER)
             .map(|(number, name)| user(shape, *number, name))
             .collect(),
         "pg_settings" => settings(shape, source),
@@ -78,7 +81,8 @@ impl Viewer<'_> {
 
 /// Roles are names that clients connect as: the owner, the session's, and those with quotas.
 pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
-    let mut roles = vec![(OWNER, OWNER_NAME.to_owned())];
+    let mut roles =
+        vec![(OWNER, OWNER_NAME.to_owned()), (DATABASE_OWNER, DATABASE_OWNER_NAME.to_owned())];
     let limited = viewer.catalog.quotas().keys().filter_map(|subject| match subject {
         QuotaSubject::Role(name) => Some(name.as_str()),
         QuotaSubject::Table(_) => None,
@@ -91,8 +95,23 @@ pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
     roles
 }
 
-/// Every role may do everything.
+/// Every role may do everything, but for the one that stands for the owner of the database.
 fn role(shape: &Shape, number: u32, name: &str) -> Row {
+    if number == DATABASE_OWNER {
+        return shape.row([
+            ("oid", oid(number)),
+            ("rolname", text(name)),
+            ("rolsuper", Datum::Bool(false)),
+            ("rolinherit", Datum::Bool(true)),
+            ("rolcreaterole", Datum::Bool(false)),
+            ("rolcreatedb", Datum::Bool(false)),
+            ("rolcanlogin", Datum::Bool(false)),
+            ("rolreplication", Datum::Bool(false)),
+            ("rolbypassrls", Datum::Bool(false)),
+            ("rolconnlimit", int4(-1)),
+            ("rolpassword", text("********")),
+        ]);
+    }
     shape.row([
         ("oid", oid(number)),
         ("rolname", text(name)),

@@ -1,12 +1,12 @@
-//! `parse_ident`: the parts of a qualified name, as SQL reads them.
+//! `parse_ident`: the parts of a qualified name, as SQL reads them; subscripts of names.
 
-use super::argument::{array_datum, bool_of, text};
+use super::argument::{array_datum, bool_of, int4, text};
 use super::strings::invalid_parameter;
 use super::{Row, row};
-use crate::datatype::DataType::{self, Bool, Text};
+use crate::datatype::DataType::{self, Bool, Int4, InternalChar, Name, Text};
 use crate::datum::{Array, Datum};
 use crate::error::{Error, Result};
-use crate::text::unquoted_name;
+use crate::text::{char_of, unquoted_name};
 
 const TEXTS: DataType = DataType::Array(&Text);
 const NAMES: &[&str] = &["str", "strict"];
@@ -16,7 +16,22 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("parse_ident", &[Text], TEXTS, |a, _| parts(text(&a[0]), true)).named(NAMES),
     row("parse_ident", &[Text, Bool], TEXTS, |a, _| parts(text(&a[0]), bool_of(&a[1])))
         .named(NAMES),
+    // A subscript of a name: `typname[0]`. No statement can name it.
+    row("name element", &[Name, Int4], InternalChar, |a, _| {
+        Ok(name_element(text(&a[0]).as_bytes(), int4(&a[1])))
+    }),
 ];
+
+/// Bytes of a name, its end included, as PostgreSQL keeps it.
+const NAME_BYTES: i32 = 64;
+
+/// Returns a byte of a name, counted from 0; NULL outside of its 64 bytes.
+fn name_element(name: &[u8], index: i32) -> Datum {
+    if !(0..NAME_BYTES).contains(&index) {
+        return Datum::Null;
+    }
+    char_of(name.get(index as usize).copied().unwrap_or(0))
+}
 
 fn bad(name: &str, detail: &str) -> Error {
     let error = invalid_parameter(format!("string is not a valid identifier: \"{name}\""));

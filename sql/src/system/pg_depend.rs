@@ -1,0 +1,180 @@
+//! `pg_depend`: what depends on what.
+//!
+//! Defaults, constraints, indexes and owned sequences depend on their columns; rules on their views
+//! and on what the views read; what the catalog finds of types and functions
+//! ([`dependencies`]) comes behind. A dump is in an order that these rows allow.
+//!
+//! Schema `bennu` is that of an extension of the same name, which is there from the start, so that
+//! dumps leave it out.
+
+use crate::catalog::Catalog;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::ddl::{Object, dependencies};
+use crate::system::Row;
+use crate::system::definition;
+use crate::system::objects::{
+    ConstraintKind, ForeignKey, Kind, OWNER, Objects, made, number_of_column, relation_of_type,
+    shown,
+};
+use crate::system::pg_catalog::default_oid;
+use crate::system::shape::{BENNU, Shape};
+use crate::system::value::{char, int4, oid, text};
+
+const CLASS: u32 = 1_259;
+const PROC: u32 = 1_255;
+const TYPE: u32 = 1_247;
+const ATTRDEF: u32 = 2_604;
+const CONSTRAINT: u32 = 2_606;
+const NAMESPACE: u32 = 2_615;
+const REWRITE: u32 = 2_618;
+const EXTENSION: u32 = 3_079;
+
+/// OID of the extension that schema `bennu` is of: below those of what users create.
+const OWN_EXTENSION: u32 = 13_002;
+
+/// The class, the OID and the number of the column of something.
+type Address = (u32, u32, i32);
+
+/// Returns the row of `pg_extension`.
+pub(super) fn extension(shape: &Shape) -> Row {
+    shape.row([
+        ("oid", oid(OWN_EXTENSION)),
+        ("extname", text("bennu")),
+        ("extowner", oid(OWNER)),
+        ("extnamespace", oid(BENNU)),
+        ("extversion", text(env!("CARGO_PKG_VERSION"))),
+    ])
+}
+
+/// Returns the rows of `pg_depend`.
+pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
+    let mut all: Vec<(Address, Address, char)> =
+        vec![((NAMESPACE, BENNU, 0), (EXTENSION, OWN_EXTENSION, 0), 'e')];
+    of_relations(objects, &mut all);
+    of_constraints(objects, &mut all);
+    of_composites(catalog, &mut all);
+    for (dependent, on) in dependencies(catalog) {
+        let addresses =
+            (address_of(&dependent, objects, catalog), address_of(&on, objects, catalog));
+        if let (Some(dependent), Some(on)) = addresses {
+            all.push((dependent, on, 'n'));
+        }
+    }
+    let row = |((class, object, column), on, kind): (Address, Address, char)| {
+        shape.row([
+            ("classid", oid(class)),
+            ("objid", oid(object)),
+            ("objsubid", int4(column)),
+            ("refclassid", oid(on.0)),
+            ("refobjid", oid(on.1)),
+            ("refobjsubid", int4(on.2)),
+            ("deptype", char(kind)),
+        ])
+    };
+    all.into_iter().map(row).collect()
+}
+
+fn of_relations(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
+    for relation in objects.relations.iter().filter(|relation| relation.is_user()) {
+        let itself = (CLASS, relation.oid, 0);
+        for column in relation.columns.iter().filter(|column| column.default.is_some()) {
+            let default = (ATTRDEF, default_oid(relation.oid, column), 0);
+            all.push((default, (CLASS, relation.oid, i32::from(column.number)), 'a'));
+            for sequence in &column.sequences {
+                all.push((default, (CLASS, shown(*sequence), 0), 'n'));
+            }
+        }
+        match &relation.kind {
+            Kind::Index(table, index) if objects.constraint_of(relation.oid).is_none() => {
+                let keys = definition::index_keys(table, index);
+                for key in keys.iter().filter(|key| key.number > 0) {
+                    all.push((itself, (CLASS, shown(table.oid), i32::from(key.number)), 'a'));
+                }
+            }
+            Kind::PrimaryKey(_) | Kind::Index(..) => {
+                if let Some(constraint) = objects.constraint_of(relation.oid) {
+                    all.push((itself, (CONSTRAINT, constraint.oid, 0), 'i'));
+                }
+            }
+            Kind::View(_) | Kind::Materialized(..) => {
+                let rule = (REWRITE, made(relation.oid, "_RETURN"), 0);
+                all.push((rule, itself, 'i'));
+                for on in objects.read_by(relation) {
+                    all.push((rule, (CLASS, on.oid, 0), 'n'));
+                }
+            }
+            Kind::Sequence(sequence) => {
+                if let Some((table, column)) = objects.owner(sequence) {
+                    let kind = if column.identity.is_some() { 'i' } else { 'a' };
+                    all.push((itself, (CLASS, table.oid, i32::from(column.number)), kind));
+                }
+            }
+            Kind::Table(_) | Kind::Composite(_) | Kind::System(_) => {}
+        }
+        let row_type = relation.row_type();
+        if row_type != 0 && !matches!(relation.kind, Kind::Composite(_)) {
+            all.push(((TYPE, row_type, 0), itself, 'i'));
+        }
+    }
+}
+
+fn of_constraints(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
+    for constraint in &objects.constraints {
+        let itself = (CONSTRAINT, constraint.oid, 0);
+        if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, .. }) =
+            &constraint.kind
+        {
+            for number in columns {
+                all.push((itself, (CLASS, *table, i32::from(*number)), 'n'));
+            }
+            all.push((itself, (CLASS, *index, 0), 'n'));
+        }
+        for number in &constraint.columns {
+            all.push((itself, (CLASS, constraint.table, i32::from(*number)), 'a'));
+        }
+    }
+}
+
+/// The relation of the attributes of a composite type belongs to the type.
+fn of_composites(catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
+    let composites = catalog.types().filter(|one| !one.is_of_rows());
+    for one in composites.filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
+        let relation = (CLASS, relation_of_type(one.number()), 0);
+        all.push((relation, (TYPE, one.oid(), 0), 'i'));
+    }
+}
+
+/// Returns the address of an object of the catalog.
+fn address_of(object: &Object, objects: &Objects, catalog: &Catalog) -> Option<Address> {
+    let number_at = |table: u32, at: usize| {
+        let table = catalog.table(table)?;
+        Some(i32::from(number_of_column(table, at)))
+    };
+    Some(match object {
+        Object::Table(number) | Object::Sequence(number) => (CLASS, shown(*number), 0),
+        Object::View(number) => (REWRITE, made(shown(*number), "_RETURN"), 0),
+        Object::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
+        Object::Function(number) => (PROC, number + OID_OFFSET, 0),
+        Object::Column(table, at) => (CLASS, shown(*table), number_at(*table, *at)?),
+        Object::Default(table, at) => {
+            let relation = objects.relation(shown(*table))?;
+            let name = &catalog.table(*table)?.columns.get(*at)?.name;
+            (ATTRDEF, default_oid(relation.oid, relation.column(name)?), 0)
+        }
+        Object::Attribute(number, at) => {
+            (CLASS, relation_of_type(*number), i32::try_from(*at).ok()? + 1)
+        }
+        Object::Index(table, name) => {
+            let relation = objects.relation(shown(*table))?;
+            let index = objects.relation_named(relation.schema, name)?;
+            (CLASS, index.oid, 0)
+        }
+        Object::Constraint(table, name) => {
+            let of_table = |one: &&crate::system::objects::Constraint| {
+                one.table == shown(*table) && one.name == *name
+            };
+            (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
+        }
+        Object::Schema(_) => return None,
+    })
+}
