@@ -351,6 +351,9 @@ const OWN: &[Spec] = &[
         Kind::Bool,
         false,
         "Whether the transaction is read only.",
+    ),
+    spec(
+        "transform_null_equals",
         "off",
         Kind::Only(&["off", "false", "0", "no"]),
         false,
