@@ -115,7 +115,7 @@ public|t_pkey|index|bennu|t
 public|u_pkey|index|bennu|u
 public|mood|
 bennu|Superuser, Create role, Create DB, Replication, Bypass RLS|{}
-public|bennu
+public|pg_database_owner
 ";
     assert_eq!(listed, expected);
     // No command is refused, whatever it finds.
@@ -276,4 +276,30 @@ fn pgbench_runs_in_all_modes() {
         );
     }
     assert_eq!(answer(&server, &["-At"], "SELECT sum(n) FROM t;"), "300\n");
+}
+
+#[test]
+fn pgbench_initialises_and_runs_its_own_scripts() {
+    if !installed("pgbench") {
+        return;
+    }
+    let server = TestServer::start();
+    for steps in ["dtgvpf", "dtGvp"] {
+        let output = client("pgbench", &server)
+            .args(["-i", "-q", "-I", steps, "--foreign-keys", "--unlogged-tables", "-F", "90"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{steps}: {}", text(&output.stderr));
+    }
+    for script in ["tpcb-like", "simple-update", "select-only"] {
+        let mode = if script == "tpcb-like" { "prepared" } else { "extended" };
+        let output = client("pgbench", &server)
+            .args(["-n", "-c", "2", "-t", "10", "-M", mode, "-b", script])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{script}: {}", text(&output.stderr));
+    }
+    let query = "SELECT count(*), sum(abalance) = (SELECT sum(delta) FROM pgbench_history) \
+                 FROM pgbench_accounts;";
+    assert_eq!(answer(&server, &["-At"], query), "100000|t\n");
 }

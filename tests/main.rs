@@ -6,6 +6,7 @@
 mod admission;
 mod clients;
 mod crash;
+mod dump;
 mod harness;
 mod histories;
 mod isolation;

@@ -92,6 +92,7 @@ const PORTABLE: &[&str] = &[
     "transaction_modes",
     "advisory_locks",
     "lazy_subqueries",
+    "postgresql_attributes",
     "roles",
     "session_literals",
     "domain_parts",

@@ -24,7 +24,7 @@ use crate::system::objects::{
     DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
 };
 use crate::system::pg_type::{self, Facts};
-use crate::system::shape::{PG_CATALOG, Shape};
+use crate::system::shape::{BENNU, PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
     Row, pg_cast, pg_depend, pg_opclass, pg_proc, storage_options, text_search, user_functions,
@@ -76,7 +76,6 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
         "pg_operator" => pg_proc::operators(shape),
         "pg_sequence" => catalog.sequences().map(|one| sequence(shape, one)).collect(),
         "pg_depend" => pg_depend::rows(shape, objects, catalog),
-        "pg_extension" => vec![pg_depend::extension(shape)],
         "pg_description" | "pg_shdescription" => {
             let shared = shape.name == "pg_shdescription";
             let all = objects.comments.iter();
@@ -332,7 +331,9 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
             ("nspacl", if is_public { grants } else { Datum::Null }),
         ])
     };
-    objects.namespaces.iter().map(row).collect()
+    // The views of schema `bennu` are in no catalog: a dump would have the schema alone.
+    let shown = objects.namespaces.iter().filter(|namespace| namespace.oid != BENNU);
+    shown.map(row).collect()
 }
 
 fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {

@@ -3,9 +3,6 @@
 //! Defaults, constraints, indexes and owned sequences depend on their columns; rules on their views
 //! and on what the views read; what the catalog finds of types and functions
 //! ([`dependencies`]) comes behind. A dump is in an order that these rows allow.
-//!
-//! Schema `bennu` is that of an extension of the same name, which is there from the start, so that
-//! dumps leave it out.
 
 use crate::catalog::Catalog;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
@@ -13,43 +10,25 @@ use crate::ddl::{Object, dependencies};
 use crate::system::Row;
 use crate::system::definition;
 use crate::system::objects::{
-    ConstraintKind, ForeignKey, Kind, OWNER, Objects, made, number_of_column, relation_of_type,
-    shown,
+    ConstraintKind, ForeignKey, Kind, Objects, made, number_of_column, relation_of_type, shown,
 };
 use crate::system::pg_catalog::default_oid;
-use crate::system::shape::{BENNU, Shape};
-use crate::system::value::{char, int4, oid, text};
+use crate::system::shape::Shape;
+use crate::system::value::{char, int4, oid};
 
 const CLASS: u32 = 1_259;
 const PROC: u32 = 1_255;
 const TYPE: u32 = 1_247;
 const ATTRDEF: u32 = 2_604;
 const CONSTRAINT: u32 = 2_606;
-const NAMESPACE: u32 = 2_615;
 const REWRITE: u32 = 2_618;
-const EXTENSION: u32 = 3_079;
-
-/// OID of the extension that schema `bennu` is of: below those of what users create.
-const OWN_EXTENSION: u32 = 13_002;
 
 /// The class, the OID and the number of the column of something.
 type Address = (u32, u32, i32);
 
-/// Returns the row of `pg_extension`.
-pub(super) fn extension(shape: &Shape) -> Row {
-    shape.row([
-        ("oid", oid(OWN_EXTENSION)),
-        ("extname", text("bennu")),
-        ("extowner", oid(OWNER)),
-        ("extnamespace", oid(BENNU)),
-        ("extversion", text(env!("CARGO_PKG_VERSION"))),
-    ])
-}
-
 /// Returns the rows of `pg_depend`.
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
-    let mut all: Vec<(Address, Address, char)> =
-        vec![((NAMESPACE, BENNU, 0), (EXTENSION, OWN_EXTENSION, 0), 'e')];
+    let mut all: Vec<(Address, Address, char)> = Vec::new();
     of_relations(objects, &mut all);
     of_constraints(objects, &mut all);
     of_composites(catalog, &mut all);

@@ -1,0 +1,158 @@
+//! `pg_dump` and `pg_restore`, where they are installed: a database of all that there is comes back
+//! as it was, from each form of a dump.
+//!
+//! With the address of a PostgreSQL in `BENNU_ORACLE` (a user and a database `bennu`, trusted) the
+//! ignored test takes the dumps there and back.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::TestServer;
+
+const SCHEMA: &str = include_str!("dump/schema.sql");
+
+/// What only bennu has, which PostgreSQL would refuse.
+const OWN: &str = "\
+CREATE TABLE own (id int, n int, note text, PRIMARY KEY (id))
+  WITH (salt_buckets = 4, versions = 3, ttl = '30 days', f.versions = 2,
+        column_families = 'f(note)');
+INSERT INTO own SELECT g, g, 'n' || g FROM generate_series(1, 100) g;
+CREATE INDEX own_n ON own (n) SALT_BUCKETS = 3;
+";
+
+/// Where a dump is taken from, or restored to.
+struct Place<'a> {
+    host: String,
+    port: String,
+    database: &'a str,
+}
+
+impl Place<'_> {
+    fn of(server: &TestServer) -> Place<'static> {
+        let address = server.address();
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        Place { host, port, database: "bennu" }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PG")) {
+            command.env_remove(name);
+        }
+        command.env("PGHOST", &self.host).env("PGPORT", &self.port);
+        command.env("PGUSER", "bennu").env("PGDATABASE", self.database);
+        command
+    }
+
+    fn psql(&self, arguments: &[&str]) {
+        run(self.command("psql").args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]).args(arguments));
+    }
+
+    fn dump(&self, arguments: &[&str], file: &Path) {
+        run(self.command("pg_dump").args(arguments).arg("-f").arg(file));
+    }
+
+    /// Restores a dump, whatever form it has.
+    fn restore(&self, format: &str, file: &Path) {
+        match format {
+            "plain" => self.psql(&["-f", &file.display().to_string()]),
+            _ => drop(run(self
+                .command("pg_restore")
+                .args(["--exit-on-error", "-d", self.database])
+                .arg(file))),
+        }
+    }
+
+    /// Returns what a dump says, without comments and what differs from run to run.
+    fn contents(&self, file: &Path) -> String {
+        self.dump(&[], file);
+        let text = std::fs::read_to_string(file).unwrap();
+        let is_said = |line: &&str| {
+            !line.is_empty()
+                && !line.starts_with("--")
+                && !line.starts_with("\\restrict")
+                && !line.starts_with("\\unrestrict")
+        };
+        text.lines().filter(is_said).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {errors}");
+    errors
+}
+
+fn installed() -> bool {
+    let found = ["psql", "pg_dump", "pg_restore"].iter().all(|program| {
+        let version = Command::new(program).arg("--version").output();
+        let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        version.is_ok_and(|version| version.contains(" 15."))
+    });
+    if !found {
+        println!("skipped: pg_dump, pg_restore and psql 15 are not installed");
+    }
+    found
+}
+
+#[test]
+fn dumps_come_back_as_they_were() {
+    if !installed() {
+        return;
+    }
+    let server = TestServer::start();
+    let source = Place::of(&server);
+    let schema = server.directory().join("schema.sql");
+    std::fs::write(&schema, [SCHEMA, OWN].concat()).unwrap();
+    source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
+    let file = server.directory().join("contents.sql");
+    let before = source.contents(&file);
+    assert!(before.contains("WITH (salt_buckets='4', column_families='f(note)'"), "{before}");
+    assert!(before.contains("USING btree (n) WITH (salt_buckets='3')"), "{before}");
+    let forms: [(&str, &[&str]); 3] =
+        [("plain", &["--inserts"]), ("custom", &[]), ("directory", &["--no-owner"])];
+    for (format, options) in forms {
+        let dump = server.directory().join(format!("dump.{format}"));
+        source.dump(&[&["-F", format], options].concat(), &dump);
+        let target = TestServer::start();
+        let target = Place::of(&target);
+        target.restore(format, &dump);
+        assert_eq!(target.contents(&file), before, "{format} {options:?}");
+    }
+    // The two halves of a dump.
+    let target = TestServer::start();
+    let target = Place::of(&target);
+    for part in ["pre-data", "data", "post-data"] {
+        source.dump(&["--section", part], &file);
+        target.restore("plain", &file);
+    }
+    assert_eq!(target.contents(&file), before);
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL in BENNU_ORACLE"]
+fn dumps_go_to_postgresql_and_back() {
+    let oracle = std::env::var("BENNU_ORACLE").expect("the address of a PostgreSQL");
+    let (host, port) = oracle.split_once(':').expect("host and port");
+    let place = |database| Place { host: host.to_owned(), port: port.to_owned(), database };
+    let database = "bennu_dump_test";
+    place("bennu").psql(&["-c", &format!("DROP DATABASE IF EXISTS {database}")]);
+    place("bennu").psql(&["-c", &format!("CREATE DATABASE {database}")]);
+    let server = TestServer::start();
+    let (source, oracle) = (Place::of(&server), place(database));
+    let schema = server.directory().join("schema.sql");
+    std::fs::write(&schema, SCHEMA).unwrap();
+    source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
+    let (file, dump) = (server.directory().join("contents.sql"), server.directory().join("dump"));
+    let before = source.contents(&file);
+    source.dump(&["-F", "custom"], &dump);
+    oracle.restore("custom", &dump);
+    assert_eq!(oracle.contents(&file), before, "in PostgreSQL");
+    oracle.dump(&["-F", "directory"], &server.directory().join("back"));
+    let target = TestServer::start();
+    let target = Place::of(&target);
+    target.restore("directory", &server.directory().join("back"));
+    assert_eq!(target.contents(&file), before, "back in bennu");
+    place("bennu").psql(&["-c", &format!("DROP DATABASE {database}")]);
+}
