@@ -821,6 +821,7 @@ fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
 }
 
 /// Returns the form of a value that SHOW prints.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind")]
 fn canonical(spec: &Spec, value: &str) -> Result<String> {
     let bad = || invalid(spec.name, value);
     match &spec.kind {

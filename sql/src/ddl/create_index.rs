@@ -39,10 +39,7 @@ pub fn record(
 ) -> Result<IndexRecord> {
     let catalog = names.catalog;
     let columns = catalog.columns_of(&table.columns)?;
-    if statement.is_hash {
-        check_hash(statement)?;
-    }
-    let kind = if statement.is_hash { IndexKind::Hash } else { IndexKind::Tree };
+    check_hash(statement)?;
     let mut operator_classes = Vec::new();
     let mut keys = Vec::with_capacity(statement.keys.len());
     let mut split_key = Vec::with_capacity(statement.keys.len());
@@ -71,12 +68,8 @@ pub fn record(
             types::expr::Expr::Column { index, .. } => columns[index].0.clone(),
             _ => binder::index_column_name(&key.source.expr),
         });
-        if let Some(class) = &key.operator_class {
-            let method = if statement.is_hash { "hash" } else { "btree" };
-            if check_operator_class(class, data_type, method)? {
-                operator_classes.push((keys.len() as u32, class.value.clone()));
-            }
-        }
+        let class = written_class(key, data_type, statement.is_hash)?;
+        operator_classes.extend(class.map(|class| (keys.len() as u32, class)));
         let descending = key.order == SortOrder::Descending;
         let nulls_first = nulls_first(descending, key.nulls);
         let expression = kept_text(names, &key.source.text, &columns, None)?;
@@ -111,11 +104,7 @@ pub fn record(
         building: Later(statement.concurrently),
         deferral: Later::default(),
         primary: Later::default(),
-        retained: Later(RetainedIndex {
-            parameters: index_parameters(&statement.options, kind)?,
-            is_hash: statement.is_hash,
-            operator_classes,
-        }),
+        retained: Later(retained(statement, operator_classes)?),
     })
 }
 
@@ -136,8 +125,33 @@ fn predicate(
     kept_text(names, &predicate.text, columns, target).map(Some)
 }
 
+/// Returns what is only shown of an index.
+fn retained(
+    statement: &ast::CreateIndex,
+    operator_classes: Vec<(u32, String)>,
+) -> Result<RetainedIndex> {
+    let kind = if statement.is_hash { IndexKind::Hash } else { IndexKind::Tree };
+    let parameters = index_parameters(&statement.options, kind)?;
+    Ok(RetainedIndex { parameters, is_hash: statement.is_hash, operator_classes })
+}
+
+/// Returns the operator class that is written for a key, if it is not the type's default.
+fn written_class(
+    key: &ast::IndexKey,
+    data_type: DataType,
+    is_hash: bool,
+) -> Result<Option<String>> {
+    let Some(class) = &key.operator_class else { return Ok(None) };
+    let method = if is_hash { "hash" } else { "btree" };
+    let is_other = check_operator_class(class, data_type, method)?;
+    Ok(is_other.then(|| class.value.clone()))
+}
+
 /// Refuses what PostgreSQL's hash indexes are not. Such an index is ordered here, as all are.
 fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
+    if !statement.is_hash {
+        return Ok(());
+    }
     let refused = |what: &str| {
         let message = format!("access method \"hash\" does not support {what}");
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))

@@ -85,20 +85,11 @@ impl Cursor<'_> {
             return Ok(false);
         }
         let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
+        if name.is_none() && self.column_attribute_clause(column, position)? {
+            return Ok(true);
+        }
         let own_key =
             || KeyColumn { name: column.name.clone(), order: SortOrder::Ascending, nulls: None };
-        if name.is_none()
-            && let Some(collation) = self.collate()?
-        {
-            if column.type_name.collation.replace(collation).is_some() {
-                return Err(ParseError::syntax("multiple COLLATE clauses not allowed", position));
-            }
-            return Ok(true);
-        }
-        if name.is_none() && self.take_word("compression") {
-            column.compression = self.compression()?;
-            return Ok(true);
-        }
         let kind = if self.take_words(&["not", "null"]) {
             column.not_null = true;
             None
@@ -146,6 +137,23 @@ impl Cursor<'_> {
             let not_valid = false;
             let constraint = TableConstraint { name, kind, deferral, not_valid, index, position };
             table.constraints.push(constraint);
+        }
+        Ok(true)
+    }
+
+    /// Reads `COLLATE …` or `COMPRESSION …`; returns false if there is none.
+    fn column_attribute_clause(
+        &mut self,
+        column: &mut ColumnDefinition,
+        position: usize,
+    ) -> Result<bool> {
+        if self.take_word("compression") {
+            column.compression = self.compression()?;
+            return Ok(true);
+        }
+        let Some(collation) = self.collate()? else { return Ok(false) };
+        if column.type_name.collation.replace(collation).is_some() {
+            return Err(ParseError::syntax("multiple COLLATE clauses not allowed", position));
         }
         Ok(true)
     }

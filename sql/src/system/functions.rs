@@ -119,7 +119,7 @@ fn call(
     if let Some(kind) = function.strip_prefix("to_reg") {
         return to_reg(source, objects, kind, text_at(arguments, 0));
     }
-    if function.starts_with("has_") || function == "pg_has_role" {
+    if function.starts_with("has_") || ["pg_has_role", "acldefault"].contains(&function) {
         return privileges::privilege(source, objects, function, arguments);
     }
     if function.ends_with("_is_visible") {
@@ -138,7 +138,6 @@ fn call(
         return Ok(answer);
     }
     Ok(match function {
-        "acldefault" => privileges::default_list(&source.viewer(), arguments)?,
         "pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size" => {
             relation_size(source, objects, function, first)?
         }

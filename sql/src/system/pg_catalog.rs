@@ -141,28 +141,9 @@ pub(super) fn class(
     let options = options.iter().map(|(name, value)| text(format!("{name}={value}")));
     let options: Vec<Datum> = options.collect();
     let options = (!options.is_empty()).then(|| array(options));
-    let retained = match &relation.kind {
-        Kind::Table(table) | Kind::Materialized(table, _) => catalog.record(table.oid),
-        _ => None,
-    };
-    let retained = retained.map(|record| record.retained.0.clone()).unwrap_or_default();
-    let persistence = match &relation.kind {
-        _ if is_temporary => 't',
-        Kind::PrimaryKey(table) | Kind::Index(table, _)
-            if catalog.record(table.oid).is_some_and(|record| record.retained.unlogged) =>
-        {
-            'u'
-        }
-        _ if retained.unlogged => 'u',
-        _ => 'p',
-    };
-    let identity = match retained.replica_identity {
-        _ if !has_rows || !relation.is_user() => 'n',
-        ReplicaIdentity::Default => 'd',
-        ReplicaIdentity::Full => 'f',
-        ReplicaIdentity::Nothing => 'n',
-        ReplicaIdentity::Index(_) => 'i',
-    };
+    let (persistence, identity) = persistence(relation, catalog);
+    let persistence = if is_temporary { 't' } else { persistence };
+    let identity = if has_rows && relation.is_user() { identity } else { 'n' };
     shape.row([
         ("reloptions", options.unwrap_or(Datum::Null)),
         ("oid", oid(relation.oid)),
@@ -183,6 +164,25 @@ pub(super) fn class(
         ("relispopulated", Datum::Bool(relation.is_populated())),
         ("relreplident", char(identity)),
     ])
+}
+
+/// Returns the letters of `relpersistence` and `relreplident`.
+fn persistence(relation: &Relation, catalog: &Catalog) -> (char, char) {
+    let (Kind::Table(table)
+    | Kind::Materialized(table, _)
+    | Kind::PrimaryKey(table)
+    | Kind::Index(table, _)) = &relation.kind
+    else {
+        return ('p', 'd');
+    };
+    let Some(record) = catalog.record(table.oid) else { return ('p', 'd') };
+    let identity = match record.retained.replica_identity {
+        ReplicaIdentity::Default => 'd',
+        ReplicaIdentity::Full => 'f',
+        ReplicaIdentity::Nothing => 'n',
+        ReplicaIdentity::Index(_) => 'i',
+    };
+    (if record.retained.unlogged { 'u' } else { 'p' }, identity)
 }
 
 /// Returns the storage parameters of a relation, and its own options unless they are to be

@@ -33,13 +33,16 @@ fn privileges_of(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers `has_…_privilege` and `pg_has_role`.
+/// Answers `has_…_privilege`, `pg_has_role` and `acldefault`.
 pub(super) fn privilege(
     source: &SystemRowSource,
     objects: &Objects,
     function: &str,
     arguments: Arguments<'_>,
 ) -> Result<Datum> {
+    if function == "acldefault" {
+        return default_list(&source.viewer(), arguments);
+    }
     let [rest @ .., privileges] = arguments else { return Ok(Datum::Null) };
     for privilege in privileges.as_str().unwrap_or_default().split(',') {
         let asked = privilege.trim().to_ascii_uppercase();
@@ -125,7 +128,7 @@ fn object_exists(
 }
 
 /// `acldefault`: who has which privileges on an object of a kind where none was granted.
-pub(super) fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> {
+fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> {
     let kind = match arguments.first() {
         Some(Datum::Text(kind)) => kind.to_string(),
         _ => String::new(),
