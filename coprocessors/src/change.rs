@@ -12,6 +12,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ahash::AHashMap;
 use smallvec::SmallVec;
@@ -22,13 +23,21 @@ use types::expr::EvalContext;
 
 use crate::row::PackedCells;
 
-/// A packed row with its version.
-type PackedVersion<'a> = (&'a [u8], Timestamp);
+/// The packed row of a family, with its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FamilyCell<'a> {
+    /// The packed row.
+    pub packed: &'a [u8],
+    /// Its version; [`Timestamp::LATEST`] is the commit to come.
+    pub timestamp: Timestamp,
+    /// Its own TTL.
+    pub ttl: Option<Duration>,
+}
 
 /// The newest packed row of each family, with its version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowState<'a> {
-    cells: SmallVec<[Option<PackedVersion<'a>>; 2]>,
+    cells: SmallVec<[Option<FamilyCell<'a>>; 2]>,
 }
 
 /// One row of a batch, before and after.
@@ -64,7 +73,8 @@ impl<'a> RowState<'a> {
                 && cell.qualifier.is_empty()
                 && slot.is_none()
             {
-                *slot = Some((cell.value, cell.timestamp));
+                let (packed, timestamp, ttl) = (cell.value, cell.timestamp, cell.ttl);
+                *slot = Some(FamilyCell { packed, timestamp, ttl });
             }
         }
         state
@@ -77,24 +87,34 @@ impl<'a> RowState<'a> {
 
     /// Returns the packed rows, by family.
     pub fn packed(&self) -> PackedCells<'a> {
-        self.cells.iter().map(|cell| cell.map(|(bytes, _)| bytes)).collect()
+        self.cells.iter().map(|cell| cell.map(|cell| cell.packed)).collect()
+    }
+
+    /// Returns the cell of a family.
+    pub fn cell(&self, family: usize) -> Option<&FamilyCell<'a>> {
+        self.cells.get(family)?.as_ref()
+    }
+
+    /// Returns the cells of all families that have one.
+    pub fn cells(&self) -> impl Iterator<Item = &FamilyCell<'a>> {
+        self.cells.iter().flatten()
     }
 
     /// Returns whether both hold the same bytes in these families.
     pub fn same_bytes(&self, other: &RowState<'a>, families: &[usize]) -> bool {
-        let bytes = |state: &RowState<'a>, family: usize| state.cells[family].map(|cell| cell.0);
+        let bytes = |state: &RowState<'a>, family: usize| state.cells[family].map(|c| c.packed);
         families.iter().all(|&family| bytes(self, family) == bytes(other, family))
     }
 
     /// Returns the newest version among the cells, or `None` for the commit time.
     pub fn timestamp(&self) -> Option<Timestamp> {
-        let newest = self.cells.iter().flatten().map(|&(_, at)| at).max();
+        let newest = self.cells().map(|cell| cell.timestamp).max();
         newest.filter(|&at| at != Timestamp::LATEST)
     }
 
     fn clear(&mut self, family: usize, at: Timestamp) {
         if let Some(cell) = self.cells.get_mut(family)
-            && cell.is_some_and(|(_, version)| version <= at)
+            && cell.is_some_and(|cell| cell.timestamp <= at)
         {
             *cell = None;
         }
@@ -103,17 +123,17 @@ impl<'a> RowState<'a> {
     /// The version before it, if the family keeps several, is not known here.
     fn clear_version(&mut self, family: usize, at: Timestamp) {
         if let Some(cell) = self.cells.get_mut(family)
-            && cell.is_some_and(|(_, version)| version == at)
+            && cell.is_some_and(|cell| cell.timestamp == at)
         {
             *cell = None;
         }
     }
 
-    fn put(&mut self, family: usize, at: Timestamp, value: &'a [u8]) {
+    fn put(&mut self, family: usize, put: FamilyCell<'a>) {
         if let Some(cell) = self.cells.get_mut(family)
-            && cell.is_none_or(|(_, version)| version <= at)
+            && cell.is_none_or(|cell| cell.timestamp <= put.timestamp)
         {
-            *cell = Some((value, at));
+            *cell = Some(put);
         }
     }
 
@@ -121,8 +141,10 @@ impl<'a> RowState<'a> {
     fn apply(&mut self, edits: &'a [Edit]) {
         for edit in edits {
             match edit {
-                Edit::Put { family, qualifier, timestamp, value, .. } if qualifier.is_empty() => {
-                    self.put(usize::from(*family), time(*timestamp), value);
+                Edit::Put { family, qualifier, timestamp, value, ttl } if qualifier.is_empty() => {
+                    let (timestamp, ttl) = (time(*timestamp), *ttl);
+                    let put = FamilyCell { packed: value, timestamp, ttl };
+                    self.put(usize::from(*family), put);
                 }
                 Edit::DeleteRow { timestamp } => {
                     (0..self.cells.len()).for_each(|family| self.clear(family, time(*timestamp)));
@@ -232,7 +254,7 @@ pub fn changes(family_count: usize, batch: &[Mutation]) -> Vec<Change<'_>> {
             .map(|edit| time(edit.timestamp()))
             .max()
             .unwrap_or(Timestamp::LATEST);
-        let existing = old.cells.iter().flatten().map(|&(_, at)| at).max();
+        let existing = old.cells().map(|cell| cell.timestamp).max();
         let newest = existing.map_or(edited, |at| at.max(edited));
         let timestamp = (newest != Timestamp::LATEST).then_some(newest);
         changes.push(Change { row, old, new, timestamp });
@@ -305,7 +327,7 @@ mod tests {
             ttl,
         };
         assert!(refused(put(None)).is_ok());
-        let error = refused(put(Some(std::time::Duration::from_secs(1)))).unwrap_err();
+        let error = refused(put(Some(Duration::from_secs(1)))).unwrap_err();
         assert_eq!(
             error.to_string(),
             "cells cannot have a TTL of their own in a table with indexes"

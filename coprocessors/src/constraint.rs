@@ -12,7 +12,7 @@ use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use store::{CellBatch, Edit, Get, Mutation};
 use types::expr::{EvalContext, Expr};
 use types::function::quote_ident;
-use types::rowcode::{RowDecoder, RowLayout};
+use types::rowcode::{Place, RowDecoder, RowLayout};
 use types::text::TextStyle;
 use types::vector::VectorData;
 use types::{Batch, DataType, Datum, Vector};
@@ -157,15 +157,7 @@ impl ConstraintObserver {
 
     /// Returns whether the mutation puts a row but leaves out a family that a constraint reads.
     fn is_partial(&self, mutation: &Mutation) -> bool {
-        let puts_family = |family: usize| {
-            mutation.edits.iter().any(|edit| match edit {
-                Edit::Put { family: put, qualifier, .. } => {
-                    usize::from(*put) == family && qualifier.is_empty()
-                }
-                _ => false,
-            })
-        };
-        puts_row(mutation) && !self.families.iter().all(|&family| puts_family(family))
+        puts_row(mutation) && !self.families.iter().all(|&family| puts_family(mutation, family))
     }
 
     /// Checks rows at once; `false` if one of them may fail.
@@ -195,18 +187,51 @@ impl ConstraintObserver {
         Ok(true)
     }
 
+    /// Returns whether a column is NULL because its family has expired, and goes on so.
+    fn has_expired(&self, change: &Change<'_>, position: usize) -> bool {
+        let column = self.columns[position];
+        match self.spec.layout.columns[column].place {
+            Place::Packed { family, .. } => {
+                self.spec.layout.expires_apart(column) && change.new.cell(family).is_none()
+            }
+            Place::Key(_) => false,
+        }
+    }
+
+    /// Returns whether a CHECK is over columns that have expired, and the mutation writes to no
+    /// family of its columns: what it says held when they were written.
+    fn is_left_alone(&self, mutation: &Mutation, change: &Change<'_>, predicate: &Expr) -> bool {
+        let columns = predicate.columns();
+        columns.iter().any(|&position| self.has_expired(change, position))
+            && columns.iter().all(|&position| {
+                match self.spec.layout.columns[self.columns[position]].place {
+                    Place::Packed { family, .. } => !puts_family(mutation, family),
+                    Place::Key(_) => true,
+                }
+            })
+    }
+
     /// Checks one row.
-    fn check_row(&self, change: &Change<'_>, eval: &EvalContext) -> Result<(), Failure> {
+    fn check_row(
+        &self,
+        mutation: &Mutation,
+        change: &Change<'_>,
+        eval: &EvalContext,
+    ) -> Result<(), Failure> {
         let mut values: SmallVec<[Datum; 8]> = SmallVec::from_elem(Datum::Null, self.columns.len());
         RowDecoder::new(&self.spec.layout, &self.columns)
             .and_then(|decoder| decoder.decode(change.row, &change.new.packed(), &mut values))
             .map_err(Failure::Value)?;
-        if let Some(&position) =
-            self.not_null.iter().find(|&&position| matches!(values[position], Datum::Null))
-        {
+        let refuses_null = |position: usize| {
+            matches!(values[position], Datum::Null) && !self.has_expired(change, position)
+        };
+        if let Some(&position) = self.not_null.iter().find(|&&position| refuses_null(position)) {
             return Err(Failure::Null(position));
         }
         for (position, predicate) in self.predicates.iter().enumerate() {
+            if self.is_left_alone(mutation, change, predicate) {
+                continue;
+            }
             let outcome = predicate.eval_row(&values, eval).map_err(Failure::Value)?;
             if matches!(outcome, Datum::Bool(false)) {
                 return Err(Failure::Check(position));
@@ -287,21 +312,32 @@ impl RegionObserver for ConstraintObserver {
         load_previous(context, batch, |mutation| self.is_partial(mutation))?;
         let eval = evaluation(context);
         let changes = changes(self.spec.layout.family_count, batch);
-        let rows: Vec<&Change<'_>> = batch
+        let written: Vec<(&Mutation, &Change<'_>)> = batch
             .iter()
             .zip(&changes)
             .filter(|(mutation, change)| puts_row(mutation) && change.new.exists())
-            .map(|(_, change)| change)
             .collect();
+        let rows: Vec<&Change<'_>> = written.iter().map(|(_, change)| *change).collect();
         // An error of a whole batch does not say which row is first: the rows decide below.
         if rows.len() >= VECTOR_ROWS_MIN && self.pass_together(&rows, &eval).unwrap_or(false) {
             return Ok(());
         }
-        for row in rows {
-            self.check_row(row, &eval).map_err(|failure| self.veto(context, row, failure))?;
+        for (mutation, row) in written {
+            self.check_row(mutation, row, &eval)
+                .map_err(|failure| self.veto(context, row, failure))?;
         }
         Ok(())
     }
+}
+
+/// Returns whether a mutation writes the packed row of a family.
+fn puts_family(mutation: &Mutation, family: usize) -> bool {
+    mutation.edits.iter().any(|edit| match edit {
+        Edit::Put { family: put, qualifier, .. } => {
+            usize::from(*put) == family && qualifier.is_empty()
+        }
+        _ => false,
+    })
 }
 
 /// Returns whether a mutation writes a packed row of some family.

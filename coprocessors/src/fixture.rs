@@ -15,7 +15,7 @@ use types::expr::Expr;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum};
 
-use crate::index::IndexSpec;
+use crate::index::{EntryFamilies, IndexSpec};
 use crate::registry::{ColumnShape, TableShape};
 use crate::rows::StoredRows;
 use crate::violation::TableName;
@@ -48,6 +48,7 @@ pub(crate) fn layout(columns: &[(DataType, usize)], key: &[KeyColumn], salt: u8)
     });
     RowLayout {
         family_count: families.max().unwrap_or(1),
+        expiring: Vec::new(),
         columns,
         key: key.to_vec(),
         salt_buckets: salt,
@@ -121,6 +122,7 @@ pub(crate) fn index(
             tail.map(|(position, key)| KeyColumn { column: keys.len() + position, ..*key }),
         );
     }
+    let families = EntryFamilies::of(base, &[], include, false);
     IndexSpec {
         predicate: None,
         unique_later: false,
@@ -134,6 +136,7 @@ pub(crate) fn index(
         include: include.to_vec(),
         base_layout: Arc::clone(base),
         layout: Arc::new(layout(&columns, &key_columns, salt)),
+        families,
     }
 }
 

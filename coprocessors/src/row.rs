@@ -88,8 +88,11 @@ pub fn vectors_for(layout: &RowLayout, columns: &[usize], capacity: usize) -> Ve
 
 /// Returns the families that a scan must read to see these columns, for
 /// [`Scan::families`](store::Scan::families): `None` for all. Family 0 is always among them,
-/// because its cell is what makes a row exist.
+/// because its cell is what makes a row exist; all are where that may expire before the row.
 pub fn families_of(layout: &RowLayout, columns: &[usize]) -> Option<Vec<u8>> {
+    if !layout.exists_by_first() {
+        return None;
+    }
     let mut wanted: SmallVec<[bool; 8]> = SmallVec::from_elem(false, layout.family_count);
     if let Some(first) = wanted.first_mut() {
         *first = true;

@@ -237,7 +237,8 @@ impl Decoder {
 
     /// Returns the families to read.
     pub fn families(&self) -> Option<Vec<u8>> {
-        families_of(&self.layout, &self.stored)
+        // A row is as new as the newest of its cells.
+        self.timestamps.is_empty().then(|| families_of(&self.layout, &self.stored)).flatten()
     }
 
     /// Returns the columns of some rows (ascending), or of all.

@@ -1,10 +1,12 @@
 //! From a catalog record to a table in use: layouts made, SQL text bound.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coprocessors::constraint::{Check, ConstraintSpec};
-use coprocessors::index::IndexSpec;
+use coprocessors::index::{EntryFamilies, EntryFamily, IndexSpec};
 use coprocessors::violation::TableName;
+use store::FamilyDescriptor;
 use types::expr::{DomainChecks, Expr};
 use types::function::quote_ident;
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
@@ -24,11 +26,14 @@ use crate::catalog::record::{
 use crate::catalog::table::{Column, Index, IndexState, Table};
 use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::{Catalog, collation};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parser;
 
 /// Version written into the packed rows of indexes, whose columns do not change.
 const INDEX_SCHEMA_VERSION: u32 = 1;
+
+/// The family of columns that name none, and of what goes with the rows of an index.
+pub const DEFAULT_FAMILY: &str = "0";
 
 /// What texts are bound in.
 #[derive(Clone, Copy)]
@@ -225,9 +230,73 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
         columns,
         key: record.primary_key.iter().map(key_column).collect(),
         family_count: record.descriptor.families.len(),
+        expiring: expiring_families(record),
         salt_buckets: record.salt_buckets,
         schema_version: record.schema_version,
     })
+}
+
+/// Returns the families whose cells may expire while the row goes on.
+fn expiring_families(record: &TableRecord) -> Vec<usize> {
+    let families = &record.descriptor.families;
+    let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
+    if families.len() > 1 { expiring.collect() } else { Vec::new() }
+}
+
+/// Returns how long the newest version of a cell lives at most.
+fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
+    family.ttl.filter(|_| family.min_versions == 0)
+}
+
+/// Returns the families of an index's table in the store, by what its entries go with: as long as
+/// the data that they represent.
+fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
+    let base = &table.descriptor.families;
+    let family = |one: &EntryFamily| match one {
+        EntryFamily::Row => FamilyDescriptor::new(DEFAULT_FAMILY),
+        EntryFamily::Of { family, .. } => {
+            let name = if base.len() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
+            FamilyDescriptor { ttl: life_of(&base[*family]), ..FamilyDescriptor::new(name) }
+        }
+    };
+    families.all().iter().map(family).collect()
+}
+
+/// Gives an index of a table, by its position, the families that its entries need: its table in the
+/// store is about to be created.
+///
+/// # Errors
+///
+/// 0A000 for an index whose entries could not expire with their rows; what binding its keys raises.
+pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize) -> Result<()> {
+    let names = catalog.columns_of(&table.columns)?;
+    let layout = base_layout(catalog, table)?;
+    let Some(index) = table.indexes.get(at) else { return Ok(()) };
+    let bound = |text: &String| expression(catalog, text, &names, None);
+    let texts: Vec<Expr> = index.texts().map(bound).collect::<Result<_>>()?;
+    let families = entry_families(table, &layout, &texts, index);
+    if families.is_any_enough() && index.unique && *index.deferral == Deferral::Never {
+        return Err(Error::not_supported(
+            "a unique index over columns of the primary key alone, where all families have a TTL",
+            "The primary key is unique as it is.",
+        ));
+    }
+    let families = stored_families(table, &families);
+    table.indexes[at].descriptor.families = families;
+    Ok(())
+}
+
+/// Returns what the entries of an index go with, whose keys and predicate these are.
+fn entry_families<'e>(
+    table: &TableRecord,
+    layout: &RowLayout,
+    texts: impl IntoIterator<Item = &'e Expr>,
+    index: &IndexRecord,
+) -> EntryFamilies {
+    let inputs: Vec<usize> = texts.into_iter().flat_map(Expr::columns).collect();
+    let include: Vec<usize> = index.include.iter().map(|column| *column as usize).collect();
+    let rows_expire = table.descriptor.families.iter().any(|one| life_of(one).is_some());
+    EntryFamilies::of(layout, &inputs, &include, rows_expire)
 }
 
 fn key_column(key: &KeyRecord) -> KeyColumn {
@@ -294,43 +363,14 @@ fn index(
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
     // Of one that is deferrable two rows may have one key for a while.
     let unique = record.unique && *record.deferral == Deferral::Never;
-    let (mut columns, mut key, mut slot) = (Vec::new(), Vec::new(), 0);
-    let mut add = |data_type: DataType, key_position: Option<usize>| {
-        let place = match key_position {
-            Some(position) => Place::Key(position),
-            None => {
-                slot += 1;
-                Place::Packed { family: 0, slot: slot - 1 }
-            }
-        };
-        columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
-    };
-    for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
-        add(expression.data_type(), Some(position));
-        key.push(KeyColumn {
-            column: position,
-            descending: declared.descending,
-            nulls_first: declared.nulls_first,
-        });
-    }
-    for (offset, base) in base_layout.key.iter().enumerate() {
-        let position = (!unique).then_some(keys.len() + offset);
-        add(base_layout.columns[base.column].data_type, position);
-        if position.is_some() {
-            key.push(KeyColumn { column: keys.len() + offset, ..*base });
-        }
-    }
-    for column in &record.include {
-        add(names[*column as usize].1.base, None);
-    }
-    let layout = RowLayout {
-        columns,
-        key,
-        family_count: 1,
-        salt_buckets: record.salt_buckets,
-        schema_version: INDEX_SCHEMA_VERSION,
-    };
     let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
+    let predicate = record.predicate.as_ref().map(condition).transpose()?;
+    let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
+    // An index that an older build has made may not tell how long its entries live.
+    let is_known = has_families(record, &stored_families(table, &families));
+    let families = if is_known { families } else { EntryFamilies::of_rows() };
+    let entries = Entries { keys: &keys, families: &families, unique };
+    let layout = index_layout(record, &entries, names, base_layout);
     let spec = IndexSpec {
         name: record.name.clone(),
         table: TableName { schema: table.schema.clone(), name: table.name.clone() },
@@ -341,9 +381,10 @@ fn index(
         keys,
         key_names,
         include: record.include.iter().map(|column| *column as usize).collect(),
-        predicate: record.predicate.as_ref().map(condition).transpose()?,
+        predicate,
         base_layout: Arc::clone(base_layout),
         layout: Arc::new(layout),
+        families,
     };
     Ok(Index {
         oid: record.oid,
@@ -353,9 +394,73 @@ fn index(
         collations: collations(record),
         texts: record.texts().cloned().collect(),
         deferral: *record.deferral,
-        state: state(record, &spec),
+        state: if is_known { state(record, &spec) } else { IndexState::Building },
         spec: Arc::new(spec),
     })
+}
+
+/// What the layout of an index follows from.
+struct Entries<'a> {
+    keys: &'a [Expr],
+    families: &'a EntryFamilies,
+    unique: bool,
+}
+
+/// Returns how the entries of an index are stored.
+fn index_layout(
+    record: &IndexRecord,
+    entries: &Entries<'_>,
+    names: &[(String, SqlType)],
+    base_layout: &RowLayout,
+) -> RowLayout {
+    let Entries { keys, families, unique } = *entries;
+    let (mut columns, mut key) = (Vec::new(), Vec::new());
+    let mut slots = vec![0; families.all().len()];
+    let mut add = |data_type: DataType, key_position: Option<usize>, family: usize| {
+        let place = match key_position {
+            Some(position) => Place::Key(position),
+            None => {
+                slots[family] += 1;
+                Place::Packed { family, slot: slots[family] - 1 }
+            }
+        };
+        columns.push(LayoutColumn { data_type, place, missing: Datum::Null });
+    };
+    for (position, (expression, declared)) in keys.iter().zip(&record.keys).enumerate() {
+        add(expression.data_type(), Some(position), 0);
+        key.push(KeyColumn {
+            column: position,
+            descending: declared.descending,
+            nulls_first: declared.nulls_first,
+        });
+    }
+    for (offset, base) in base_layout.key.iter().enumerate() {
+        let position = (!unique).then_some(keys.len() + offset);
+        add(base_layout.columns[base.column].data_type, position, 0);
+        if position.is_some() {
+            key.push(KeyColumn { column: keys.len() + offset, ..*base });
+        }
+    }
+    for column in &record.include {
+        let family = families.of_column(base_layout, *column as usize);
+        add(names[*column as usize].1.base, None, family);
+    }
+    RowLayout {
+        columns,
+        key,
+        family_count: families.all().len(),
+        expiring: families.expiring(),
+        salt_buckets: record.salt_buckets,
+        schema_version: INDEX_SCHEMA_VERSION,
+    }
+}
+
+/// Returns whether an index's table has these families.
+fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
+    let present = &record.descriptor.families;
+    let is_like =
+        |(a, b): (&FamilyDescriptor, &FamilyDescriptor)| a.name == b.name && a.ttl == b.ttl;
+    present.len() == families.len() && present.iter().zip(families).all(is_like)
 }
 
 /// Returns whether queries may use an index.

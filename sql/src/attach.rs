@@ -268,26 +268,17 @@ impl Coprocessors {
     }
 
     /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go
-    /// by themselves: `added` is about to be attached, or an index to be made.
-    pub(crate) fn check_expiry(
-        &self,
-        table: &Table,
-        added: Option<&CoprocessorRecord>,
-        has_indexes: bool,
-    ) -> Result<()> {
-        let Some(expiring) = self.expiring(table, added) else { return Ok(()) };
-        let mut all = table.coprocessors.attached.iter().chain(added);
+    /// by themselves: `added` is about to be attached.
+    pub(crate) fn check_expiry(&self, table: &Table, added: &CoprocessorRecord) -> Result<()> {
+        let Some(expiring) = self.expiring(table, Some(added)) else { return Ok(()) };
+        let mut all = table.coprocessors.attached.iter().chain([added]);
         let follower = all.find(|record| {
             let factory = self.registry.factory(&record.coprocessor);
             factory.is_some_and(|factory| factory.follows_every_row())
         });
-        let beside = match follower {
-            Some(follower) => format!("coprocessor \"{}\"", follower.name),
-            None if has_indexes => "an index".to_owned(),
-            None => return Ok(()),
-        };
+        let Some(follower) = follower else { return Ok(()) };
         Err(Error::not_supported(
-            format!("{beside} beside coprocessor \"{}\"", expiring.name),
+            format!("coprocessor \"{}\" beside coprocessor \"{}\"", follower.name, expiring.name),
             "Rows that expire leave behind what is kept of them: use only one of the two.",
         ))
     }
@@ -424,6 +415,7 @@ fn no_table() -> TableShape {
         columns: Vec::new(),
         key: Vec::new(),
         family_count: 0,
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 0,
     };

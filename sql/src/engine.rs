@@ -245,6 +245,13 @@ impl Engine {
     pub(crate) fn attach_observers(&self, table: &Table, catalog: &Catalog) -> Result<()> {
         let (observers, attached) = self.coprocessors.chain(table, catalog);
         self.store.set_observers(table.id, observers)?;
+        // A table and its indexes are to have the same outcome after a crash.
+        self.store.keep_logged(table.id, !table.indexes.is_empty())?;
+        for index in &table.indexes {
+            self.store.keep_logged(index.spec.store_table, true)?;
+            let required = index.spec.families.required();
+            self.store.require_families(index.spec.store_table, required)?;
+        }
         let attached = Arc::new(attached);
         self.attached.rcu(|known| known.with(table.id, Some(&attached)));
         Ok(())

@@ -400,6 +400,7 @@ impl From<store::Error> for Error {
             Store::Vetoed(veto) => from_veto(*veto),
             Store::NoSuchTable(_) => Error::new(sqlstate::UNDEFINED_TABLE, message),
             Store::InvalidRequest(_) => Error::new(sqlstate::INTERNAL_ERROR, message),
+            Store::KeyTooLong { .. } => Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message),
             Store::Corrupt { .. } => Error::new(sqlstate::DATA_CORRUPTED, message),
             Store::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Error::new(sqlstate::DISK_FULL, message)

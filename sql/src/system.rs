@@ -205,6 +205,10 @@ const VIEWS: &[View] = &[
     },
 ];
 
+/// Parameters of `cells`.
+const CELL_PARAMETERS: &[(&str, DataType)] =
+    &[("table", DataType::Text), ("raw", DataType::Bool), ("versions", DataType::Int4)];
+
 /// Columns of `cells('t', raw => false, versions => 1)`: what the HBase shell would list.
 const CELL_COLUMNS: &[(&str, DataType)] = &[
     ("row", DataType::Bytea),
@@ -260,9 +264,13 @@ impl SystemCatalog for SystemNames<'_> {
         name == "cells"
     }
 
+    fn parameters(&self, name: &str) -> &'static [(&'static str, DataType)] {
+        if name == "cells" { CELL_PARAMETERS } else { &[] }
+    }
+
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>> {
         match name {
-            "cells" if matches!(argument_types.len(), 1..=3) => Some(output(CELL_COLUMNS)),
+            "cells" if argument_types.len() == CELL_PARAMETERS.len() => Some(output(CELL_COLUMNS)),
             _ => None,
         }
     }

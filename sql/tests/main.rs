@@ -7,6 +7,7 @@ mod coprocessors;
 mod definitions;
 mod deferrable_unique;
 mod error_places;
+mod expiry;
 mod foreign_keys;
 mod large_statements;
 mod long_unions;

@@ -15,8 +15,7 @@ use crate::engine::{Engine, RegionWrites, UNPLACED, Writes};
 use crate::error::{Error, Result};
 use crate::mutation::{Edit, Mutation};
 use crate::observer::Hooks;
-use crate::read_path::{Source, check_views};
-use crate::region::RegionMap;
+use crate::read_path::{RequiredFamilies, Source, check_views};
 use crate::scan::{Get, ReadSpec};
 use crate::store::Store;
 use crate::table::Table;
@@ -169,7 +168,7 @@ impl Store {
 /// Gets a row without its observers.
 fn get_newest(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
     loop {
-        if let Some(found) = get_now(engine, &table.regions(), get, out)? {
+        if let Some(found) = get_now(engine, table, get, out)? {
             return Ok(found);
         }
     }
@@ -177,15 +176,13 @@ fn get_newest(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) ->
 
 /// Gets a row from the region that has it. `None` if others have taken its place meanwhile: it may
 /// lack what is visible.
-fn get_now(
-    engine: &Engine,
-    map: &RegionMap,
-    get: &Get,
-    out: &mut CellBatch,
-) -> Result<Option<bool>> {
+fn get_now(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Result<Option<bool>> {
+    let map = table.regions();
     let region = map.of_row(&get.row);
     region.service().enter(None, &[&NEVER], &*engine.options().blocking)?;
-    let wanted = get.families.as_deref();
+    let required = RequiredFamilies(table.required());
+    let wanted = required.with(get.families.as_deref());
+    let wanted = wanted.as_deref();
     let (views, snapshot) = region.views_of_now(wanted, || engine.visible());
     if region.is_dropped() {
         engine.table(region.table())?;
@@ -204,15 +201,13 @@ fn get_now(
         now_micros,
     };
     let source = (&**region, &Source::Primary);
-    engine.reads.get(source, &views, (get, &spec), None, out).map(Some)
+    let found = engine.reads.get(source, &views, (get, &spec), None, out)?;
+    Ok(Some(found && required.keep_last(out)))
 }
 
 fn check(table: &Table, batch: &PutBatch) -> Result<()> {
     if batch.row_bytes_max > ROW_BYTES_MAX {
-        return Err(Error::InvalidRequest(format!(
-            "row key of {} bytes is longer than {ROW_BYTES_MAX} bytes",
-            batch.row_bytes_max
-        )));
+        return Err(Error::KeyTooLong { bytes: batch.row_bytes_max, limit: ROW_BYTES_MAX });
     }
     let descriptor = table.descriptor();
     if usize::from(batch.family_max) >= descriptor.families.len() {

@@ -88,6 +88,13 @@ pub enum Error {
     NoSuchTable(TableId),
     /// The request can never succeed as written. Correct it.
     InvalidRequest(String),
+    /// A row key is too long.
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The length of the longest there can be.
+        limit: usize,
+    },
     /// A file does not hold what its checksum or footer promises. Do not retry; restore the file.
     Corrupt {
         /// The file.
@@ -261,6 +268,9 @@ impl fmt::Display for Error {
             Error::Vetoed(veto) => f.write_str(&veto.message),
             Error::NoSuchTable(table) => write!(f, "table {} does not exist in the store", table.0),
             Error::InvalidRequest(detail) => f.write_str(detail),
+            Error::KeyTooLong { bytes, limit } => {
+                write!(f, "row key of {bytes} bytes is longer than {limit} bytes")
+            }
             Error::Corrupt { path, offset, detail } => {
                 write!(f, "corrupt file \"{}\" at byte {offset}: {detail}", path.display())
             }

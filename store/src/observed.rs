@@ -1,6 +1,7 @@
-//! Who observes a store: observers are attached, shown and resumed.
+//! What whoever opens a store says of its tables: who observes them, what makes a row
+//! of them, and whether they may do without the log.
 //!
-//! They are in memory only: who opens the store attaches them again.
+//! That is in memory only: who opens the store says it again.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::error::Result;
 use crate::observer::{
     Chain, CoprocessorScope, CoprocessorStatus, MasterObserver, RegionObserver, WalObserver,
 };
+use crate::read_path::check_families;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -50,6 +52,35 @@ impl Store {
             coming.post_open(region.shown());
             going.iter().for_each(|going| going.post_close(region.shown()));
         }
+        Ok(())
+    }
+
+    /// Says in which families a row of a table must have a visible cell to be there: what expires
+    /// in one of them takes the row with it. None, as at the beginning: a row is there as long as it
+    /// has a cell in any. Raw scans, and scans whose rows come in pieces, show all cells.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable);
+    /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) for a family that is not there.
+    pub fn require_families(&self, table: TableId, mut families: Vec<u8>) -> Result<()> {
+        let table = self.engine().table(table)?;
+        families.sort_unstable();
+        families.dedup();
+        check_families(Some(&families), &[], &table.descriptor())?;
+        table.set_required(families);
+        Ok(())
+    }
+
+    /// Has the commits of a table logged, even if its durability says that they are not: other
+    /// tables are derived from it, or it from another one, and a crash is to lose both or neither.
+    /// They wait for nothing (`AsyncWal`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable).
+    pub fn keep_logged(&self, table: TableId, logged: bool) -> Result<()> {
+        self.engine().table(table)?.set_logged(logged);
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! The way of a read into a region: through its service gate to the primary, or to a replica.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arc_swap::Guard;
 use smallvec::SmallVec;
 
-use crate::cell::CellBatch;
-use crate::cell::Sequence;
+use crate::cell::{CellBatch, RowRef, Sequence};
 use crate::descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{ReadSpec, ReadView};
@@ -181,8 +181,7 @@ pub(crate) fn check_families(
 /// # Errors
 ///
 /// [`Error::InvalidRequest`] if there is no such family.
-pub(crate) fn views_of(region: &Region, source: &Source, get: &Get) -> Result<Views> {
-    let wanted = get.families.as_deref();
+pub(crate) fn views_of(region: &Region, source: &Source, wanted: Option<&[u8]>) -> Result<Views> {
     let views = match source {
         Source::Primary => region.views(wanted),
         Source::Replica(_) => {
@@ -198,6 +197,38 @@ pub(crate) fn views_of(region: &Region, source: &Source, get: &Get) -> Result<Vi
     };
     check_views(&views, wanted)?;
     Ok(views)
+}
+
+/// The families that make a row, of a table that says so: a read sees them, too.
+pub(crate) struct RequiredFamilies(pub(crate) Option<Arc<Vec<u8>>>);
+
+impl RequiredFamilies {
+    /// Returns the families to read, of which a request wants these.
+    pub(crate) fn with<'f>(&self, wanted: Option<&'f [u8]>) -> Option<Cow<'f, [u8]>> {
+        let (Some(wanted), Some(required)) = (wanted, &self.0) else {
+            return wanted.map(Cow::Borrowed);
+        };
+        let mut all = wanted.to_vec();
+        all.extend(required.iter());
+        all.sort_unstable();
+        all.dedup();
+        Some(Cow::Owned(all))
+    }
+
+    /// Returns whether a row that was read is there.
+    pub(crate) fn hold(&self, row: &RowRef<'_>) -> bool {
+        let Some(required) = &self.0 else { return true };
+        required.iter().all(|family| row.cells().any(|cell| cell.family == *family))
+    }
+
+    /// Takes the last row of a batch back if it is not there; returns whether it is.
+    pub(crate) fn keep_last(&self, out: &mut CellBatch) -> bool {
+        let holds = self.0.is_none() || self.hold(&out.row(out.row_count() - 1));
+        if !holds {
+            out.cancel_row();
+        }
+        holds
+    }
 }
 
 /// Checks that there is a view of each family that is wanted.

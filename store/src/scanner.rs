@@ -9,6 +9,7 @@
 //! 4. Once a region was read at a replica, no later one is read at a newer sequence.
 //! 5. While `inside` is set, `row` was begun and its families stand in it or behind it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +26,7 @@ use crate::observer::{Flow, Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_figures::RegionMark;
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
-use crate::read_path::{Caller, ReadPath, Source, StagedFamilies};
+use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, StagedFamilies};
 use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
@@ -56,6 +57,8 @@ pub(crate) struct ScanRules {
     pub(crate) cancelled: SmallVec<[Arc<AtomicBool>; 2]>,
     /// What the reading is charged to.
     pub(crate) charged: Charged,
+    /// What makes a row.
+    pub(crate) required: RequiredFamilies,
     /// The observers of the table, if they want to see scans.
     pub(crate) observers: Option<Arc<RegionChain>>,
 }
@@ -151,7 +154,7 @@ impl Scanner {
     /// [`Error::InvalidRequest`] if the scan asks for what there is not.
     pub(crate) fn open(
         map: Arc<RegionMap>,
-        scan: Scan,
+        mut scan: Scan,
         table: &TableDescriptor,
         rules: ScanRules,
     ) -> Result<Scanner> {
@@ -161,6 +164,8 @@ impl Scanner {
             None => None,
         };
         check(&scan, filter.as_ref(), table)?;
+        let wanted = rules.required.with(scan.families.as_deref());
+        scan.families = wanted.map(Cow::into_owned);
         let (start, stop) = scan.bounds();
         let nothing = stop.as_ref().is_some_and(|stop| *stop <= start);
         let ahead = if nothing { 0..0 } else { map.overlapping(&start, stop.as_deref()) };
@@ -699,6 +704,10 @@ impl Scanner {
         };
         if let Some(index) = full_in {
             self.inside = Some((index, CellPosition::of(&last)));
+        }
+        let is_whole = !self.scan.raw && self.scan.batch.is_none();
+        if is_whole && !self.rules.required.keep_last(out) {
+            return Ok(Turn::Taken);
         }
         let piece = out.row(out.row_count() - 1);
         let keeps = match &mut self.filter {

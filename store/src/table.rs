@@ -1,5 +1,6 @@
 //! A table: its descriptor, its regions, its observers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -23,6 +24,10 @@ pub(crate) struct Table {
     /// The transaction that alone knows of the table, while it is open.
     private_to: OnceLock<Owner>,
     quota: ArcSwapOption<Quota>,
+    /// Families without a visible cell in which a row is not there, ascending.
+    required: ArcSwapOption<Vec<u8>>,
+    /// Its commits are logged, whatever its durability says.
+    logged: AtomicBool,
     /// Held while the observers are replaced.
     pub(crate) attaching: Mutex<()>,
 }
@@ -38,6 +43,8 @@ impl Table {
             observers: Slot::default(),
             private_to: OnceLock::new(),
             quota: ArcSwapOption::empty(),
+            required: ArcSwapOption::empty(),
+            logged: AtomicBool::new(false),
             attaching: Mutex::default(),
         }
     }
@@ -72,6 +79,27 @@ impl Table {
     /// Replaces its quota.
     pub(crate) fn set_quota(&self, quota: Option<Arc<Quota>>) {
         self.quota.store(quota);
+    }
+
+    /// Returns the families that a row must have a visible cell in; `None`: it is there as long as
+    /// it has one in any.
+    pub(crate) fn required(&self) -> Option<Arc<Vec<u8>>> {
+        self.required.load_full()
+    }
+
+    /// Replaces the families that a row must have a visible cell in.
+    pub(crate) fn set_required(&self, families: Vec<u8>) {
+        self.required.store((!families.is_empty()).then(|| Arc::new(families)));
+    }
+
+    /// Has its commits logged, or not, whatever its durability says.
+    pub(crate) fn set_logged(&self, logged: bool) {
+        self.logged.store(logged, Ordering::Release);
+    }
+
+    /// Returns whether its commits are logged, whatever its durability says.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.logged.load(Ordering::Acquire)
     }
 
     /// Replaces its descriptor.

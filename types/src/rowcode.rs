@@ -89,9 +89,12 @@ pub struct RowLayout {
     pub columns: Vec<LayoutColumn>,
     /// The key columns, in key order. Never empty.
     pub key: Vec<KeyColumn>,
-    /// The number of families. Family 0 always has a cell in every row, even if all else is NULL,
-    /// so that the row exists.
+    /// The number of families. Unless it expires apart from the row, family 0 always has a cell in
+    /// every row, even if all else is NULL, so that the row exists.
     pub family_count: usize,
+    /// Families whose cells may expire while the row goes on, ascending: their columns are NULL
+    /// from then on. A row is there as long as any family has a cell of it.
+    pub expiring: Vec<usize>,
     /// Number of salt buckets; 0 for an unsalted table.
     pub salt_buckets: u8,
     /// Grows with every change of the columns; written into packed rows.
@@ -102,6 +105,20 @@ pub struct RowLayout {
 pub type KeyPrefix = [Datum];
 
 impl RowLayout {
+    /// Returns whether a column may become NULL by itself, because its family expires before the
+    /// row.
+    pub fn expires_apart(&self, column: usize) -> bool {
+        match self.columns[column].place {
+            Place::Key(_) => false,
+            Place::Packed { family, .. } => self.expiring.contains(&family),
+        }
+    }
+
+    /// Returns whether family 0 has a cell as long as a row is there.
+    pub fn exists_by_first(&self) -> bool {
+        !self.expiring.contains(&0)
+    }
+
     /// Returns the row key of a full row (`values` in table order), salt byte included.
     ///
     /// # Errors
@@ -325,8 +342,12 @@ impl<'l> RowDecoder<'l> {
         }
         for family in &self.families {
             let Some(bytes) = packed.get(family.family).copied().flatten() else {
+                let has_expired = self.layout.expiring.contains(&family.family);
                 for target in &family.targets {
-                    self.put_missing(target, sinks);
+                    match has_expired {
+                        true => sinks[target.output].put_datum(&Datum::Null),
+                        false => self.put_missing(target, sinks),
+                    }
                 }
                 continue;
             };

@@ -9,9 +9,8 @@ use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 use types::expr::EvalContext;
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, after_index_keys, base_columns, base_key, duplicate_veto};
+use super::entry::{EntryWriter, after_index_keys, base_families, base_key, duplicate_veto};
 use crate::change::RowState;
-use crate::row;
 use crate::violation::{self, DuplicateKey};
 
 /// Rows that are read, and entries that are staged, at a time.
@@ -35,7 +34,7 @@ pub fn index_build(
     spec: &IndexSpec,
     context: &EvalContext,
 ) -> store::Result<u64> {
-    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let families = base_families(spec);
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
     let mut writer = EntryWriter::new(spec, context)
         .map_err(|error| violation::value_error(&spec.name, error))?;
@@ -101,7 +100,7 @@ pub fn index_fill(
 ) -> store::Result<u64> {
     let reader = begin();
     reader.begin_statement();
-    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let families = base_families(spec);
     let mut scanner = reader.scan(base_table, Scan { families, ..Scan::all() })?;
     let mut filler = Filler {
         base_table,
@@ -202,11 +201,11 @@ fn entry(
     row_key: &[u8],
     state: &RowState<'_>,
 ) -> types::Result<Option<Mutation>> {
-    if !writer.read(row_key, &state.packed())? {
+    if !writer.read(row_key, state)? {
         return Ok(None);
     }
     let key = writer.key(row_key)?;
-    Ok(Some(writer.put(key, state.timestamp())?))
+    Ok(Some(writer.put(key, state)?))
 }
 
 fn duplicated(spec: &IndexSpec, index_key: &[u8], puts: &[(u8, Vec<u8>)]) -> store::Error {

@@ -12,6 +12,9 @@
 //! The primary key's bytes are copied, not decoded and encoded again, wherever index and table keep
 //! it in the same order; so is the way back.
 
+use std::time::Duration;
+
+use smallvec::SmallVec;
 use store::error::Veto;
 use store::transaction::Locking;
 use store::{Edit, Mutation, RowRef, Timestamp};
@@ -22,7 +25,9 @@ use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
 use types::{DataType, Datum, Result, keycode};
 
 use super::IndexSpec;
-use crate::row::{self, PackedCells};
+use crate::change::RowState;
+use crate::index::families::EntryFamily;
+use crate::row;
 use crate::violation::DuplicateKey;
 
 /// Where a column of the index row comes from.
@@ -40,7 +45,8 @@ enum Source {
 pub(super) struct EntryWriter<'s> {
     spec: &'s IndexSpec,
     decoder: RowDecoder<'s>,
-    packer: RowPacker,
+    /// Of each family.
+    packers: SmallVec<[RowPacker; 1]>,
     /// For each column of the index's layout.
     sources: Vec<Source>,
     /// Columns that functional keys and the predicate read.
@@ -70,7 +76,9 @@ impl<'s> EntryWriter<'s> {
         columns.extend(&inputs);
         Ok(EntryWriter {
             decoder: RowDecoder::new(&spec.base_layout, &columns)?,
-            packer: RowPacker::new(&spec.layout, 0)?,
+            packers: (0..spec.layout.family_count)
+                .map(|family| RowPacker::new(&spec.layout, family))
+                .collect::<Result<_>>()?,
             values: vec![Datum::Null; sources.len()],
             sources,
             inputs,
@@ -84,8 +92,15 @@ impl<'s> EntryWriter<'s> {
 
     /// Takes up a stored base row, decoding only what the index holds. Returns whether it has an
     /// entry; of one that has none nothing can be asked.
-    pub(super) fn read(&mut self, row_key: &[u8], packed: &PackedCells<'_>) -> Result<bool> {
-        self.decoder.decode(row_key, packed, &mut self.decoded)?;
+    pub(super) fn read(&mut self, row_key: &[u8], state: &RowState<'_>) -> Result<bool> {
+        let lacks = |needed: &EntryFamily| match needed {
+            EntryFamily::Row => false,
+            EntryFamily::Of { family, .. } => state.cell(*family).is_none(),
+        };
+        if self.spec.families.needed().iter().any(lacks) {
+            return Ok(false);
+        }
+        self.decoder.decode(row_key, &state.packed(), &mut self.decoded)?;
         let first_input = self.decoded.len() - self.inputs.len();
         let (decoded, input_values) = self.decoded.split_at_mut(first_input);
         for (&column, value) in self.inputs.iter().zip(input_values) {
@@ -135,14 +150,33 @@ impl<'s> EntryWriter<'s> {
         self.spec.are_apart(self.keys())
     }
 
-    /// Returns the packed value of the row taken up last.
-    pub(super) fn value(&self) -> Result<Vec<u8>> {
-        self.packer.pack(&self.values, &mut Pace::never())
+    /// Returns the cells of the entry of the row taken up last, whose state this is.
+    pub(super) fn cells(&self, state: &RowState<'_>) -> Result<EntryCells> {
+        let mut cells = EntryCells::new();
+        let families = self.spec.families.all().iter().zip(&self.packers);
+        for (family, packer) in families {
+            let life = match family {
+                EntryFamily::Row => Some(row_life(state)?),
+                EntryFamily::Of { family, .. } => {
+                    state.cell(*family).map(|cell| (cell.timestamp, cell.ttl))
+                }
+            };
+            let cell = |(timestamp, ttl)| {
+                let value = packer.pack(&self.values, &mut Pace::never())?;
+                Ok::<_, types::Error>(EntryCell { value, timestamp, ttl })
+            };
+            cells.push(life.map(cell).transpose()?);
+        }
+        Ok(cells)
     }
 
-    /// Returns the put of a new entry for the row taken up last.
-    pub(super) fn put(&self, key: Vec<u8>, timestamp: Option<Timestamp>) -> Result<Mutation> {
-        let mutation = put(key, self.value()?, timestamp);
+    /// Returns the put of a new entry for the row taken up last, whose state this is.
+    pub(super) fn put(&self, key: Vec<u8>, state: &RowState<'_>) -> Result<Mutation> {
+        let cells = self.cells(state)?;
+        // An entry that has expired in part may have left something behind, and what a cell with a
+        // TTL replaces would be seen again.
+        let clears = cells.len() > 1 || cells.iter().flatten().any(|cell| cell.ttl.is_some());
+        let mutation = put(key, cells, clears);
         Ok(if self.spec.unique && !self.is_apart() {
             mutation.expect_absent()
         } else {
@@ -151,16 +185,80 @@ impl<'s> EntryWriter<'s> {
     }
 }
 
-/// Returns the put of an index row that takes its own lock.
-pub(super) fn put(key: Vec<u8>, value: Vec<u8>, timestamp: Option<Timestamp>) -> Mutation {
+/// A cell of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryCell {
+    pub(super) value: Vec<u8>,
+    /// [`Timestamp::LATEST`] for the commit time.
+    pub(super) timestamp: Timestamp,
+    pub(super) ttl: Option<Duration>,
+}
+
+impl EntryCell {
+    /// Returns whether two cells of a family hold the same and expire at one time.
+    pub(super) fn is_like(&self, other: &EntryCell, family: EntryFamily) -> bool {
+        let life = |cell: &EntryCell| (cell.timestamp, cell.ttl);
+        let expires = matches!(family, EntryFamily::Of { expires: true, .. })
+            || self.ttl.is_some()
+            || other.ttl.is_some();
+        self.value == other.value && (!expires || life(self) == life(other))
+    }
+}
+
+/// The cells of an entry, by family.
+pub(super) type EntryCells = SmallVec<[Option<EntryCell>; 1]>;
+
+/// Returns whether two entries with one key hold the same and expire at one time.
+pub(super) fn are_alike(spec: &IndexSpec, one: &EntryCells, other: &EntryCells) -> bool {
+    let families = spec.families.all().iter();
+    families.zip(one.iter().zip(other)).all(|(family, cells)| match cells {
+        (Some(one), Some(other)) => one.is_like(other, *family),
+        (one, other) => one.is_none() && other.is_none(),
+    })
+}
+
+/// Returns the cells of an entry that was read.
+pub(super) fn cells_of(spec: &IndexSpec, entry: &RowRef<'_>) -> EntryCells {
+    let state = RowState::of(entry, spec.layout.family_count);
+    let cell = |family: usize| {
+        let cell = state.cell(family)?;
+        let (value, timestamp, ttl) = (cell.packed.to_vec(), cell.timestamp, cell.ttl);
+        Some(EntryCell { value, timestamp, ttl })
+    };
+    (0..spec.layout.family_count).map(cell).collect()
+}
+
+/// Returns version and TTL of an entry that goes with the whole row.
+fn row_life(state: &RowState<'_>) -> Result<(Timestamp, Option<Duration>)> {
+    let mut lives = state.cells().map(|cell| (cell.timestamp, cell.ttl));
+    let Some(first) = lives.next() else { return Ok((Timestamp::LATEST, None)) };
+    let (mut newest, mut any_ttl, mut all_same) = (first.0, first.1.is_some(), true);
+    for life in lives {
+        newest = newest.max(life.0);
+        any_ttl |= life.1.is_some();
+        all_same &= life == first;
+    }
+    match (any_ttl, all_same) {
+        (false, _) => Ok((newest, None)),
+        (true, true) => Ok(first),
+        (true, false) => Err(types::Error::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            "cells of one row cannot have TTLs of their own that differ in a table with indexes",
+        )),
+    }
+}
+
+/// Returns the put of an index row that takes its own lock; `clears` it of what is there before.
+pub(super) fn put(key: Vec<u8>, cells: EntryCells, clears: bool) -> Mutation {
     let mut mutation = Mutation::new(key);
-    mutation.edits.push(Edit::Put {
-        family: 0,
-        qualifier: Vec::new(),
-        timestamp,
-        value,
-        ttl: None,
-    });
+    if clears {
+        mutation = mutation.delete_row();
+    }
+    for (family, cell) in (0u8..).zip(cells) {
+        let Some(EntryCell { value, timestamp, ttl }) = cell else { continue };
+        let timestamp = (timestamp != Timestamp::LATEST).then_some(timestamp);
+        mutation.edits.push(Edit::Put { family, qualifier: Vec::new(), timestamp, value, ttl });
+    }
     mutation
 }
 
@@ -177,6 +275,15 @@ pub(super) fn base_columns(spec: &IndexSpec) -> Vec<usize> {
     columns.sort_unstable();
     columns.dedup();
     columns
+}
+
+/// Returns the families of the base table that a scan must read to see what entries are made of.
+pub(super) fn base_families(spec: &IndexSpec) -> Option<Vec<u8>> {
+    match spec.families.all() {
+        [EntryFamily::Of { .. }] => row::families_of(&spec.base_layout, &base_columns(spec)),
+        // The row's version is that of its newest cell.
+        _ => None,
+    }
 }
 
 /// Returns where the columns of the index row come from. A column of a copied primary key is
@@ -325,8 +432,10 @@ pub fn index_entry(spec: &IndexSpec, base_row: &[Datum]) -> Result<Option<Mutati
         return Ok(None);
     }
     let values = index_values(spec, base_row, &context)?;
-    let key = row_key_of(spec, &values)?;
-    let mutation = put(key, spec.layout.pack(0, &values)?, None);
+    let mut mutation = Mutation::new(row_key_of(spec, &values)?);
+    for family in 0..spec.layout.family_count {
+        mutation = mutation.put(family as u8, Vec::new(), spec.layout.pack(family, &values)?);
+    }
     let is_apart = spec.are_apart(&values[..spec.keys.len()]);
     Ok(Some(if spec.unique && !is_apart {
         mutation.expect_absent()

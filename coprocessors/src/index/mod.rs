@@ -1,6 +1,7 @@
 //! Secondary indexes: index rows written in the transaction that writes the data row, so that they
 //! can never disagree.
 //!
+//! * [`families`]: how long it lives.
 //! * [`entry`]: the index row of a base row, and the way back.
 //! * [`observer`]: keeps the index in step with its table.
 //! * [`build`]: fills it from rows that are there already.
@@ -10,11 +11,12 @@ use std::sync::Arc;
 
 use store::TableId;
 use types::expr::{EvalContext, Expr};
-use types::rowcode::RowLayout;
+use types::rowcode::{Place, RowLayout};
 use types::{Datum, Result};
 
 use crate::violation::TableName;
 
+pub mod families;
 pub mod entry;
 pub mod observer;
 pub mod build;
@@ -22,6 +24,7 @@ pub mod verify;
 
 pub use build::{index_build, index_fill};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
+pub use families::{EntryFamilies, EntryFamily};
 pub use observer::IndexObserver;
 pub use verify::{IndexDifference, check};
 
@@ -64,12 +67,37 @@ pub struct IndexSpec {
     pub base_layout: Arc<RowLayout>,
     /// How index rows are stored.
     pub layout: Arc<RowLayout>,
+    /// The families of index rows.
+    pub families: EntryFamilies,
 }
 
 impl IndexSpec {
     /// Returns whether rows with these keys do not collide, because one of them is NULL.
     pub fn are_apart(&self, keys: &[Datum]) -> bool {
         !self.nulls_not_distinct && keys.iter().any(Datum::is_null)
+    }
+
+    /// Returns the columns of the base table that decide about the keys of an entry and whether
+    /// there is one, but for those of the primary key; ascending.
+    pub fn inputs(&self) -> Vec<usize> {
+        let mut columns = Vec::new();
+        for read in self.keys.iter().chain(&self.predicate) {
+            columns.extend(read.columns());
+        }
+        columns.retain(|&column| {
+            matches!(self.base_layout.columns[column].place, Place::Packed { .. })
+        });
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// Returns the columns among the [inputs](Self::inputs) that may expire while the row goes on:
+    /// it has no entry then.
+    pub fn expiring_inputs(&self) -> Vec<usize> {
+        let mut columns = self.inputs();
+        columns.retain(|&column| self.base_layout.expires_apart(column));
+        columns
     }
 
     /// Returns whether a base row, in table order, has an entry.

@@ -10,21 +10,28 @@
 //!    that row. A unique entry has a lock of its own, taken before it is looked for, so that of two
 //!    transactions with one value the second waits and then fails.
 //! 3. Within a batch entries go before others come, so that one statement may swap unique values.
-//! 4. An entry's version is the newest version of its row's cells, so that it is never hidden
-//!    behind the entry that it replaces, whatever timestamps clients choose.
+//! 4. A cell of an entry has the version and the TTL of what it goes with
+//!    ([`families`](super::families)), so that both expire at one time. Where that is not later
+//!    than what it replaces, what is there is deleted first, so that it is never hidden behind
+//!    that, whatever timestamps clients choose.
+//! 5. A cell with a TTL replaces nothing in the base table that outlives it: what was there would
+//!    be seen again, without an entry. It is deleted first, in the same mutation.
 
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
-use store::transaction::{Expect, Locking};
+use store::transaction::{Expect, Locking, Previous};
 use store::{Edit, Mutation, Timestamp};
 use types::Datum;
 use types::expr::EvalContext;
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, base_columns, duplicate_veto, put};
-use crate::change::{Change, evaluation, load_previous, net_changes, refuse_unfollowed};
+use super::entry::{EntryCell, EntryCells, EntryWriter};
+use super::entry::{are_alike, base_columns, duplicate_veto, put};
+use super::families::EntryFamily;
+use crate::change::{Change, FamilyCell, RowState};
+use crate::change::{evaluation, load_previous, net_changes, refuse_unknown_outcomes};
 use crate::row;
 use crate::violation::{self, DuplicateKey};
 
@@ -69,34 +76,69 @@ impl IndexObserver {
     ) -> types::Result<()> {
         let Change { row, old, new, timestamp } = change;
         let both = old.exists() && new.exists();
-        if both && old.same_bytes(new, &self.families) {
+        if both && old.same_bytes(new, &self.families) && self.same_lives(old, new) {
             return Ok(());
         }
         let mut gone = None;
-        if old.exists() && writer.read(row, &old.packed())? {
+        if old.exists() && writer.read(row, old)? {
             let key = writer.key(row)?;
-            let value = if both { writer.value()? } else { Vec::new() };
-            gone = Some((self.delete(writer, key, *timestamp), value));
+            let cells = if both { writer.cells(old)? } else { EntryCells::new() };
+            gone = Some((self.delete(writer, key, *timestamp), cells));
         }
-        let comes = new.exists() && writer.read(row, &new.packed())?;
+        let comes = new.exists() && writer.read(row, new)?;
         let key = if comes { Some(writer.key(row)?) } else { None };
         match (gone, key) {
-            (Some((delete, old_value)), Some(key)) if key == delete.row => {
-                let value = writer.value()?;
-                if value != old_value {
+            (Some((delete, old_cells)), Some(key)) if key == delete.row => {
+                let cells = writer.cells(new)?;
+                if let Some(replacing) = self.replacing(key, &old_cells, cells) {
                     // The row owns the entry: its lock covers the new version.
-                    let replacing = put(key, value, *timestamp);
                     additions.puts.push(Mutation { locking: Locking::Covered, ..replacing });
                 }
             }
             (gone, key) => {
                 additions.deletes.extend(gone.map(|(delete, _)| delete));
                 if let Some(key) = key {
-                    additions.puts.push(writer.put(key, *timestamp)?);
+                    additions.puts.push(writer.put(key, new)?);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns whether what entries go with expires at the same time in both states.
+    fn same_lives(&self, old: &RowState<'_>, new: &RowState<'_>) -> bool {
+        let life = |cell: &FamilyCell<'_>| (cell.timestamp, cell.ttl);
+        let has_ttl = |state: &RowState<'_>| state.cells().any(|cell| cell.ttl.is_some());
+        let any_ttl = has_ttl(old) || has_ttl(new);
+        self.spec.families.all().iter().all(|family| match family {
+            EntryFamily::Row => !any_ttl || old.cells().map(life).eq(new.cells().map(life)),
+            EntryFamily::Of { family, expires } => {
+                let of = |state: &RowState<'_>| state.cell(*family).map(life);
+                !(*expires || any_ttl) || of(old) == of(new)
+            }
+        })
+    }
+
+    /// Returns the mutation that makes an entry of another one with the same key; `None` if they
+    /// are the same.
+    fn replacing(&self, key: Vec<u8>, old: &EntryCells, mut new: EntryCells) -> Option<Mutation> {
+        if are_alike(&self.spec, old, &new) {
+            return None;
+        }
+        let clears = old.iter().zip(&new).any(|(old, new)| match (old, new) {
+            (Some(old), Some(new)) => new.ttl.is_some() || new.timestamp < old.timestamp,
+            (old, new) => old.is_some() || new.as_ref().is_some_and(|new| new.ttl.is_some()),
+        });
+        if !clears {
+            let families = self.spec.families.all().iter();
+            for (family, (old, new)) in families.zip(old.iter().zip(&mut new)) {
+                let is_like = |old: &EntryCell, new: &EntryCell| old.is_like(new, *family);
+                if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| is_like(old, new)) {
+                    *new = None;
+                }
+            }
+        }
+        Some(put(key, new, clears))
     }
 
     /// Returns the delete of the entry of the row that `writer` took up last.
@@ -139,9 +181,7 @@ impl IndexObserver {
     ) -> types::Result<Option<Vec<Datum>>> {
         let mut writer = EntryWriter::new(&self.spec, context)?;
         for change in changes.iter().rev().filter(|change| change.new.exists()) {
-            if writer.read(change.row, &change.new.packed())?
-                && writer.key(change.row)? == index_key
-            {
+            if writer.read(change.row, &change.new)? && writer.key(change.row)? == index_key {
                 return Ok(Some(writer.keys().to_vec()));
             }
         }
@@ -168,6 +208,7 @@ impl Additions {
             if let Some(is_replaced) = going.get_mut(put.row.as_slice()) {
                 *is_replaced = true;
                 put.expect = Expect::Anything;
+                clear_first(put);
             }
         }
         let replaced: Vec<bool> =
@@ -182,6 +223,48 @@ impl Additions {
         self.deletes.append(&mut self.puts);
         self.deletes
     }
+}
+
+/// Has a put delete what is there before, if that may hide it.
+fn clear_first(put: &mut Mutation) {
+    let is_clearing = matches!(put.edits.first(), Some(Edit::DeleteRow { .. }));
+    let may_be_hidden =
+        put.edits.iter().any(|edit| matches!(edit, Edit::Put { timestamp: Some(_), .. }));
+    if may_be_hidden && !is_clearing {
+        put.edits.insert(0, Edit::DeleteRow { timestamp: None });
+    }
+}
+
+/// Has puts with a TTL delete what they replace, if that may outlive them. The state before is
+/// known.
+fn delete_what_outlives(family_count: usize, batch: &mut [Mutation]) -> store::Result<()> {
+    for mutation in batch {
+        let Previous::Row(cells) = &mutation.previous else { continue };
+        let old = RowState::of(&cells.row(0), family_count);
+        let mut covered = Vec::new();
+        for edit in &mutation.edits {
+            let Edit::Put { family, qualifier, timestamp, ttl: Some(ttl), .. } = edit else {
+                continue;
+            };
+            if !qualifier.is_empty() {
+                continue;
+            }
+            if timestamp.is_some() {
+                return Err(store::Error::InvalidRequest(
+                    "cells cannot have both a TTL and a timestamp in a table with indexes".into(),
+                ));
+            }
+            let outlives = |old: &FamilyCell<'_>| old.ttl.is_none_or(|old| old > *ttl);
+            if old.cell(usize::from(*family)).is_some_and(outlives) {
+                let qualifier = Vec::new();
+                covered.push(Edit::DeleteColumn { family: *family, qualifier, timestamp: None });
+            }
+        }
+        let deletes_row = matches!(mutation.edits.first(), Some(Edit::DeleteRow { .. }));
+        covered.retain(|delete| !deletes_row && !mutation.edits.contains(delete));
+        mutation.edits.insert_many(0, covered);
+    }
+    Ok(())
 }
 
 impl RegionObserver for IndexObserver {
@@ -202,8 +285,9 @@ impl RegionObserver for IndexObserver {
         context: &dyn ObserverContext,
         batch: &mut [Mutation],
     ) -> store::Result<()> {
-        refuse_unfollowed("indexes", batch)?;
+        refuse_unknown_outcomes("indexes", batch)?;
         load_previous(context, batch, |_| true)?;
+        delete_what_outlives(self.spec.base_layout.family_count, batch)?;
         let changes = net_changes(self.spec.base_layout.family_count, batch);
         let eval = evaluation(context);
         let mut additions = self

@@ -5,14 +5,15 @@ use store::{CellBatch, Get, Scan, TableId, Transaction};
 use types::expr::EvalContext;
 
 use super::IndexSpec;
-use super::entry::{EntryWriter, base_columns, base_key};
-use crate::row;
+use super::entry::{EntryCells, EntryWriter, are_alike, base_families, base_key, cells_of};
+use crate::change::RowState;
 use crate::violation;
 
 /// Rows that are compared at a time.
 const CHECK_ROWS: usize = 1000;
 
-/// How an index differs from its table.
+/// How an index differs from its table. An entry that expires at another time than what it
+/// represents is one with other values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexDifference {
     /// Rows of the table.
@@ -47,7 +48,7 @@ fn check_rows(
     spec: &IndexSpec,
     difference: &mut IndexDifference,
 ) -> store::Result<()> {
-    let families = row::families_of(&spec.base_layout, &base_columns(spec));
+    let families = base_families(spec);
     let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
     let value_error = |error| violation::value_error(&spec.name, error);
     let context = EvalContext::default();
@@ -57,23 +58,24 @@ fn check_rows(
     while scanner.next_batch(CHECK_ROWS, &mut rows)? {
         difference.row_count += rows.row_count() as u64;
         let mut gets = Vec::with_capacity(rows.row_count());
-        let mut values = Vec::with_capacity(rows.row_count());
+        let mut wanted: Vec<EntryCells> = Vec::with_capacity(rows.row_count());
         for row in rows.rows() {
-            let packed = row::packed_cells(&row, spec.base_layout.family_count);
-            if !writer.read(row.key(), &packed).map_err(value_error)? {
+            let state = RowState::of(&row, spec.base_layout.family_count);
+            if !writer.read(row.key(), &state).map_err(value_error)? {
                 continue;
             }
             gets.push(Get::new(writer.key(row.key()).map_err(value_error)?));
-            values.push(writer.value().map_err(value_error)?);
+            wanted.push(writer.cells(&state).map_err(value_error)?);
         }
         found.clear();
         transaction.multi_get(spec.store_table, &gets, &mut found)?;
-        let entries: AHashMap<&[u8], Option<&[u8]>> =
-            found.rows().map(|entry| (entry.key(), entry.value(0, b""))).collect();
-        let is_missing = |(get, value): &(&Get, &Vec<u8>)| {
-            entries.get(get.row.as_slice()).copied().flatten() != Some(value.as_slice())
+        let entries: AHashMap<&[u8], EntryCells> =
+            found.rows().map(|entry| (entry.key(), cells_of(spec, &entry))).collect();
+        let is_missing = |(get, wanted): &(&Get, &EntryCells)| {
+            let entry = entries.get(get.row.as_slice());
+            entry.is_none_or(|entry| !are_alike(spec, entry, wanted))
         };
-        difference.missing += gets.iter().zip(&values).filter(is_missing).count() as u64;
+        difference.missing += gets.iter().zip(&wanted).filter(is_missing).count() as u64;
     }
     Ok(())
 }
@@ -100,8 +102,8 @@ fn check_entries(
         transaction.multi_get(base_table, &gets, &mut found)?;
         let mut expected: AHashMap<&[u8], Vec<u8>> = AHashMap::with_capacity(found.row_count());
         for row in found.rows() {
-            let packed = row::packed_cells(&row, spec.base_layout.family_count);
-            if !writer.read(row.key(), &packed).map_err(value_error)? {
+            let state = RowState::of(&row, spec.base_layout.family_count);
+            if !writer.read(row.key(), &state).map_err(value_error)? {
                 continue;
             }
             expected.insert(row.key(), writer.key(row.key()).map_err(value_error)?);

@@ -27,6 +27,12 @@ pub trait SystemCatalog {
         false
     }
 
+    /// Returns the parameters of a table function, all but the first of which have defaults: NULL
+    /// stands for them.
+    fn parameters(&self, _name: &str) -> &'static [(&'static str, DataType)] {
+        &[]
+    }
+
     /// Returns the columns of a table function for arguments of these types.
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
 

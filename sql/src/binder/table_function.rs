@@ -5,6 +5,7 @@
 //! [`Rows::join_lateral`]. The planner makes one step of both where it can.
 
 use types::DataType;
+use types::cast::CastContext;
 use types::expr::Expr;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
@@ -214,17 +215,17 @@ impl Binder<'_> {
             return Err(Error::not_supported(what, "Number the rows by row_number().").at(position));
         }
         let bind = |binder: &mut Self| {
-            let bind = |argument: &ast::FunctionArgument| {
-                let value = binder.bind_expr(&argument.value)?;
-                binder.known(value)
-            };
+            let bind = |argument: &ast::FunctionArgument| binder.bind_expr(&argument.value);
             call.arguments.iter().map(bind).collect::<Result<Vec<Typed>>>()
         };
         let (arguments, level) = self.within(Scope::default(), Clause::FunctionInFrom, bind)?;
         level.refuse_subqueries("a function of the system")?;
-        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let Some(columns) = self.system.function(name, &types) else {
-            let call = self.shown_call(name, &arguments);
+        let shown = self.shown_call(name, &arguments);
+        let placed = self.placed(call, arguments)?;
+        let types: Vec<DataType> = placed.iter().flatten().map(Expr::data_type).collect();
+        let found = placed.is_some().then(|| self.system.function(name, &types)).flatten();
+        let Some((columns, arguments)) = found.zip(placed) else {
+            let call = shown;
             let message = format!("function {call} does not exist");
             return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message)
                 .with_hint(
@@ -234,11 +235,52 @@ impl Binder<'_> {
                 .at(position));
         };
         let relation = named(function, &columns, columns.len() == 1)?;
-        let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
         let types = columns.iter().map(|column| column.sql_type.base).collect();
         let name = name.clone();
         let plan = Logical::SystemRows(SystemRows { name, arguments, endpoint: None, columns });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
+    }
+}
+
+impl Binder<'_> {
+    /// Returns the arguments of a call of a function of the system in the order of its parameters,
+    /// NULL for those that are left out; `None` if it does not take them.
+    fn placed(&mut self, call: &FunctionCall, arguments: Vec<Typed>) -> Result<Option<Vec<Expr>>> {
+        let parameters = self.system.parameters(&call.name.name.value);
+        let mut placed: Vec<Option<Expr>> = vec![None; parameters.len()];
+        let mut is_named = false;
+        for (position, (argument, value)) in call.arguments.iter().zip(arguments).enumerate() {
+            let at = match &argument.name {
+                Some(name) => parameters.iter().position(|(own, _)| *own == name.value),
+                None if is_named => {
+                    let message = "positional argument cannot follow named argument";
+                    return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+                }
+                None => Some(position),
+            };
+            is_named |= argument.name.is_some();
+            let Some((at, (name, data_type))) = at.and_then(|at| Some((at, parameters.get(at)?)))
+            else {
+                return Ok(None);
+            };
+            if placed[at].is_some() {
+                let message = format!("argument name \"{name}\" used more than once");
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+            }
+            let to = (*data_type).into();
+            let Some(value) = self.coerce(value, to, CastContext::Implicit)? else {
+                return Ok(None);
+            };
+            placed[at] = Some(value);
+        }
+        if placed.first().is_none_or(Option::is_none) {
+            return Ok(None);
+        }
+        let values = placed.into_iter().zip(parameters).map(|(value, (_, data_type))| {
+            let null = || Expr::Constant { value: types::Datum::Null, data_type: *data_type };
+            value.unwrap_or_else(null)
+        });
+        Ok(Some(values.collect()))
     }
 }
 

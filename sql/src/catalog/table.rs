@@ -199,6 +199,12 @@ impl Table {
         }
     }
 
+    /// Returns whether a column is never NULL: one that is NOT NULL, of a family that does not expire
+    /// before the row.
+    pub fn is_never_null(&self, column: usize) -> bool {
+        self.columns[column].not_null && !self.layout.expires_apart(column)
+    }
+
     /// Returns the position of a column by name.
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| !column.dropped && column.name == name)

@@ -296,7 +296,6 @@ impl Ddl<'_> {
         key: (&TableConstraint, &ast::UniqueKey),
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        self.engine.coprocessors.check_expiry(table, None, true)?;
         let id = TableId(self.next_id()?);
         self.write_next_id(id.0 + 1)?;
         let taken = name::Taken::of(&catalog, &record.schema);

@@ -93,7 +93,7 @@ impl Ddl<'_> {
             records.attached.push(record);
             return self.store_coprocessors(table, records);
         }
-        coprocessors.check_expiry(table, Some(&record), !table.indexes.is_empty())?;
+        coprocessors.check_expiry(table, &record)?;
         if let Some(expiring) = coprocessors.expiring(table, Some(&record))
             && let Some(keeper) = self.keeper_of(table.id)
         {

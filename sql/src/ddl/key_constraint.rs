@@ -19,8 +19,7 @@ use crate::ddl::storage_parameters::{IndexKind, index_parameters};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// The name of the family of columns that name none.
-pub(super) const DEFAULT_FAMILY: &str = "0";
+pub(super) use crate::assemble::DEFAULT_FAMILY;
 
 /// Returns the PRIMARY KEY, if there is one, and then the UNIQUE constraints of a new table. Of
 /// those that demand the same one is left, under the first name that was given.
@@ -260,16 +259,13 @@ pub(super) fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool
     written.map_or(descending, |nulls| nulls == NullsOrder::First)
 }
 
-/// Returns the descriptor of the table that holds an index: one family that keeps one version for
-/// as long as the rows it points to.
+/// Returns the descriptor of the table that holds an index. What families it has is known once its
+/// keys are ([`index_families`](crate::assemble::index_families)).
 pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
-    let first = &base.families[0];
-    let mut family = store::FamilyDescriptor::new(DEFAULT_FAMILY);
-    family.ttl = first.ttl.filter(|_| first.min_versions == 0);
     TableDescriptor {
         id,
         name: name.to_owned(),
-        families: vec![family],
+        families: vec![store::FamilyDescriptor::new(DEFAULT_FAMILY)],
         region_replication: base.region_replication,
         durability: base.durability,
         split_points: Vec::new(),

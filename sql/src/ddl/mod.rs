@@ -54,6 +54,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ahash::AHashSet;
+use store::descriptor::Durability;
 use store::transaction::{LockMode, LockWait, Savepoint};
 use store::{CellBatch, Get, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
@@ -324,6 +325,9 @@ impl Ddl<'_> {
         self.write_next_id(next_id)?;
         self.add_foreign_keys(statement, &mut record)?;
         self.create_own_sequences(statement, &mut record)?;
+        for at in 0..record.indexes.len() {
+            assemble::set_index_families(&catalog, &mut record, at)?;
+        }
         let table = assemble::table(&catalog, &record, Arc::default())?;
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
@@ -352,7 +356,6 @@ impl Ddl<'_> {
             return Ok(None);
         }
         lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-        self.engine.coprocessors.check_expiry(&table, None, true)?;
         let id = self.next_id()?;
         let index = create_index::record(
             statement,
@@ -375,9 +378,10 @@ impl Ddl<'_> {
         &mut self,
         catalog: &Catalog,
         table: &Table,
-        record: TableRecord,
+        mut record: TableRecord,
         at: usize,
     ) -> Result<()> {
+        assemble::set_index_families(catalog, &mut record, at)?;
         let changed = assemble::table(catalog, &record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.get(at).map(Arc::clone);
         if let Some(index) = record.indexes.get(at) {
@@ -386,6 +390,10 @@ impl Ddl<'_> {
         // No writer is under way: the table's lock is exclusive. What was committed before is to be
         // seen whole, also what is applied but not yet durable.
         self.engine.store().wait_for_commits()?;
+        if table.descriptor.durability == Durability::SkipWal {
+            // Entries are logged, so the rows that they are of must not be lost.
+            self.engine.store().flush(table.id)?;
+        }
         self.transaction.begin_statement();
         self.changes.touched.push(table.oid);
         self.store_record(catalog, changed, record)?;

@@ -201,7 +201,10 @@ impl TableOptions {
             family.block_bytes = family.data_block_encoding.default_block_bytes();
         }
         // Once all are set: FIFO needs a TTL, which may be written after it.
-        match family.compaction.objection(family.ttl, family.min_versions) {
+        let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
+        let of_versions = (family.min_versions > family.versions)
+            .then(|| "MIN_VERSIONS must not be above VERSIONS".to_owned());
+        match of_versions.or(of_compaction.map(Into::into)) {
             Some(why) => {
                 let message = format!("invalid options of column family \"{name}\": {why}");
                 Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))

@@ -109,6 +109,9 @@ impl Ddl<'_> {
             id += 1;
         }
         self.write_next_id(id)?;
+        for at in 0..record.indexes.len() {
+            assemble::set_index_families(&catalog, &mut record, at)?;
+        }
         self.create_in_store(&record.descriptor)?;
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;

@@ -11,7 +11,7 @@ use types::Datum;
 use crate::catalog::table::{Index, Table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::Context;
-use crate::exec::row::{RowWriter, previous};
+use crate::exec::row::{RowWriter, Written, previous};
 use crate::exec::row_numbers::RowNumbers;
 use crate::exec::target::{check_views, lock_and_read, refuse_changed, with_subqueries};
 use crate::exec::update;
@@ -118,11 +118,13 @@ impl<'a> ConflictWriter<'a> {
         let key = self.table.layout.encode_key(&values)?;
         self.writer.flush_row(&key, context)?;
         if self.names_all && !context.watches(self.table) {
-            self.writer.overwrite(key, &values, Previous::Unknown, context)?;
+            let unknown = Previous::Unknown;
+            self.writer.overwrite((key, Written::All), &values, unknown, context)?;
             return Ok(values);
         }
         let mode = LockMode::NoKeyExclusive;
         let old = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
+        let mut written = Written::All;
         let previous = match old {
             None => {
                 context.row_changed(self.table, None, Some(&values))?;
@@ -134,13 +136,15 @@ impl<'a> ConflictWriter<'a> {
                     old[column] = std::mem::replace(&mut values[column], Datum::Null);
                 }
                 values = old;
+                let named = self.plan.named_columns.iter().copied();
+                written = Written::by_change(self.table, named);
                 self.table.generate(&mut values, &context.eval)?;
                 context.row_changed(self.table, Some(&before), Some(&values))?;
                 update::claim_key((self.table, &key), &before, &values, context)?;
                 previous(self.table, &mut self.cells)
             }
         };
-        self.writer.overwrite(key, &values, previous, context)?;
+        self.writer.overwrite((key, written), &values, previous, context)?;
         Ok(values)
     }
 
@@ -179,7 +183,8 @@ impl<'a> ConflictWriter<'a> {
         self.touched.insert(existing.key.clone());
         let key = existing.key;
         let (writer, cells) = (&mut self.writer, &mut self.cells);
-        update::write(self.table, writer, key, (&both, &new), cells, context)?;
+        let change = update::RowUpdate { old: &both, new: &new, assignments };
+        update::write(self.table, writer, key, change, cells, context)?;
         Ok(Some(new))
     }
 

@@ -142,8 +142,8 @@ impl<'a> Merge<'a> {
                 update::assign(table, assignments, &row, &mut new, self.context)?;
                 refuse_changed((table, &key), "updated or deleted", self.context)?;
                 self.context.row_changed(table, Some(&newest), Some(&new))?;
-                let rows = (newest.as_slice(), new.as_slice());
-                update::write(table, writer, key, rows, cells, self.context)?;
+                let change = update::RowUpdate { old: &newest, new: &new, assignments };
+                update::write(table, writer, key, change, cells, self.context)?;
                 self.row_count += 1;
             }
             Some(MergeAction::Delete) => {

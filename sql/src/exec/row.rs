@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
+use smallvec::SmallVec;
 use store::admission::Work;
 use store::transaction::Locking;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Mutation};
 use types::Datum;
-use types::rowcode::RowPacker;
+use types::rowcode::{Place, RowPacker, key_forgets};
 
 use crate::catalog::table::Table;
 use crate::error::Result;
@@ -69,15 +70,15 @@ impl RowWriter {
         self.push(mutation, context)
     }
 
-    /// Writes a row over whatever has its key.
+    /// Writes a row over whatever has its key: these families of it.
     pub(super) fn overwrite(
         &mut self,
-        key: Vec<u8>,
+        (key, written): (Vec<u8>, Written),
         values: &[Datum],
         previous: Previous,
         context: &Context,
     ) -> Result<()> {
-        let mut mutation = self.puts(key, values, Written::Over, context)?;
+        let mut mutation = self.puts(key, values, written, context)?;
         mutation.previous = previous;
         // Whoever changes what foreign keys could refer to has locked the row alone.
         mutation.locking = Locking::RowKeepsKey;
@@ -206,8 +207,12 @@ impl RowWriter {
         let mut pace = context.eval.pace();
         let mut mutation = Mutation::new(key);
         for (family, packer) in self.packers.iter().enumerate() {
-            // A new row needs no cell for a family that is all NULL, save the first.
-            if family > 0 && written == Written::Fresh && self.is_null(family, values) {
+            let is_written = match &written {
+                Written::Fresh => self.needs_cell(family, values),
+                Written::All => true,
+                Written::Families(families) => families.contains(&family),
+            };
+            if !is_written {
                 continue;
             }
             let packed = packer.pack(values, &mut pace)?;
@@ -216,22 +221,56 @@ impl RowWriter {
         Ok(mutation)
     }
 
-    fn is_null(&self, family: usize, values: &[Datum]) -> bool {
-        let columns = self.table.layout.columns.iter().zip(values);
-        columns.filter(|(column, _)| in_family(column, family)).all(|(_, value)| value.is_null())
+    /// Returns whether a new row has a cell of a family: of the first, of all where that may expire
+    /// before the row, and of those that are not as if they were not there.
+    fn needs_cell(&self, family: usize, values: &[Datum]) -> bool {
+        let layout = &self.table.layout;
+        let mut columns = layout.columns.iter().zip(values);
+        family == 0
+            || !layout.exists_by_first()
+            || columns.any(|(column, value)| {
+                in_family(column, family) && !(value.is_null() && column.missing.is_null())
+            })
     }
 }
 
 fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
-    matches!(column.place, types::rowcode::Place::Packed { family: of, .. } if of == family)
+    matches!(column.place, Place::Packed { family: of, .. } if of == family)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    /// There is no such row.
+/// Which families of a row are written.
+pub(super) enum Written {
+    /// Those that a new row needs.
     Fresh,
-    /// There may be one, whose cells are to be covered.
-    Over,
+    /// All: there may be a row, whose cells are to be covered.
+    All,
+    /// These. What is in the others stays as it is, with its versions and its TTL.
+    Families(SmallVec<[usize; 4]>),
+}
+
+impl Written {
+    /// Returns the families that a change of some columns writes, with those of what is generated
+    /// from them.
+    pub(super) fn by_change(table: &Table, columns: impl IntoIterator<Item = usize>) -> Written {
+        let layout = &table.layout;
+        if layout.family_count == 1 {
+            return Written::All;
+        }
+        let mut changed: SmallVec<[usize; 8]> = columns.into_iter().collect();
+        let is_made_of_them = |column: &&usize| {
+            let generated = table.columns[**column].generated.as_ref();
+            generated.is_some_and(|made| made.columns().iter().any(|one| changed.contains(one)))
+        };
+        let generated: SmallVec<[usize; 8]> =
+            table.generated.iter().filter(is_made_of_them).copied().collect();
+        changed.extend(generated);
+        let families = changed.iter().filter_map(|&column| match layout.columns[column].place {
+            Place::Packed { family, .. } => Some(family),
+            // What a key does not hold of its values.
+            Place::Key(_) => key_forgets(layout.columns[column].data_type).then_some(0),
+        });
+        Written::Families(families.collect())
+    }
 }
 
 /// Returns the values of the one row of a batch, in table order.
@@ -243,7 +282,7 @@ pub(super) fn unpack(table: &Table, cells: &CellBatch) -> Result<Vec<Datum>> {
 
 /// Returns the state of a row before its mutation, for the observers, if there are any who ask.
 pub(super) fn previous(table: &Table, cells: &mut CellBatch) -> Previous {
-    if table.indexes.is_empty() {
+    if table.indexes.is_empty() && table.layout.family_count == 1 {
         return Previous::Unknown;
     }
     Previous::Row(Arc::new(std::mem::take(cells)))

@@ -9,7 +9,7 @@ use types::Datum;
 
 use crate::catalog::table::Table;
 use crate::error::Result;
-use crate::exec::row::{RowWriter, previous};
+use crate::exec::row::{RowWriter, Written, previous};
 use crate::exec::target::{Recheck, Returned, Targets, check_views, refuse_changed, take_target};
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
@@ -45,7 +45,8 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
         assign(table, &plan.assignments, &row, &mut new, context)?;
         refuse_changed((table, &target.key), "updated", context)?;
         context.row_changed(table, Some(&row), Some(&new))?;
-        write(table, &mut writer, target.key, (&row, &new), &mut cells, context)?;
+        let change = RowUpdate { old: &row, new: &new, assignments: &plan.assignments };
+        write(table, &mut writer, target.key, change, &mut cells, context)?;
         check_views(&plan.checks, &new, &mut writer, context)?;
         if plan.returning.is_some() {
             new.extend_from_slice(&row[table.columns.len()..]);
@@ -86,21 +87,31 @@ pub(super) fn claim_key(
     Ok(())
 }
 
+/// A row before and after a change, and what was assigned.
+pub(super) struct RowUpdate<'a> {
+    pub(super) old: &'a [Datum],
+    pub(super) new: &'a [Datum],
+    pub(super) assignments: &'a [Assignment],
+}
+
 /// Stages the new version of a row that is locked and was read into `cells`; a new key is a new
 /// row.
 pub(super) fn write(
     table: &Table,
     writer: &mut RowWriter,
     key: Vec<u8>,
-    (old, new): (&[Datum], &[Datum]),
+    change: RowUpdate<'_>,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<()> {
+    let RowUpdate { old, new, assignments } = change;
     claim_key((table, &key), old, new, context)?;
     let previous = previous(table, cells);
     let same = |column: usize| old[column] == new[column];
     if table.key_columns().all(same) || table.layout.encode_key(new)? == key {
-        return writer.overwrite(key, new, previous, context);
+        let written = assignments.iter().map(|assignment| assignment.column);
+        let written = Written::by_change(table, written);
+        return writer.overwrite((key, written), new, previous, context);
     }
     writer.flush(context)?;
     let before = context.moved.begin(&context.transaction);

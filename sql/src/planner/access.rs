@@ -16,7 +16,7 @@ use std::sync::Arc;
 use store::TableId;
 use types::DataType;
 use types::expr::{CompareOp, Expr};
-use types::rowcode::{KeyColumn, RowLayout};
+use types::rowcode::{KeyColumn, Place, RowLayout};
 
 use crate::catalog::table::{Index, IndexState};
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
@@ -141,9 +141,30 @@ fn is_usable(index: &Index, question: &Question<'_>) -> bool {
 
 /// Returns whether an index has entries of all rows that are asked for.
 fn holds_all(index: &Index, question: &Question<'_>) -> bool {
+    if !rejects_expired(index, question) {
+        return false;
+    }
     let Some(predicate) = &index.spec.predicate else { return true };
     let known: Vec<&Expr> = question.conjuncts.iter().collect();
     predicate.follows_from(&known)
+}
+
+/// Returns whether no row is asked for that goes on although a family that the index's keys are of
+/// has expired: it has no entry, and its columns there are NULL.
+fn rejects_expired(index: &Index, question: &Question<'_>) -> bool {
+    let layout = &index.spec.base_layout;
+    let inputs = index.spec.expiring_inputs();
+    let family = |column: usize| match layout.columns[column].place {
+        Place::Packed { family, .. } => Some(family),
+        Place::Key(_) => None,
+    };
+    inputs.iter().all(|&input| {
+        let has_expired = |part: &Expr| match part {
+            Expr::Column { index, .. } => family(*index) == family(input),
+            _ => false,
+        };
+        question.conjuncts.iter().any(|conjunct| conjunct.rejects_nulls(&has_expired))
+    })
 }
 
 /// Returns whether a conjunct is true of all rows that an index has entries of.
@@ -262,7 +283,7 @@ fn primary(question: &Question<'_>) -> Candidate {
                 key,
                 data_type,
                 name: table.columns[key.column].name.clone(),
-                nullable: !table.columns[key.column].not_null,
+                nullable: !table.is_never_null(key.column),
             }
         })
         .collect();
@@ -286,7 +307,7 @@ fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
                     data_type,
                     name: spec.key_names.get(key.column).cloned().unwrap_or_default(),
                     nullable: match value {
-                        Expr::Column { index, .. } => !table.columns[*index].not_null,
+                        Expr::Column { index, .. } => !table.is_never_null(*index),
                         _ => true,
                     },
                 },
@@ -297,7 +318,7 @@ fn secondary(index: &Arc<Index>, question: &Question<'_>) -> Candidate {
                         key,
                         data_type,
                         name: table.columns[base].name.clone(),
-                        nullable: !table.columns[base].not_null,
+                        nullable: !table.is_never_null(base),
                     }
                 }
             }

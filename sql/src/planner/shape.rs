@@ -38,7 +38,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
         Expr::Column { index, .. } => match input {
             Logical::Scan(scan) => match scan.columns[*index] {
                 TIMESTAMP_COLUMN => true,
-                column => scan.table.columns[column].not_null,
+                column => scan.table.is_never_null(column),
             },
             Logical::Project { input, expressions } => is_never_null(&expressions[*index], input),
             Logical::Filter { input, .. }

@@ -151,6 +151,7 @@ mod tests {
             columns: types.into_iter().enumerate().map(column).collect(),
             key: (0..2).map(key).collect(),
             family_count: 1,
+            expiring: Vec::new(),
             salt_buckets,
             schema_version: 0,
         }

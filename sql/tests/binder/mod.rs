@@ -127,6 +127,7 @@ fn table(create: &CreateTable, id: TableId) -> Table {
         columns: layout,
         key: columns_key(create, &key),
         family_count: families.len(),
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     });
@@ -202,6 +203,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
         predicate: None,
         base_layout: Arc::clone(&table.layout),
         layout: Arc::clone(&table.layout),
+        families: coprocessors::index::EntryFamilies::of_rows(),
     };
     table.indexes.push(Arc::new(Index {
         oid: spec.store_table.0,

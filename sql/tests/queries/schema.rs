@@ -76,13 +76,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         });
     }
     let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
-    let layout = Arc::new(RowLayout {
-        columns: layout_columns,
-        key,
-        family_count: families.len(),
-        salt_buckets,
-        schema_version: 1,
-    });
+    let layout = Arc::new(layout(layout_columns, key, families.len(), salt_buckets));
     if let Some(versions) = option(&create.options, "versions") {
         families.iter_mut().for_each(|family| family.versions = versions as u32);
     }
@@ -149,6 +143,15 @@ fn descriptor(
     }
 }
 
+fn layout(
+    columns: Vec<LayoutColumn>,
+    key: Vec<KeyColumn>,
+    family_count: usize,
+    salt_buckets: u8,
+) -> RowLayout {
+    RowLayout { columns, key, family_count, expiring: Vec::new(), salt_buckets, schema_version: 1 }
+}
+
 /// Returns the index of a CREATE INDEX and how the store keeps it.
 pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index, TableDescriptor) {
     let columns: Vec<(String, SqlType)> =
@@ -193,13 +196,9 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         place: place(position),
         missing: Datum::Null,
     };
-    let layout = RowLayout {
-        columns: types.iter().enumerate().map(layout_column).collect(),
-        key: key.clone(),
-        family_count: 1,
-        salt_buckets: option(&create.options, "salt_buckets").unwrap_or(0) as u8,
-        schema_version: 1,
-    };
+    let salt_buckets = option(&create.options, "salt_buckets").unwrap_or(0) as u8;
+    let stored = types.iter().enumerate().map(layout_column).collect();
+    let layout = layout(stored, key.clone(), 1, salt_buckets);
     let name = create.name.as_ref().unwrap().value.clone();
     let splits = (1..layout.salt_buckets).map(|bucket| vec![bucket]).collect();
     let descriptor = descriptor(id, &name, vec![FamilyDescriptor::new("0")], splits);
@@ -219,6 +218,7 @@ pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index,
         predicate: predicate(create, &columns),
         base_layout: Arc::clone(&table.layout),
         layout: Arc::new(layout),
+        families: coprocessors::index::EntryFamilies::of_rows(),
     };
     (active(id, &name, spec), descriptor)
 }

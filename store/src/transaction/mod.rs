@@ -742,9 +742,16 @@ impl Transaction {
             Durability::AsyncWal => 1,
             Durability::SkipWal => 0,
         };
-        let of_tables = staging.tables().iter().map(|staged| staged.table.descriptor().durability);
+        let tables = staging.tables();
+        let of_tables = tables.iter().map(|staged| staged.table.descriptor().durability);
         let strongest = of_tables.max_by_key(rank).unwrap_or(Durability::SyncWal);
-        self.limits.lock().durability.unwrap_or(strongest)
+        match self.limits.lock().durability.unwrap_or(strongest) {
+            // What depends on each other in several tables is lost together, or not at all.
+            Durability::SkipWal if tables.iter().any(|staged| staged.table.is_logged()) => {
+                Durability::AsyncWal
+            }
+            chosen => chosen,
+        }
     }
 
     /// Gives the locks back; the present statement is over, too.

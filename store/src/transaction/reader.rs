@@ -15,7 +15,7 @@ use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{Caller, ReadPath, StagedFamilies, views_of};
+use crate::read_path::{Caller, ReadPath, RequiredFamilies, StagedFamilies, views_of};
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
@@ -180,6 +180,7 @@ impl TableReader {
             consistency: self.consistency,
             cancelled: self.cancelled.clone(),
             charged: self.charged.clone(),
+            required: RequiredFamilies(self.table.required()),
             observers,
         };
         Scanner::open(self.regions(), scan, &self.table.descriptor(), rules)
@@ -224,8 +225,11 @@ pub(super) fn get_in(
     let map = table.regions();
     let region = map.of_row(&get.row);
     let source = path.enter(region, table.id(), spec.snapshot, caller)?;
-    let views = views_of(region, &source, get)?;
-    path.get((region, &source), &views, (get, spec), staged, out)
+    let required = RequiredFamilies(table.required());
+    let wanted = required.with(get.families.as_deref());
+    let views = views_of(region, &source, wanted.as_deref())?;
+    let found = path.get((region, &source), &views, (get, spec), staged, out)?;
+    Ok(found && required.keep_last(out))
 }
 
 impl Transaction {

@@ -248,10 +248,7 @@ fn check_batch(table: &Table, batch: &[Mutation]) -> Result<()> {
     let family_count = descriptor.families.len();
     for mutation in batch {
         if mutation.row.len() > ROW_BYTES_MAX {
-            return Err(Error::InvalidRequest(format!(
-                "row key of {} bytes is longer than {ROW_BYTES_MAX} bytes",
-                mutation.row.len()
-            )));
+            return Err(Error::KeyTooLong { bytes: mutation.row.len(), limit: ROW_BYTES_MAX });
         }
         for edit in &mutation.edits {
             let family = edit.family().unwrap_or(0);

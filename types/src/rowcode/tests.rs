@@ -57,6 +57,7 @@ fn layout(kinds: &[DataType], key_count: usize) -> RowLayout {
             .map(|i| KeyColumn { column: i, descending: i % 2 == 1, nulls_first: i % 3 == 1 })
             .collect(),
         family_count: 2,
+        expiring: Vec::new(),
         salt_buckets: (kinds.len() % 3) as u8 * 4,
         schema_version: 300,
     }
@@ -179,6 +180,7 @@ fn wide_rows_use_four_byte_ends() {
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -198,6 +200,7 @@ fn wide_values_of_values_use_four_byte_ends() {
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -222,6 +225,7 @@ fn example_of_the_format_document() {
         ],
         key: vec![key_column(0)],
         family_count: 1,
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };
@@ -242,6 +246,7 @@ fn intervals_keep_their_parts() {
         columns: vec![column(DataType::Interval, Place::Key(0))],
         key: vec![key_column(0)],
         family_count: 1,
+        expiring: Vec::new(),
         salt_buckets: 0,
         schema_version: 1,
     };

@@ -1,0 +1,643 @@
+//! What expires, against a model: families with TTLs of their own, cells with a TTL, indexes of all
+//! kinds, a clock that jumps. Every way to read a table answers as the model does, before and after
+//! flushes, compactions, splits, restarts and crashes.
+//!
+//! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` runs so many times as many.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use coprocessors::index::check;
+use sql::EngineOptions;
+use sql::catalog::name::ObjectName;
+use sql::engine::Engine;
+use sql::session::{Session, SessionOptions};
+use store::env::fault::{FaultEnv, Unsynced};
+use store::transaction::TransactionOptions;
+use store::{Options, Store};
+
+use crate::server::answer;
+
+/// Cases of a run of all tests.
+const CASES: u64 = 4;
+/// Steps of a case.
+const STEPS: usize = 30;
+/// When time begins, in seconds since 1970.
+const BEGIN: i64 = 1_700_000_000;
+/// Columns beside the key.
+const COLUMNS: [&str; 4] = ["x", "y", "z", "w"];
+/// Keys are below.
+const KEYS: usize = 7;
+/// Values are below.
+const VALUES: usize = 4;
+
+type Values = [Option<i32>; 4];
+
+/// A case: a table and its indexes.
+struct Case {
+    /// The family of each column.
+    families: [usize; 4],
+    /// TTL of each family in seconds; cells expire half a second later, so that no clock meets it.
+    ttls: Vec<Option<i64>>,
+    min_versions: Vec<u32>,
+    /// The rows expire at the time in a column of their own.
+    by_column: bool,
+    durability: &'static str,
+    create: String,
+    indexes: Vec<String>,
+    /// Columns of the unique index.
+    unique: Option<usize>,
+}
+
+/// A cell of a family.
+#[derive(Debug, Clone)]
+struct Cell {
+    values: Values,
+    written: i64,
+    /// Second after which a cell with a TTL is gone.
+    until: Option<i64>,
+}
+
+/// A sequence of numbers that a seed decides (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn from(&mut self, range: std::ops::Range<i64>) -> i64 {
+        range.start + self.below((range.end - range.start) as usize) as i64
+    }
+
+    /// Returns true in so many of a hundred cases.
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Cells by key and family.
+type Model = BTreeMap<i32, Vec<Option<Cell>>>;
+
+impl Case {
+    fn draw(random: &mut Random) -> Case {
+        let family_count = 1 + random.below(3);
+        let mut families = [0; 4];
+        for (column, family) in families.iter_mut().enumerate() {
+            *family = if column < family_count { column } else { random.below(family_count) };
+        }
+        let by_column = random.chance(25);
+        let ttl = |random: &mut Random| random.chance(60).then(|| random.from(1..8));
+        let ttls: Vec<Option<i64>> =
+            (0..family_count).map(|_| if by_column { None } else { ttl(random) }).collect();
+        let min_versions: Vec<u32> =
+            (0..family_count).map(|_| u32::from(random.chance(12))).collect();
+        let durability = ["SYNC_WAL", "SYNC_WAL", "ASYNC_WAL", "SKIP_WAL"][random.below(4)];
+        let mut create = "CREATE TABLE t (id int PRIMARY KEY".to_owned();
+        for (column, family) in COLUMNS.iter().zip(families) {
+            let _ = write!(create, ", f{family}.{column} int");
+        }
+        if by_column {
+            create.push_str(", f0.until timestamptz");
+        }
+        let _ = write!(create, ") DURABILITY = {durability}");
+        for (family, (ttl, min)) in ttls.iter().zip(&min_versions).enumerate() {
+            let versions = random.from(1..4);
+            let _ = write!(create, ", f{family}.VERSIONS = {versions}");
+            if let Some(ttl) = ttl {
+                let _ = write!(create, ", f{family}.TTL = '{ttl}500 milliseconds'");
+            }
+            if *min > 0 {
+                let _ = write!(create, ", f{family}.MIN_VERSIONS = {min}");
+            }
+        }
+        if random.chance(25) {
+            create.push_str(", SALT_BUCKETS = 3");
+        }
+        let unique = random.chance(50).then(|| random.below(4));
+        let mut indexes = Vec::new();
+        for kind in 0..8 {
+            if random.chance(35) {
+                indexes.push(index(random, kind));
+            }
+        }
+        if let Some(column) = unique {
+            let include = COLUMNS[random.below(4)];
+            indexes.push(format!("UNIQUE INDEX u ON t ({}) INCLUDE ({include})", COLUMNS[column]));
+        }
+        Case { families, ttls, min_versions, by_column, durability, create, indexes, unique }
+    }
+
+    /// Returns whether a cell is there at a time.
+    fn is_live(&self, cell: &Cell, family: usize, now: i64) -> bool {
+        let by_family = self.ttls[family].filter(|_| self.min_versions[family] == 0);
+        by_family.is_none_or(|ttl| now - cell.written <= ttl)
+            && cell.until.is_none_or(|until| now <= until)
+    }
+
+    /// Returns what a row shows at a time; `None` if it is not there.
+    fn row(&self, cells: &[Option<Cell>], now: i64) -> Option<Values> {
+        let live =
+            |family: usize| cells[family].as_ref().filter(|cell| self.is_live(cell, family, now));
+        (0..self.ttls.len()).find_map(live)?;
+        let mut values = [None; 4];
+        for (column, value) in values.iter_mut().enumerate() {
+            *value = live(self.families[column]).and_then(|cell| cell.values[column]);
+        }
+        Some(values)
+    }
+
+    fn rows(&self, model: &Model, now: i64) -> BTreeMap<i32, Values> {
+        model.iter().filter_map(|(id, cells)| Some((*id, self.row(cells, now)?))).collect()
+    }
+}
+
+fn index(random: &mut Random, kind: usize) -> String {
+    let mut column = || COLUMNS[random.below(4)];
+    let (a, b, c) = (column(), column(), column());
+    match kind {
+        0 => format!("INDEX i0 ON t ({a})"),
+        1 => format!("INDEX i1 ON t ({a}) INCLUDE ({b}, {c})"),
+        2 => format!("INDEX i2 ON t ({a}, {b} DESC) INCLUDE ({c})"),
+        3 => format!("INDEX i3 ON t ((coalesce({a}, 2)))"),
+        4 => format!("INDEX i4 ON t (abs({a})) INCLUDE ({b})"),
+        5 => format!("INDEX i5 ON t ({a}) WHERE {b} > 1"),
+        6 => format!("INDEX i6 ON t ({a}) WHERE {b} IS NULL"),
+        _ => format!("INDEX i7 ON t (id DESC) INCLUDE ({a}, {b})"),
+    }
+}
+
+/// A table under test, and what it should hold.
+struct Run {
+    seed: u64,
+    case: Case,
+    random: Random,
+    env: FaultEnv,
+    engine: Option<Arc<Engine>>,
+    session: Option<Session>,
+    model: Model,
+    now: i64,
+    log: Vec<String>,
+}
+
+fn open(env: &FaultEnv) -> Arc<Engine> {
+    let options = Options { env: Arc::new(env.clone()), ..Options::default() };
+    let store = Store::open(Path::new("/data"), options).unwrap();
+    Engine::open(store, EngineOptions::default()).unwrap()
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut random = Random(seed);
+        let case = Case::draw(&mut random);
+        let env = FaultEnv::new(seed);
+        env.set_now(BEGIN * 1_000_000);
+        let engine = open(&env);
+        let mut run = Run {
+            seed,
+            random,
+            session: Some(session(&engine)),
+            engine: Some(engine),
+            env,
+            model: Model::new(),
+            now: BEGIN,
+            log: Vec::new(),
+            case,
+        };
+        let create = run.case.create.clone();
+        run.does(&create);
+        if run.case.by_column {
+            run.does("ALTER TABLE t ATTACH COPROCESSOR ttl_by_column WITH (column = 'until')");
+        }
+        let (first, late): (Vec<_>, Vec<_>) = {
+            let indexes = run.case.indexes.clone();
+            indexes.into_iter().partition(|_| run.random.chance(80))
+        };
+        first.iter().for_each(|index| run.create_index(index));
+        run.case.indexes.retain(|index| first.contains(index));
+        for step in 0..STEPS {
+            run.step();
+            run.check();
+            if step == STEPS / 2 {
+                for index in &late {
+                    run.create_index(index);
+                    run.case.indexes.push(index.clone());
+                }
+                run.check();
+            }
+        }
+        run
+    }
+
+    fn create_index(&mut self, index: &str) {
+        let said = self.ask(&format!("CREATE {index}"));
+        let refused = said.starts_with("error 0A000") || said.starts_with("error 23505");
+        if said != "ok\n" {
+            assert!(refused, "{said}{}", self.shown());
+            self.case.indexes.retain(|one| one != index);
+            if index.starts_with("UNIQUE") {
+                self.case.unique = None;
+            }
+        }
+    }
+
+    fn shown(&self) -> String {
+        format!("\nBENNU_SEED={}\n{}", self.seed, self.log.join(";\n"))
+    }
+
+    fn ask(&mut self, sql: &str) -> String {
+        if !sql.starts_with("SELECT") {
+            self.log.push(sql.to_owned());
+        }
+        answer(self.session.as_mut().unwrap(), sql)
+    }
+
+    fn does(&mut self, sql: &str) {
+        let said = self.ask(sql);
+        assert_eq!(said, "ok\n", "{sql}{}", self.shown());
+    }
+
+    fn value(&mut self) -> Option<i32> {
+        self.random.chance(85).then(|| self.random.below(VALUES) as i32)
+    }
+
+    fn step(&mut self) {
+        match self.random.below(20) {
+            0..4 => self.insert(),
+            4..9 => self.update(),
+            9 => self.move_row(),
+            10 => self.upsert(),
+            11 => self.delete(),
+            12 => self.roll_back(),
+            13..17 => self.wait(),
+            17 => self.rewrite(),
+            18 => self.does("REINDEX TABLE t"),
+            _ => self.restart(),
+        }
+    }
+
+    fn wait(&mut self) {
+        self.now += self.random.from(1..4);
+        self.log.push(format!("-- {} s", self.now - BEGIN));
+        self.env.set_now(self.now * 1_000_000);
+    }
+
+    fn rewrite(&mut self) {
+        let table = match self.random.below(4) {
+            0 => "FLUSH t",
+            1 => "FLUSH t; COMPACT t",
+            2 => "FLUSH t; MAJOR COMPACT t",
+            _ => "ALTER TABLE t SPLIT AT (3)",
+        };
+        let said = self.ask(table);
+        let may_be = said == "ok\n" || table.contains("SPLIT");
+        assert!(may_be, "{table}: {said}{}", self.shown());
+    }
+
+    fn restart(&mut self) {
+        let crash = self.random.chance(50);
+        self.session = None;
+        let engine = self.engine.take().unwrap();
+        let keeps_all = !crash || self.case.durability == "SYNC_WAL";
+        if crash {
+            self.log.push("-- crash".to_owned());
+            self.env = self.env.after_crash(Unsynced::Lost);
+            self.env.set_now(self.now * 1_000_000);
+        } else {
+            self.log.push("-- restart".to_owned());
+            engine.store().flush_all().unwrap();
+            engine.store().shut_down().unwrap();
+        }
+        drop(engine);
+        let engine = open(&self.env);
+        self.session = Some(session(&engine));
+        self.engine = Some(engine);
+        if !keeps_all {
+            // Rows that were not on disk are lost; their index entries are lost with them.
+            self.check_indexes();
+            self.does("DELETE FROM t");
+            self.model.clear();
+        }
+    }
+
+    fn live(&self) -> BTreeMap<i32, Values> {
+        self.case.rows(&self.model, self.now)
+    }
+
+    /// Returns whether a row with these values would be the second with its key in the unique
+    /// index.
+    fn collides(&self, id: i32, values: &Values) -> bool {
+        let Some(column) = self.case.unique.filter(|_| self.has_unique()) else { return false };
+        values[column].is_some()
+            && self.live().iter().any(|(other, row)| *other != id && row[column] == values[column])
+    }
+
+    fn has_unique(&self) -> bool {
+        self.case.indexes.iter().any(|index| index.starts_with("UNIQUE"))
+    }
+
+    fn until(&mut self) -> Option<i64> {
+        if !self.case.by_column || self.random.chance(30) {
+            return None;
+        }
+        Some(self.now + self.random.from(0..8))
+    }
+
+    /// Writes families of a row into the model.
+    fn put(&mut self, id: i32, values: Values, until: Option<i64>, written: &[usize]) {
+        let count = self.case.ttls.len();
+        let row = self.model.entry(id).or_insert_with(|| vec![None; count]);
+        for &family in written {
+            row[family] = Some(Cell { values, written: self.now, until });
+        }
+    }
+
+    fn all_families(&self) -> Vec<usize> {
+        (0..self.case.ttls.len()).collect()
+    }
+
+    fn insert(&mut self) {
+        let id = self.random.below(KEYS) as i32;
+        let values: Values = std::array::from_fn(|_| self.value());
+        let until = self.until();
+        let ignores = self.random.chance(25);
+        let mut list: Vec<String> = values.iter().map(|value| shown(*value)).collect();
+        if self.case.by_column {
+            list.push(time(until));
+        }
+        let ending = if ignores { " ON CONFLICT DO NOTHING" } else { "" };
+        let sql = format!("INSERT INTO t VALUES ({id}, {}){ending}", list.join(", "));
+        let taken = self.live().contains_key(&id) || self.collides(id, &values);
+        self.changes(&sql, taken && !ignores);
+        if !taken {
+            self.model.remove(&id);
+            self.put(id, values, until, &self.all_families());
+        }
+    }
+
+    fn changes(&mut self, sql: &str, fails: bool) {
+        let said = self.ask(sql);
+        let as_expected = if fails { said.starts_with("error 23505") } else { said == "ok\n" };
+        assert!(as_expected, "{sql}: {said}expected error: {fails}{}", self.shown());
+    }
+
+    fn update(&mut self) {
+        let id = self.random.below(KEYS) as i32;
+        let mut columns: Vec<usize> = (0..4).filter(|_| self.random.chance(35)).collect();
+        if columns.is_empty() {
+            columns.push(self.random.below(4));
+        }
+        let news: Vec<(usize, Option<i32>)> =
+            columns.iter().map(|&column| (column, self.value())).collect();
+        let mut set: Vec<String> = news
+            .iter()
+            .map(|(column, value)| format!("{} = {}", COLUMNS[*column], shown(*value)))
+            .collect();
+        let until = self.until();
+        if self.case.by_column {
+            set.push(format!("until = {}", time(until)));
+        }
+        let sql = format!("UPDATE t SET {} WHERE id = {id}", set.join(", "));
+        let Some(mut values) = self.live().get(&id).copied() else {
+            self.changes(&sql, false);
+            return;
+        };
+        news.iter().for_each(|(column, value)| values[*column] = *value);
+        let fails = self.collides(id, &values);
+        self.changes(&sql, fails);
+        if !fails {
+            let mut written: Vec<usize> =
+                columns.iter().map(|column| self.case.families[*column]).collect();
+            if self.case.by_column {
+                written = self.all_families();
+            }
+            self.put(id, values, until, &written);
+        }
+    }
+
+    fn move_row(&mut self) {
+        let (id, to) = (self.random.below(KEYS) as i32, self.random.below(KEYS) as i32);
+        let sql = format!("UPDATE t SET id = {to} WHERE id = {id}");
+        if self.case.by_column || id == to {
+            return;
+        }
+        let live = self.live();
+        let Some(values) = live.get(&id).copied() else { return self.changes(&sql, false) };
+        let fails = live.contains_key(&to);
+        self.changes(&sql, fails);
+        if !fails {
+            self.model.remove(&id);
+            self.model.remove(&to);
+            self.put(to, values, None, &self.all_families());
+        }
+    }
+
+    fn upsert(&mut self) {
+        let id = self.random.below(KEYS) as i32;
+        let column = self.random.below(4);
+        let value = self.value();
+        if self.case.by_column {
+            return;
+        }
+        let sql =
+            format!("UPSERT INTO t (id, {}) VALUES ({id}, {})", COLUMNS[column], shown(value));
+        let old = self.live().get(&id).copied();
+        let mut values = old.unwrap_or_default();
+        values[column] = value;
+        let fails = self.collides(id, &values);
+        self.changes(&sql, fails);
+        if !fails && old.is_some() {
+            self.put(id, values, None, &[self.case.families[column]]);
+        } else if !fails {
+            self.model.remove(&id);
+            self.put(id, values, None, &self.all_families());
+        }
+    }
+
+    fn delete(&mut self) {
+        let value = self.random.below(VALUES) as i32;
+        let column = self.random.below(4);
+        let sql = format!("DELETE FROM t WHERE {} = {value}", COLUMNS[column]);
+        let gone: Vec<i32> = self
+            .live()
+            .into_iter()
+            .filter(|(_, row)| row[column] == Some(value))
+            .map(|(id, _)| id)
+            .collect();
+        self.changes(&sql, false);
+        gone.iter().for_each(|id| drop(self.model.remove(id)));
+    }
+
+    fn roll_back(&mut self) {
+        let (id, value) = (self.random.below(KEYS), shown(self.value()));
+        self.log.push("-- rolled back".to_owned());
+        let column = COLUMNS[self.random.below(4)];
+        let changes = format!("UPDATE t SET {column} = {value} WHERE id = {id}");
+        self.ask(&format!("BEGIN; {changes}; DELETE FROM t WHERE id = {id}; ROLLBACK"));
+        if self.session.as_ref().is_some() {
+            self.ask("ROLLBACK");
+        }
+    }
+
+    /// Compares every way to read with the model.
+    fn check(&mut self) {
+        let live = self.live();
+        let line = |(id, row): (&i32, &Values)| {
+            let values =
+                row.map(|value| value.map_or("NULL".to_owned(), |value| value.to_string()));
+            format!("{id}|{}\n", values.join("|"))
+        };
+        let all: String = live.iter().map(line).collect();
+        self.agrees("SELECT id, x, y, z, w FROM t ORDER BY id", &all);
+        self.agrees("SELECT count(*) FROM t", &format!("{}\n", live.len()));
+        let ids: String = live.keys().map(|id| format!("{id}\n")).collect();
+        self.agrees("SELECT id FROM t ORDER BY id", &ids);
+        for id in 0..KEYS as i32 {
+            let one: String = live.get_key_value(&id).into_iter().map(line).collect();
+            let sql = format!("SELECT id, x, y, z, w FROM t WHERE id = {id}");
+            self.agrees(&sql, if one.is_empty() { "ok\n" } else { &one });
+        }
+        for column in 0..4 {
+            self.check_column(column, &live);
+        }
+        self.check_indexes();
+    }
+
+    fn check_column(&mut self, column: usize, live: &BTreeMap<i32, Values>) {
+        let name = COLUMNS[column];
+        let other = (column + 1) % 4;
+        let sum: i32 = live.values().filter_map(|row| row[column]).sum();
+        let count = live.values().filter(|row| row[column].is_some()).count();
+        let sum = if count == 0 { "NULL".to_owned() } else { sum.to_string() };
+        self.agrees(
+            &format!("SELECT sum({name}), count({name}) FROM t"),
+            &format!("{sum}|{count}\n"),
+        );
+        let value = self.random.below(VALUES) as i32;
+        let is = |row: &Values, wanted: i32| row[column] == Some(wanted);
+        type Condition<'a> = (String, Box<dyn Fn(&Values) -> bool + 'a>);
+        let conditions: [Condition<'_>; 7] = [
+            (format!("{name} = {value}"), Box::new(|row| is(row, value))),
+            (format!("{name} IS NULL"), Box::new(|row| row[column].is_none())),
+            (
+                format!("coalesce({name}, 2) = 2"),
+                Box::new(|row| row[column].is_none_or(|v| v == 2)),
+            ),
+            (format!("abs({name}) = {value}"), Box::new(|row| is(row, value))),
+            (
+                format!("{name} >= {value} AND {} > 1", COLUMNS[other]),
+                Box::new(|row| {
+                    row[column].is_some_and(|v| v >= value) && row[other].is_some_and(|v| v > 1)
+                }),
+            ),
+            (
+                format!("{name} = {value} AND {} IS NULL", COLUMNS[other]),
+                Box::new(|row| is(row, value) && row[other].is_none()),
+            ),
+            (format!("{name} IN (1, 3)"), Box::new(|row| is(row, 1) || is(row, 3))),
+        ];
+        let hints: Vec<String> = self.case.indexes.iter().map(|index| hint(index)).collect();
+        for (condition, holds) in &conditions {
+            if !self.random.chance(25) {
+                continue;
+            }
+            let found: Vec<(&i32, &Values)> = live.iter().filter(|(_, row)| holds(row)).collect();
+            let count = format!("{}\n", found.len());
+            let pairs = |other: usize| -> String {
+                let shown = |value: Option<i32>| value.map_or("NULL".to_owned(), |v| v.to_string());
+                let lines = found.iter().map(|(id, row)| {
+                    format!("{id}|{}|{}\n", shown(row[column]), shown(row[other]))
+                });
+                let lines: String = lines.collect();
+                if lines.is_empty() { "ok\n".to_owned() } else { lines }
+            };
+            for hint in hints.iter().map(String::as_str).chain(["", "/*+ NO_INDEX */ "]) {
+                self.agrees(&format!("SELECT {hint}count(*) FROM t WHERE {condition}"), &count);
+                let with = COLUMNS[other];
+                let sql =
+                    format!("SELECT {hint}id, {name}, {with} FROM t WHERE {condition} ORDER BY id");
+                self.agrees(&sql, &pairs(other));
+            }
+        }
+        let mut sorted: Vec<Option<i32>> = live.values().map(|row| row[column]).collect();
+        sorted.sort_by_key(|value| (value.is_none(), *value));
+        let sorted: String = sorted
+            .iter()
+            .take(3)
+            .map(|v| v.map_or("NULL\n".to_owned(), |v| format!("{v}\n")))
+            .collect();
+        let sorted = if sorted.is_empty() { "ok\n".to_owned() } else { sorted };
+        self.agrees(&format!("SELECT {name} FROM t ORDER BY {name} LIMIT 3"), &sorted);
+    }
+
+    fn agrees(&mut self, sql: &str, expected: &str) {
+        let said = self.ask(sql);
+        let expected = if expected.is_empty() { "ok\n" } else { expected };
+        if said != expected {
+            let plan = self.ask(&format!("EXPLAIN {sql}"));
+            panic!(
+                "{sql}\nsaid {said}expected {expected}{plan}at {} s{}",
+                self.now - BEGIN,
+                self.shown()
+            );
+        }
+    }
+
+    /// Asserts that each index has the entries of the rows, and no others.
+    fn check_indexes(&self) {
+        let engine = self.engine.as_ref().unwrap();
+        let catalog = engine.catalog();
+        let table = catalog.table_named(&ObjectName::public("t")).unwrap();
+        engine.store().wait_for_commits().unwrap();
+        let transaction = engine.store().begin(TransactionOptions::default());
+        transaction.begin_statement();
+        for index in &table.indexes {
+            let found = check(&transaction, table.id, &index.spec).unwrap();
+            let differences = (found.missing, found.extra);
+            assert_eq!(differences, (0, 0), "{}: {found:?}{}", index.name, self.shown());
+        }
+    }
+}
+
+fn session(engine: &Arc<Engine>) -> Session {
+    Session::open(engine, SessionOptions { user: "bennu".to_owned() })
+}
+
+fn shown(value: Option<i32>) -> String {
+    value.map_or("NULL".to_owned(), |value| value.to_string())
+}
+
+fn time(until: Option<i64>) -> String {
+    until.map_or("NULL".to_owned(), |until| format!("to_timestamp({until}.5)"))
+}
+
+fn hint(index: &str) -> String {
+    let name = index.split("INDEX ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    format!("/*+ INDEX(t {name}) */ ")
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+#[test]
+fn what_expires_is_gone_for_every_way_to_read_it() {
+    if let Some(seed) = number("BENNU_SEED") {
+        drop(Run::new(seed));
+        return;
+    }
+    for seed in 0..CASES * number("BENNU_CASES").unwrap_or(1) {
+        drop(Run::new(seed));
+    }
+}
