@@ -35,6 +35,7 @@ use crate::family_store::StoreContext;
 use crate::lock::{LockTable, Owner};
 use crate::manifest::{Manifest, ManifestEdit};
 use crate::memstore::Spare;
+use crate::moves::Moves;
 use crate::observer::{RegionChain, ServerObservers, WalChain, WalCommit, WalEdit};
 use crate::options::Options;
 use crate::pressure::Pressure;
@@ -74,6 +75,8 @@ pub(crate) struct Engine {
     pub(crate) tables: ArcSwap<Tables>,
     /// Row locks.
     pub(crate) locks: LockTable,
+    /// Rows that got other keys.
+    pub(crate) moves: Moves,
     /// The SERIALIZABLE transactions.
     pub(crate) serializable: Serializable,
     /// The log.
@@ -173,6 +176,7 @@ impl Engine {
             regions_directory: parts.regions_directory,
             tables: ArcSwap::from_pointee(parts.tables),
             locks: LockTable::new(),
+            moves: Moves::default(),
             serializable: Serializable::new(budget.serializable),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),

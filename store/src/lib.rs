@@ -49,6 +49,7 @@ pub mod mutation;
 pub mod row_mutation;
 pub mod observer;
 mod lock;
+mod moves;
 mod serializable;
 mod endpoint_calls;
 pub mod read_ahead;

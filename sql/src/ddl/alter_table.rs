@@ -24,7 +24,7 @@ use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::storage_parameters::set_column_attribute;
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, foreign_key, lock_table, name};
+use crate::ddl::{Ddl, foreign_key, lock_beside_writers, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -52,7 +52,12 @@ impl Ddl<'_> {
             }
             found => found?,
         };
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        let validates = |change: &TableChange| matches!(change, TableChange::ValidateConstraint(_));
+        if changes.iter().all(validates) {
+            lock_beside_writers(self.transaction, table.id)?;
+        } else {
+            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        }
         check_kind(&table, statement, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
@@ -162,7 +167,8 @@ impl Ddl<'_> {
         if record.foreign_keys.iter().any(|key| key.name == name) {
             let keys = record.foreign_keys.iter_mut();
             for key in keys.filter(|key| key.name == name && !key.valid) {
-                self.check_references(table, key)?;
+                // New references are checked since the constraint is there.
+                self.check_references(table, key, LockMode::Shared)?;
                 key.valid = true;
             }
             return Ok(true);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ahash::AHashSet;
+use coprocessors::row::packed_cells;
 use store::transaction::LockMode;
 use store::{CellBatch, Get};
 use types::{DataType, Datum};
@@ -175,17 +176,23 @@ impl Ddl<'_> {
         key.deferral.0 = constraint.deferral;
         key.valid = !constraint.not_valid;
         if key.valid {
-            self.check_references(table, &key)?;
+            self.check_references(table, &key, LockMode::Exclusive)?;
         }
         record.foreign_keys.push(key);
         self.store_changed(table, record)
     }
 
-    /// Checks that what the rows of a table refer to is there. Both tables are locked.
-    pub(super) fn check_references(&mut self, table: &Table, key: &ForeignKey) -> Result<()> {
+    /// Checks that what the rows of a table refer to is there. The table is locked, and the other
+    /// one in a mode.
+    pub(super) fn check_references(
+        &mut self,
+        table: &Table,
+        key: &ForeignKey,
+        mode: LockMode,
+    ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
-        lock_table(self.transaction, referenced.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, referenced.id, mode)?;
         let reference =
             Reference { key: key.clone(), referenced, at_once: true, is_deferred: false };
         let transaction = Arc::clone(self.transaction);
@@ -212,6 +219,17 @@ impl Ddl<'_> {
             }
             cells.clear();
             if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
+                // Both rows may have gone since, or the reference.
+                cells.clear();
+                let own = Get::new(table.layout.encode_key(row)?);
+                if !transaction.get_locked(table.id, &own, &mut cells)? {
+                    return Ok(());
+                }
+                let present = cells.row(0);
+                let packed = packed_cells(&present, table.layout.family_count);
+                if key.values(&table.layout.unpack(present.key(), &packed)?) != values {
+                    return Ok(());
+                }
                 return Err(missing(table, &reference, &values));
             }
             if known.len() < KNOWN_KEYS_MAX {

@@ -217,6 +217,12 @@ pub fn lock_table(transaction: &Transaction, table: TableId, mode: LockMode) -> 
     lock_row_of(transaction, table, LockRow::Writers, (mode, LockWait::Wait))
 }
 
+/// Locks a table against changes of itself, such that others may write to it.
+pub fn lock_beside_writers(transaction: &Transaction, table: TableId) -> Result<()> {
+    lock_row_of(transaction, table, LockRow::Changers, (LockMode::Exclusive, LockWait::Wait))?;
+    lock_table(transaction, table, LockMode::Shared)
+}
+
 /// A row whose lock stands for something that is done to a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockRow {

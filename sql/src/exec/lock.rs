@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
 use store::Get;
-use store::transaction::StatementView;
+use store::transaction::{FollowedRow, StatementView};
 use types::{Batch, Vector};
 
 use crate::catalog::table::Table;
@@ -37,12 +37,9 @@ pub(super) fn lock_rows(
     while row_count < limit
         && let Some(key) = keys.pop_front()
     {
-        let key = key.as_slice();
         context.check()?;
         let table = node.table.id;
-        if !take_lock((&node.table, key), lock.lock, context)? {
-            continue;
-        }
+        let Some(key) = take_lock((&node.table, key), lock.lock, context)? else { continue };
         stored.clear();
         let get = Get::new(key);
         stored.add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
@@ -62,24 +59,34 @@ fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
     read.iter().map(vector).collect()
 }
 
-/// Locks a row; returns whether it is locked and one that the statement may take.
+/// Locks a row; returns the key that it has by now, `None` if it is not locked or none that the
+/// statement may take.
 ///
 /// # Errors
 ///
 /// 55P03 with the name of the table, as PostgreSQL says it; 40001; what stops a wait.
 pub(super) fn take_lock(
-    (table, key): (&Table, &[u8]),
+    (table, mut key): (&Table, Vec<u8>),
     lock: RowLock,
     context: &Context,
-) -> Result<bool> {
+) -> Result<Option<Vec<u8>>> {
     let transaction = &context.transaction;
-    let locked = transaction.lock_row(table.id, key, lock.mode(), lock.wait);
+    let locked = transaction.lock_row(table.id, &key, lock.mode(), lock.wait);
     if !locked.map_err(|error| said_of_lock(error, table))? {
-        return Ok(false);
+        return Ok(None);
+    }
+    if let Some(view) = context.view.get() {
+        let followed = transaction.follow_row(table.id, &key, (lock.mode(), lock.wait), view);
+        match followed.map_err(|error| said_of_lock(error, table))? {
+            FollowedRow::Same => {}
+            FollowedRow::Moved(to) => key = to,
+            FollowedRow::Skipped => return Ok(None),
+        }
     }
     // What the transaction itself has made of the row since is not what the statement sees.
     let since = context.view.get().map(StatementView::place);
-    Ok(!since.is_some_and(|since| transaction.has_changed(table.id, key, since)))
+    let is_own = since.is_some_and(|since| transaction.has_changed(table.id, &key, since));
+    Ok((!is_own).then_some(key))
 }
 
 fn said_of_lock(error: store::Error, table: &Table) -> Error {

@@ -115,9 +115,9 @@ impl LockRows {
             let value = |&column: &usize| batch.columns[column].datum(row);
             let values: Vec<Datum> = locked.key.iter().map(value).collect();
             let key = locked.table.layout.encode_key_values(&values)?;
-            if !take_lock((&locked.table, &key), locked.lock, context)? {
+            let Some(key) = take_lock((&locked.table, key), locked.lock, context)? else {
                 return Ok(Locked::LeftOut);
-            }
+            };
             if let Some(view) = context.view.get() {
                 let transaction = &context.transaction;
                 has_changed |= transaction.is_newer(locked.table.id, &key, view)?;

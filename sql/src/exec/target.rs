@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::{LockMode, LockWait, StatementView};
+use store::transaction::{FollowedRow, LockMode, LockWait, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
 use types::vector::BATCH_ROWS;
@@ -39,6 +39,8 @@ pub(super) struct Target {
     pub key: Vec<u8>,
     /// What subqueries added.
     pub extra: Vec<Datum>,
+    /// It is named by its key.
+    is_point: bool,
 }
 
 impl Targets {
@@ -60,7 +62,9 @@ impl Targets {
     pub(super) fn next(&mut self) -> Result<Option<Target>> {
         let key_width = self.table.layout.key.len();
         match &mut self.source {
-            Source::Point(key) => Ok(key.take().map(|key| Target { key, extra: Vec::new() })),
+            Source::Point(key) => {
+                Ok(key.take().map(|key| Target { key, extra: Vec::new(), is_point: true }))
+            }
             Source::Rows { operator, batch, next } => loop {
                 if let Some(rows) = batch
                     && *next < rows.row_count
@@ -69,7 +73,7 @@ impl Targets {
                     let extra = key.split_off(key_width);
                     *next += 1;
                     let key = self.table.layout.encode_key_values(&key)?;
-                    return Ok(Some(Target { key, extra }));
+                    return Ok(Some(Target { key, extra, is_point: false }));
                 }
                 *batch = operator.next()?;
                 *next = 0;
@@ -96,6 +100,16 @@ pub(super) fn lock_and_read(
         return Ok(None);
     }
     unpack(table, cells).map(Some)
+}
+
+/// Follows a row that is locked for writing to the key that another transaction has given it.
+pub(super) fn follow(
+    (table, key): (&Table, &[u8]),
+    mode: LockMode,
+    context: &Context,
+) -> Result<FollowedRow> {
+    let Some(view) = context.view.get() else { return Ok(FollowedRow::Same) };
+    Ok(context.transaction.follow_row(table.id, key, (mode, LockWait::Wait), view)?)
 }
 
 /// Checks that views have a row that was written through them.
@@ -183,9 +197,17 @@ pub(super) fn take_target(
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
-    let Some(mut row) = lock_and_read((table, &target.key), mode, cells, context)? else {
-        return Ok(None);
-    };
+    let mut row = lock_and_read((table, &target.key), mode, cells, context)?;
+    match follow((table, &target.key), mode, context)? {
+        FollowedRow::Same => {}
+        FollowedRow::Moved(key) if !target.is_point => {
+            row = lock_and_read((table, &key), mode, cells, context)?;
+            target.key = key;
+        }
+        // It has not the wanted key any more.
+        FollowedRow::Moved(_) | FollowedRow::Skipped => return Ok(None),
+    }
+    let Some(mut row) = row else { return Ok(None) };
     row.append(&mut target.extra);
     if !recheck.holds((table, &target.key), &row, context)? {
         return Ok(None);

@@ -114,14 +114,15 @@ pub(super) fn write(
         return writer.overwrite((key, written), new, previous, context);
     }
     writer.flush(context)?;
+    let (to, from) = (table.layout.encode_key(new)?, key.clone());
+    let is_new = context.transaction.begin_move(table.id, &from);
     let before = context.moved.begin(&context.transaction);
-    let moved = before.map(|before| (before, (table.id, key.clone())));
     // One after the other: a key may be taken that the row before has given up.
     writer.delete(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;
     writer.flush(context)?;
-    let Some((before, row)) = moved else { return Ok(()) };
-    let to = table.layout.encode_key(new)?;
-    context.moved.note(&context.transaction, before, row, to, context.work_mem)
+    context.transaction.note_move(table.id, from.clone(), to.clone(), is_new);
+    let Some(before) = before else { return Ok(()) };
+    context.moved.note(&context.transaction, before, (table.id, from), to, context.work_mem)
 }

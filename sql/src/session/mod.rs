@@ -441,7 +441,14 @@ impl Session {
         // The error may tell of rows that are not durable yet.
         self.ticket = self.seen();
         match &mut self.open {
-            Some(open) if open.in_block => open.fail(),
+            Some(open) if open.in_block => {
+                open.fail();
+                // As by PostgreSQL, nobody waits for them until the client says ROLLBACK.
+                if open.savepoint_count() == 0 && open.changes.is_empty() {
+                    let floor = open.transaction.floor();
+                    self.worker.around.locks.release_all(Level::Transaction, floor);
+                }
+            }
             Some(_) => self.rollback(),
             None => {}
         }

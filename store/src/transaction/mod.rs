@@ -11,6 +11,7 @@ mod serial;
 mod staging;
 mod collapse;
 mod write;
+mod followed;
 mod row;
 mod parts;
 mod endpoint;
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{LockKey, Owner, Patience, Taken};
 use crate::memstore::Memstore;
+use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
@@ -50,6 +52,7 @@ pub use crate::mutation::{
 pub use crate::scanner::Scanner;
 pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
+pub use followed::FollowedRow;
 pub use parts::RowRange;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 
@@ -161,6 +164,8 @@ pub struct Transaction {
     /// What it reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
     limits: Mutex<TransactionLimits>,
+    /// Keys of rows that it has changed.
+    moved: Mutex<Vec<StagedMove>>,
     /// Whether the lock table knows its session.
     has_session: AtomicBool,
 }
@@ -230,6 +235,7 @@ impl Transaction {
             floor: AtomicU64::new(0),
             tracker,
             limits: Mutex::new(limits),
+            moved: Mutex::default(),
             has_session: AtomicBool::new(false),
         }
     }
@@ -644,6 +650,7 @@ impl Transaction {
         // Less than before is never refused.
         drop(self.charge(&mut staging));
         drop(staging);
+        self.unmove(count);
         tell(&undone, Fate::Undone);
     }
 
@@ -680,6 +687,7 @@ impl Transaction {
         if let Some(place) = written {
             self.raise_floor(place.sequence);
         }
+        self.publish_moves(written);
         self.release();
         tell(&kept, Fate::Committed);
         let Some(place) = written else {
@@ -769,6 +777,7 @@ impl Transaction {
     pub fn rollback(&self) {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         tell(&staging.take_kept(), Fate::Undone);
+        self.moved.lock().clear();
         self.release();
     }
 
