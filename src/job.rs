@@ -1,18 +1,31 @@
 //! `bennu job`: work on a data directory or on a file of it, without a server.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
-use store::env::RealEnv;
+use store::Options;
+use store::env::{Env, RealEnv};
 use store::file::{DumpSpec, dump};
+use store::salvage::{Salvaged, salvage};
 
+use crate::config::DEFAULT_MEMORY_BYTES;
+use crate::database::Database;
 use crate::error::{Error, Result};
 
 /// A job and what it works on.
 #[derive(Debug, Subcommand)]
 pub enum Job {
+    /// Copy what can be read of a damaged data directory to a new one, and report what is lost
+    Salvage {
+        /// The damaged directory; nothing is changed in it
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+        /// The new directory
+        #[arg(long, value_name = "NEWDIR")]
+        to: PathBuf,
+    },
     /// Check a store file and show what is in it
     Storefile {
         /// The file
@@ -37,5 +50,31 @@ pub fn run(job: Job, out: &mut dyn Write) -> Result<()> {
             let spec = DumpSpec { blocks, cells };
             dump(Arc::new(RealEnv::default()), &file, spec, out).map_err(Error::Store)
         }
+        Job::Salvage { data, to } => salvage_to(&data, &to, out),
     }
+}
+
+/// Salvages a directory, opens the copy, and reports.
+fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
+    let env: Arc<dyn Env> = Arc::new(RealEnv::default());
+    let salvaged = salvage(&env, data, to)?;
+    for loss in &salvaged.losses {
+        writeln!(out, "lost: {loss}")?;
+    }
+    let Salvaged { tables, regions, files, cells, commits, losses } = &salvaged;
+    writeln!(
+        out,
+        "copied: {tables} tables, {regions} regions, {cells} cells of {files} store files, \
+         {commits} commits of the log"
+    )?;
+    let options = Options { memory_bytes: DEFAULT_MEMORY_BYTES, ..Options::default() };
+    Database::open(to, options)?.shut_down()?;
+    writeln!(out, "the copy can be opened: {}", to.display())?;
+    if !losses.is_empty() {
+        writeln!(
+            out,
+            "rebuild the indexes of tables that have lost something: ALTER INDEX … REBUILD"
+        )?;
+    }
+    Ok(())
 }

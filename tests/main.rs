@@ -6,6 +6,7 @@
 mod admission;
 mod clients;
 mod crash;
+mod damage;
 mod dump;
 mod harness;
 mod histories;

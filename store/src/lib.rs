@@ -44,6 +44,7 @@ pub mod read_view;
 pub mod family_store;
 pub mod codec;
 pub mod manifest;
+mod description;
 mod snapshot;
 pub mod mutation;
 pub mod row_mutation;
@@ -70,6 +71,7 @@ mod background;
 pub mod bulk_load;
 pub mod checkpoint;
 mod open;
+pub mod salvage;
 pub mod store;
 #[doc(hidden)]
 pub mod fuzzing;

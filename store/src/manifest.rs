@@ -516,7 +516,16 @@ impl Manifest {
 
 /// Writes the manifest of a new database, which is to hold what `state` names; durable on return.
 pub(crate) fn write_manifest(env: &dyn Env, directory: &Path, state: &ManifestState) -> Result<()> {
-    let database = env.new_id()?;
+    write_closed(env, directory, env.new_id()?, state)
+}
+
+/// Writes the manifest of a database that nobody has opened yet; durable on return.
+pub(crate) fn write_closed(
+    env: &dyn Env,
+    directory: &Path,
+    database: DatabaseId,
+    state: &ManifestState,
+) -> Result<()> {
     let header = Header { database, generation: 1, base_bytes: 0, closed: true };
     write(env, directory, header, state).map(drop)
 }
@@ -602,6 +611,12 @@ pub(crate) struct ManifestContent {
 }
 
 impl ManifestContent {
+    /// Returns how much was read.
+    pub(crate) fn mark(&self) -> ManifestMark {
+        let byte_count = self.byte_count as u64;
+        ManifestMark { generation: self.header.generation, byte_count }
+    }
+
     fn of_new(database: DatabaseId) -> ManifestContent {
         ManifestContent {
             version: FORMAT_VERSION,
@@ -613,14 +628,26 @@ impl ManifestContent {
 }
 
 fn read(env: &dyn Env, path: &Path) -> Result<ManifestContent> {
+    match read_some(env, path)? {
+        (content, None) => Ok(content),
+        (_, Some(damage)) => Err(damage),
+    }
+}
+
+/// Reads a manifest as far as it can be read, and says what is wrong with the rest.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] if nothing of it can be read.
+pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, Option<Error>)> {
     let file = env.open(path)?;
     let mut bytes = vec![0; file.byte_count()? as usize];
     file.read_at(0, &mut bytes)?;
     let corrupt = |offset: usize, detail: &str| {
-        Err(Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}")))
+        Error::corrupt(path, offset as u64, format!("{detail}; {RESTORE}"))
     };
     if bytes.len() < MAGIC_BYTES || bytes[..8] != MAGIC {
-        return corrupt(0, "not a manifest, or cut short");
+        return Err(corrupt(0, "not a manifest, or cut short"));
     }
     let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
     let mut content = match version {
@@ -637,7 +664,7 @@ fn read(env: &dyn Env, path: &Path) -> Result<ManifestContent> {
                 state: ManifestState::default(),
                 byte_count: HEADER_BYTES,
             },
-            None => return corrupt(0, "the header is damaged or cut short"),
+            None => return Err(corrupt(0, "the header is damaged or cut short")),
         },
         _ => {
             let detail = format!(
@@ -649,12 +676,12 @@ fn read(env: &dyn Env, path: &Path) -> Result<ManifestContent> {
     };
     let Header { base_bytes, closed, .. } = content.header;
     let found = bytes.len() as u64;
-    if found < base_bytes || closed && found != base_bytes {
+    let damage = (found < base_bytes || closed && found != base_bytes).then(|| {
         let detail = format!("the file has {found} bytes, of {base_bytes} that it had");
-        return corrupt(bytes.len().min(base_bytes as usize), &detail);
-    }
-    content.read_edits(&bytes, path)?;
-    Ok(content)
+        corrupt(bytes.len().min(base_bytes as usize), &detail)
+    });
+    let damage_of_edits = content.read_edits(&bytes, path).err();
+    Ok((content, damage.or(damage_of_edits)))
 }
 
 impl ManifestContent {

@@ -85,7 +85,13 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
     manifest.skip_regions(directories.next_region);
     let can_tell = manifest.knows_log();
     manifest.begin(Some(wal.synced()))?;
-    regions.iter().try_for_each(|region| region.create_directories())?;
+    for table in tables.values() {
+        let descriptor = table.descriptor();
+        for region in table.regions().all() {
+            region.create_directories()?;
+            region.describe_once(&descriptor)?;
+        }
+    }
     if is_whole {
         let mut leftovers = directories.unlisted;
         for region in &regions {

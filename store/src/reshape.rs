@@ -334,6 +334,7 @@ impl<'a> Reshaping<'a> {
             added: records,
         })?;
         self.published = true;
+        added.iter().for_each(|region| region.describe(&descriptor));
         let map = self.table.regions();
         let first = map.index_of(self.old[0].start());
         let mut regions = map.all().to_vec();

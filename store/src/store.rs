@@ -149,6 +149,7 @@ impl Store {
             open_table(&self.engine.context, &self.engine.regions_directory, descriptor, &regions)?;
         let table = Arc::new(table);
         table.regions().all().iter().try_for_each(|region| region.create_directories())?;
+        table.regions().all().iter().for_each(|region| region.describe(&table.descriptor()));
         self.set_replicas(&table)?;
         self.change_tables(|tables| {
             tables.insert(table.id(), Arc::clone(&table));

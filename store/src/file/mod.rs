@@ -25,6 +25,7 @@ mod index_cursor;
 mod cursor;
 mod part;
 mod dump;
+mod rescue;
 pub(crate) mod fuzzing;
 
 pub(crate) use bloom::{Admits, Asked};
@@ -34,6 +35,7 @@ pub use cursor::FileCursor;
 pub use dump::{DumpSpec, dump};
 pub use properties::FileProperties;
 pub use reader::{Caching, StoreFile};
+pub(crate) use rescue::rescue;
 pub use writer::FileWriter;
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::cache::CacheUse;
 use crate::cell::{Sequence, Timestamp};
+use crate::description::RegionDescription;
 use crate::descriptor::{FileId, RegionId, RowRange, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{
@@ -243,6 +244,28 @@ impl Region {
     /// [`Error::Io`].
     pub(crate) fn create_directories(&self) -> Result<()> {
         self.families.load().iter().try_for_each(|family| family.create_directory())
+    }
+
+    /// Writes what the region is to its directory, over what is there, for who salvages it; the
+    /// manifest says it too, so nothing fails if that does.
+    pub(crate) fn describe(&self, table: &TableDescriptor) {
+        let database = self.context.database;
+        let description = RegionDescription::new(database, table.clone(), self.id, &self.rows);
+        if let Err(error) = description.write(&*self.context.options.env, &self.directory) {
+            tracing::debug!(%error, region = self.id.0, "could not describe the region");
+        }
+    }
+
+    /// The same, if nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the directory cannot be read.
+    pub(crate) fn describe_once(&self, table: &TableDescriptor) -> Result<()> {
+        if !RegionDescription::exists(&*self.context.options.env, &self.directory)? {
+            self.describe(table);
+        }
+        Ok(())
     }
 
     /// Returns the files in its directories that are its families' by name, and that the manifest
@@ -620,6 +643,7 @@ impl Region {
         // Frozen memstores stay as they are: a new family has none.
         let _flushing = self.flushing.lock();
         self.families.store(Arc::new(families));
+        self.describe(descriptor);
         self.flush_bytes.store(flush_bytes(&self.context, descriptor), Ordering::Relaxed);
         self.count_files();
         self.feed_files_to_replicas();

@@ -27,6 +27,7 @@ mod sync;
 mod cells;
 mod record;
 mod reader;
+mod rescue;
 mod writer;
 mod queue;
 mod log;
@@ -48,6 +49,7 @@ use crate::wal::writer::{Writer, prepare};
 pub use crate::wal::cells::{Cells, CommitClock, FamilyCells, LoggedCell, LoggedCells, RegionEdit};
 pub use crate::wal::reader::{Position, WalReader};
 pub use crate::wal::record::{Edits, ManifestMark, Record};
+pub(crate) use crate::wal::rescue::rescue;
 pub use crate::wal::ticket::DurableTicket;
 pub use crate::wal::writer::WalOptions;
 

@@ -115,6 +115,14 @@ fn segment_number(name: &Path) -> Option<u32> {
     name.to_str()?.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
 }
 
+/// Returns the numbers of the segments in a directory, ascending.
+pub(super) fn segment_numbers(env: &dyn Env, directory: &Path) -> Result<Vec<u32>> {
+    let mut numbers: Vec<u32> =
+        env.list(directory)?.iter().filter_map(|name| segment_number(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
 impl WalReader {
     /// Opens the log or archive in a directory.
     ///
@@ -122,9 +130,7 @@ impl WalReader {
     ///
     /// [`Error::Corrupt`] if a segment is missing between others, or damaged at its start.
     pub fn open(env: Arc<dyn Env>, directory: &Path) -> Result<WalReader> {
-        let mut numbers: Vec<u32> =
-            env.list(directory)?.iter().filter_map(|name| segment_number(name)).collect();
-        numbers.sort_unstable();
+        let numbers = segment_numbers(&*env, directory)?;
         let mut starts = Vec::new();
         for &number in &numbers {
             let mut scan = SegmentScan::open(&*env, directory, number)?;
@@ -352,7 +358,7 @@ fn check_start(
 const HEADLESS: &str = "the segment has no right header";
 
 /// Goes through one segment.
-struct SegmentScan {
+pub(super) struct SegmentScan {
     file: Arc<dyn ReadFile>,
     path: PathBuf,
     number: u32,
@@ -368,7 +374,7 @@ struct SegmentScan {
 }
 
 impl SegmentScan {
-    fn open(env: &dyn Env, directory: &Path, number: u32) -> Result<SegmentScan> {
+    pub(super) fn open(env: &dyn Env, directory: &Path, number: u32) -> Result<SegmentScan> {
         let path = segment_path(directory, number);
         let file = env.open(&path)?;
         let byte_count = file.byte_count()?;
@@ -387,7 +393,7 @@ impl SegmentScan {
 
     /// Goes behind the header; returns the database that it names. `None` if the segment does not
     /// begin as it should.
-    fn skip_header(&mut self) -> Result<Option<Option<DatabaseId>>> {
+    pub(super) fn skip_header(&mut self) -> Result<Option<Option<DatabaseId>>> {
         let length = (self.byte_count as usize).min(SEGMENT_HEADER_BYTES);
         if length < OLD_SEGMENT_HEADER_BYTES {
             return Ok(None);
@@ -409,11 +415,29 @@ impl SegmentScan {
     /// Returns what its first record says; `None` if the segment does not begin as it should.
     fn link(&mut self) -> Result<Option<Link>> {
         let Some(database) = self.skip_header()? else { return Ok(None) };
+        let Some((start, last)) = self.read_start()? else { return Ok(None) };
+        Ok(Some(Link { number: self.number, before: start.before, last, database }))
+    }
+
+    /// Returns its first record, and the last sequence before it; `None` if the segment does not
+    /// begin as it should.
+    pub(super) fn start(&mut self) -> Result<Option<(Start, Sequence)>> {
+        match self.skip_header()? {
+            Some(_) => self.read_start(),
+            None => Ok(None),
+        }
+    }
+
+    fn read_start(&mut self) -> Result<Option<(Start, Sequence)>> {
         let first = self.next_header()?.filter(|header| header.kind == RecordKind::Start);
         let Some(header) = first else { return Ok(None) };
-        let start: Option<Start> = parse_start(self.body(), self.number);
-        let (number, last) = (self.number, header.clock.sequence);
-        Ok(start.map(|start| Link { number, before: start.before, last, database }))
+        let start = parse_start(self.body(), self.number);
+        Ok(start.map(|start| (start, header.clock.sequence)))
+    }
+
+    /// Returns where it stands.
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 
     /// Takes note of what a record says of its own file.
@@ -436,7 +460,7 @@ impl SegmentScan {
     }
 
     /// Goes to the next record; `None` at the first place where none begins.
-    fn next_header(&mut self) -> Result<Option<Header>> {
+    pub(super) fn next_header(&mut self) -> Result<Option<Header>> {
         let number = self.number;
         let Some(bytes) = self.bytes(self.position, RECORD_HEADER_BYTES)? else { return Ok(None) };
         let Some(header) = parse_header(bytes, number) else { return Ok(None) };
@@ -451,7 +475,7 @@ impl SegmentScan {
         Ok(Some(header))
     }
 
-    fn body(&self) -> &[u8] {
+    pub(super) fn body(&self) -> &[u8] {
         &self.window[self.body.clone()]
     }
 
@@ -478,22 +502,37 @@ impl SegmentScan {
 
     /// Returns whether a record header behind `bad` knows that place to have been on disk.
     fn vouches_for(&mut self, bad: Mark) -> Result<bool> {
-        let mut offset = match self.number == bad.segment {
+        let from = match self.number == bad.segment {
             true => bad.byte_count,
             false => 0,
         };
+        Ok(self.find_header(from, |header| header.synced > bad)?.is_some())
+    }
+
+    /// Goes to the first right header of a record behind `from`; returns whether there is one.
+    pub(super) fn find_record(&mut self, from: u64) -> Result<bool> {
+        let found = self.find_header(from + 1, |_| true)?;
+        self.position = found.unwrap_or(self.position);
+        Ok(found.is_some())
+    }
+
+    /// Returns where the first right header from `offset` on is that is wanted.
+    fn find_header(
+        &mut self,
+        mut offset: u64,
+        is_wanted: impl Fn(Header) -> bool,
+    ) -> Result<Option<u64>> {
         let number = self.number;
         while offset < self.byte_count {
             let length = (self.byte_count - offset).min(WINDOW_BYTES as u64) as usize;
-            let Some(bytes) = self.bytes(offset, length)? else { return Ok(false) };
+            let Some(bytes) = self.bytes(offset, length)? else { return Ok(None) };
             // Space that was never used is the rule.
             if bytes.iter().any(|byte| *byte != 0) {
                 let mut starts = 0..length.saturating_sub(RECORD_HEADER_BYTES - 1);
-                let vouches = |start| {
-                    parse_header(&bytes[start..], number).is_some_and(|header| header.synced > bad)
-                };
-                if starts.any(vouches) {
-                    return Ok(true);
+                let found = starts
+                    .find(|start| parse_header(&bytes[*start..], number).is_some_and(&is_wanted));
+                if let Some(start) = found {
+                    return Ok(Some(offset + start as u64));
                 }
             }
             if length < RECORD_HEADER_BYTES {
@@ -502,7 +541,7 @@ impl SegmentScan {
             // So that one across the border is found too.
             offset += (length - RECORD_HEADER_BYTES + 1) as u64;
         }
-        Ok(false)
+        Ok(None)
     }
 }
 

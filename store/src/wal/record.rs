@@ -204,6 +204,11 @@ pub(super) fn push_commit(out: &mut Vec<u8>, clock: CommitClock, body: Body, edi
     }
 }
 
+/// Appends the record of a commit as it was read, to be sealed.
+pub(super) fn push_read_commit(out: &mut Vec<u8>, clock: CommitClock, body: &[u8]) {
+    push_small(out, RecordKind::Commit, clock, body);
+}
+
 /// Appends the first record of a segment, to be sealed: the log before it ends at `previous`, and
 /// the last record there is at `last`. `known` is of this segment.
 pub(super) fn push_start(out: &mut Vec<u8>, (previous, last): (Mark, Sequence), known: Known) {

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use store::env::Env;
 use store::env::fault::{FaultEnv, Unsynced};
+use store::salvage::{Salvaged, salvage};
 use store::store::SplitPoint;
 use store::{
     CellBatch, Error, FamilyDescriptor, Mutation, Options, Result, Scan, Store, TableDescriptor,
@@ -38,6 +40,10 @@ fn small(env: &FaultEnv) -> Options {
 
 fn open(env: &FaultEnv) -> Result<Arc<Store>> {
     Store::open(Path::new("/data"), small(env))
+}
+
+fn open_copy(env: &FaultEnv) -> Arc<Store> {
+    Store::open(Path::new("/copy"), small(env)).unwrap()
 }
 
 fn write(store: &Arc<Store>, number: u32) {
@@ -269,5 +275,65 @@ fn bytes_that_have_changed_are_found_out() {
                 });
             cases(files, path, flipped.chain(zeroed).chain(all))
         });
+    }
+}
+
+/// Salvages a directory, which stays as it is; returns what each table of the copy holds.
+fn salvaged(what: &str, files: &Files) -> (Salvaged, Vec<Vec<u32>>) {
+    let env = env_of(files);
+    let disk: Arc<dyn Env> = Arc::new(env.clone());
+    let salvaged = salvage(&disk, Path::new("/data"), Path::new("/copy"))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut after = files_of(&env);
+    after.retain(|path, _| path.starts_with("/data"));
+    assert!(after == *files, "{what}: the damaged directory has changed");
+    let store = open_copy(&env);
+    let found: Vec<Vec<u32>> = TABLES.iter().map(|table| rows(&store, *table).unwrap()).collect();
+    write(&store, COUNT + 1);
+    drop(store);
+    // Again, from the manifest that the first start has written.
+    let store = open_copy(&env);
+    for (table, before) in TABLES.iter().zip(&found) {
+        assert_eq!(rows(&store, *table).unwrap()[..before.len()], before[..], "{what}");
+    }
+    (salvaged, found)
+}
+
+#[test]
+fn what_can_be_read_is_salvaged() {
+    let all: Vec<u32> = (1..=COUNT).collect();
+    for end in [End::Stopped, End::Killed] {
+        let whole = directory(end);
+        let (nothing, found) = salvaged("nothing", &whole);
+        assert_eq!((nothing.losses.as_slice(), found), (&[][..], vec![all.clone(); 3]));
+        for (path, bytes) in &whole {
+            let others = [
+                ("removed", None),
+                ("cut", Some(bytes[..bytes.len() / 2].to_vec())),
+                ("zeros", Some(vec![0; bytes.len()])),
+                ("zeros in it", {
+                    let (mut bytes, used) = (bytes.clone(), used(bytes));
+                    bytes[used / 2..(used / 2 + 16).min(used)].fill(0);
+                    Some(bytes)
+                }),
+            ];
+            for (how, bytes) in others {
+                let what = format!("{end:?}, {}, {how}", path.display());
+                let (_, files, _) =
+                    cases(&whole, path, [(what.clone(), bytes, Loss::None)]).swap_remove(0);
+                if path.ends_with("REGION") {
+                    assert!(check(&what, &files, Loss::None), "{what}: nobody needs it");
+                    continue;
+                }
+                let is_manifest = path.ends_with("MANIFEST");
+                let (report, found) = salvaged(&what, &files);
+                for found in found {
+                    assert!(found.iter().all(|number| all.contains(number)), "{what}: {found:?}");
+                    let is_lost = found.len() < all.len();
+                    assert!(!is_lost || !report.losses.is_empty(), "{what}: a loss untold");
+                    assert!(!is_lost || !is_manifest, "{what}: {found:?}");
+                }
+            }
+        }
     }
 }

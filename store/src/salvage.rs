@@ -1,0 +1,439 @@
+//! Salvage: what can be read of a damaged data directory, copied to a new one.
+//!
+//! ```text
+//!   manifest, as far as it can be read ---------.
+//!   descriptions of regions, if it is not whole --+--> tables and regions
+//!   store files, block by block   --> one file for each family of a region
+//!   log, record by record         --> one segment
+//!                                 --> a new manifest, of a new database
+//! ```
+//!
+//! The directory that is read stays as it is. Cells keep their timestamps and sequences, so history
+//! is the same as far as it was read. What is lost is reported; the rest need not be a state that
+//! ever was: what a lost file or commit has deleted may be there again, and an index may name rows
+//! that are lost, or lack some.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::cache::{BlockCache, FamilyCache};
+use crate::cell::{Sequence, compare_keys, row_of};
+use crate::description::RegionDescription;
+use crate::descriptor::{
+    DatabaseId, FileId, FileIdentity, RegionId, RowRange, TableDescriptor, TableId,
+};
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::family_store::file_name;
+use crate::file::{Caching, FileCursor, FileWriter, StoreFile, rescue};
+use crate::manifest::{self, ManifestState, RegionRecord, TableRecord};
+use crate::region::directory_of;
+use crate::run::FileRecord;
+use crate::scan::merge::{Cursor, Merge, RowOrder};
+use crate::wal;
+
+/// What was copied, and what was not.
+#[derive(Debug, Clone, Default)]
+pub struct Salvaged {
+    /// Tables.
+    pub tables: usize,
+    /// Regions.
+    pub regions: usize,
+    /// Store files that were read.
+    pub files: usize,
+    /// Cells of store files.
+    pub cells: u64,
+    /// Commits of the log.
+    pub commits: u64,
+    /// What is lost, one line each.
+    pub losses: Vec<String>,
+}
+
+/// Copies what can be read of a data directory to a new one. Nothing is changed in the old one, and
+/// no other process may have it open.
+///
+/// # Errors
+///
+/// [`Error::InvalidRequest`] if the new directory is there and not empty, or if nothing is known of
+/// the tables; [`Error::InUse`], [`Error::Io`].
+pub fn salvage(env: &Arc<dyn Env>, from: &Path, to: &Path) -> Result<Salvaged> {
+    let names = env.list(from)?;
+    if !env.list(to)?.is_empty() || to.starts_with(from) {
+        let to = to.display();
+        return Err(Error::InvalidRequest(format!(
+            "directory \"{to}\" is not empty, or is in the damaged one: name a new directory"
+        )));
+    }
+    let lock = names.iter().any(|name| name.as_os_str() == "LOCK");
+    let _lock = if lock { Some(env.lock(&from.join("LOCK"))?) } else { None };
+    let database = env.new_id()?;
+    env.create_directory(to)?;
+    let cache = Arc::new(FamilyCache::new(Arc::new(BlockCache::new(16 << 20))));
+    let salvaged = Salvaged::default();
+    let mut salvage = Salvage { env, from, to, database, cache, salvaged, next_region: 0 };
+    salvage.run()?;
+    Ok(salvage.salvaged)
+}
+
+struct Salvage<'a> {
+    env: &'a Arc<dyn Env>,
+    from: &'a Path,
+    to: &'a Path,
+    database: DatabaseId,
+    cache: Arc<FamilyCache>,
+    salvaged: Salvaged,
+    next_region: u64,
+}
+
+/// A store file to be read.
+struct Source {
+    path: PathBuf,
+    adopted: Option<u64>,
+    identity: Option<FileIdentity>,
+}
+
+/// A region to be copied.
+struct RegionSource {
+    id: RegionId,
+    rows: RowRange,
+    flushed: u64,
+    /// By family.
+    files: Vec<Vec<Source>>,
+    /// Whether the manifest lists the files.
+    listed: bool,
+    /// Whether it does, and all are there.
+    is_complete: bool,
+}
+
+impl Salvage<'_> {
+    fn run(&mut self) -> Result<()> {
+        let (state, mark, mut is_whole) = self.read_manifest();
+        let released = Sequence(state.released);
+        let log_to = self.to.join("wal");
+        let mut next_region = state.next_region;
+        let mut seen = |region: RegionId| next_region = next_region.max(region.0 + 1);
+        let copy = (log_to.as_path(), self.database);
+        let log = wal::rescue(&**self.env, &self.from.join("wal"), copy, released, &mut seen)?;
+        self.next_region = next_region;
+        self.salvaged.commits = log.record_count;
+        self.salvaged.losses.extend(log.losses);
+        if state.log.is_some_and(|known| known > log.read_to) {
+            self.lose(format!("the log: what was written behind sequence {}", log.last.sequence.0));
+        }
+        if is_whole && log.manifest > mark {
+            self.lose("the manifest: its last edits".to_owned());
+            is_whole = false;
+        }
+        let tables = self.tables(&state, is_whole)?;
+        if tables.is_empty() && !is_whole {
+            return Err(Error::InvalidRequest(
+                "nothing is known of the tables: there is no manifest that can be read, and no \
+                 region is described"
+                    .to_owned(),
+            ));
+        }
+        let mut written = ManifestState {
+            last_sequence: state.last_sequence.max(log.last.sequence.0),
+            last_timestamp: state.last_timestamp.max(log.last.timestamp.0),
+            log: Some(log.end),
+            ..ManifestState::default()
+        };
+        for (id, (descriptor, regions)) in tables {
+            let record = self.table(descriptor, regions)?;
+            let flushed = record.regions.iter().map(|region| region.flushed).max();
+            written.last_sequence = written.last_sequence.max(flushed.unwrap_or(0));
+            written.tables.insert(id, Arc::new(record));
+        }
+        written.next_region = self.next_region;
+        self.salvaged.tables = written.tables.len();
+        manifest::write_closed(&**self.env, self.to, self.database, &written)
+    }
+
+    fn lose(&mut self, what: String) {
+        self.salvaged.losses.push(what);
+    }
+
+    /// Returns what the manifest says, as far as it can be read, and whether that is all.
+    fn read_manifest(&mut self) -> (ManifestState, wal::ManifestMark, bool) {
+        match manifest::read_some(&**self.env, &self.from.join(manifest::NAME)) {
+            Ok((content, None)) => (content.state.clone(), content.mark(), true),
+            Ok((content, Some(damage))) => {
+                self.lose(format!("the manifest: edits behind the damage: {damage}"));
+                (content.state.clone(), content.mark(), false)
+            }
+            Err(error) => {
+                self.lose(format!("the manifest: {error}"));
+                (ManifestState::default(), wal::ManifestMark::default(), false)
+            }
+        }
+    }
+
+    /// Returns the tables with the regions to be copied.
+    fn tables(
+        &mut self,
+        state: &ManifestState,
+        is_whole: bool,
+    ) -> Result<BTreeMap<TableId, (TableDescriptor, Vec<RegionSource>)>> {
+        let mut tables = BTreeMap::new();
+        for (id, table) in &state.tables {
+            let mut regions = Vec::with_capacity(table.regions.len());
+            for record in &table.regions {
+                regions.push(self.listed(record, is_whole)?);
+            }
+            tables.insert(*id, (table.descriptor.clone(), regions));
+        }
+        if is_whole {
+            return Ok(tables);
+        }
+        // The newest first: where rows are those of two regions, a split or a merge has made it.
+        let mut described = self.described()?;
+        described.sort_by_key(|description| std::cmp::Reverse(description.region));
+        for description in described {
+            let (region, rows) = (description.region, description.rows());
+            let family_count = description.table.families.len();
+            let source = self.unlisted(region, rows, family_count)?;
+            let (_, regions) = tables
+                .entry(description.table.id)
+                .or_insert_with(|| (description.table.clone(), Vec::new()));
+            if regions.iter().any(|other| other.id == region) {
+                continue;
+            }
+            let others = regions.iter().filter(|other| overlap(&other.rows, &source.rows));
+            if others.clone().any(|other| other.id > region || other.is_complete) {
+                let name = &description.table.name;
+                self.salvaged.losses.push(format!(
+                    "table \"{name}\": region {} is not copied: others have its rows",
+                    region.0
+                ));
+                continue;
+            }
+            regions.retain(|other| !overlap(&other.rows, &source.rows));
+            regions.push(source);
+        }
+        Ok(tables)
+    }
+
+    /// Returns the descriptions of the regions that have one.
+    fn described(&self) -> Result<Vec<RegionDescription>> {
+        let directory = self.from.join("regions");
+        let names = self.env.list(&directory)?;
+        let read = |name: &PathBuf| RegionDescription::read(&**self.env, &directory.join(name));
+        Ok(names.iter().filter_map(read).collect())
+    }
+
+    fn listed(&mut self, record: &RegionRecord, is_whole: bool) -> Result<RegionSource> {
+        let directory = directory_of(&self.from.join("regions"), record.id);
+        let mut files = Vec::with_capacity(record.files.len());
+        for (family, records) in record.files.iter().enumerate() {
+            let directory = directory.join(family.to_string());
+            let source = |record: &FileRecord| Source {
+                path: directory.join(file_name(family as u8, record.id)),
+                adopted: record.adopted,
+                identity: record.identity,
+            };
+            files.push(records.iter().map(source).collect::<Vec<Source>>());
+        }
+        let rows = RowRange { start: record.start.clone(), stop: record.stop.clone() };
+        let is_complete = files.iter().flatten().all(|file| self.env.open(&file.path).is_ok());
+        let (id, flushed) = (record.id, record.flushed);
+        let mut region = RegionSource { id, rows, flushed, files, listed: true, is_complete };
+        if !is_whole {
+            // What the manifest has forgotten may be newer than all that it lists.
+            let found = self.unlisted(record.id, RowRange::default(), region.files.len())?;
+            for (listed, found) in region.files.iter_mut().zip(found.files) {
+                for file in found {
+                    let is_newer = self
+                        .open(&file)
+                        .is_ok_and(|opened| opened.properties().max_sequence.0 > record.flushed);
+                    if is_newer && !listed.iter().any(|listed| listed.path == file.path) {
+                        listed.push(file);
+                    }
+                }
+            }
+        }
+        Ok(region)
+    }
+
+    /// Returns a region with all files that are in its directory.
+    fn unlisted(&self, id: RegionId, rows: RowRange, family_count: usize) -> Result<RegionSource> {
+        let directory = directory_of(&self.from.join("regions"), id);
+        let mut files = Vec::with_capacity(family_count);
+        for family in 0..family_count {
+            let directory = directory.join(family.to_string());
+            let mut sources = Vec::new();
+            for name in self.env.list(&directory)? {
+                if name.extension().is_some_and(|extension| extension == "store") {
+                    let path = directory.join(name);
+                    let source = Source { path, adopted: None, identity: None };
+                    // Cells of a bulk load have no sequence of their own; the manifest knew it.
+                    let loaded = self
+                        .open(&source)
+                        .is_ok_and(|file| file.properties().max_sequence == Sequence(0));
+                    sources.push(Source { adopted: loaded.then_some(1), ..source });
+                }
+            }
+            files.push(sources);
+        }
+        Ok(RegionSource { id, rows, flushed: 0, files, listed: false, is_complete: false })
+    }
+
+    fn open(&self, source: &Source) -> Result<StoreFile> {
+        let file = StoreFile::open(Arc::clone(self.env), &source.path, Arc::clone(&self.cache))?;
+        if source.identity.is_some() && file.identity() != source.identity {
+            return Err(Error::corrupt(&source.path, 0, "another file stands in its place"));
+        }
+        Ok(match source.adopted {
+            Some(sequence) => file.adopted_at(Sequence(sequence)),
+            None => file,
+        })
+    }
+
+    fn table(
+        &mut self,
+        descriptor: TableDescriptor,
+        mut regions: Vec<RegionSource>,
+    ) -> Result<TableRecord> {
+        regions.sort_by(|a, b| a.rows.start.cmp(&b.rows.start));
+        let mut records: Vec<RegionRecord> = Vec::with_capacity(regions.len());
+        // The first row that no region has yet; `None` behind the last.
+        let mut next = Some(Vec::new());
+        for region in regions {
+            if let Some(gap) = next.take().filter(|next| *next < region.rows.start) {
+                let stop = Some(region.rows.start.clone());
+                records.push(self.empty_region(&descriptor, RowRange { start: gap, stop }));
+            }
+            next.clone_from(&region.rows.stop);
+            records.push(self.region(&descriptor, region)?);
+        }
+        if let Some(start) = next {
+            records.push(self.empty_region(&descriptor, RowRange { start, stop: None }));
+        }
+        Ok(TableRecord { descriptor, regions: records })
+    }
+
+    /// Returns a region for rows of which nothing is known.
+    fn empty_region(&mut self, descriptor: &TableDescriptor, rows: RowRange) -> RegionRecord {
+        let id = RegionId(self.next_region);
+        self.next_region += 1;
+        self.lose(format!("table \"{}\": a region of which nothing is there", descriptor.name));
+        let files = vec![Vec::new(); descriptor.families.len()];
+        RegionRecord { id, start: rows.start, stop: rows.stop, flushed: 0, files }
+    }
+
+    fn region(
+        &mut self,
+        descriptor: &TableDescriptor,
+        region: RegionSource,
+    ) -> Result<RegionRecord> {
+        self.salvaged.regions += 1;
+        self.next_region = self.next_region.max(region.id.0 + 1);
+        let mut files = Vec::with_capacity(descriptor.families.len());
+        let (mut is_whole, mut newest) = (region.listed, 0);
+        for family in 0..descriptor.families.len() {
+            let sources = region.files.get(family).map_or(&[][..], Vec::as_slice);
+            let mut opened = Vec::with_capacity(sources.len());
+            for (index, source) in sources.iter().enumerate() {
+                match self.readable(descriptor, (region.id, family, index), source)? {
+                    Some(file) => {
+                        newest = newest.max(file.properties().max_sequence.0);
+                        opened.push(file);
+                    }
+                    None => is_whole = false,
+                }
+            }
+            files.push(self.merge(descriptor, (&region, family), opened)?.into_iter().collect());
+        }
+        // Of files that are lost, the log may have the cells.
+        let flushed = if is_whole { region.flushed } else { newest };
+        let RowRange { start, stop } = region.rows;
+        Ok(RegionRecord { id: region.id, start, stop, flushed, files })
+    }
+
+    /// Returns a file of which all can be read: the one that is there, or one of what is left of it.
+    fn readable(
+        &mut self,
+        descriptor: &TableDescriptor,
+        (region, family, index): (RegionId, usize, usize),
+        source: &Source,
+    ) -> Result<Option<StoreFile>> {
+        let of_table = |what: String| format!("table \"{}\": {what}", descriptor.name);
+        let file = match self.open(source) {
+            Ok(file) => file,
+            Err(error @ (Error::Corrupt { .. } | Error::Io { .. })) => {
+                self.lose(of_table(error.to_string()));
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.salvaged.files += 1;
+        let damage = rescue(&file, &mut |_, _| Ok(()))?;
+        if damage.is_empty() {
+            return Ok(Some(file));
+        }
+        self.salvaged.losses.extend(damage.iter().map(|error| of_table(error.to_string())));
+        let path = self.to.join(format!("rest-{}-{family}-{index}", region.0));
+        let mut writer = FileWriter::new(Arc::clone(self.env), &path, &descriptor.families[family]);
+        drop(rescue(&file, &mut |key, value| writer.add(key, value))?);
+        if writer.finish()?.is_none() {
+            return Ok(None);
+        }
+        let rest = Source { path, adopted: source.adopted, identity: None };
+        let file = self.open(&rest)?;
+        // The last reader removes it.
+        file.mark_obsolete();
+        Ok(Some(file))
+    }
+
+    /// Writes the cells of a family of a region to one file.
+    fn merge(
+        &mut self,
+        descriptor: &TableDescriptor,
+        (region, family): (&RegionSource, usize),
+        files: Vec<StoreFile>,
+    ) -> Result<Option<FileRecord>> {
+        let directory = directory_of(&self.to.join("regions"), region.id).join(family.to_string());
+        self.env.create_directory(&directory)?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let id = FileId(1);
+        let identity = FileIdentity {
+            database: self.database,
+            table: descriptor.id,
+            region: region.id,
+            family: family as u8,
+            file: id,
+        };
+        let path = directory.join(file_name(family as u8, id));
+        let mut writer = FileWriter::new(Arc::clone(self.env), &path, &descriptor.families[family])
+            .identified(identity);
+        let cursors = files
+            .into_iter()
+            .map(|file| FileCursor::forward(Arc::new(file), &region.rows.start, Caching::Bypass));
+        let mut merge = Merge::new(cursors.collect::<Result<_>>()?, RowOrder::Forward)?;
+        let mut previous: Vec<u8> = Vec::new();
+        while let Some(key) = merge.key() {
+            if !region.rows.is_before_stop(row_of(key)) {
+                break;
+            }
+            // A file and what a compaction has made of it may both be there.
+            if previous.is_empty() || compare_keys(&previous, key).is_lt() {
+                writer.add(key, merge.value())?;
+                previous.clear();
+                previous.extend_from_slice(key);
+                self.salvaged.cells += 1;
+            }
+            merge.advance()?;
+        }
+        let written = writer.finish()?;
+        let now = self.env.now_micros();
+        let record = FileRecord { identity: Some(identity), ..FileRecord::alone(id, now) };
+        Ok(written.map(|_| record))
+    }
+}
+
+/// Returns whether two ranges have a row in common.
+fn overlap(a: &RowRange, b: &RowRange) -> bool {
+    a.is_before_stop(&b.start) && b.is_before_stop(&a.start)
+}

@@ -1,0 +1,210 @@
+//! Copying what can be read of a damaged log: record by record, past what is damaged or missing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cell::Sequence;
+use crate::descriptor::{DatabaseId, RegionId};
+use crate::env::{Env, SegmentFile};
+use crate::error::Result;
+use crate::wal::cells::CommitClock;
+use crate::wal::reader::{Position, SegmentScan, segment_numbers, segment_path};
+use crate::wal::record::{Header, Known, ManifestMark, Mark, Record, RecordKind};
+use crate::wal::record::{SEGMENT_HEADER_BYTES, Start, parse_mark, parse_start};
+use crate::wal::record::{push_read_commit, push_start, seal, segment_header};
+
+/// Bytes that are written at a time.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// What was copied of a log.
+pub(crate) struct RescuedLog {
+    /// Commits.
+    pub(crate) record_count: u64,
+    /// The last commit.
+    pub(crate) last: CommitClock,
+    /// Where the copy ends.
+    pub(crate) end: Position,
+    /// Where the log ended that was read.
+    pub(crate) read_to: Position,
+    /// So much of the manifest was on disk, as far as the log knows.
+    pub(crate) manifest: ManifestMark,
+    /// What is missing.
+    pub(crate) losses: Vec<String>,
+}
+
+/// The only segment of the copy.
+const NUMBER: u32 = 1;
+
+/// Copies the commits of the log in `from`, in their order, to a new log in `to`, as far as they
+/// can be read. What is at or below `released` is not missed. `seen` is told of each region.
+///
+/// # Errors
+///
+/// Those of writing the copy, and of the system.
+pub(crate) fn rescue(
+    env: &dyn Env,
+    from: &Path,
+    (to, database): (&Path, DatabaseId),
+    released: Sequence,
+    seen: &mut dyn FnMut(RegionId),
+) -> Result<RescuedLog> {
+    let numbers = segment_numbers(env, from)?;
+    let chain = Chain::of(env, from, &numbers)?;
+    let mut copy = Copy::begin(env, to, database)?;
+    let mut losses = chain.missing(&numbers, released);
+    let mut read_to = Position { segment: 0, offset: 0 };
+    for number in numbers.into_iter().filter(|number| !chain.is_given_up(*number)) {
+        let mut scan = SegmentScan::open(env, from, number)?;
+        let limit = chain.ends.get(&number).copied().unwrap_or(u64::MAX);
+        let path = segment_path(from, number);
+        let mut whole_to = scan.skip_header()?.map_or(0, |_| scan.position());
+        loop {
+            let start = scan.position();
+            match if start < limit { scan.next_header()? } else { None } {
+                Some(header) => {
+                    if start != whole_to {
+                        losses.push(format!(
+                            "{}: bytes {whole_to} to {start} cannot be read: commits behind \
+                             sequence {} are missing",
+                            path.display(),
+                            copy.last.sequence.0
+                        ));
+                    }
+                    whole_to = scan.position();
+                    copy.note(&header, scan.body(), number);
+                    let is_new = header.clock.sequence > copy.last.sequence;
+                    if header.kind == RecordKind::Commit && is_new {
+                        copy.add(header.clock, scan.body(), seen)?;
+                    }
+                }
+                None if start < limit && scan.find_record(start)? => {}
+                None => break,
+            }
+        }
+        read_to = Position { segment: number, offset: whole_to };
+        if chain.ends.contains_key(&number) && whole_to < limit {
+            losses.push(format!(
+                "{}: bytes {whole_to} to {limit} cannot be read: commits behind sequence {} are \
+                 missing",
+                path.display(),
+                copy.last.sequence.0
+            ));
+        }
+    }
+    copy.finish(read_to, losses)
+}
+
+/// How the segments hang together, as far as their starts can be read.
+struct Chain {
+    /// Where a segment ends that is not the last.
+    ends: BTreeMap<u32, u64>,
+    /// Segments with the one before them, and the last sequence there.
+    before: BTreeMap<u32, (u32, Sequence)>,
+}
+
+impl Chain {
+    fn of(env: &dyn Env, from: &Path, numbers: &[u32]) -> Result<Chain> {
+        let mut chain = Chain { ends: BTreeMap::new(), before: BTreeMap::new() };
+        for &number in numbers {
+            if let Some((Start { before, .. }, last)) =
+                SegmentScan::open(env, from, number)?.start()?
+            {
+                // Of two that name the same one, the one with the higher number counts.
+                chain.ends.insert(before.segment, before.byte_count);
+                chain.before.retain(|_, (segment, _)| *segment != before.segment);
+                chain.before.insert(number, (before.segment, last));
+            }
+        }
+        Ok(chain)
+    }
+
+    /// Returns whether a later segment took the place of this one.
+    fn is_given_up(&self, number: u32) -> bool {
+        self.before.iter().any(|(after, (before, _))| *before < number && number < *after)
+    }
+
+    /// Returns what is missing between segments.
+    fn missing(&self, numbers: &[u32], released: Sequence) -> Vec<String> {
+        let missing = self
+            .before
+            .values()
+            .filter(|(before, last)| *before > 0 && *last > released && !numbers.contains(before));
+        missing
+            .map(|(before, last)| {
+                format!("segment {before} is missing: commits up to sequence {} are", last.0)
+            })
+            .collect()
+    }
+}
+
+/// The log that is written.
+struct Copy {
+    file: Arc<dyn SegmentFile>,
+    pending: Vec<u8>,
+    byte_count: u64,
+    record_count: u64,
+    last: CommitClock,
+    manifest: ManifestMark,
+}
+
+impl Copy {
+    fn begin(env: &dyn Env, to: &Path, database: DatabaseId) -> Result<Copy> {
+        env.create_directory(to)?;
+        let file = env.create_segment(&segment_path(to, NUMBER))?;
+        env.sync_directory(to)?;
+        let mut pending = segment_header(NUMBER, database).to_vec();
+        let nowhere = Mark { segment: 0, byte_count: 0 };
+        push_start(&mut pending, (nowhere, Sequence(0)), Known::default());
+        seal(&mut pending[SEGMENT_HEADER_BYTES..], NUMBER, nowhere);
+        let last = CommitClock::default();
+        let manifest = ManifestMark::default();
+        Ok(Copy { file, pending, byte_count: 0, record_count: 0, last, manifest })
+    }
+
+    /// Takes note of what a record says of the manifest.
+    fn note(&mut self, header: &Header, body: &[u8], number: u32) {
+        let known = match header.kind {
+            RecordKind::Commit => None,
+            RecordKind::Mark => parse_mark(body),
+            RecordKind::Start => parse_start(body, number).map(|start| start.known),
+        };
+        self.manifest = self.manifest.max(known.unwrap_or_default().manifest);
+    }
+
+    fn add(
+        &mut self,
+        clock: CommitClock,
+        body: &[u8],
+        seen: &mut dyn FnMut(RegionId),
+    ) -> Result<()> {
+        let Some(record) = Record::of(clock, body) else { return Ok(()) };
+        record.edits().for_each(|(region, _)| seen(region));
+        let start = self.pending.len();
+        push_read_commit(&mut self.pending, clock, body);
+        seal(&mut self.pending[start..], NUMBER, Mark { segment: 0, byte_count: 0 });
+        self.record_count += 1;
+        self.last = clock;
+        if self.pending.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.file.write_at(self.byte_count, &self.pending)?;
+        self.byte_count += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, read_to: Position, losses: Vec<String>) -> Result<RescuedLog> {
+        self.write()?;
+        self.file.sync()?;
+        Ok(RescuedLog {
+            record_count: self.record_count,
+            last: self.last,
+            end: Position { segment: NUMBER, offset: self.byte_count },
+            read_to,
+            manifest: self.manifest,
+            losses,
+        })
+    }
+}
