@@ -1,8 +1,8 @@
 //! Descriptions of regions: what the manifest says of a region, once more in its directory
 //! (HBase's `.regioninfo`). Nobody reads them but who salvages a directory without a manifest.
 //!
-//! They are written after the manifest and not synced, so that they cost little; one that is missing
-//! is written by the next start.
+//! They are written after the manifest and not synced, so that they cost little; one that is
+//! missing is written by the next start.
 
 use std::path::Path;
 
