@@ -1,5 +1,5 @@
-//! Damaged data directories and the real binary: it refuses to start and changes nothing, or has all
-//! that was committed; and what can be read is salvaged.
+//! Damaged data directories and the real binary: it refuses to start and changes nothing, or has
+//! all that was committed; and what can be read is salvaged.
 //!
 //! Each file, each way and each length: `store/tests/cases/directories.rs`. Here are some of them,
 //! with SQL; `BENNU_DAMAGE=all` takes every file in every way.
@@ -44,8 +44,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Makes a directory with two tables and an index, in files and in the log, as a kill leaves it or a
-/// clean stop.
+/// Makes a directory with two tables and an index, in files and in the log, as a kill leaves it or
+/// a clean stop.
 async fn directory(data: &Path, killed: bool) {
     let server = Process::serve(data);
     let client = connect(server.address()).await;

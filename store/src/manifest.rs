@@ -453,8 +453,9 @@ impl Manifest {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the edit makes no sense (a table dropped meanwhile);
-    /// [`Error::ShutDown`] if the manifest was closed; [`Error::Io`] if it could not be written: it is not there after a restart if the manifest
-    /// [is settled](Manifest::is_settled), else it may or may not be.
+    /// [`Error::ShutDown`] if the manifest was closed; [`Error::Io`] if it could not be written: it
+    /// is not there after a restart if the manifest [is settled](Manifest::is_settled), else it may
+    /// or may not be.
     pub fn append(&mut self, edit: &ManifestEdit) -> Result<()> {
         if self.header.closed {
             return Err(Error::ShutDown);

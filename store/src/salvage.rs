@@ -350,7 +350,8 @@ impl Salvage<'_> {
         Ok(RegionRecord { id: region.id, start, stop, flushed, files })
     }
 
-    /// Returns a file of which all can be read: the one that is there, or one of what is left of it.
+    /// Returns a file of which all can be read: the one that is there, or one of what is left of
+    /// it.
     fn readable(
         &mut self,
         descriptor: &TableDescriptor,

@@ -190,8 +190,8 @@ impl Wal {
         self.log.sync_through(sequence)
     }
 
-    /// Notes how much of the manifest is on disk, and returns when the note is. Nobody opens the log
-    /// then with a manifest that was cut.
+    /// Notes how much of the manifest is on disk, and returns when the note is. Nobody opens the
+    /// log then with a manifest that was cut.
     ///
     /// # Errors
     ///

@@ -14,8 +14,8 @@
 //! short, or there with holes in it. Each record says how far the log was on disk when it was made;
 //! so a bad place that a later record knows to have been on disk is damage, and one that no later
 //! record vouches for is a tail, and is cut. Space for records is on disk before it is used, and
-//! earlier records say so: a file that is shorter was cut. And the manifest says up to where the log
-//! was on disk when an edit was made, or where it ended when the store was stopped.
+//! earlier records say so: a file that is shorter was cut. And the manifest says up to where the
+//! log was on disk when an edit was made, or where it ended when the store was stopped.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};

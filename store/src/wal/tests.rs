@@ -415,8 +415,8 @@ fn damage_before_the_tail_is_an_error() {
                 assert_eq!((named, offset), (path.clone(), length as u64));
             }
             Err(other) => panic!("{other}"),
-            // Without its start nothing of the segment was ever on disk, as far as it knows; and the
-            // last zeros are not noted before there are records over the zeros before them.
+            // Without its start nothing of the segment was ever on disk, as far as it knows; and
+            // the last zeros are not noted before there are records over the zeros before them.
             Ok(log) if length < START_BYTES as usize => assert!(log.replayed.is_empty()),
             Ok(log) => assert_eq!(log.sequences(), [1, 2, 3, 4, 5]),
         }

@@ -56,7 +56,8 @@ fn write(store: &Arc<Store>, number: u32) {
     transaction.commit().unwrap().durable.wait().unwrap();
 }
 
-/// Returns the files of a store with three tables, one of them split: in files, in the log, in both.
+/// Returns the files of a store with three tables, one of them split: in files, in the log, in
+/// both.
 fn directory(end: End) -> Files {
     let env = FaultEnv::new(1);
     let store = open(&env).unwrap();
