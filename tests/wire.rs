@@ -12,4 +12,5 @@ mod results;
 mod security;
 mod start_parameters;
 mod statistics;
+mod temporary_types;
 mod types;

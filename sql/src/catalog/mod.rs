@@ -48,7 +48,7 @@ use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::function::Function;
-use crate::catalog::name::{ObjectName, SearchPath};
+use crate::catalog::name::{ObjectName, SearchPath, TEMP};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::schema::{RelationId, Schema};
@@ -480,8 +480,8 @@ impl Catalog {
         path: &SearchPath,
     ) -> Option<&Arc<UserType>> {
         match schema {
-            Some(schema) => self.type_in(schema, name),
-            None => path.schemas().iter().find_map(|schema| self.type_in(schema, name)),
+            Some(schema) => self.type_in(path.schema(schema)?, name),
+            None => path.of_relations().find_map(|schema| self.type_in(schema, name)),
         }
     }
 
@@ -568,7 +568,9 @@ impl Catalog {
 
     /// Returns the error of a type that there is not, under the name that the statement gives it.
     pub fn no_type(&self, schema: Option<&str>, shown: &str) -> Error {
-        if let Some(schema) = schema.filter(|schema| !self.schemas.contains_key(*schema)) {
+        // That of temporary things is there once it is asked for.
+        let is_missing = |schema: &&str| *schema != TEMP && !self.schemas.contains_key(*schema);
+        if let Some(schema) = schema.filter(is_missing) {
             let message = format!("schema \"{schema}\" does not exist");
             return Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
         }
