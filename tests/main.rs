@@ -24,4 +24,5 @@ mod sqlite;
 mod startup;
 mod tidy;
 mod timeline;
+mod two_phase;
 mod wire;

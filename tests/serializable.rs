@@ -10,7 +10,7 @@ mod random;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// Runs statements; returns the rows of the last as text, or the code of the error.
-async fn run(client: &Client, sql: &str) -> Result<Vec<String>, String> {
+pub(crate) async fn run(client: &Client, sql: &str) -> Result<Vec<String>, String> {
     let done = client.simple_query(sql).await;
     let messages = done.map_err(|error| match error.as_db_error() {
         Some(error) => error.code().code().to_owned(),

@@ -219,6 +219,12 @@ impl AdvisoryLocks {
         }
     }
 
+    fn has_transaction_locks(&self, session: i32) -> bool {
+        let state = self.state.lock();
+        let is_one = |holder: &Holder| holder.session == session && holder.by_transaction > 0;
+        state.held.values().flatten().any(is_one)
+    }
+
     /// Returns who has locks and who waits, by key and session.
     pub fn shown(&self) -> Vec<ShownLock> {
         let state = self.state.lock();
@@ -309,6 +315,11 @@ impl SessionLocks {
             transaction.raise_floor(seen);
         }
         Ok(seen.is_some())
+    }
+
+    /// Returns whether the transaction of the session has any.
+    pub fn has_transaction_locks(&self) -> bool {
+        self.used.load(Ordering::Relaxed) && self.locks.has_transaction_locks(self.session)
     }
 
     /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether it

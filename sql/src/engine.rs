@@ -40,6 +40,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::planner::statistics::Statistics;
+use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
 use crate::row_ids::RowIds;
 use crate::sequences::SequenceStates;
@@ -100,6 +101,8 @@ pub struct Engine {
     unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
     /// Whether there are any.
     has_unseen: AtomicBool,
+    /// The prepared transactions.
+    pub prepared: PreparedTransactions,
     /// Where statements set aside what does not fit into their memory.
     pub(crate) spill: Arc<SpillArea>,
 }
@@ -117,6 +120,7 @@ impl Engine {
         remove_orphans(&store, &catalog, &row_ids)?;
         let sequences = SequenceStates::new(&store);
         remove_orphan_states(&store, &catalog, &sequences)?;
+        let prepared = PreparedTransactions::recover(&store)?;
         let spill = SpillArea::open(store.env(), store.directory().join("spill"))?;
         let engine = Engine {
             opened_micros: store.now_micros(),
@@ -126,6 +130,7 @@ impl Engine {
             ids_given_out: AtomicU32::new(FIRST_USER_TABLE),
             row_ids,
             sequences,
+            prepared,
             spill,
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,

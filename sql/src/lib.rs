@@ -33,6 +33,7 @@ pub mod rows;
 pub mod session_objects;
 pub mod attach;
 pub mod quotas;
+pub mod prepared_transactions;
 pub mod engine;
 pub mod ddl;
 pub mod open;

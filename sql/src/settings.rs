@@ -222,6 +222,13 @@ const OWN: &[Spec] = &[
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
     spec("max_index_keys", "32", Kind::Fixed, false, "Columns of a key, as clients ask for it."),
     spec(
+        "max_prepared_transactions",
+        "64",
+        Kind::Fixed,
+        false,
+        "Transactions that may be prepared at a time.",
+    ),
+    spec(
         "portable_definitions",
         "off",
         Kind::Bool,

@@ -136,6 +136,17 @@ impl LockKey {
         LockKey { high: (hash >> 64) as u64, low: hash as u64 }
     }
 
+    /// Returns it as bytes that are the same in every process.
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.high) << 64 | u128::from(self.low)).to_be_bytes()
+    }
+
+    /// Returns the key that these bytes are.
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> LockKey {
+        let hash = u128::from_be_bytes(bytes);
+        LockKey { high: (hash >> 64) as u64, low: hash as u64 }
+    }
+
     fn shard(self) -> usize {
         self.high as usize % SHARDS
     }
@@ -271,7 +282,28 @@ impl LockTable {
         mode: LockMode,
         patience: Patience<'_>,
     ) -> Result<(LockKey, Taken, Sequence)> {
-        let key = LockKey::new(table, row);
+        self.lock_key(owner, (LockKey::new(table, row), table), mode, patience)
+    }
+
+    /// Returns the table of a lock that a transaction holds, and the mode in which it does.
+    pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, LockMode)> {
+        let shard = self.shards[key.shard()].lock();
+        let entry = shard.entries.get(&key)?;
+        Some((entry.table(), entry.mode_of(owner)?))
+    }
+
+    /// Takes a lock, as [`LockTable::lock`] does, of a row that is known by its key alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockTable::lock`].
+    pub(crate) fn lock_key(
+        &self,
+        owner: Owner,
+        (key, table): (LockKey, TableId),
+        mode: LockMode,
+        patience: Patience<'_>,
+    ) -> Result<(LockKey, Taken, Sequence)> {
         let mut shard = self.shards[key.shard()].lock();
         let mark = shard.mark(key, mode);
         let entry = match shard.entries.entry(key) {

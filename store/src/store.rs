@@ -32,7 +32,7 @@ use crate::read_view::RowEstimate;
 use crate::region::{Region, Upkeep};
 use crate::reshape;
 use crate::table::{Table, check_descriptor};
-use crate::transaction::{Transaction, TransactionOptions};
+use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
 
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
@@ -317,6 +317,16 @@ impl Store {
     /// Begins a transaction.
     pub fn begin(self: &Arc<Store>, options: TransactionOptions) -> Transaction {
         Transaction::begin(Arc::clone(&self.engine), self.clone(), options)
+    }
+
+    /// Makes a transaction that was prepared before a restart of its bytes, with its locks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the bytes are none; [`Error::NoSuchTable`];
+    /// [`Error::LockNotAvailable`] if somebody else has one of its locks.
+    pub fn recover_prepared(self: &Arc<Store>, bytes: &[u8]) -> Result<PreparedTransaction> {
+        PreparedTransaction::recover(&self.engine, self.clone(), bytes)
     }
 
     /// Returns when every commit made so far is visible to new snapshots.

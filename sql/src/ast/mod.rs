@@ -245,6 +245,12 @@ pub enum Statement {
     LockTables(LockTables),
     /// `REINDEX`
     Reindex(Reindex),
+    /// `PREPARE TRANSACTION`
+    PrepareTransaction(String),
+    /// `COMMIT PREPARED`
+    CommitPrepared(String),
+    /// `ROLLBACK PREPARED`
+    RollbackPrepared(String),
     /// `PREPARE`
     Prepare(Box<Prepare>),
     /// `EXECUTE name (arguments)`
@@ -342,6 +348,9 @@ impl Statement {
             Statement::Begin { start, .. } => ["BEGIN", "START TRANSACTION"][usize::from(*start)],
             Statement::Commit { .. } => "COMMIT",
             Statement::Rollback { .. } | Statement::RollbackTo(_) => "ROLLBACK",
+            Statement::PrepareTransaction(_) => "PREPARE TRANSACTION",
+            Statement::CommitPrepared(_) => "COMMIT PREPARED",
+            Statement::RollbackPrepared(_) => "ROLLBACK PREPARED",
             Statement::Savepoint(_) => "SAVEPOINT",
             Statement::Release(_) => "RELEASE",
             Statement::Set(_)

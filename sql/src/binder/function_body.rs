@@ -201,6 +201,9 @@ fn refuse_in_body(statement: &Statement) -> Result<()> {
         | Statement::Call(_) => Ok(()),
         Statement::Begin { .. }
         | Statement::Commit { .. }
+        | Statement::PrepareTransaction(_)
+        | Statement::CommitPrepared(_)
+        | Statement::RollbackPrepared(_)
         | Statement::Rollback { .. }
         | Statement::RollbackTo(_)
         | Statement::Savepoint(_)

@@ -263,6 +263,17 @@ impl Cursor<'_> {
 
     // ---- literals ----
 
+    /// Returns whether a string literal of any form stands behind the current token.
+    pub(super) fn second_is_string(&self) -> bool {
+        matches!(
+            self.parser.peek_nth_token_ref(1).token,
+            Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::UnicodeStringLiteral(_)
+                | Token::DollarQuotedString(_)
+        )
+    }
+
     /// Takes a string literal of any form.
     pub(super) fn string(&mut self) -> Result<String> {
         let value = match self.peek() {

@@ -77,10 +77,15 @@ impl Cursor<'_> {
 
     /// `COMMIT`, `END`, `ROLLBACK [TO]`, `ABORT`
     pub(super) fn finish(&mut self) -> Result<Statement> {
-        let commit = self.is_word("commit") || self.is_word("end");
+        let (commit_word, rollback_word) = (self.is_word("commit"), self.is_word("rollback"));
+        let commit = commit_word || self.is_word("end");
         self.advance();
-        if self.is_word("prepared") {
-            return Err(ParseError::unsupported("two-phase commit", self.position()));
+        if (commit_word || rollback_word) && self.take_word("prepared") {
+            let gid = self.string()?;
+            return Ok(match commit_word {
+                true => Statement::CommitPrepared(gid),
+                false => Statement::RollbackPrepared(gid),
+            });
         }
         self.transaction_word();
         if !commit && self.take_word("to") {
@@ -269,8 +274,9 @@ impl Cursor<'_> {
 
     pub(super) fn prepare(&mut self) -> Result<Statement> {
         self.expect_words(&["prepare"])?;
-        if self.is_word("transaction") && !self.is_words(&["transaction", "as"]) {
-            return Err(ParseError::unsupported("two-phase commit", self.position()));
+        if self.is_word("transaction") && self.second_is_string() {
+            self.advance();
+            return Ok(Statement::PrepareTransaction(self.string()?));
         }
         let name = self.name()?;
         let types = if self.peek() == &Token::LParen {

@@ -113,6 +113,12 @@ impl Cursors {
         self.tell();
     }
 
+    /// Returns whether one WITH HOLD was declared in the open transaction.
+    pub(super) fn has_uncommitted_held(&self) -> bool {
+        let is_new = |cursor: &Cursor| matches!(cursor.life, Life::Held { committed: false, .. });
+        self.open.values().any(is_new)
+    }
+
     /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
     pub(super) fn end_transaction(&mut self, is_committed: bool) {
         if self.open.is_empty() {

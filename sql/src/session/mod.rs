@@ -26,6 +26,7 @@ mod routine;
 mod sequences;
 mod temporary;
 mod transaction;
+mod two_phase;
 mod unique;
 mod utility;
 mod worker;
@@ -640,7 +641,10 @@ impl Session {
     fn check_accepted(&self, statement: &Statement) -> Result<()> {
         let ends = matches!(
             statement,
-            Statement::Commit { .. } | Statement::Rollback { .. } | Statement::RollbackTo(_)
+            Statement::Commit { .. }
+                | Statement::Rollback { .. }
+                | Statement::RollbackTo(_)
+                | Statement::PrepareTransaction(_)
         );
         if ends || self.transaction_status() != TransactionStatus::Failed {
             return Ok(());

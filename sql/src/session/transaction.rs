@@ -400,6 +400,18 @@ impl Open {
         })
     }
 
+    /// Returns the tables that it has locked against changes of themselves: all it has written to.
+    pub(crate) fn locked_tables(&self) -> Vec<TableId> {
+        self.held.lock().tables.clone()
+    }
+
+    /// Ends with what it was after its transaction has been prepared: the settings of SET LOCAL go
+    /// back.
+    pub(crate) fn detach(mut self, settings: &mut Settings) -> Result<()> {
+        let local = std::mem::take(&mut self.local);
+        local.into_iter().try_for_each(|(name, value)| settings.set(&name, Some(&value)))
+    }
+
     /// Commits. The ticket is to be awaited before the client is told.
     pub(crate) fn commit(
         mut self,

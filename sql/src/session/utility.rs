@@ -25,6 +25,7 @@ use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedQuery, Prepared, PreparedKind};
 use crate::session::transaction::{Modes, Open};
+use crate::session::two_phase::is_two_phase;
 use crate::session::worker::Worker;
 use crate::session::{Execution, Parsed, Session, read_only};
 use crate::settings::Settings;
@@ -43,6 +44,7 @@ impl Session {
             | Statement::RollbackTo(_)
             | Statement::Release(_)
             | Statement::SetTransaction(_) => return self.run_transaction(statement),
+            other if is_two_phase(other) => return self.run_two_phase(statement),
             Statement::CreateIndex(create) if create.concurrently => {
                 self.create_concurrently(create)?;
             }
@@ -79,10 +81,7 @@ impl Session {
                 let (table, stop) = (self.table(table)?, &self.stop.stop);
                 self.for_each_store_table(&table, |store, id| store.flush_until(id, stop))?;
             }
-            Statement::Compact { table, major } => {
-                let table = self.table(table)?;
-                self.compact(&table, *major)?;
-            }
+            Statement::Compact { table, major } => self.compact(&*self.table(table)?, *major)?,
             Statement::AlterTable(alter) => match &alter.action {
                 AlterTableAction::Regions(action) => {
                     self.alter_table_regions(&alter.name, action)?;

@@ -12,6 +12,7 @@ use types::datum::Nested;
 use crate::activity::Activity;
 use crate::advisory::{AdvisoryWait, Key, Level, Mode, ShownLock};
 use crate::error::{Error, Result, sqlstate};
+use crate::prepared_transactions::ShownPrepared;
 use crate::session_objects::{ShownCursor, ShownStatement};
 use crate::system::functions::Arguments;
 use crate::system::objects::{DATABASE, DATABASE_NAME};
@@ -214,6 +215,20 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
         ])
     };
     source.engine.sessions.all().iter().map(|activity| row(activity)).collect()
+}
+
+/// `pg_prepared_xacts`
+pub(super) fn prepared_transactions(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let row = |one: ShownPrepared| {
+        shape.row([
+            ("transaction", int8(one.transaction)),
+            ("gid", text(one.gid)),
+            ("prepared", instant(one.prepared_micros)),
+            ("owner", text(one.owner)),
+            ("database", text(DATABASE_NAME)),
+        ])
+    };
+    source.engine.prepared.shown().into_iter().map(row).collect()
 }
 
 /// All runs are of one plan, which is PostgreSQL's generic one.

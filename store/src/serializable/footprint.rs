@@ -241,6 +241,13 @@ impl ReadSet {
         ReadSet { tables: ByTable::default(), share: Share::of(account) }
     }
 
+    /// Returns the set of one who has read everything.
+    pub(crate) fn of_tables(account: &Arc<Account>, tables: &[TableId]) -> ReadSet {
+        let mut set = ReadSet::new(account);
+        tables.iter().for_each(|table| set.tables.entry(*table).or_default().coarsen());
+        set
+    }
+
     /// Adds a row that was read, or found to be absent.
     pub(crate) fn add_row(&mut self, table: TableId, row: &[u8]) {
         let reads = self.tables.entry(table).or_default();

@@ -358,6 +358,23 @@ impl Serializable {
         self.ended.notify_all();
     }
 
+    /// Lists a transaction that was prepared before a restart. What it has read is not known any
+    /// more: everything, and it is in conflict with somebody who committed before.
+    pub(crate) fn recover(&self, transaction: u64, tables: &[TableId], writes: WriteSet) {
+        let reads = ReadSet::of_tables(&self.account, tables);
+        let validated = Validated {
+            transaction,
+            snapshot: Sequence(0),
+            reads,
+            writes,
+            low: Sequence(0),
+            high: OPEN,
+            earliest_out: Some(Sequence(0)),
+            pending_readers: SmallVec::new(),
+        };
+        self.graph.lock().validated.push(validated);
+    }
+
     /// Notes the place of a pending transaction.
     pub(crate) fn committed(&self, transaction: u64, place: Sequence) {
         let mut graph = self.graph.lock();
@@ -386,6 +403,13 @@ impl Pending<'_> {
     /// Notes its place in the order of commits.
     pub(crate) fn committed(self, place: Sequence) {
         self.serializable.committed(self.transaction, place);
+        std::mem::forget(self);
+    }
+}
+
+impl Pending<'_> {
+    /// Leaves it pending, as one that is prepared.
+    pub(crate) fn leave(self) {
         std::mem::forget(self);
     }
 }

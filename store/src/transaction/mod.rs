@@ -16,6 +16,7 @@ mod row;
 mod parts;
 mod endpoint;
 mod reader;
+mod prepared;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
 pub use followed::FollowedRow;
 pub use parts::RowRange;
+pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
 
 /// Which snapshot statements read.
@@ -709,7 +711,7 @@ impl Transaction {
         if let Some(charge) = &mut staging.charge {
             charge.begin_commit();
         }
-        let writes = self.prepare(&staging)?;
+        let writes = prepare_writes(&self.engine, &staging, &self.options.cancelled)?;
         let durability = self.durability(&staging);
         let _charge = staging.charge.take();
         // Its cells are in `writes`, and about to be copied twice.
@@ -720,28 +722,6 @@ impl Transaction {
             pending.committed(place.sequence);
         }
         Ok(Some(place))
-    }
-
-    /// Returns what is to be written, once memory and all regions are there for it.
-    fn prepare(&self, staging: &Staging) -> Result<Writes> {
-        let blocking = &*self.engine.options().blocking;
-        self.engine.pressure.wait_for_memory(&self.options.cancelled, blocking)?;
-        self.engine.settle_tables()?;
-        let mut writes = Writes::default();
-        for staged in staging.tables() {
-            // It may have been dropped and even created again since.
-            let present = self.engine.table(staged.table.id())?;
-            if !Arc::ptr_eq(&present, &staged.table) {
-                return Err(Error::NoSuchTable(staged.table.id()));
-            }
-            collapse(staged, &mut writes, &self.options.cancelled)?;
-        }
-        for part in &writes.regions {
-            part.region.check_whole()?;
-            part.region.service().enter(None, &[&self.options.cancelled], blocking)?;
-            self.engine.wait_for_files(part, &self.options.cancelled)?;
-        }
-        Ok(writes)
     }
 
     fn durability(&self, staging: &Staging) -> Durability {
@@ -794,6 +774,28 @@ impl Transaction {
     pub fn has_writes(&self) -> bool {
         self.staged.load(Ordering::Acquire) && !self.staging.lock().is_empty()
     }
+}
+
+/// Returns what is to be written, once memory and all regions are there for it.
+fn prepare_writes(engine: &Engine, staging: &Staging, cancelled: &AtomicBool) -> Result<Writes> {
+    let blocking = &*engine.options().blocking;
+    engine.pressure.wait_for_memory(cancelled, blocking)?;
+    engine.settle_tables()?;
+    let mut writes = Writes::default();
+    for staged in staging.tables() {
+        // It may have been dropped and even created again since.
+        let present = engine.table(staged.table.id())?;
+        if !Arc::ptr_eq(&present, &staged.table) {
+            return Err(Error::NoSuchTable(staged.table.id()));
+        }
+        collapse(staged, &mut writes, cancelled)?;
+    }
+    for part in &writes.regions {
+        part.region.check_whole()?;
+        part.region.service().enter(None, &[cancelled], blocking)?;
+        engine.wait_for_files(part, cancelled)?;
+    }
+    Ok(writes)
 }
 
 /// Returns whether a row was changed after a snapshot.

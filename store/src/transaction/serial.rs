@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::descriptor::TableId;
-use crate::engine::{Engine, Writes};
+use crate::engine::{Engine, UNPLACED, Writes};
 use crate::error::{Error, Result};
+use crate::lock::Owner;
 use crate::mutation::Consistency;
 use crate::scan::TimeRange;
 use crate::serializable::{Pending, ReadTracker, SerializableMode, Validation, WriteSet};
@@ -24,6 +25,28 @@ pub(super) fn tracker(
     }
     options.consistency = Consistency::Strong;
     Some(engine.serializable.tracker())
+}
+
+/// Lists a prepared transaction that was SERIALIZABLE before a restart.
+pub(super) fn recover(engine: &Engine, owner: Owner, writes: &Writes) {
+    let tables: Vec<TableId> = engine.tables.load().keys().copied().collect();
+    engine.serializable.recover(owner.0, &tables, write_set(engine, writes));
+}
+
+fn write_set(engine: &Engine, writes: &Writes) -> WriteSet {
+    let mut set = engine.serializable.write_set();
+    for part in &writes.regions {
+        let table = part.region.table();
+        let mut before: Option<&[u8]> = None;
+        for cell in part.cells.of(UNPLACED) {
+            if before != Some(cell.key.row) {
+                set.add_row(table, cell.key.row);
+                before = Some(cell.key.row);
+            }
+        }
+    }
+    set.finish();
+    set
 }
 
 impl Transaction {
@@ -90,29 +113,13 @@ impl Transaction {
             transaction: self.owner.0,
             snapshot: self.spec(TimeRange::ALL, 1, false)?.snapshot,
             tracker,
-            writes: self.write_set(writes),
+            writes: write_set(&self.engine, writes),
         };
         let clock = || {
             let CommitClock { sequence, .. } = self.engine.clock();
             sequence
         };
         self.engine.serializable.validate(asked, clock, || self.engine.visible())
-    }
-
-    fn write_set(&self, writes: &Writes) -> WriteSet {
-        let mut set = self.engine.serializable.write_set();
-        for part in &writes.regions {
-            let table = part.region.table();
-            let mut before: Option<&[u8]> = None;
-            for cell in part.cells.of(crate::engine::UNPLACED) {
-                if before != Some(cell.key.row) {
-                    set.add_row(table, cell.key.row);
-                    before = Some(cell.key.row);
-                }
-            }
-        }
-        set.finish();
-        set
     }
 
     /// Notes nothing any more: the transaction has ended.

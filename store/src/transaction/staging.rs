@@ -19,6 +19,7 @@ use crate::observer::{Fate, RegionChain};
 use crate::pressure::Charge;
 use crate::read_path::StagedFamilies;
 use crate::table::Table;
+use crate::wal::LoggedCells;
 
 /// The writes of an open transaction.
 #[derive(Default)]
@@ -97,6 +98,18 @@ impl Staging {
 
     /// Stages the edits of a batch, whose families the caller has checked.
     pub(crate) fn stage(&mut self, table: &Arc<Table>, batch: &[Mutation]) {
+        let index = self.enter(table);
+        let families = &mut self.tables[index].families;
+        for mutation in batch {
+            for edit in &mutation.edits {
+                self.count += 1;
+                stage_edit(families, &mutation.row, edit, Sequence(Sequence::STAGED | self.count));
+            }
+        }
+    }
+
+    /// Makes room for the cells of a table; returns its index.
+    fn enter(&mut self, table: &Arc<Table>) -> usize {
         let family_count = table.descriptor().families.len();
         let index = match self.tables.iter().position(|s| s.table.id() == table.id()) {
             Some(index) => index,
@@ -110,11 +123,19 @@ impl Staging {
         if families.len() < family_count {
             families.resize(family_count, None);
         }
-        for mutation in batch {
-            for edit in &mutation.edits {
-                self.count += 1;
-                stage_edit(families, &mutation.row, edit, Sequence(Sequence::STAGED | self.count));
-            }
+        index
+    }
+
+    /// Stages cells that a commit would have written: all as one edit, so that they stay what they
+    /// are. Those of families that the table does not have are left out.
+    pub(crate) fn restore(&mut self, table: &Arc<Table>, cells: LoggedCells<'_>) {
+        let index = self.enter(table);
+        self.count = self.count.max(1);
+        let families = &mut self.tables[index].families;
+        let (sequence, family_count) = (Sequence(Sequence::STAGED | 1), families.len());
+        for cell in cells.filter(|cell| usize::from(cell.family) < family_count) {
+            let key = KeyParts { sequence, ..cell.key };
+            memstore_of(families, usize::from(cell.family)).insert(&key, cell.value);
         }
     }
 

@@ -130,8 +130,14 @@ impl Cells {
         LoggedCells::new(&self.bytes, clock)
     }
 
+    /// Returns the cells that these bytes are, as those of a commit; `None` if they are none.
+    pub(crate) fn parse(bytes: &[u8], clock: CommitClock) -> Option<LoggedCells<'_>> {
+        let cells = LoggedCells::new(bytes, clock);
+        cells.is_whole().then_some(cells)
+    }
+
     /// Returns the encoded bytes.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -213,7 +219,7 @@ fn varint_bytes(value: usize) -> usize {
 }
 
 /// Appends an unsigned LEB128 number.
-pub(super) fn push_varint(out: &mut impl Extend<u8>, mut value: u64) {
+pub(crate) fn push_varint(out: &mut impl Extend<u8>, mut value: u64) {
     while value >= 0x80 {
         out.extend(Some(value as u8 | 0x80));
         value >>= 7;
@@ -223,25 +229,25 @@ pub(super) fn push_varint(out: &mut impl Extend<u8>, mut value: u64) {
 
 /// What is left to be read.
 #[derive(Debug, Clone)]
-pub(super) struct Input<'a> {
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Input<'a> {
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(length)?;
         self.bytes = rest;
         Some(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.bytes.split_first_chunk()?;
         self.bytes = rest;
         Some(*taken)
     }
 
     #[inline]
-    pub(super) fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn varint(&mut self) -> Option<u64> {
         if let [byte @ 0..0x80, rest @ ..] = self.bytes {
             self.bytes = rest;
             return Some(u64::from(*byte));
@@ -257,7 +263,7 @@ impl<'a> Input<'a> {
         None
     }
 
-    pub(super) fn slice(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn slice(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.varint()?).ok()?;
         self.take(length)
     }

@@ -18,6 +18,7 @@ mod memory;
 mod model;
 mod observers;
 mod policies;
+mod prepared;
 mod pressure;
 mod quotas;
 mod reads;

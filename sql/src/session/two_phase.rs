@@ -1,0 +1,107 @@
+//! PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
+
+use crate::ast::Statement;
+use crate::catalog::name::is_temporary;
+use crate::error::{Error, Result, sqlstate};
+use crate::rows::Completion;
+use crate::session::{Execution, Session};
+
+impl Session {
+    /// Runs a statement of two-phase commit.
+    ///
+    /// # Errors
+    ///
+    /// A transaction that cannot be prepared is rolled back.
+    pub(super) fn run_two_phase(&mut self, statement: &Statement) -> Result<Execution> {
+        let tag = statement.tag();
+        let mut done = tag;
+        match statement {
+            Statement::PrepareTransaction(gid) if !self.run_prepare_transaction(gid)? => {
+                done = "ROLLBACK";
+            }
+            Statement::CommitPrepared(gid) => {
+                self.refuse_in_block(tag)?;
+                self.ticket = self.engine.prepared.commit(gid)?;
+            }
+            Statement::RollbackPrepared(gid) => {
+                self.refuse_in_block(tag)?;
+                self.engine.prepared.rollback(gid)?;
+            }
+            _ => {}
+        }
+        Ok(Execution::Done(Completion::new(done)))
+    }
+
+    /// Prepares the transaction of the block; returns whether there was one that had not failed.
+    fn run_prepare_transaction(&mut self, gid: &str) -> Result<bool> {
+        let Some(open) = self.open.as_ref().filter(|open| open.in_block) else {
+            self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+            return Ok(false);
+        };
+        if open.failed {
+            self.rollback();
+            return Ok(false);
+        }
+        let prepared = self.settle_late(true).and_then(|()| self.check_preparable());
+        let prepared = prepared.and_then(|()| self.prepare_open(gid));
+        if prepared.is_err() {
+            self.rollback();
+        }
+        prepared.map(|()| true)
+    }
+
+    /// Refuses what a prepared transaction cannot keep.
+    fn check_preparable(&self) -> Result<()> {
+        let refuse = |what: &str| {
+            let message = format!("cannot PREPARE a transaction that has {what}");
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        };
+        let Some(open) = &self.open else { return Ok(()) };
+        let catalog = self.catalog();
+        let is_temporary = |table: &store::TableId| {
+            let table = catalog.table_stored(*table);
+            table.is_some_and(|table| is_temporary(&table.schema))
+        };
+        if open.locked_tables().iter().any(is_temporary) {
+            return refuse("operated on temporary objects");
+        }
+        if !open.changes.is_empty() {
+            return refuse("changed the catalog").map_err(|error: Error| {
+                error.with_hint("Commit definitions in a transaction of their own.")
+            });
+        }
+        if self.cursors.has_uncommitted_held() {
+            return refuse("created a cursor WITH HOLD");
+        }
+        if self.locks.has_transaction_locks() {
+            return refuse("taken advisory locks").map_err(|error: Error| {
+                error.with_hint("Take them with pg_advisory_lock, for the session.")
+            });
+        }
+        Ok(())
+    }
+
+    fn prepare_open(&mut self, gid: &str) -> Result<()> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let owner = self.settings.value("session_authorization").to_owned();
+        let ticket = self.engine.prepared.prepare(gid, &owner, &open.transaction)?;
+        let floor = open.transaction.floor();
+        self.ticket = Some(ticket);
+        if let Some(open) = self.open.take() {
+            open.detach(&mut self.worker.settings)?;
+        }
+        self.cursors.end_transaction(true);
+        self.locks.release_all(crate::advisory::Level::Transaction, floor);
+        Ok(())
+    }
+}
+
+/// Returns whether a statement is one of two-phase commit.
+pub(super) fn is_two_phase(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::PrepareTransaction(_)
+            | Statement::CommitPrepared(_)
+            | Statement::RollbackPrepared(_)
+    )
+}

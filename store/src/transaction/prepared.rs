@@ -1,0 +1,252 @@
+//! Prepared transactions: the first half of two-phase commit.
+//!
+//! [`Transaction::prepare`] checks all that a commit checks and leaves a [`PreparedTransaction`],
+//! which belongs to no client: staged cells and row locks, and nothing that could still fail but the
+//! log. Its bytes ([`PreparedTransaction::encode`]) are for the caller to keep, as rows of a table,
+//! before it tells the client; [`Store::recover_prepared`](crate::Store::recover_prepared) makes it
+//! again of them after a restart, with its locks. Its commit deletes these rows in the same record of
+//! the log. So the log, flushes and checkpoints need to know nothing of it: prepared transactions are
+//! rows like others until they end. Byte by byte: `docs/formats/prepared-transaction.md`.
+//!
+//! # Invariants
+//!
+//! 1. It is in one of two states: prepared, with all cells and locks, or ended, with none.
+//! 2. A commit that fails leaves it prepared.
+//! 3. A SERIALIZABLE one stays listed as pending until it ends: see [`crate::serializable`].
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::descriptor::{Durability, TableId};
+use crate::engine::{Engine, UNPLACED};
+use crate::error::{Error, Result};
+use crate::lock::{LockKey, Owner, Patience};
+use crate::mutation::{LockMode, LockWait, Mutation};
+use crate::observer::Fate;
+use crate::transaction::staging::{KeptBatch, Staging};
+use crate::transaction::{Commit, Transaction, prepare_writes, serial, tell};
+use crate::wal::{Cells, Input, push_varint};
+
+/// The version of the bytes.
+const VERSION: u8 = 1;
+/// Flag of a transaction that is SERIALIZABLE.
+const SERIALIZABLE: u8 = 1;
+/// Nobody stops a prepared transaction.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A transaction that is to be committed or rolled back by anybody, at any time. Dropping it ends
+/// nothing: its locks stay until the store is closed.
+pub struct PreparedTransaction {
+    engine: Arc<Engine>,
+    /// Keeps the store from stopping.
+    _store: Arc<dyn Any + Send + Sync>,
+    owner: Owner,
+    is_serializable: bool,
+    /// `None` once it has ended.
+    work: Mutex<Option<PreparedWork>>,
+}
+
+struct PreparedWork {
+    staging: Staging,
+    held: Vec<LockKey>,
+}
+
+impl Transaction {
+    /// Prepares the transaction. What it has staged and locked is that of the prepared one; this
+    /// one is empty and used no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::commit`]; the transaction is to be rolled back then.
+    pub fn prepare(&self) -> Result<PreparedTransaction> {
+        let mut staging = std::mem::take(&mut *self.staging.lock());
+        let validated = prepare_writes(&self.engine, &staging, &self.options.cancelled)
+            .and_then(|writes| self.validate(&writes));
+        let pending = match validated {
+            Ok(pending) => pending,
+            Err(error) => {
+                tell(&staging.take_kept(), Fate::Undone);
+                return Err(error);
+            }
+        };
+        let is_serializable = pending.is_some();
+        if let Some(pending) = pending {
+            pending.leave();
+        }
+        self.statement.lock().snapshot = None;
+        let held = std::mem::take(&mut *self.held.lock());
+        self.release();
+        Ok(PreparedTransaction {
+            engine: Arc::clone(&self.engine),
+            _store: Arc::clone(&self._store),
+            owner: self.owner,
+            is_serializable,
+            work: Mutex::new(Some(PreparedWork { staging, held })),
+        })
+    }
+}
+
+impl PreparedTransaction {
+    /// Returns the number of the transaction, which no other has while the store is open.
+    pub fn id(&self) -> u64 {
+        self.owner.0
+    }
+
+    /// Returns the tables that it writes to.
+    pub fn tables(&self) -> Vec<TableId> {
+        let work = self.work.lock();
+        let staged = work.iter().flat_map(|work| work.staging.tables());
+        staged.map(|staged| staged.table.id()).collect()
+    }
+
+    /// Returns what it is made of after a restart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if it has ended.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let work = self.work.lock();
+        let Some(PreparedWork { staging, held }) = &*work else { return Err(ended()) };
+        let mut bytes = vec![VERSION, if self.is_serializable { SERIALIZABLE } else { 0 }];
+        let of_lock = |key: &LockKey| Some((self.engine.locks.held(self.owner, *key)?, *key));
+        let locks: Vec<_> = held.iter().filter_map(of_lock).collect();
+        push_varint(&mut bytes, locks.len() as u64);
+        for ((table, mode), key) in locks {
+            bytes.push(mode as u8);
+            push_varint(&mut bytes, u64::from(table.0));
+            bytes.extend_from_slice(&key.to_bytes());
+        }
+        let writes = prepare_writes(&self.engine, staging, &NEVER)?;
+        push_varint(&mut bytes, writes.regions.len() as u64);
+        for part in &writes.regions {
+            push_varint(&mut bytes, u64::from(part.region.table().0));
+            push_varint(&mut bytes, part.cells.bytes().len() as u64);
+            bytes.extend_from_slice(part.cells.bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// Makes a prepared transaction of its bytes, with its locks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the bytes are none; [`Error::NoSuchTable`];
+    /// [`Error::LockNotAvailable`] if somebody else has one of its locks.
+    pub(crate) fn recover(
+        engine: &Arc<Engine>,
+        store: Arc<dyn Any + Send + Sync>,
+        bytes: &[u8],
+    ) -> Result<PreparedTransaction> {
+        let owner = engine.new_owner();
+        let mut input = Input { bytes };
+        let mut read = || read_prepared(engine, owner, &mut input);
+        let Some((is_serializable, work)) = read()?.filter(|_| input.bytes.is_empty()) else {
+            let detail = "a prepared transaction is malformed, or of another version";
+            return Err(Error::InvalidRequest(detail.into()));
+        };
+        if is_serializable {
+            let writes = prepare_writes(engine, &work.staging, &NEVER)?;
+            serial::recover(engine, owner, &writes);
+        }
+        let work = Mutex::new(Some(work));
+        let engine = Arc::clone(engine);
+        Ok(PreparedTransaction { engine, _store: store, owner, is_serializable, work })
+    }
+
+    /// Commits, and deletes rows of a table with it: those that keep its bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::commit`]: it is still prepared then.
+    pub fn commit(&self, (table, rows): (TableId, Vec<Vec<u8>>)) -> Result<Commit> {
+        let mut slot = self.work.lock();
+        let Some(work) = slot.as_mut() else { return Err(ended()) };
+        let table = self.engine.table(table)?;
+        let before = work.staging.count();
+        let batch: Vec<Mutation> =
+            rows.into_iter().map(|row| Mutation::new(row).delete_row()).collect();
+        work.staging.stage(&table, &batch);
+        let writes = prepare_writes(&self.engine, &work.staging, &NEVER);
+        let committed = writes.and_then(|writes| self.engine.commit(writes, Durability::SyncWal));
+        let place = match committed {
+            Ok(place) => place,
+            Err(error) => {
+                drop(work.staging.roll_back_to(before));
+                return Err(error);
+            }
+        };
+        let Some(PreparedWork { mut staging, held }) = slot.take() else { return Err(ended()) };
+        drop(slot);
+        let kept = staging.take_kept();
+        kept.iter().for_each(KeptBatch::committed);
+        if self.is_serializable {
+            self.engine.serializable.committed(self.owner.0, place.sequence);
+        }
+        self.engine.locks.release(self.owner, held, place.sequence);
+        tell(&kept, Fate::Committed);
+        self.engine.wait_applied(place.sequence);
+        let durable = self.engine.wal.wait_for(place.sequence);
+        Ok(Commit { sequence: Some(place.sequence), timestamp: place.timestamp, durable })
+    }
+
+    /// Forgets what it has staged and gives its locks back. The rows that keep its bytes are to be
+    /// gone by then.
+    pub fn rollback(&self) {
+        let Some(PreparedWork { mut staging, held }) = self.work.lock().take() else { return };
+        tell(&staging.take_kept(), Fate::Undone);
+        if self.is_serializable {
+            self.engine.serializable.abandon(self.owner.0);
+        }
+        let seen = self.engine.clock().sequence;
+        self.engine.locks.release(self.owner, held, seen);
+    }
+}
+
+fn ended() -> Error {
+    Error::InvalidRequest("the prepared transaction has ended".into())
+}
+
+/// Reads what [`PreparedTransaction::encode`] wrote, and takes the locks; `None` if it is not that.
+fn read_prepared(
+    engine: &Engine,
+    owner: Owner,
+    input: &mut Input<'_>,
+) -> Result<Option<(bool, PreparedWork)>> {
+    let Some([VERSION, flags]) = input.array() else { return Ok(None) };
+    let Some(lock_count) = input.varint() else { return Ok(None) };
+    let mut held = Vec::new();
+    for _ in 0..lock_count {
+        let Some([mode]) = input.array() else { return Ok(None) };
+        let Some(mode) = LockMode::ALL.get(usize::from(mode)) else { return Ok(None) };
+        let Some(table) = read_table(input) else { return Ok(None) };
+        let Some(key) = input.array().map(LockKey::from_bytes) else { return Ok(None) };
+        let patience = Patience {
+            wait: LockWait::NoWait,
+            timeout: None,
+            deadlock_after: Duration::ZERO,
+            cancelled: &NEVER,
+            blocking: &*engine.options().blocking,
+            on_wait: &|| (),
+        };
+        engine.locks.lock_key(owner, (key, table), *mode, patience)?;
+        held.push(key);
+    }
+    let Some(part_count) = input.varint() else { return Ok(None) };
+    let mut staging = Staging::default();
+    for _ in 0..part_count {
+        let Some(table) = read_table(input) else { return Ok(None) };
+        let Some(bytes) = input.slice() else { return Ok(None) };
+        let table = engine.table(table)?;
+        let Some(cells) = Cells::parse(bytes, UNPLACED) else { return Ok(None) };
+        staging.restore(&table, cells);
+    }
+    Ok(Some((flags & SERIALIZABLE != 0, PreparedWork { staging, held })))
+}
+
+fn read_table(input: &mut Input<'_>) -> Option<TableId> {
+    u32::try_from(input.varint()?).ok().map(TableId)
+}
