@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod encoding;
 pub mod interrupt;
 pub mod pieces;
 pub mod key_words;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use types::datatype::RegKind;
 use types::datum::{Nested, Record};
+use types::encoding::Encoding;
 use types::expr::Routine;
 use types::system::SystemSource;
 use types::{DataType, Datum, SqlType};
@@ -20,7 +21,6 @@ use crate::system::definition::{self, qualified};
 use crate::system::objects::{
     DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, made, number_of,
 };
-use crate::system::pg_catalog::UTF8;
 use crate::system::shape::PG_CATALOG;
 use crate::system::snapshot::Snapshot;
 use crate::system::updatable::Updatable;
@@ -163,11 +163,11 @@ fn call(
         }
         "getdatabaseencoding" | "pg_client_encoding" => text("UTF8"),
         "pg_char_to_encoding" => {
-            let name = text_at(arguments, 0).to_ascii_lowercase().replace(['-', '_'], "");
-            int4(if name == "utf8" || name == "unicode" { UTF8 } else { -1 })
+            int4(Encoding::named(text_at(arguments, 0)).map_or(-1, |found| found.number))
         }
         "pg_encoding_to_char" => {
-            text(if arguments[0].as_i64() == Some(i64::from(UTF8)) { "UTF8" } else { "" })
+            let number = arguments[0].as_i64().and_then(|number| i32::try_from(number).ok());
+            text(number.and_then(Encoding::numbered).map_or("", |found| found.name))
         }
         "pg_relation_is_updatable" | "pg_column_is_updatable" => {
             updatable(source, objects, function, arguments)

@@ -1,6 +1,6 @@
 //! Binary strings: single bytes and bits, overlay, text in other encodings.
 //!
-//! Text is UTF-8; `convert_from` and `convert_to` know that and LATIN1 besides.
+//! Text is UTF-8; `convert_from` and `convert_to` know what [`crate::encoding`] has besides.
 
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::strings::{count, joined};
@@ -9,8 +9,9 @@ use super::{Row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{Bytea, Int4, Int8, Name, Text};
 use crate::datum::Datum;
+use crate::encoding::Encoding;
 use crate::error::{Error, Result, sqlstate};
-use crate::pieces::{Pace, pieces};
+use crate::pieces::{PIECE, Pace, pieces};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -99,37 +100,40 @@ fn overlay(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     joined::<Vec<u8>>(&[head, replacement, tail], context).map(bytea_datum)
 }
 
-/// An encoding that text can be converted from and to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Encoding {
-    Utf8,
-    Latin1,
-}
-
-fn encoding(name: &str, role: &str) -> Result<Encoding> {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    match plain.to_ascii_lowercase().as_str() {
-        "utf8" | "unicode" => Ok(Encoding::Utf8),
-        "latin1" | "iso88591" => Ok(Encoding::Latin1),
-        "latin2" | "latin9" | "win1252" | "sqlascii" | "eucjp" | "sjis" | "big5" | "gbk" => {
-            let message = format!("conversion of text in encoding {name} is not supported");
-            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-        }
-        _ => {
-            let message = format!("invalid {role}encoding name \"{name}\"");
-            Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
-        }
+fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
+    let found = Encoding::named(name).ok_or_else(|| {
+        let message = format!("invalid {role}encoding name \"{name}\"");
+        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    })?;
+    // Of SQL_ASCII nothing is known that could be converted.
+    if !found.is_supported() || found.name == "SQL_ASCII" {
+        let message = format!("conversion of text in encoding {name} is not supported");
+        return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
     }
+    Ok(found)
 }
 
 fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<String> {
     let encoding = encoding(name, role)?;
-    if encoding == Encoding::Latin1 {
-        return pace.collect(bytes.iter().map(|byte| char::from(*byte)), bytes.len());
+    if !encoding.is_utf8() {
+        let (mut decoded, mut rest) = (String::with_capacity(bytes.len()), bytes);
+        while !rest.is_empty() {
+            // A piece of whole characters; what is cut at the very end is an error.
+            let most = rest.len().min(PIECE);
+            let whole = encoding.whole_length(&rest[..most]);
+            let (piece, behind) = rest.split_at(if whole == 0 { most } else { whole });
+            decoded.push_str(&encoding.decode(piece)?);
+            pace.spend(piece.len())?;
+            rest = behind;
+        }
+        if decoded.contains('\0') {
+            return Err(invalid_sequence(encoding.name, &[0]));
+        }
+        return Ok(decoded);
     }
     let decoded = pace.decode(bytes)?;
     if decoded.contains('\0') {
-        return Err(invalid_sequence(&[0]));
+        return Err(invalid_sequence("UTF8", &[0]));
     }
     match &bytes[decoded.len()..] {
         [] => Ok(decoded),
@@ -137,7 +141,7 @@ fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<
             let whole = std::str::from_utf8(&rest[..rest.len().min(4)]);
             let invalid = whole.err().and_then(|error| error.error_len()).unwrap_or(rest.len());
             let shown = invalid.max(sequence_length(rest[0]));
-            Err(invalid_sequence(&rest[..shown.min(rest.len())]))
+            Err(invalid_sequence("UTF8", &rest[..shown.min(rest.len())]))
         }
     }
 }
@@ -152,32 +156,21 @@ fn sequence_length(first: u8) -> usize {
     }
 }
 
-fn invalid_sequence(bytes: &[u8]) -> Error {
+fn invalid_sequence(name: &str, bytes: &[u8]) -> Error {
     let shown: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
-    let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+    let message = format!("invalid byte sequence for encoding \"{name}\": {}", shown.join(" "));
     Error::new("22021", message)
 }
 
 fn encoded(string: &str, name: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
-    if encoding(name, "destination ")? == Encoding::Utf8 {
+    let encoding = encoding(name, "destination ")?;
+    if encoding.is_utf8() {
         return pace.copy(string.as_bytes());
     }
-    let byte = |character: char| {
-        u8::try_from(u32::from(character)).map_err(|_| {
-            let mut buffer = [0; 4];
-            let bytes = character.encode_utf8(&mut buffer).bytes();
-            let shown: Vec<String> = bytes.map(|byte| format!("0x{byte:02x}")).collect();
-            let message = format!(
-                "character with byte sequence {} in encoding \"UTF8\" has no equivalent in \
-                 encoding \"LATIN1\"",
-                shown.join(" ")
-            );
-            Error::new("22P05", message)
-        })
-    };
     let mut encoded = Vec::with_capacity(string.len());
     for character in string.chars() {
-        encoded.push(byte(character)?);
+        let mut buffer = [0; 4];
+        encoding.encode(character.encode_utf8(&mut buffer), &mut encoded)?;
         pace.spend(1)?;
     }
     Ok(encoded)

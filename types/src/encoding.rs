@@ -1,0 +1,438 @@
+//! Encodings of clients: text in others than UTF-8, in which all text is kept.
+//!
+//! The tables beside this file are PostgreSQL's, to the character: they were made with its
+//! `convert_from` and `convert_to`. A table is read when its encoding is first asked for. In all of
+//! them the bytes below 80 are ASCII.
+//!
+//! Not there: `EUC_TW`, `EUC_JIS_2004`, `SHIFT_JIS_2004`, `GB18030`, `JOHAB`, `MULE_INTERNAL`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
+
+use ahash::AHashMap;
+
+use crate::error::{Error, Result};
+
+/// `character_not_in_repertoire`
+const INVALID_BYTES: &str = "22021";
+/// `untranslatable_character`
+const NO_EQUIVALENT: &str = "22P05";
+
+/// An encoding.
+pub struct Encoding {
+    /// Its name, as PostgreSQL writes it.
+    pub name: &'static str,
+    /// Its number in PostgreSQL.
+    pub number: i32,
+    kind: Kind,
+}
+
+/// How text in an encoding becomes UTF-8.
+enum Kind {
+    /// It is UTF-8, or taken for it.
+    Utf8,
+    /// A byte is a character.
+    Single(LazyLock<Table>),
+    /// One to three bytes are.
+    Multiple(Lead, LazyLock<Table>),
+    /// There is no table.
+    Missing,
+}
+
+/// How many bytes a character has, by its first one.
+#[derive(Clone, Copy)]
+enum Lead {
+    /// Two, but for the half-width characters behind 8E and the three bytes behind 8F.
+    EucJp,
+    /// Two, but for the half-width characters from A1 to DF.
+    Sjis,
+    /// Two.
+    Two,
+}
+
+/// The characters of an encoding beyond ASCII.
+struct Table {
+    /// By their bytes, as a big-endian number.
+    characters: AHashMap<u32, char>,
+    bytes: AHashMap<char, u32>,
+}
+
+macro_rules! missing {
+    ($name:literal, $number:literal) => {
+        Encoding { name: $name, number: $number, kind: Kind::Missing }
+    };
+}
+
+macro_rules! single {
+    ($name:literal, $number:literal) => {
+        Encoding {
+            name: $name,
+            number: $number,
+            kind: Kind::Single(LazyLock::new(|| single_byte($name))),
+        }
+    };
+}
+
+macro_rules! multiple {
+    ($name:literal, $number:literal, $lead:ident, $file:literal) => {
+        Encoding {
+            name: $name,
+            number: $number,
+            kind: Kind::Multiple(
+                Lead::$lead,
+                LazyLock::new(|| multiple_bytes(include_str!($file))),
+            ),
+        }
+    };
+}
+
+/// All of them, by number.
+static ENCODINGS: [Encoding; 42] = [
+    Encoding { name: "SQL_ASCII", number: 0, kind: Kind::Utf8 },
+    multiple!("EUC_JP", 1, EucJp, "encoding/euc_jp.txt"),
+    multiple!("EUC_CN", 2, Two, "encoding/euc_cn.txt"),
+    multiple!("EUC_KR", 3, Two, "encoding/euc_kr.txt"),
+    missing!("EUC_TW", 4),
+    missing!("EUC_JIS_2004", 5),
+    Encoding { name: "UTF8", number: 6, kind: Kind::Utf8 },
+    missing!("MULE_INTERNAL", 7),
+    single!("LATIN1", 8),
+    single!("LATIN2", 9),
+    single!("LATIN3", 10),
+    single!("LATIN4", 11),
+    single!("LATIN5", 12),
+    single!("LATIN6", 13),
+    single!("LATIN7", 14),
+    single!("LATIN8", 15),
+    single!("LATIN9", 16),
+    single!("LATIN10", 17),
+    single!("WIN1256", 18),
+    single!("WIN1258", 19),
+    single!("WIN866", 20),
+    single!("WIN874", 21),
+    single!("KOI8R", 22),
+    single!("WIN1251", 23),
+    single!("WIN1252", 24),
+    single!("ISO_8859_5", 25),
+    single!("ISO_8859_6", 26),
+    single!("ISO_8859_7", 27),
+    single!("ISO_8859_8", 28),
+    single!("WIN1250", 29),
+    single!("WIN1253", 30),
+    single!("WIN1254", 31),
+    single!("WIN1255", 32),
+    single!("WIN1257", 33),
+    single!("KOI8U", 34),
+    multiple!("SJIS", 35, Sjis, "encoding/sjis.txt"),
+    multiple!("BIG5", 36, Two, "encoding/big5.txt"),
+    multiple!("GBK", 37, Two, "encoding/gbk.txt"),
+    multiple!("UHC", 38, Two, "encoding/uhc.txt"),
+    missing!("GB18030", 39),
+    missing!("JOHAB", 40),
+    missing!("SHIFT_JIS_2004", 41),
+];
+
+/// Other names, without what is neither a letter nor a digit.
+const ALIASES: &[(&str, &str)] = &[
+    ("abc", "WIN1258"),
+    ("alt", "WIN866"),
+    ("iso88591", "LATIN1"),
+    ("iso885910", "LATIN6"),
+    ("iso885913", "LATIN7"),
+    ("iso885914", "LATIN8"),
+    ("iso885915", "LATIN9"),
+    ("iso885916", "LATIN10"),
+    ("iso88592", "LATIN2"),
+    ("iso88593", "LATIN3"),
+    ("iso88594", "LATIN4"),
+    ("iso88599", "LATIN5"),
+    ("koi8", "KOI8R"),
+    ("mskanji", "SJIS"),
+    ("shiftjis", "SJIS"),
+    ("tcvn", "WIN1258"),
+    ("tcvn5712", "WIN1258"),
+    ("unicode", "UTF8"),
+    ("vscii", "WIN1258"),
+    ("win", "WIN1251"),
+    ("win932", "SJIS"),
+    ("win936", "GBK"),
+    ("win949", "UHC"),
+    ("win950", "BIG5"),
+];
+
+/// Reads the line of an encoding of single bytes.
+fn single_byte(name: &str) -> Table {
+    let mut lines = include_str!("encoding/single_byte.txt").lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let mut characters = AHashMap::new();
+    for (byte, point) in (0x80_u32..).zip(line.unwrap_or_default().split(' ')) {
+        let point = u32::from_str_radix(point, 16).ok();
+        if let Some(character) = point.and_then(char::from_u32) {
+            characters.insert(byte, character);
+        }
+    }
+    let bytes = characters.iter().map(|(byte, character)| (*character, *byte)).collect();
+    Table { characters, bytes }
+}
+
+/// Reads the file of an encoding of several bytes.
+fn multiple_bytes(text: &str) -> Table {
+    let mut table = Table { characters: AHashMap::new(), bytes: AHashMap::new() };
+    for line in text.split('\n').filter(|line| !line.starts_with('#')) {
+        let other = line.strip_prefix("= ");
+        let Some((code, characters)) = other.unwrap_or(line).split_once(' ') else { continue };
+        let Ok(code) = u32::from_str_radix(code, 16) else { continue };
+        for (code, character) in (code..).zip(characters.chars()) {
+            if other.is_some() {
+                table.bytes.insert(character, code);
+            } else {
+                table.characters.insert(code, character);
+                table.bytes.entry(character).or_insert(code);
+            }
+        }
+    }
+    table
+}
+
+impl Encoding {
+    /// Returns the encoding of a name: letters and digits alone count, in any case.
+    pub fn named(name: &str) -> Option<&'static Encoding> {
+        let plain = |name: &str| -> String {
+            let kept = name.chars().filter(char::is_ascii_alphanumeric);
+            kept.map(|character| character.to_ascii_lowercase()).collect()
+        };
+        let mut wanted = plain(name);
+        if let Some(number) = wanted.strip_prefix("windows") {
+            wanted = format!("win{number}");
+        }
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted).map(|(_, name)| *name);
+        ENCODINGS.iter().find(|one| match alias {
+            Some(name) => one.name == name,
+            None => plain(one.name) == wanted,
+        })
+    }
+
+    /// Returns the encoding with a number of PostgreSQL.
+    pub fn numbered(number: i32) -> Option<&'static Encoding> {
+        ENCODINGS.get(usize::try_from(number).ok()?)
+    }
+
+    /// Returns whether text can be converted.
+    pub fn is_supported(&self) -> bool {
+        !matches!(self.kind, Kind::Missing)
+    }
+
+    /// Returns whether text is as it is kept.
+    pub fn is_utf8(&self) -> bool {
+        matches!(self.kind, Kind::Utf8)
+    }
+
+    /// Returns text of this encoding as it is kept.
+    ///
+    /// # Errors
+    ///
+    /// 22021 for bytes that are no text of the encoding, 22P05 for a character that UTF-8 has not.
+    pub fn decode<'t>(&self, bytes: &'t [u8]) -> Result<Cow<'t, str>> {
+        let table = match &self.kind {
+            Kind::Single(table) | Kind::Multiple(_, table) if !bytes.is_ascii() => table,
+            _ => {
+                return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| {
+                    let bad = &bytes[error.valid_up_to()..];
+                    invalid("UTF8", &bad[..error.error_len().unwrap_or(bad.len())])
+                });
+            }
+        };
+        let mut text = String::with_capacity(bytes.len() + bytes.len() / 2);
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if first.is_ascii() {
+                text.push(char::from(first));
+                rest = &rest[1..];
+                continue;
+            }
+            let length = self.length_of(first);
+            let Some((character, behind)) = rest.split_at_checked(length) else {
+                return Err(invalid(self.name, rest));
+            };
+            let trails = &character[1..];
+            if trails.iter().any(|byte| !self.may_trail(*byte)) {
+                return Err(invalid(self.name, character));
+            }
+            let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+            match table.characters.get(&code) {
+                Some(character) => text.push(*character),
+                None => return Err(no_equivalent(character, self.name, "UTF8")),
+            }
+            rest = behind;
+        }
+        Ok(Cow::Owned(text))
+    }
+
+    /// Appends text in this encoding.
+    ///
+    /// # Errors
+    ///
+    /// 22P05 for a character that the encoding has not; what came before it is appended.
+    pub fn encode(&self, text: &str, out: &mut Vec<u8>) -> Result<()> {
+        let table = match &self.kind {
+            Kind::Single(table) | Kind::Multiple(_, table) if !text.is_ascii() => table,
+            _ => {
+                out.extend_from_slice(text.as_bytes());
+                return Ok(());
+            }
+        };
+        for character in text.chars() {
+            if character.is_ascii() {
+                out.push(character as u8);
+                continue;
+            }
+            let Some(code) = table.bytes.get(&character) else {
+                let mut buffer = [0; 4];
+                let bytes = character.encode_utf8(&mut buffer).as_bytes();
+                return Err(no_equivalent(bytes, "UTF8", self.name));
+            };
+            let bytes = code.to_be_bytes();
+            let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
+            out.extend_from_slice(&bytes[start..]);
+        }
+        Ok(())
+    }
+
+    /// Returns text in this encoding, with `?` for characters that it has not.
+    pub fn encode_lossy(&self, text: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(text.len());
+        for character in text.chars() {
+            let mut buffer = [0; 4];
+            if self.encode(character.encode_utf8(&mut buffer), &mut out).is_err() {
+                out.push(b'?');
+            }
+        }
+        out
+    }
+
+    /// Returns how many of some bytes are whole characters: the last one may be cut.
+    pub fn whole_length(&self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(&first) = bytes.get(at) {
+            let length = if first.is_ascii() { 1 } else { self.length_of(first) };
+            if at + length > bytes.len() {
+                break;
+            }
+            at += length;
+        }
+        at
+    }
+
+    /// Returns how many bytes a character has that begins with this one.
+    fn length_of(&self, first: u8) -> usize {
+        match (&self.kind, first) {
+            (Kind::Multiple(Lead::EucJp, _), 0x8f) => 3,
+            (Kind::Multiple(Lead::Sjis, _), 0xa1..=0xdf) => 1,
+            (Kind::Multiple(..), _) => 2,
+            _ => 1,
+        }
+    }
+
+    fn may_trail(&self, byte: u8) -> bool {
+        match self.number {
+            1..=3 => byte >= 0xa1 && byte != 0xff,
+            35 => matches!(byte, 0x40..=0x7e | 0x80..=0xfc),
+            _ => byte != 0,
+        }
+    }
+}
+
+fn listed(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+    bytes.join(" ")
+}
+
+fn invalid(name: &str, bytes: &[u8]) -> Error {
+    let message = format!("invalid byte sequence for encoding \"{name}\": {}", listed(bytes));
+    Error::new(INVALID_BYTES, message)
+}
+
+fn no_equivalent(bytes: &[u8], from: &str, to: &str) -> Error {
+    let message = format!(
+        "character with byte sequence {} in encoding \"{from}\" has no equivalent in encoding \
+         \"{to}\"",
+        listed(bytes)
+    );
+    Error::new(NO_EQUIVALENT, message)
+}
+
+impl fmt::Debug for Encoding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+impl PartialEq for Encoding {
+    fn eq(&self, other: &Encoding) -> bool {
+        self.number == other.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_find_their_encodings() {
+        for (number, encoding) in (0..).zip(&ENCODINGS) {
+            assert_eq!(encoding.number, number);
+            assert_eq!(Encoding::named(encoding.name), Some(encoding));
+            assert_eq!(Encoding::numbered(number), Some(encoding));
+        }
+        for (name, found) in
+            [("utf-8", "UTF8"), ("iso-8859-15", "LATIN9"), ("windows-1252", "WIN1252")]
+        {
+            assert_eq!(Encoding::named(name).unwrap().name, found);
+        }
+        assert!(Encoding::named("klingon").is_none());
+    }
+
+    #[test]
+    fn every_character_comes_back() {
+        for encoding in ENCODINGS.iter().filter(|one| one.is_supported() && !one.is_utf8()) {
+            let (Kind::Single(table) | Kind::Multiple(_, table)) = &encoding.kind else {
+                unreachable!("the others are filtered out")
+            };
+            assert!(table.characters.len() > 80, "{encoding:?}");
+            // A few come back as others in PostgreSQL, too: `¢` as `￠` in SJIS.
+            let returns =
+                |(character, code): &(&char, &u32)| table.characters.get(code) == Some(*character);
+            let others = table.bytes.iter().filter(|pair| !returns(pair)).count();
+            assert!(others <= 8, "{encoding:?}");
+            for (character, _) in table.bytes.iter().filter(returns) {
+                let text = format!("a{character}b");
+                let mut bytes = Vec::new();
+                encoding.encode(&text, &mut bytes).unwrap();
+                assert_eq!(encoding.decode(&bytes).unwrap(), text, "{encoding:?}");
+                assert_eq!(encoding.whole_length(&bytes), bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_equivalent_is_an_error() {
+        let latin = Encoding::named("latin1").unwrap();
+        let error = latin.encode("a€", &mut Vec::new()).unwrap_err();
+        assert_eq!(error.sqlstate, "22P05");
+        assert_eq!(
+            error.message,
+            "character with byte sequence 0xe2 0x82 0xac in encoding \"UTF8\" has no equivalent in \
+             encoding \"LATIN1\""
+        );
+        assert_eq!(latin.encode_lossy("é€"), b"\xe9?");
+        let win = Encoding::named("win1252").unwrap();
+        assert_eq!(win.decode(b"\x80").unwrap(), "€");
+        assert_eq!(win.decode(b"\x81").unwrap_err().sqlstate, "22P05");
+        let japanese = Encoding::named("euc_jp").unwrap();
+        assert_eq!(japanese.decode(b"\xa4\xa2").unwrap(), "あ");
+        assert_eq!(japanese.decode(b"\xa4").unwrap_err().sqlstate, "22021");
+        assert_eq!(japanese.decode(b"\xa4a").unwrap_err().sqlstate, "22021");
+        assert_eq!(japanese.whole_length(b"a\xa4\xa2\x8f\xb0"), 3);
+    }
+}
