@@ -93,6 +93,8 @@ const PORTABLE: &[&str] = &[
     "advisory_locks",
     "lazy_subqueries",
     "postgresql_attributes",
+    "volatile_columns",
+    "name_resolution",
     "roles",
     "session_literals",
     "domain_parts",

@@ -13,10 +13,11 @@ use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction, UNKNOWN_OPERATOR
 use crate::binder::aggregates::is_aggregate;
 use crate::binder::arrays::internal;
 use crate::binder::json_records::JsonRows;
-use crate::binder::level::Binder;
+use crate::binder::level::{Binder, SET, SUBQUERY};
 use crate::binder::polymorphic::{is_exact, undetermined};
 use crate::binder::resolution::{Match, resolve_function};
 use crate::binder::sets::is_set_function;
+use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
 use crate::error::{Error, Result, sqlstate};
@@ -101,7 +102,7 @@ impl Binder<'_> {
             ("enum_first" | "enum_last" | "enum_range", [_] | [_, _]) => {
                 self.enum_function(name, arguments, position)
             }
-            ("pg_typeof", [value]) => Ok(self.type_of(value, position)),
+            ("pg_typeof", [value]) => Ok(type_of(value, position)),
             ("num_nulls" | "num_nonnulls", [_, ..]) => {
                 let is_null =
                     |value: Typed| Typed::boolean(Expr::IsNull(Box::new(value.expr)), position);
@@ -132,12 +133,6 @@ impl Binder<'_> {
             }
             Err(error) => error,
         }
-    }
-
-    /// Binds `pg_typeof`: the type is known here.
-    fn type_of(&self, value: &Typed, position: usize) -> Typed {
-        let oid = Datum::Int8(value.sql_type.oid().into());
-        Typed::constant(oid, DataType::Reg(RegKind::Type), position)
     }
 
     /// Binds the functions that know the labels of an enum: what they tell of is the type of the
@@ -275,7 +270,15 @@ impl Binder<'_> {
         let of_users = || self.catalog.find_type(None, name, self.search_path());
         let named = DataType::from_name(name).map(SqlType::from);
         let named = named.or_else(|| of_users().map(|one| one.sql_type()));
-        if let ([_], Some(to)) = (types.as_slice(), named) {
+        // The text of a row is written as a cast: a call means the field of that name.
+        let is_text_of_row = |to: SqlType| {
+            let is_text = matches!(
+                to.base,
+                DataType::Text | DataType::Varchar | DataType::Char | DataType::Name
+            );
+            is_text && types.iter().all(|one| one.is_row())
+        };
+        if let ([_], Some(to)) = (types.as_slice(), named.filter(|to| !is_text_of_row(*to))) {
             let value = arguments.first();
             let cast = value.cloned();
             let cast = cast.map(|value| self.coerce(value, to, CastContext::Explicit));
@@ -532,4 +535,21 @@ fn to_json(name: &str) -> Option<&'static str> {
         "jsonb_build_array" | "jsonb_build_object" => Some("to_jsonb"),
         _ => None,
     }
+}
+
+/// Binds `pg_typeof`: the type is known here. What makes rows, or is volatile, is computed all the
+/// same.
+fn type_of(value: &Typed, position: usize) -> Typed {
+    let oid = Datum::Int8(value.sql_type.oid().into());
+    let mut known = Typed::constant(oid, DataType::Reg(RegKind::Type), position);
+    let mut is_computed = value.expr.is_volatile();
+    for_each_column(&value.expr, &mut |index| is_computed |= (SET..SUBQUERY).contains(&index));
+    if is_computed {
+        known.expr = Expr::Case {
+            branches: vec![(Expr::IsNull(Box::new(value.expr.clone())), known.expr.clone())],
+            data_type: known.expr.data_type(),
+            otherwise: Box::new(known.expr),
+        };
+    }
+    known
 }

@@ -30,7 +30,8 @@ impl Binder<'_> {
             };
             if let Some(column) = found.cloned() {
                 if let Some(barred) = level.barred {
-                    return Err(self.barred(depth, parts, barred).at(position));
+                    let qualifier = &parts[..parts.len() - 1];
+                    return Err(self.barred(depth, qualifier, barred, parts.last()).at(position));
                 }
                 self.note_column(&column);
                 self.note_reference(depth, parts, &column);
@@ -74,19 +75,21 @@ impl Binder<'_> {
     }
 
     /// Returns the error of a LATERAL reference to the other side of a right or full join, or to
-    /// the table that the statement changes.
-    fn barred(&self, depth: usize, parts: &[Ident], barred: Barred) -> Error {
+    /// the table that the statement changes: by the name of a relation, or of a column alone.
+    pub(super) fn barred(
+        &self,
+        depth: usize,
+        qualifier: &[Ident],
+        barred: Barred,
+        column: Option<&Ident>,
+    ) -> Error {
         let scope = &self.levels[depth].scope;
-        let name = match parts {
-            [qualifier @ .., _] if !qualifier.is_empty() => qualifier.last(),
-            _ => None,
-        };
         let of_column = |relation: &&Relation| {
-            let named = |column: &ScopeColumn| parts.last().is_some_and(|p| p.value == column.name);
+            let named = |one: &ScopeColumn| column.is_some_and(|name| name.value == one.name);
             relation.columns.iter().any(named)
         };
         let found = scope.relations.iter().find(of_column).map(|relation| relation.alias.as_str());
-        let name = name.map(|name| name.value.as_str()).or(found).unwrap_or_default();
+        let name = qualifier.last().map(|name| name.value.as_str()).or(found).unwrap_or_default();
         let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
         let error = Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message);
         match barred {

@@ -202,14 +202,15 @@ impl Binder<'_> {
     pub(super) fn functions_named(&self, call: &FunctionCall) -> Result<Vec<Arc<Function>>> {
         let name = call.name.name.value.as_str();
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
+        let schema = schema.map(|name| self.search_path().schema(name).unwrap_or(name));
         if schema == Some("pg_catalog") {
             return Ok(Vec::new());
         }
-        if let Some(schema) = schema
+        if let (Some(schema), Some(named)) = (schema, &call.name.schema)
             && schema != standard_function::SCHEMA
             && self.catalog.schema(schema).is_none()
         {
-            let message = format!("schema \"{schema}\" does not exist");
+            let message = format!("schema \"{}\" does not exist", named.value);
             let error = Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
             return Err(error.at(call.name.position()));
         }

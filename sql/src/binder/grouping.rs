@@ -36,7 +36,7 @@ impl Groups {
         level: &Level,
         sets_below: &SetPlaces,
     ) -> Result<Groups> {
-        let GroupBy { mut keys, mut sets } = group_by;
+        let GroupBy { mut keys, mut sets, .. } = group_by;
         let groupings = grouping_keys(&keys, level)?;
         add_dependent_columns(&mut keys, sets.as_deref_mut(), level);
         let place = |key: &Expr| {

@@ -27,8 +27,11 @@ const GROUPING_MAX: usize = 31;
 /// The bound GROUP BY.
 #[derive(Default)]
 pub(super) struct GroupBy {
-    /// The keys of all sets, over the base row; no two are the same.
+    /// The keys of all sets, over the base row. Two are the same only where there are sets, and
+    /// entries of the select list with one value are grouped by.
     pub(super) keys: Vec<Expr>,
+    /// Entries of the select list that are keys, and which.
+    pub(super) targets: Vec<(usize, usize)>,
     /// The keys of each set, by position, ascending; `None`: all keys are one set.
     pub(super) sets: Option<Vec<Vec<usize>>>,
 }
@@ -36,6 +39,8 @@ pub(super) struct GroupBy {
 /// Where GROUP BY stands: its keys so far, and the select list that it may name.
 struct Keys<'a> {
     keys: Vec<Expr>,
+    /// The entry of the select list that each key is.
+    entries: Vec<Option<usize>>,
     targets: &'a mut [Target],
 }
 
@@ -47,7 +52,7 @@ impl Binder<'_> {
         targets: &mut [Target],
     ) -> Result<GroupBy> {
         self.level().clause = Clause::GroupBy;
-        let mut keys = Keys { keys: Vec::new(), targets };
+        let mut keys = Keys { keys: Vec::new(), entries: Vec::new(), targets };
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
         for item in &select.group_by {
             let of_item = self.bind_group_item(item, &mut keys)?;
@@ -67,8 +72,19 @@ impl Binder<'_> {
             sets.sort_unstable();
             sets.dedup();
         }
-        let is_plain = sets.len() == 1;
-        Ok(GroupBy { keys: keys.keys, sets: (!is_plain).then_some(sets) })
+        let Keys { mut keys, entries, .. } = keys;
+        if sets.len() == 1 {
+            let mut known: Vec<Expr> = Vec::with_capacity(keys.len());
+            keys.retain(|key| {
+                let is_new = !known.contains(key);
+                known.extend(is_new.then(|| key.clone()));
+                is_new
+            });
+            return Ok(GroupBy { keys, ..GroupBy::default() });
+        }
+        let targets = entries.iter().enumerate();
+        let targets = targets.filter_map(|(key, entry)| entry.map(|entry| (entry, key))).collect();
+        Ok(GroupBy { keys, targets, sets: Some(sets) })
     }
 
     /// Returns the sets that an entry stands for.
@@ -152,8 +168,13 @@ impl Binder<'_> {
         if has_aggregate {
             return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
         }
-        Ok(keys.keys.iter().position(|one| *one == key).unwrap_or_else(|| {
+        // As in PostgreSQL, equal entries of the select list are different keys.
+        let entry =
+            named.or_else(|| keys.targets.iter().position(|target| target.value.expr == key));
+        let mut known = keys.keys.iter().zip(&keys.entries);
+        Ok(known.position(|(one, of)| *one == key && *of == entry).unwrap_or_else(|| {
             keys.keys.push(key);
+            keys.entries.push(entry);
             keys.keys.len() - 1
         }))
     }

@@ -112,7 +112,10 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             places
         }
         Logical::Project { input, expressions } => {
-            retain(expressions, needed);
+            // What is volatile is computed although nobody reads it.
+            let is_needed = |(expr, needed): (&Expr, &bool)| *needed || expr.is_volatile();
+            let needed: Vec<bool> = expressions.iter().zip(needed).map(is_needed).collect();
+            retain(expressions, &needed);
             prune_input(input, expressions);
             numbered(needed.iter().copied())
         }

@@ -17,7 +17,7 @@ use types::{DataType, Datum};
 
 use crate::ast::{self, Ident};
 use crate::binder::arrays::internal;
-use crate::binder::level::Binder;
+use crate::binder::level::{Binder, Reach};
 use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -93,7 +93,10 @@ impl Binder<'_> {
 
     /// Returns the value that the name of a relation means that has values, not rows.
     fn value_of_relation(&mut self, name: &[Ident], position: usize) -> Option<Typed> {
-        let named = |depth: &usize| self.levels[*depth].scope.relation(name).is_some();
+        let named = |depth: &usize| {
+            let level = &self.levels[*depth];
+            level.reach != Reach::Hidden && level.scope.relation(name).is_some()
+        };
         let depth = (0..self.levels.len()).rev().find(named)?;
         let relation = self.levels[depth].scope.relation(name).filter(|one| one.is_value)?;
         let column = relation.columns.first()?.clone();
@@ -105,7 +108,14 @@ impl Binder<'_> {
     fn columns_of(&mut self, name: &[Ident]) -> Result<Option<Columns>> {
         let position = name.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
-            let Some(relation) = self.levels[depth].scope.relation(name) else { continue };
+            let level = &self.levels[depth];
+            if level.reach == Reach::Hidden {
+                continue;
+            }
+            let Some(relation) = level.scope.relation(name) else { continue };
+            if let Some(barred) = level.barred {
+                return Err(self.barred(depth, name, barred, None).at(position));
+            }
             let (columns, is_padded) = (relation.row_columns(), relation.is_padded);
             let row_type = relation.row_type;
             let value = |column: crate::binder::scope::ScopeColumn| {
@@ -137,8 +147,17 @@ impl Binder<'_> {
         let shown = self.shown(record.sql_type);
         let is_made_here = fields_of(&record.expr).is_some();
         let mut fields = self.fields_of_row(operand, &record)?.unwrap_or_default().into_iter();
-        let found = fields.find(|(field, _)| **field == *name.value);
-        found.map(|(_, value)| value).ok_or_else(|| {
+        if let Some((_, value)) = fields.find(|(field, _)| **field == *name.value) {
+            return Ok(value);
+        }
+        let path = self.search_path();
+        if !self.catalog.functions_named(None, &name.value, path).is_empty() {
+            match self.function_of(name, record.clone()) {
+                Err(error) if error.sqlstate.as_ref() == sqlstate::UNDEFINED_FUNCTION => {}
+                answer => return answer,
+            }
+        }
+        Err({
             let message = match operand {
                 ast::Expr::Column(parts) if is_made_here => {
                     let relation: Vec<&str> = parts.iter().map(|part| &*part.value).collect();

@@ -12,7 +12,9 @@ use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrd
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::Groups;
 use crate::binder::grouping_sets::GroupBy;
-use crate::binder::level::{AGGREGATE, Binder, BoundWindow, Clause, Level, Reference, WINDOW};
+use crate::binder::level::{
+    AGGREGATE, Binder, BoundWindow, Clause, Level, Reach, Reference, WINDOW,
+};
 use crate::binder::lock_rows::{HeldFrom, is_pulled_up};
 use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded};
 use crate::binder::names::output_name;
@@ -245,7 +247,7 @@ impl Binder<'_> {
         } else {
             match scope.relation(qualifier) {
                 Some(relation) => relation.columns.clone(),
-                None => return Err(self.no_relation(qualifier).at(position)),
+                None => return self.expand_outer(qualifier, position, targets),
             }
         };
         self.note_star(position, &columns);
@@ -256,6 +258,33 @@ impl Binder<'_> {
             });
             let value = Typed { expr: column.expr, sql_type: column.sql_type, position };
             targets.push(Target { value, name: column.name, origin: column.origin });
+        }
+        Ok(())
+    }
+
+    /// Expands `t.*` of a relation of a query around the one at hand.
+    fn expand_outer(
+        &mut self,
+        qualifier: &[ast::Ident],
+        position: usize,
+        targets: &mut Vec<Target>,
+    ) -> Result<()> {
+        let has_it = |level: &Level| {
+            level.reach != Reach::Hidden && level.scope.relation(qualifier).is_some()
+        };
+        let Some(depth) = self.levels.iter().rposition(has_it) else {
+            return Err(self.no_relation(qualifier).at(position));
+        };
+        if let Some(barred) = self.levels[depth].barred {
+            return Err(self.barred(depth, qualifier, barred, None).at(position));
+        }
+        let relation = self.levels[depth].scope.relation(qualifier);
+        let columns = relation.map(|one| one.columns.clone()).unwrap_or_default();
+        self.note_star(position, &columns);
+        for column in columns {
+            let (name, origin) = (column.name.clone(), column.origin);
+            let value = self.reference(depth, column, position);
+            targets.push(Target { value, name, origin });
         }
         Ok(())
     }
@@ -467,12 +496,18 @@ fn plan_select(
     if grouped {
         let wanted: Vec<usize> = parts.group_by.keys.iter().flat_map(calls_in).collect();
         level.place_sets(rows, &mut sets, &wanted);
-        let mut groups = Groups::new(rows, std::mem::take(&mut parts.group_by), level, &sets)?;
+        let group_by = std::mem::take(&mut parts.group_by);
+        let of_target = group_by.targets.clone();
+        let mut groups = Groups::new(rows, group_by, level, &sets)?;
         groups.check_direct_arguments(level)?;
         // What the groups are made of is not there above them.
         sets = SetPlaces::default();
-        for target in &mut parts.targets {
-            groups.map(&mut target.value.expr, level)?;
+        for (at, target) in parts.targets.iter_mut().enumerate() {
+            let expr = &mut target.value.expr;
+            match of_target.iter().find(|(target, _)| *target == at) {
+                Some(&(_, index)) => *expr = Expr::Column { index, data_type: expr.data_type() },
+                None => groups.map(expr, level)?,
+            }
         }
         groups.map_windows(level)?;
         groups.map_sets(level)?;

@@ -14,8 +14,8 @@ use crate::binder::expressions::negate;
 use crate::binder::level::{Binder, Level, SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
 use crate::binder::operators::{all_of, any_of};
 use crate::binder::sizes;
-use crate::binder::tree::{for_each_expression, walk_plan};
-use crate::binder::typed::{Typed, boolean};
+use crate::binder::tree::{for_each_column, for_each_expression, walk_plan, width};
+use crate::binder::typed::{Typed, boolean, null};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical};
 
@@ -311,17 +311,38 @@ pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
 
 /// Returns a query of which nothing matters but whether it has rows: without what only makes an
 /// order, or fewer of the same, which PostgreSQL does not compute either. Its columns stay, unless
-/// they are those of groups.
+/// they are those of groups; those that are volatile, or values of subqueries, are NULL.
 fn rows_alone(plan: Logical) -> Logical {
     match plan {
         plan if is_of_groups(&plan) => rows_alone(below_groups(plan)),
         Logical::Project { input, expressions } => {
-            Logical::Project { input: Box::new(without_order(*input)), expressions }
+            let input = Box::new(without_values(without_order(*input)));
+            let rest = width(&input);
+            let unread = |expr: Expr| {
+                let mut is_unread = expr.is_volatile();
+                for_each_column(&expr, &mut |index| is_unread |= index >= rest);
+                if is_unread { null(expr.data_type()) } else { expr }
+            };
+            let expressions = expressions.into_iter().map(unread).collect();
+            Logical::Project { input, expressions }
+        }
+        Logical::Limit { input, limit, offset: None, ties } if ties.is_empty() => {
+            Logical::Limit { input: Box::new(rows_alone(*input)), limit, offset: None, ties }
         }
         plan @ (Logical::Sort { .. } | Logical::Distinct { .. }) => match without_order(plan) {
             project @ Logical::Project { .. } => rows_alone(project),
             other => other,
         },
+        other => other,
+    }
+}
+
+/// Takes off the values of subqueries that a select list reads, which is not computed.
+fn without_values(plan: Logical) -> Logical {
+    match plan {
+        Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
+            without_values(*apply.input)
+        }
         other => other,
     }
 }

@@ -56,7 +56,9 @@ impl Binder<'_> {
         for one in bound {
             match one {
                 FromCall::Rows(rows, columns) => {
-                    return self.function_rows(function, *rows, 0, columns, Vec::new());
+                    let plain = |column| MadeColumn { column, is_modified: false };
+                    let made = columns.into_iter().map(plain).collect();
+                    return self.function_rows(function, *rows, 0, made, Vec::new());
                 }
                 FromCall::Function(made, columns) => {
                     defined.push(columns);
@@ -69,8 +71,7 @@ impl Binder<'_> {
         for argument in functions.iter_mut().flat_map(SetFunction::arguments_mut) {
             *argument = rows.place(argument.clone(), &level.subqueries);
         }
-        let made = functions.iter().flat_map(|function| function.columns.iter().cloned());
-        let made: Vec<OutputColumn> = made.collect();
+        let made: Vec<MadeColumn> = functions.iter().flat_map(made_columns).collect();
         let first = rows.project_set(functions, function.ordinality);
         self.function_rows(function, rows, first, made, defined)
     }
@@ -82,7 +83,7 @@ impl Binder<'_> {
         function: &TableFunction,
         mut rows: Rows,
         first: usize,
-        made: Vec<OutputColumn>,
+        made: Vec<MadeColumn>,
         defined: Vec<Vec<OutputColumn>>,
     ) -> Result<(Rows, Scope)> {
         let is_single = made.len() == 1;
@@ -91,9 +92,13 @@ impl Binder<'_> {
         let is_defined = defined.iter().any(|columns| !columns.is_empty());
         let mut defined = defined.into_iter();
         let mut row_type = None;
-        for (at, column) in made.iter().enumerate() {
+        for (at, MadeColumn { column, is_modified }) in made.iter().enumerate() {
             let sql_type = column.sql_type;
-            let expr = Expr::Column { index: first + at, data_type: sql_type.base };
+            let mut expr = Expr::Column { index: first + at, data_type: sql_type.base };
+            if *is_modified {
+                let (operand, from) = (Box::new(expr), sql_type.base);
+                expr = Expr::Cast { operand, from, to: sql_type, explicit: false };
+            }
             let defined = defined.next().unwrap_or_default();
             if !matches!(sql_type.base, DataType::Composite(_)) && defined.is_empty() {
                 columns.push(column.clone());
@@ -282,6 +287,21 @@ impl Binder<'_> {
         });
         Ok(Some(values.collect()))
     }
+}
+
+/// A column that a function makes.
+struct MadeColumn {
+    column: OutputColumn,
+    /// The call gives it a type with a modifier, such as `numeric(4, 2)`, which the values take on.
+    is_modified: bool,
+}
+
+fn made_columns(function: &SetFunction) -> impl Iterator<Item = MadeColumn> {
+    let is_routine = matches!(function.call, SetCall::Routine { .. });
+    function.columns.iter().map(move |column| MadeColumn {
+        column: column.clone(),
+        is_modified: is_routine && column.sql_type.modifier != -1,
+    })
 }
 
 fn is_column(expr: &Expr, at: usize) -> bool {

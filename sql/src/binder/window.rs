@@ -14,6 +14,7 @@ use types::{DataType, SqlType};
 
 use crate::ast::{self, FunctionCall, Ident, Over};
 use crate::binder::arrays::internal;
+use crate::binder::guard::Guard;
 use crate::binder::level::{Binder, BoundWindow, Clause, Level, WINDOW, WindowCall};
 use crate::binder::polymorphic::undetermined;
 use crate::binder::rows::Rows;
@@ -526,7 +527,11 @@ pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
             functions.push(function);
         }
         let BoundWindow { partition_by, order_by } = &level.windows[window];
-        let put = |rows: &mut Rows, expr: &Expr| rows.place(expr.clone(), &level.subqueries);
+        // A volatile key is computed once: rows are sorted by it, and compared.
+        let put = |rows: &mut Rows, expr: &Expr| {
+            let placed = rows.place(expr.clone(), &level.subqueries);
+            if expr.is_volatile() { rows.settled(placed, &Guard::default()) } else { placed }
+        };
         let partition_by = partition_by.iter().map(|key| put(rows, key)).collect();
         let order_by = order_by
             .iter()

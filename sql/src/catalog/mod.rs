@@ -48,7 +48,7 @@ use crate::catalog::derived::Derived;
 use crate::catalog::domain::Domain;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::function::Function;
-use crate::catalog::name::{ObjectName, SearchPath, TEMP};
+use crate::catalog::name::{ObjectName, SearchPath, TEMP, is_temporary};
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{ColumnRecord, TableRecord};
 use crate::catalog::schema::{RelationId, Schema};
@@ -171,10 +171,12 @@ impl Catalog {
         }
     }
 
-    /// Returns the schema that new objects go to when their names have none.
+    /// Returns the schema that new objects go to when their names have none, or would go to if that
+    /// were not one of the system.
     pub fn current_schema<'p>(&self, path: &'p SearchPath) -> Option<&'p str> {
-        let mut schemas = path.schemas().iter();
-        schemas.find(|name| self.schemas.contains_key(*name)).map(String::as_str)
+        let is_there =
+            |name: &&String| *name == "pg_catalog" || self.schemas.contains_key(name.as_str());
+        path.schemas().iter().find(is_there).map(String::as_str)
     }
 
     /// Returns the name of an object as it is to be written: without its schema if the search path
@@ -607,7 +609,7 @@ impl Catalog {
     }
 
     /// Returns the functions of users that a call may mean by a name. Without a schema built-in
-    /// functions come before them.
+    /// functions come before them, and temporary ones are not found.
     pub fn functions_named(
         &self,
         schema: Option<&str>,
@@ -616,8 +618,10 @@ impl Catalog {
     ) -> Vec<Arc<Function>> {
         let mut found: Vec<Arc<Function>> = Vec::new();
         let schemas: Vec<&str> = match schema {
-            Some(schema) => vec![schema],
-            None => path.schemas().iter().map(String::as_str).collect(),
+            Some(schema) => path.schema(schema).into_iter().collect(),
+            None => {
+                path.schemas().iter().map(String::as_str).filter(|s| !is_temporary(s)).collect()
+            }
         };
         for schema in schemas {
             let here = self.functions.values().filter(|one| {

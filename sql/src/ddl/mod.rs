@@ -446,11 +446,18 @@ impl Ddl<'_> {
             return self.temporary_schema();
         }
         let Some(schema) = &name.schema else {
-            let current = catalog.current_schema(&self.path).map(str::to_owned);
-            return current.ok_or_else(|| {
+            let Some(current) = catalog.current_schema(&self.path) else {
                 let message = "no schema has been selected to create in";
-                Error::new(sqlstate::INVALID_SCHEMA_NAME, message).at(name.name.position)
-            });
+                let error = Error::new(sqlstate::INVALID_SCHEMA_NAME, message);
+                return Err(error.at(name.name.position));
+            };
+            if catalog.schema(current).is_none() {
+                let message =
+                    format!("permission denied to create \"{current}.{}\"", name.name.value);
+                return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message)
+                    .with_detail("System catalog modifications are currently disallowed."));
+            }
+            return Ok(current.to_owned());
         };
         if catalog.schema(&schema.value).is_some() {
             return Ok(schema.value.clone());

@@ -34,6 +34,8 @@ pub(super) struct Apply {
     subquery: Arc<Subquery>,
     input: Input,
     was_begun: bool,
+    /// Rows of the input, if the subquery is run for one at a time, and which is next.
+    rows: Option<(Batch, usize)>,
 }
 
 /// Answers rows.
@@ -147,7 +149,27 @@ impl Apply {
             equality: equality(node),
         };
         let input = Input::new(build(&node.input, context)?);
-        Ok(Apply { subquery: Arc::new(subquery), input, was_begun: false })
+        Ok(Apply { subquery: Arc::new(subquery), input, was_begun: false, rows: None })
+    }
+
+    /// Returns the rows that are next: one where the subquery has effects, so that those of a row
+    /// come before those of the next one.
+    fn next_rows(&mut self) -> Result<Option<Batch>> {
+        if !self.subquery.node.varies {
+            return self.input.next();
+        }
+        let (batch, row) = match self.rows.take() {
+            Some(rows) => rows,
+            None => match self.input.next()? {
+                Some(batch) => (batch, 0),
+                None => return Ok(None),
+            },
+        };
+        let one = batch.take(&[row as u32]);
+        if row + 1 < batch.row_count {
+            self.rows = Some((batch, row + 1));
+        }
+        Ok(Some(one))
     }
 
     /// Returns whether region threads may run the subquery.
@@ -381,7 +403,7 @@ impl Operator for Apply {
         if self.input.is_attached() {
             return self.input.next();
         }
-        let Some(batch) = self.input.next()? else { return Ok(None) };
+        let Some(batch) = self.next_rows()? else { return Ok(None) };
         let mut answered = Vec::new();
         self.subquery.apply(batch, &self.subquery.context, &mut answered)?;
         Ok(answered.pop())

@@ -80,17 +80,22 @@ impl Logical {
     /// Returns whether it matters how often and for which rows the plan is computed: it locks rows,
     /// or calls what gives another value each time.
     pub fn has_effects(&self) -> bool {
+        let mut locks = false;
+        self.walk(&mut |step| locks |= matches!(step, Logical::LockRows(_)));
+        locks || self.is_volatile()
+    }
+
+    /// Returns whether the plan calls what may give another value each time, or have effects.
+    pub fn is_volatile(&self) -> bool {
         let is_volatile = |one: &SetFunction| match &one.call {
             SetCall::Routine { routine, .. } => routine.is_volatile,
             SetCall::Set { .. } | SetCall::Value(_) => false,
         };
         let mut found = false;
         self.walk(&mut |step| {
-            found |= match step {
-                Logical::LockRows(_) => true,
-                Logical::ProjectSet(sets) => sets.functions.iter().any(is_volatile),
-                _ => false,
-            };
+            if let Logical::ProjectSet(sets) = step {
+                found |= sets.functions.iter().any(is_volatile);
+            }
         });
         self.for_each_expression(&mut |expr| found |= expr.is_volatile());
         found

@@ -40,7 +40,7 @@ pub(super) fn decorrelated(
     conjuncts: &[Expr],
     estimator: Estimator<'_>,
 ) -> Option<Logical> {
-    if apply.bindings.is_empty() {
+    if apply.bindings.is_empty() || apply.subquery.has_effects() {
         return None;
     }
     let mut grouped = match apply.kind {

@@ -3,6 +3,8 @@
 //! ```text
 //! t, LATERAL (SELECT … FROM u WHERE u.k = t.k)   t JOIN u ON u.k = t.k
 //! t, unnest(t.a)                                 functions called for the rows of t
+//! t, LATERAL (VALUES (t.k + 1))                  a projection
+//! t, LATERAL (s JOIN u ON …)                     (t, LATERAL s) JOIN u ON …
 //! ```
 //!
 //! A subquery may use the columns before it in its conditions and, of an inner join, in its select
@@ -15,10 +17,11 @@ use crate::logical::{
     Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical, ProjectSet, SetFunction,
 };
 use crate::planner::conjunct::{
-    Columns, all, as_column, boolean, column, is_volatile, split, substitute, uses_parameters,
+    Columns, all, as_column, boolean, column, is_volatile, renumber, split, substitute,
+    uses_parameters,
 };
 use crate::planner::semi_join::{Inner, bind, pull_up, shift, take_input};
-use crate::planner::shape::is_unit;
+use crate::planner::shape::{is_unit, width_of};
 
 /// Returns the plan that stands for an apply that yields rows, if there is a simpler one. It has
 /// the apply's input, which the apply is without then.
@@ -38,12 +41,95 @@ pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
         return None;
     }
     let parameters: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let inner = pull_up(&apply.subquery, &parameters)?;
+    let Some(inner) = pull_up(&apply.subquery, &parameters) else {
+        return if outer { None } else { reassociated(apply, on, &parameters, &types) };
+    };
+    // One row for each is there with or without OUTER.
+    let outer = outer && !(is_unit(&inner.plan) && inner.correlated.is_empty() && is_true(&on));
     let own = |output: &Expr| as_column(output).is_some() && !uses_parameters(output, &parameters);
     if outer && !inner.output.iter().all(own) {
         return None;
     }
     Some(join(apply, inner, (&on, outer), &types))
+}
+
+/// A join inside of the subquery, one side of which takes nothing from the input, is done with the
+/// rows of the input and the other side: `a, LATERAL (s JOIN b)` is `(a, LATERAL s) JOIN b`.
+fn reassociated(
+    apply: &mut Apply,
+    on: Expr,
+    parameters: &Columns,
+    types: &[DataType],
+) -> Option<Logical> {
+    let mut conjuncts = Vec::new();
+    let (inner, outputs) = join_below(&apply.subquery, &mut conjuncts)?;
+    let takes = |plan: &Logical| {
+        let mut takes = false;
+        plan.for_each_expression(&mut |e| takes |= uses_parameters(e, parameters));
+        takes
+    };
+    let is_left = match (takes(&inner.left), takes(&inner.right)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => return None,
+    };
+    let (width, left_width) = (types.len(), width_of(&inner.left));
+    let right_width = width_of(&inner.right);
+    // The columns are those of the input, of the side that takes some of it, of the other side.
+    let place = |index: usize| match (is_left, index < left_width) {
+        (true, _) => width + index,
+        (false, true) => width + right_width + index,
+        (false, false) => width + index - left_width,
+    };
+    let over_all = |expression: Expr| bind(renumber(expression, &place), apply, types);
+    let mut output: Vec<Expr> =
+        types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect();
+    output.extend(outputs.into_iter().map(over_all));
+    let mut matches: Vec<Expr> = conjuncts.into_iter().map(over_all).collect();
+    split(substitute(on, &output), &mut matches);
+    let (taking, other) = match is_left {
+        true => (inner.left.clone(), inner.right.clone()),
+        false => (inner.right.clone(), inner.left.clone()),
+    };
+    let beside = Logical::Apply(Apply {
+        input: take_input(apply),
+        subquery: taking,
+        bindings: apply.bindings.clone(),
+        kind: ApplyKind::Rows { on: boolean(true), outer: false },
+        guard: None,
+    });
+    let join = Logical::Join(Join {
+        kind: JoinKind::Inner,
+        left: Box::new(beside),
+        right: other,
+        on: all(matches).unwrap_or_else(|| boolean(true)),
+        choice: JoinChoice::default(),
+    });
+    Some(Logical::Project { input: Box::new(join), expressions: output })
+}
+
+/// Returns the inner join that a query selects from, and its select list over that; its conditions
+/// are added to `conjuncts`.
+fn join_below<'p>(plan: &'p Logical, conjuncts: &mut Vec<Expr>) -> Option<(&'p Join, Vec<Expr>)> {
+    match plan {
+        Logical::Join(join) if join.kind == JoinKind::Inner => {
+            split(join.on.clone(), conjuncts);
+            let types = plan.column_types();
+            let columns = types.iter().enumerate().map(|(index, &t)| column(index, t));
+            Some((join, columns.collect()))
+        }
+        Logical::Project { input, expressions } => {
+            let (join, below) = join_below(input, conjuncts)?;
+            let over = |expression: &Expr| substitute(expression.clone(), &below);
+            Some((join, expressions.iter().map(over).collect()))
+        }
+        Logical::Filter { input, predicate } => {
+            let (join, below) = join_below(input, conjuncts)?;
+            split(substitute(predicate.clone(), &below), conjuncts);
+            Some((join, below))
+        }
+        _ => None,
+    }
 }
 
 fn join(

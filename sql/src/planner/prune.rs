@@ -1,13 +1,17 @@
-//! Rule: columns that nobody reads are not made.
+//! Rule: columns that nobody reads are not made, unless making them is volatile.
+//!
+//! As in PostgreSQL, what is volatile in the select list of a query in FROM is computed for each of
+//! its rows, read or not.
 //!
 //! Works from the top: each step is told which of its columns are read above it, and says which it
 //! kept ([`Pruned::kept`], positions before, ascending); whoever is above renumbers.
 
+use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{
     Apply, ApplyKind, GroupingSets, Join, JoinKind, Logical, ProjectSet, RecursiveUnion,
-    SetFunction, SetOperation, Window, With,
+    SetFunction, SetOperation, Window, WindowFunction, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::locked;
@@ -63,6 +67,24 @@ fn keep<T>(items: Vec<T>, required: &Columns) -> Vec<T> {
     items.filter(|(index, _)| required.contains(index)).map(|(_, item)| item).collect()
 }
 
+/// Returns the columns with those that are computed by something volatile.
+fn with_volatile<'a>(
+    required: &Columns,
+    computed: impl Iterator<Item = (usize, &'a Expr)>,
+) -> Columns {
+    let volatile = computed.filter(|(_, expression)| expression.is_volatile());
+    required.iter().copied().chain(volatile.map(|(index, _)| index)).collect()
+}
+
+fn numbered(expressions: &[Expr]) -> impl Iterator<Item = (usize, &Expr)> {
+    expressions.iter().enumerate()
+}
+
+fn of_aggregates(keys: usize, aggregates: &[Aggregate]) -> impl Iterator<Item = (usize, &Expr)> {
+    let all = aggregates.iter().enumerate();
+    all.flat_map(move |(at, one)| one.expressions().map(move |part| (keys + at, part)))
+}
+
 fn list(required: &Columns) -> Vec<usize> {
     required.iter().copied().collect()
 }
@@ -80,6 +102,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             Pruned { plan: Logical::SystemRows(rows), kept }
         }
         Logical::Values { types, rows } => {
+            let required = &with_volatile(required, rows.iter().flat_map(|row| numbered(row)));
             let rows = rows.into_iter().map(|row| keep(row, required)).collect();
             let plan = Logical::Values { types: keep(types, required), rows };
             Pruned { plan, kept: list(required) }
@@ -93,6 +116,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
             Pruned { plan: Logical::Filter { input: Box::new(input.plan), predicate }, kept }
         }
         Logical::Project { input, expressions } => {
+            let required = &with_volatile(required, numbered(&expressions));
             let expressions = keep(expressions, required);
             let mut need = Columns::new();
             expressions.iter().for_each(|expression| add_columns(expression, &mut need));
@@ -105,6 +129,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
         Logical::Apply(apply) => prune_apply(apply, required),
         Logical::Aggregate { input, group_by, aggregates } => {
             let keys = group_by.len();
+            let required = &with_volatile(required, of_aggregates(keys, &aggregates));
             let aggregates: Vec<_> = aggregates
                 .into_iter()
                 .enumerate()
@@ -206,6 +231,7 @@ fn prune_below(
 /// Keys stay: they make the groups.
 fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
     let keys = grouping.group_by.len();
+    let required = &with_volatile(required, of_aggregates(keys, &grouping.aggregates));
     let groupings = keys + grouping.aggregates.len();
     let wanted = |from: usize, index: usize| required.contains(&(from + index));
     let aggregates = grouping.aggregates.into_iter().enumerate();
@@ -233,9 +259,15 @@ fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
 fn prune_window(window: Window, required: &Columns) -> Pruned {
     let width = width_of(&window.input);
     let Window { input, partition_by, order_by, functions } = window;
-    let numbered = functions.into_iter().enumerate();
+    let keys = partition_by.iter().chain(order_by.iter().map(|key| &key.expression));
+    let is_volatile = keys.into_iter().any(Expr::is_volatile);
+    let is_needed = |(index, function): &(usize, WindowFunction)| {
+        let mut is_needed = is_volatile || required.contains(&(width + index));
+        function.for_each_expression(&mut |expression| is_needed |= expression.is_volatile());
+        is_needed
+    };
     let (numbers, functions): (Vec<usize>, Vec<_>) =
-        numbered.filter(|(index, _)| required.contains(&(width + index))).unzip();
+        functions.into_iter().enumerate().filter(is_needed).unzip();
     if functions.is_empty() {
         return pruned(*input, required);
     }
@@ -280,7 +312,7 @@ fn prune_join(join: Join, required: &Columns) -> Pruned {
 fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
     let width = width_of(&apply.input);
     let yields_rows = matches!(apply.kind, ApplyKind::Rows { .. });
-    if !yields_rows && !required.contains(&width) {
+    if !yields_rows && !required.contains(&width) && !apply.subquery.is_volatile() {
         return pruned(*apply.input, required);
     }
     let mut need: Columns = required.range(..width).copied().collect();

@@ -13,15 +13,15 @@ use types::expr::Expr;
 
 use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, all, as_operator, boolean, column, renumber, split, substitute, uses_parameters,
-    within,
+    Columns, all, as_operator, boolean, column, is_volatile, renumber, split, substitute,
+    uses_parameters, within,
 };
 use crate::planner::shape::{is_never_null, width_of};
 
 /// Returns the join that stands for the apply under the condition that its column is `wanted`. If
 /// there is one it has the apply's input, which the apply is without then.
 pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
-    if apply.guard.is_some() || apply.subquery.has_effects() {
+    if apply.guard.is_some() {
         return None;
     }
     let comparison = match &apply.kind {
@@ -54,6 +54,9 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
         split(substitute(comparison.clone(), &by), &mut on);
     }
     let width = left_width + width_of(&plan);
+    if on.iter().any(is_volatile) {
+        return None;
+    }
     if !on.iter().any(|conjunct| is_hash_key(conjunct, left_width, width)) {
         return None;
     }
@@ -89,13 +92,14 @@ pub(super) struct Inner {
 /// Takes the conditions on outer parameters out of a subquery; `None` if these are used elsewhere.
 pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
     match subquery {
-        Logical::Project { input, expressions } => {
+        // What is volatile is computed for each row that there is, not for those that match.
+        Logical::Project { input, expressions } if !expressions.iter().any(is_volatile) => {
             let inner = pull_up(input, outer)?;
             let output: Vec<Expr> =
                 expressions.iter().map(|e| substitute(e.clone(), &inner.output)).collect();
             Some(Inner { output, ..inner })
         }
-        Logical::Filter { input, predicate } => {
+        Logical::Filter { input, predicate } if !is_volatile(predicate) => {
             let mut inner = pull_up(input, outer)?;
             let mut conjuncts = Vec::new();
             split(substitute(predicate.clone(), &inner.output), &mut conjuncts);
@@ -124,6 +128,14 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
             let on = all(plain).unwrap_or_else(|| boolean(true));
             inner.plan = Logical::Join(Join { left, right, on, ..*join });
             Some(inner)
+        }
+        Logical::Values { rows, types } if rows.len() == 1 && !types.is_empty() => {
+            let output = rows[0].clone();
+            if output.iter().any(is_volatile) {
+                return None;
+            }
+            let plan = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
+            Some(Inner { plan, output, correlated: Vec::new() })
         }
         // Order does not matter to EXISTS and IN.
         Logical::Sort { input, .. } => pull_up(input, outer),

@@ -150,17 +150,7 @@ fn call(
         }
         "current_setting" => current_setting(source, arguments)?,
         "set_config" => set_config(source, arguments)?,
-        "current_schemas" => {
-            let path = source.viewer().search_path();
-            let known = path.schemas().iter().map(String::as_str);
-            let is_there = |name: &&str| {
-                // A user may be called like the schema of our own views.
-                *name != "bennu" && objects.namespace_named(name).is_some()
-            };
-            let known = known.filter(is_there);
-            let hidden = is_true(arguments, 0) && known.clone().all(|name| name != "pg_catalog");
-            array(hidden.then_some("pg_catalog").into_iter().chain(known).map(text).collect())
-        }
+        "current_schemas" => current_schemas(source, objects, arguments),
         "getdatabaseencoding" | "pg_client_encoding" => text("UTF8"),
         "pg_char_to_encoding" => {
             int4(Encoding::named(text_at(arguments, 0)).map_or(-1, |found| found.number))
@@ -574,4 +564,25 @@ impl ChangedSettings {
     pub fn take(&self) -> Vec<ChangedSetting> {
         std::mem::take(&mut self.0.lock())
     }
+}
+
+/// Returns the schemas of the search path that are there; if that is asked for, with those that it
+/// need not name first.
+fn current_schemas(source: &SystemRowSource, objects: &Objects, arguments: Arguments<'_>) -> Datum {
+    let path = source.viewer().search_path();
+    let all = is_true(arguments, 0);
+    let temp = path
+        .of_relations()
+        .take(usize::from(all))
+        .filter(|_| path.temp().is_some_and(|temp| path.schemas().iter().all(|one| one != temp)));
+    let temp = temp.map(String::as_str);
+    let known = path.schemas().iter().map(String::as_str);
+    let is_there = |name: &&str| {
+        // A user may be called like the schema of our own views.
+        *name != "bennu" && objects.namespace_named(name).is_some()
+    };
+    let (temp, known) = (temp.filter(is_there), known.filter(is_there));
+    let hidden = all && known.clone().all(|name| name != "pg_catalog");
+    let hidden = hidden.then_some("pg_catalog");
+    array(temp.chain(hidden).chain(known).map(text).collect())
 }
