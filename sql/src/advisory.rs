@@ -322,8 +322,8 @@ impl SessionLocks {
         self.used.load(Ordering::Relaxed) && self.locks.has_transaction_locks(self.session)
     }
 
-    /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether it
-    /// had it.
+    /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether
+    /// it had it.
     pub fn release(&self, key: Key, mode: Mode, seen: Sequence) -> bool {
         self.locks.release(self.session, key, mode, seen)
     }

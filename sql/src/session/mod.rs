@@ -393,7 +393,8 @@ impl Session {
     }
 
     /// Ends the implicit transaction, if one is open, with a commit. The ticket is to be awaited
-    /// before the client is told, also that of a block, which may have read what is not durable yet.
+    /// before the client is told, also that of a block, which may have read what is not durable
+    /// yet.
     ///
     /// # Errors
     ///

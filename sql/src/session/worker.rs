@@ -184,8 +184,8 @@ impl Worker {
         }
     }
 
-    /// Locks a table that the statement that was begun is going to write to. The statement sees what
-    /// those have committed who kept the lock from it.
+    /// Locks a table that the statement that was begun is going to write to. The statement sees
+    /// what those have committed who kept the lock from it.
     pub(super) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         open.lock_for_write(&self.around.engine, table)?;

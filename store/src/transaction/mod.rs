@@ -140,7 +140,8 @@ pub struct Commit {
     pub sequence: Option<Sequence>,
     /// Its time.
     pub timestamp: Timestamp,
-    /// Ready when it is durable and visible to new snapshots, and all that the transaction has seen.
+    /// Ready when it is durable and visible to new snapshots, and all that the transaction has
+    /// seen.
     pub durable: DurableTicket,
 }
 
@@ -285,7 +286,8 @@ impl Transaction {
     }
 
     /// Takes another snapshot for the present statement, at READ COMMITTED, if it has to see what
-    /// the last holders of locks have committed that the transaction took since the statement began.
+    /// the last holders of locks have committed that the transaction took since the statement
+    /// began.
     pub fn refresh_statement(&self) {
         let floor = self.floor();
         let shown = self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence());
