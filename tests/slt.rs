@@ -99,6 +99,8 @@ const PORTABLE: &[&str] = &[
     "session_literals",
     "domain_parts",
     "generated_names",
+    "dependencies",
+    "value_extremes",
     "information_usage",
     "definition_errors",
     "operators",

@@ -368,6 +368,22 @@ impl Numeric {
         self.rescaled(scale, Rounding::Nearest)
     }
 
+    /// Returns the value rounded as [`Numeric::round`] does.
+    ///
+    /// # Errors
+    ///
+    /// `22003` if it gets more digits than a number may have.
+    pub fn checked_round(&self, scale: i32) -> Result<Numeric> {
+        let lowest = -(MAX_WEIGHT + 1) * 4 - 1;
+        match self.to_digits().filter(|_| scale < 0) {
+            Some(mut digits) => {
+                digits.set_scale(scale.max(lowest), Rounding::Nearest);
+                Numeric::from_digits(digits)
+            }
+            None => Ok(self.round(scale)),
+        }
+    }
+
     /// Returns the value cut to `scale` digits after the point, or before it if negative.
     #[must_use]
     pub fn trunc(&self, scale: i32) -> Numeric {
@@ -375,7 +391,7 @@ impl Numeric {
     }
 
     fn rescaled(&self, scale: i32, rounding: Rounding) -> Numeric {
-        let scale = scale.clamp(-(MAX_WEIGHT + 1) * 4, MAX_SCALE as i32);
+        let scale = scale.clamp(-(MAX_WEIGHT + 1) * 4 - 1, MAX_SCALE as i32);
         if let Repr::Small { scale: from, mantissa } = &self.0
             && let Ok(to) = u32::try_from(scale)
             && to <= MAX_SMALL_SCALE

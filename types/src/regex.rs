@@ -242,21 +242,37 @@ impl Search<'_> {
         let first = self.bytes.partition_point(|byte| *byte < begin);
         let (groups, interrupt) = (pattern.groups, self.pace.interrupt());
         let mut matcher = Matcher::new(&self.characters, groups, pattern.ignore_case, interrupt);
-        for at in first..=self.characters.len() {
-            self.pace.spend(1)?;
-            let found = matcher.match_at(&pattern.part, at).map_err(|why| match why {
-                Stopped::TooComplex => Error::new(
-                    "54001",
-                    "regular expression failed: regular expression is too complex",
-                ),
-                Stopped::Cancelled => cancelled(),
-            })?;
-            if let Some(places) = found {
-                let range = |(from, to): (usize, usize)| self.bytes[from]..self.bytes[to];
-                return Ok(Some(Match(places.into_iter().map(|p| p.map(range)).collect())));
+        let stopped = |why| match why {
+            Stopped::TooComplex => {
+                let message = "regular expression failed: regular expression is too complex";
+                Error::new("54001", message)
+            }
+            Stopped::Cancelled => cancelled(),
+        };
+        let (part, last) = (&pattern.part, self.characters.len());
+        let mut start = first;
+        loop {
+            // With references PostgreSQL (`cfindloop`) tries the beginnings up to where the first
+            // possible match ends, then goes on behind; not at the end of the text alone.
+            let close = match part.refers {
+                true => match matcher.first_end(part, start).map_err(stopped)? {
+                    Some(close) => close,
+                    None => return Ok(None),
+                },
+                false => last,
+            };
+            for at in start..=close {
+                self.pace.spend(1)?;
+                if let Some(places) = matcher.match_at(part, at).map_err(stopped)? {
+                    let range = |(from, to): (usize, usize)| self.bytes[from]..self.bytes[to];
+                    return Ok(Some(Match(places.into_iter().map(|p| p.map(range)).collect())));
+                }
+            }
+            start = close + 1;
+            if start >= last {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 }
 

@@ -24,7 +24,8 @@ impl Binder<'_> {
         let elements = self.bind_list(elements)?;
         let (values, sql_type) = self.unify(elements, "ARRAY")?;
         let base = sql_type.base;
-        let (function, array) = match base.element() {
+        let is_vector = matches!(base, DataType::Int2Vector | DataType::OidVector);
+        let (function, array) = match base.element().filter(|_| !is_vector) {
             Some(_) => ("array of arrays", Some(sql_type.array_below())),
             None => ("array of", self.catalog.array_of(sql_type)),
         };

@@ -315,14 +315,21 @@ impl Binder<'_> {
         format!("{name}({})", types.join(", "))
     }
 
-    /// Functions that write values of any type as text or JSON take labels for values of enums.
+    /// Functions that write values of any type as text or JSON take labels for values of enums, and
+    /// names for those of `reg…` types.
     pub(super) fn labelled(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
         let writes =
             ["json", "to_json", "array_to_", "format "].iter().any(|word| name.starts_with(word));
-        let label = |value: Typed| {
+        let label = |mut value: Typed| {
+            if writes && value.base() == DataType::OidVector {
+                let (array, position) = (DataType::Array(&DataType::Oid), value.position);
+                value = Typed::new(self.explicit(value, array.into(), position)?, array, position);
+            }
             let to = match value.base() {
-                DataType::Enum(_) if writes => DataType::Text,
-                DataType::Array(DataType::Enum(_)) if writes => DataType::Array(&DataType::Text),
+                base if writes && is_written(base) => DataType::Text,
+                base if writes && base.element().is_some_and(is_written) => {
+                    DataType::Array(&DataType::Text)
+                }
                 _ => return Ok(value),
             };
             let position = value.position;
@@ -526,6 +533,11 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
              You might need to add explicit type casts.",
         )
         .at(position)
+}
+
+/// Returns whether only the type of values tells how they are written.
+fn is_written(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Enum(_)) || data_type.is_oid()
 }
 
 /// Returns the function that the arguments of a function, of any types, pass through.

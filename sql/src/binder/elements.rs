@@ -105,6 +105,7 @@ impl Binder<'_> {
         let part = self.target_part(written, target)?;
         let index = part.column;
         let column = &written.table.columns[index];
+        self.note_written(&written.table, index);
         let before = bound.iter().position(|(one, _)| one.column == index);
         let old = match (part.steps.is_empty(), before) {
             (true, None) => None,

@@ -18,7 +18,7 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
 use crate::binder::function::Resolved;
-use crate::binder::level::{Binder, Clause, SubqueryUse};
+use crate::binder::level::{Binder, Clause, SubqueryUse, Trace};
 use crate::binder::parameters::Parameters;
 use crate::binder::records::{row_expr, row_of};
 use crate::binder::rows::Rows;
@@ -26,6 +26,7 @@ use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::{Typed, null};
+use crate::binder::view::Uses;
 use crate::binder::{BoundStatement, prune};
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
@@ -102,6 +103,43 @@ pub fn bind_body_statement(
     Ok(BodyStatement { bound: binder.finish(bound), result })
 }
 
+/// Returns what the body of a function uses.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn uses_of_body(
+    function: &Arc<Function>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Result<Uses> {
+    let constants = SessionConstants::unknown();
+    let mut trace = Trace::default();
+    for statement in &function.statements {
+        trace = for_body(function, (catalog, system, &constants), |binder| {
+            binder.trace = Some(trace);
+            binder.bind_in_body(statement)?;
+            Ok(binder.trace.take().unwrap_or_default())
+        })?;
+    }
+    Ok(trace.into_uses(catalog))
+}
+
+/// Binds in the body of a function, whose arguments are parameters.
+fn for_body<T>(
+    function: &Arc<Function>,
+    (catalog, system, constants): (&Catalog, &dyn SystemCatalog, &SessionConstants),
+    bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
+) -> Result<T> {
+    let types: Vec<_> = function.parameters.iter().map(|one| Some(*one)).collect();
+    let mut binder = Binder::new(catalog, system, constants, Parameters::new(&types));
+    let values = function.parameters.iter().enumerate().map(|(index, sql_type)| {
+        let expr = Expr::Parameter { index, data_type: sql_type.base };
+        Typed { expr, sql_type: *sql_type, position: 1 }
+    });
+    binder.in_frame(function, values.collect(), bind)
+}
+
 /// Returns the text of the body of a function with literals that every session reads as this one
 /// does.
 ///
@@ -116,15 +154,9 @@ pub fn settled_body(
 ) -> Result<String> {
     let mut constants = SessionConstants::new();
     constants.set_search_path(Arc::clone(path));
-    let types: Vec<_> = function.parameters.iter().map(|one| Some(*one)).collect();
     let mut settler = LiteralSettler::new(session.clone());
     for statement in &function.statements {
-        let mut binder = Binder::new(catalog, system, &constants, Parameters::new(&types));
-        let values = function.parameters.iter().enumerate().map(|(index, sql_type)| {
-            let expr = Expr::Parameter { index, data_type: sql_type.base };
-            Typed { expr, sql_type: *sql_type, position: 1 }
-        });
-        settler = binder.in_frame(function, values.collect(), |binder| {
+        settler = for_body(function, (catalog, system, &constants), |binder| {
             binder.settler = Some(settler);
             binder.bind_in_body(statement)?;
             Ok(binder.settler.take().unwrap_or_else(|| LiteralSettler::new(session.clone())))

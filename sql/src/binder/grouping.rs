@@ -38,7 +38,7 @@ impl Groups {
     ) -> Result<Groups> {
         let GroupBy { mut keys, mut sets, .. } = group_by;
         let groupings = grouping_keys(&keys, level)?;
-        add_dependent_columns(&mut keys, sets.as_deref_mut(), level);
+        drop(add_dependent_columns(&mut keys, sets.as_deref_mut(), level));
         let place = |key: &Expr| {
             let mut key = key.clone();
             sets_below.map(&mut key);
@@ -206,9 +206,22 @@ fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
     level.groupings.iter().map(|call| call.arguments.iter().map(of_argument).collect()).collect()
 }
 
+/// Returns the tables, by number, of which columns may be used that are not grouped by because the
+/// primary key is.
+pub(super) fn determining_tables(group_by: &GroupBy, level: &Level) -> Vec<u32> {
+    let GroupBy { keys, sets } = group_by;
+    add_dependent_columns(&mut keys.clone(), sets.clone().as_deref_mut(), level)
+}
+
 /// Where a table's whole primary key is grouped by, its other columns are constant in a group too:
-/// those that are used become keys, of all sets if there are several.
-fn add_dependent_columns(keys: &mut Vec<Expr>, mut sets: Option<&mut [Vec<usize>]>, level: &Level) {
+/// those that are used become keys, of all sets if there are several. Returns the tables that have
+/// such columns.
+fn add_dependent_columns(
+    keys: &mut Vec<Expr>,
+    mut sets: Option<&mut [Vec<usize>]>,
+    level: &Level,
+) -> Vec<u32> {
+    let mut determining = Vec::new();
     for relation in &level.scope.relations {
         let Some(table) = &relation.table else { continue };
         let mut key_columns = table.key_columns().map(|column| relation.table_column(column));
@@ -229,9 +242,11 @@ fn add_dependent_columns(keys: &mut Vec<Expr>, mut sets: Option<&mut [Vec<usize>
                     .flat_map(|sets| sets.iter_mut())
                     .for_each(|set| set.push(keys.len()));
                 keys.push(column.expr.clone());
+                determining.push(table.oid);
             }
         }
     }
+    determining
 }
 
 fn ungrouped_column(index: usize, level: &Level, from_subquery: bool) -> Error {

@@ -136,6 +136,7 @@ impl Binder<'_> {
         let mut places: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
         for (index, target) in targets.iter().enumerate() {
             places[target.column].push(index);
+            self.note_written(table, target.column);
         }
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
@@ -180,6 +181,7 @@ impl Binder<'_> {
         let mut to = Vec::with_capacity(targets.len());
         for (index, target) in targets.iter().enumerate() {
             let column = &table.columns[target.column];
+            self.note_written(table, target.column);
             if let Some(part) = &target.part {
                 to.push(self.part_type(column, part)?);
             } else {

@@ -420,6 +420,8 @@ pub(super) struct Trace {
     pub(super) used: BTreeSet<(Origin, usize)>,
     /// Each `*`: where it or its qualifier stands, and the columns it means.
     pub(super) stars: Vec<(usize, String)>,
+    /// Tables, by number, whose primary key determines columns that are not grouped by.
+    pub(super) determining: BTreeSet<u32>,
 }
 
 /// The binder of one statement.

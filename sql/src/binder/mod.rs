@@ -92,11 +92,11 @@ use types::{DataType, SqlType};
 pub use calls::is_built_in;
 pub use current_row::check_cursor;
 pub use function_body::{
-    BodyStatement, bind_body_statement, check_function_body, no_rows_of, settled_body,
+    BodyStatement, bind_body_statement, check_function_body, no_rows_of, settled_body, uses_of_body,
 };
 pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
-pub use view::{ViewDefinition, bind_view_definition, view_meaning};
+pub use view::{Uses, ViewDefinition, bind_view_definition, uses_of_view, view_meaning};
 
 use crate::ast::{self, LockStrength, Statement};
 pub use crate::binder::from::SEQUENCE_ROWS;

@@ -10,7 +10,7 @@ use types::expr::Expr;
 
 use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
 use crate::binder::bound_query::BoundQuery;
-use crate::binder::grouping::Groups;
+use crate::binder::grouping::{Groups, determining_tables};
 use crate::binder::grouping_sets::GroupBy;
 use crate::binder::level::{
     AGGREGATE, Binder, BoundWindow, Clause, Level, Reach, Reference, WINDOW,
@@ -132,6 +132,9 @@ impl Binder<'_> {
         let positions = positions.collect();
         let columns: Vec<OutputColumn> =
             parts.targets[..parts.visible].iter().map(Target::column).collect();
+        if let Some(trace) = self.trace.as_mut().filter(|_| grouped) {
+            trace.determining.extend(determining_tables(&parts.group_by, &level));
+        }
         plan_select(&mut rows, parts, &mut level, (grouped, held))
             .map_err(|error| error.at(select.position))
             .map(|finish| {

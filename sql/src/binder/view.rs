@@ -3,6 +3,7 @@
 //! A view is bound anew wherever it is used, in a world of its own: it sees neither the queries
 //! around it nor their parameters. Errors of its text were found when it was created.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use types::text::TextStyle;
@@ -17,6 +18,7 @@ use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
+use crate::catalog::table::Table;
 use crate::catalog::view::{View, ViewColumn};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Origin, OutputColumn};
@@ -151,7 +153,39 @@ fn star_length(text: &[char]) -> Option<usize> {
     None
 }
 
+/// What a definition uses.
+#[derive(Debug, Default)]
+pub struct Uses {
+    /// The tables and views that it reads, with the columns.
+    pub relations: Vec<ViewRelation>,
+    /// Tables, by number, whose primary key determines columns that are not grouped by.
+    pub determining: BTreeSet<u32>,
+}
+
+/// Returns what the query of a view uses.
+///
+/// # Errors
+///
+/// What is wrong with it by now.
+pub fn uses_of_view(
+    view: &Arc<View>,
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+) -> Result<Uses> {
+    let constants = SessionConstants::unknown();
+    let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
+    (binder.view, binder.trace) = (Some(Arc::clone(view)), Some(Trace::default()));
+    binder.bind_query(view.query()?, true)?;
+    Ok(binder.trace.take().unwrap_or_default().into_uses(catalog))
+}
+
 impl Trace {
+    /// Returns what was used.
+    pub(super) fn into_uses(mut self, catalog: &Catalog) -> Uses {
+        let determining = std::mem::take(&mut self.determining);
+        Uses { relations: self.into_relations(catalog), determining }
+    }
+
     /// Returns the relations, with the columns that are used.
     fn into_relations(self, catalog: &Catalog) -> Vec<ViewRelation> {
         let Trace { mut relations, used, .. } = self;
@@ -186,6 +220,13 @@ impl Binder<'_> {
     pub(super) fn note_column(&mut self, column: &ScopeColumn) {
         if let Some(trace) = &mut self.trace {
             trace.used.extend(column.origin);
+        }
+    }
+
+    /// Notes that the statement at hand gives a value to a column.
+    pub(super) fn note_written(&mut self, table: &Table, column: usize) {
+        if let Some(trace) = &mut self.trace {
+            trace.used.insert((Origin::Relation(table.oid), column));
         }
     }
 

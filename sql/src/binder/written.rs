@@ -228,10 +228,12 @@ impl Binder<'_> {
             }
             Some(catalog::Relation::Table(table)) => {
                 let table = Arc::clone(table);
+                self.note_relation(name, table.oid, std::iter::empty());
                 return Ok(Written { table, change, through: None });
             }
             Some(catalog::Relation::View(view)) => {
                 let view = Arc::clone(view);
+                self.note_relation(name, view.oid, std::iter::empty());
                 return self.written_view(view, change);
             }
             Some(catalog::Relation::Sequence(sequence)) => {

@@ -211,7 +211,7 @@ impl Ddl<'_> {
             Err(missing) => return self.miss(missing, if_exists),
         };
         let named = [Object::Column(oid, position)];
-        let going = dependency::going(&catalog, &named);
+        let going = dependency::going(&catalog, self.system.as_ref(), &named);
         self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
         going.iter().try_for_each(|one| self.remove(&one.object, cascade, &[]))
     }
@@ -270,6 +270,9 @@ impl Ddl<'_> {
             Error::new(sqlstate::UNDEFINED_COLUMN, message)
         })?;
         refuse_system_column(&to.value)?;
+        let catalog = self.changes.catalog(self.engine);
+        let object = Object::Column(table.oid, position);
+        dependency::refuse_named_in_body(&catalog, self.system.as_ref(), &object)?;
         if table.column_index(&to.value).is_some() {
             let (name, table) = (&to.value, &table.name);
             let message = format!("column \"{name}\" of relation \"{table}\" already exists");

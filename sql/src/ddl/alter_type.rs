@@ -141,16 +141,22 @@ impl Ddl<'_> {
     fn refuse_views(&self, table: &Table, position: usize, column: &str) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let object = Object::Column(table.oid, position);
-        let going = dependency::going(&catalog, std::slice::from_ref(&object));
+        let going =
+            dependency::going(&catalog, self.system.as_ref(), std::slice::from_ref(&object));
         // What is materialized of it is a table.
         let is_view = |one: &&Object| match one {
             Object::View(_) => true,
             Object::Table(other) => *other != table.oid,
             _ => false,
         };
-        let Some(view) = going.iter().rev().map(|one| &one.object).find(is_view) else {
-            return Ok(());
-        };
+        let mut users = going.iter().rev().map(|one| &one.object);
+        if let Some(function) = users.clone().find(|one| matches!(one, Object::Function(_))) {
+            let function = function.describe(&catalog, &self.path);
+            let message = "cannot alter type of a column used by a function or procedure";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_detail(format!("{function} depends on column \"{column}\"")));
+        }
+        let Some(view) = users.find(is_view) else { return Ok(()) };
         let view = view.describe(&catalog, &self.path);
         let message = "cannot alter type of a column used by a view or rule";
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)

@@ -5,6 +5,7 @@
 use types::{DataType, SqlType};
 
 use crate::ast::{self, AttributeChange};
+use crate::binder::NoSystem;
 use crate::catalog::composite::{AttributeRecord, Composite, CompositeRecord};
 use crate::catalog::later::Later;
 use crate::catalog::table::Table;
@@ -182,7 +183,7 @@ impl Ddl<'_> {
 
 /// Returns a column that values of a type are stored in: `table.column`.
 fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
-    let going = dependency::going(catalog, &[Object::Type(number)]);
+    let going = dependency::going(catalog, &NoSystem, &[Object::Type(number)]);
     going.iter().find_map(|one| match &one.object {
         Object::Column(table, at) => {
             let table = catalog.table(*table)?;

@@ -4,21 +4,25 @@
 //! goes by itself (a sequence with the column that owns it), or keeps what it depends on from being
 //! dropped unless the statement says CASCADE (a view).
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use ahash::AHashSet;
 use types::expr::Expr;
 
+use crate::binder::{self, SystemCatalog, Uses};
 use crate::catalog::composite::Composite;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
-use crate::catalog::record::IndexRecord;
+use crate::catalog::record::{IndexRecord, ViewRelation};
 use crate::catalog::table::{Index, Table};
 use crate::catalog::user_type::UserType;
+use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::function::shown_function;
 use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, view_uses};
 use crate::error::{Error, Result, sqlstate};
+use crate::parser;
 
 /// Something that can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +63,9 @@ pub(super) struct Going {
 }
 
 /// Returns what goes when some objects are dropped, those included: each before what it depends on.
-pub(super) fn going(catalog: &Catalog, named: &[Object]) -> Vec<Going> {
-    let mut search = Search { catalog, named, stack: Vec::new(), found: Vec::new() };
+pub(super) fn going(catalog: &Catalog, system: &dyn SystemCatalog, named: &[Object]) -> Vec<Going> {
+    let world = World { catalog, system, bodies: OnceCell::new() };
+    let mut search = Search { world, named, stack: Vec::new(), found: Vec::new() };
     for object in named {
         search.visit(object, None, true);
     }
@@ -70,6 +75,28 @@ pub(super) fn going(catalog: &Catalog, named: &[Object]) -> Vec<Going> {
         one.silent |= whole.iter().any(|other| one.object.is_part_of(other));
     }
     search.found
+}
+
+/// Checks that no body of a function names a relation or column, which gets another name: bodies
+/// are kept as text.
+///
+/// # Errors
+///
+/// `0A000`.
+pub(super) fn refuse_named_in_body(
+    catalog: &Catalog,
+    system: &dyn SystemCatalog,
+    object: &Object,
+) -> Result<()> {
+    let world = World { catalog, system, bodies: OnceCell::new() };
+    let users = dependents(&world, object);
+    match users.iter().any(|(one, _)| matches!(one, Object::Function(_))) {
+        true => Err(Error::not_supported(
+            "renaming or moving what the body of a function names",
+            "Drop the function, and create it anew.",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Refuses to drop what others depend on, unless the statement says CASCADE. Returns what the
@@ -123,8 +150,62 @@ pub(super) fn check(
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
 }
 
-struct Search<'a> {
+/// What dependencies are looked for in.
+struct World<'a> {
     catalog: &'a Catalog,
+    system: &'a dyn SystemCatalog,
+    /// What the bodies of functions in SQL-standard form use, by the number of the function.
+    bodies: OnceCell<Vec<(u32, Uses)>>,
+}
+
+impl World<'_> {
+    /// Finds the functions whose bodies use something.
+    fn bodies(&self, uses: impl Fn(&Uses) -> bool, found: &mut Vec<(u32, Object, bool)>) {
+        let bodies = self.bodies.get_or_init(|| {
+            let functions = self.catalog.functions().filter(|one| one.search_path.is_some());
+            let used = functions.filter_map(|one| {
+                let uses = binder::uses_of_body(one, self.catalog, self.system).ok()?;
+                Some((one.record.number, uses))
+            });
+            used.collect()
+        });
+        let users = bodies.iter().filter(|(_, body)| uses(body));
+        found.extend(users.map(|(number, _)| (*number, Object::Function(*number), false)));
+    }
+
+    /// Finds the views and functions whose texts mean something.
+    fn texts(
+        &self,
+        means: impl Fn(&SearchPath, &str) -> bool,
+        found: &mut Vec<(u32, Object, bool)>,
+    ) {
+        views(self.catalog, |view| means(&view.search_path, &view.text), found);
+        let functions = self.catalog.functions().filter(|one| {
+            let path = one.search_path.as_ref();
+            path.is_some_and(|path| means(path, &one.record.body))
+        });
+        found.extend(functions.map(|one| {
+            let number = one.record.number;
+            (number, Object::Function(number), false)
+        }));
+    }
+
+    /// Finds the views that may use columns only because the primary key of a table is grouped by,
+    /// and such functions.
+    fn determined(&self, table: u32, found: &mut Vec<(u32, Object, bool)>) {
+        let is_determined = |view: &Arc<View>| {
+            view.reads(table)
+                && view.text.to_ascii_lowercase().contains("group")
+                && binder::uses_of_view(view, self.catalog, self.system)
+                    .is_ok_and(|uses| uses.determining.contains(&table))
+        };
+        views(self.catalog, is_determined, found);
+        self.bodies(|body| body.determining.contains(&table), found);
+    }
+}
+
+struct Search<'a> {
+    world: World<'a>,
     named: &'a [Object],
     stack: Vec<Object>,
     found: Vec<Going>,
@@ -142,7 +223,7 @@ impl Search<'_> {
         }
         self.stack.push(object.clone());
         // The newest first: what is reported is reported the other way round.
-        for (dependent, silent) in dependents(self.catalog, object).into_iter().rev() {
+        for (dependent, silent) in dependents(&self.world, object).into_iter().rev() {
             self.visit(&dependent, Some(object), silent);
         }
         self.stack.pop();
@@ -192,29 +273,32 @@ fn used_types(catalog: &Catalog) -> AHashSet<u32> {
 }
 
 /// Returns what depends on an object directly, oldest first, and whether it goes by itself.
-fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
+fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
+    let catalog = world.catalog;
     let mut found: Vec<(u32, Object, bool)> = Vec::new();
     match object {
         Object::Schema(name) => content(catalog, name, &mut found),
         Object::Type(number) => users_of_type(catalog, *number, &mut found),
-        Object::Function(number) => users_of_function(catalog, *number, &mut found),
+        Object::Function(number) => users_of_function(world, *number, &mut found),
         Object::Table(table) => {
             found.push((*table, Object::Type(*table), true));
             views(catalog, |view| view.reads(*table), &mut found);
+            world.bodies(|body| body.relations.iter().any(|one| one.oid == *table), &mut found);
             sequences_of(catalog, *table, None, &mut found);
             foreign_keys(catalog, *table, |_| true, &mut found);
         }
         Object::View(oid) => {
             found.push((*oid, Object::Type(*oid), true));
             views(catalog, |view| view.reads(*oid), &mut found);
+            world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
         Object::Column(table, column) => {
             let used = *column as u32;
-            let uses = |view: &crate::catalog::view::View| {
-                let mut relations = view.relations.iter();
-                relations.any(|one| one.oid == *table && one.used.contains(&used))
+            let reads = |relations: &[ViewRelation]| {
+                relations.iter().any(|one| one.oid == *table && one.used.contains(&used))
             };
-            views(catalog, uses, &mut found);
+            views(catalog, |view| reads(&view.relations), &mut found);
+            world.bodies(|body| reads(&body.relations), &mut found);
             sequences_of(catalog, *table, Some(used), &mut found);
             foreign_keys(catalog, *table, |key| key.referenced.contains(&used), &mut found);
             for (position, other) in
@@ -226,6 +310,7 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
             }
         }
         Object::Sequence(oid) => {
+            world.texts(|path, text| names_sequence(catalog, path, text, *oid), &mut found);
             for table in catalog.tables() {
                 for (position, column) in table.columns.iter().enumerate() {
                     let takes = column.default.as_ref();
@@ -236,6 +321,9 @@ fn dependents(catalog: &Catalog, object: &Object) -> Vec<(Object, bool)> {
             }
         }
         Object::Constraint(table, name) => {
+            if catalog.table(*table).is_some_and(|table| table.primary_key_name == *name) {
+                world.determined(*table, &mut found);
+            }
             let is_it = |index: &Arc<Index>| index.constraint && index.name == *name;
             let is_kept = |table: &Arc<Table>| {
                 table.primary_key_name == *name || table.indexes.iter().any(is_it)
@@ -281,7 +369,7 @@ fn foreign_keys(
 
 fn views(
     catalog: &Catalog,
-    reads: impl Fn(&crate::catalog::view::View) -> bool,
+    reads: impl Fn(&Arc<View>) -> bool,
     found: &mut Vec<(u32, Object, bool)>,
 ) {
     let views = catalog.views().filter(|view| reads(view));
@@ -312,7 +400,8 @@ fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) 
 }
 
 /// Finds the texts that call a function.
-fn users_of_function(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+fn users_of_function(world: &World<'_>, number: u32, found: &mut Vec<(u32, Object, bool)>) {
+    let catalog = world.catalog;
     let Some(function) = catalog.function(number) else { return };
     let path = SearchPath::default();
     let calls = |text: &String| text_calls(catalog, &path, text, function);
@@ -342,7 +431,19 @@ fn users_of_function(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Objec
             }
         }
     }
-    views(catalog, |view| text_calls(catalog, &view.search_path, &view.text, function), found);
+    world.texts(|path, text| text_calls(catalog, path, text, function), found);
+    found.retain(|(_, object, _)| *object != Object::Function(number));
+}
+
+/// Returns whether a text calls a function of sequences with the name of one.
+fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) -> bool {
+    let calls = parser::call_references(text).unwrap_or_default();
+    let takes = ["nextval", "currval", "setval"];
+    calls.iter().any(|call| takes.contains(&call.name.as_str()))
+        && parser::strings(text).unwrap_or_default().iter().any(|(_, name)| {
+            let found = catalog.find_text(name, path);
+            matches!(found, Ok(Some(Relation::Sequence(sequence))) if sequence.oid == oid)
+        })
 }
 
 /// Returns whether what depends on a type is made of arrays of it.

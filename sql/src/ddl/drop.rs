@@ -63,7 +63,7 @@ impl Ddl<'_> {
     /// Drops objects, with what goes with them.
     pub(super) fn drop_objects(&mut self, named: &[Object], cascade: bool) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let going = dependency::going(&catalog, named);
+        let going = dependency::going(&catalog, self.system.as_ref(), named);
         self.notices.extend(dependency::check(&catalog, &self.path, &going, cascade)?);
         let tables: Vec<u32> = going
             .iter()

@@ -340,7 +340,7 @@ impl Ddl<'_> {
             return Err(Error::new(DUPLICATE_FUNCTION, message));
         }
         let object = Object::Function(known.record.number);
-        if super::dependency::going(&catalog, &[object]).len() > 1 {
+        if super::dependency::going(&catalog, self.system.as_ref(), &[object]).len() > 1 {
             let what = "renaming or moving a function that is in use";
             let hint = "Drop what uses it, and create it anew.";
             return Err(Error::not_supported(what, hint));

@@ -10,7 +10,7 @@ use crate::ast::{NewName, ObjectKind};
 use crate::catalog::name::{ObjectName, is_temporary};
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl::dependency::takes_from;
+use crate::ddl::dependency::{self, Object, takes_from};
 use crate::ddl::sequence::replace_name;
 use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -61,6 +61,14 @@ impl Ddl<'_> {
         }
         if let Relation::Table(table) = relation {
             self.refuse_named_by_coprocessor(table)?;
+        }
+        let object = match relation {
+            Relation::Table(table) => Some(Object::Table(table.oid)),
+            Relation::View(view) => Some(Object::View(view.oid)),
+            _ => None,
+        };
+        if let Some(object) = object {
+            dependency::refuse_named_in_body(&catalog, self.system.as_ref(), &object)?;
         }
         if matches!(relation, Relation::Table(_) | Relation::View(_)) {
             self.check_type_name(&catalog, &new.schema, &new.name)?;

@@ -105,6 +105,9 @@ fn index_of(value: &Bits, index: i32) -> Result<usize> {
 
 /// Returns where `part` begins, from 1; 0 if it is not there.
 fn position(value: &Bits, part: &Bits) -> usize {
+    if value.is_empty() {
+        return 0;
+    }
     if part.is_empty() {
         return 1;
     }

@@ -4,7 +4,7 @@
 //! of the input or for none. Source: PostgreSQL's formatting.c (`DCH_from_char`).
 
 use super::date_format::{DAYS, MONTHS, ROMAN};
-use super::date_template::{Field, Piece, is_separator, read};
+use super::date_template::{Field, Piece, check_standard, is_separator, read};
 use crate::error::{Error, Result, sqlstate};
 
 /// What was read; 0 stands for nothing, as in PostgreSQL.
@@ -22,6 +22,8 @@ pub(super) struct Parts {
     pub(super) mm: i32,
     pub(super) ms: i32,
     pub(super) us: i32,
+    /// The digits of `FF`, to which the value is rounded.
+    pub(super) fraction_digits: i32,
     pub(super) year: i32,
     pub(super) year_digits: i32,
     pub(super) bc: i32,
@@ -46,20 +48,33 @@ pub(super) struct Reader<'a> {
     parts: Parts,
     /// `FX` was there.
     exact: bool,
+    /// All of the template is in the input and nothing else, as SQL/JSON has it.
+    standard: bool,
     /// Characters skipped beyond those that the template has.
     extra: i32,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(input: &'a str) -> Reader<'a> {
-        Reader { input, at: 0, parts: Parts::default(), exact: false, extra: 0 }
+        Reader { input, at: 0, parts: Parts::default(), exact: false, standard: false, extra: 0 }
+    }
+
+    /// Returns a reader that takes nothing but what the template has, and all of that.
+    pub(super) fn standard(input: &'a str) -> Reader<'a> {
+        Reader { exact: true, standard: true, ..Reader::new(input) }
     }
 
     /// Reads what the template names, or as much as there is.
     pub(super) fn run(mut self, template: &str) -> Result<Parts> {
+        if self.standard {
+            check_standard(template)?;
+        }
         let pieces = read(template);
         for (index, piece) in pieces.iter().enumerate() {
             if self.rest().is_empty() {
+                if self.standard {
+                    return Err(unlike("input string is too short for datetime format".to_owned()));
+                }
                 break;
             }
             let fx = matches!(piece, Piece::Field(field) if field.keyword == "FX");
@@ -67,6 +82,10 @@ impl<'a> Reader<'a> {
                 self.skip_blanks();
             }
             match piece {
+                Piece::Space(character) | Piece::Separator(character) if self.standard => {
+                    self.same(*character, "separator")?;
+                }
+                Piece::Literal(character) if self.standard => self.same(*character, "character")?,
                 Piece::Space(_) | Piece::Separator(_) => self.separator(),
                 Piece::Literal(_) if !self.exact && self.extra > 0 => self.extra -= 1,
                 Piece::Literal(_) => self.skip(1),
@@ -79,7 +98,20 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        if self.standard && !self.rest().trim_ascii_start().is_empty() {
+            let message = "trailing characters remain in input string after datetime format";
+            return Err(unlike(message.to_owned()));
+        }
         Ok(self.parts)
+    }
+
+    /// Takes a character that has to be there.
+    fn same(&mut self, character: char, what: &str) -> Result<()> {
+        if !self.rest().starts_with(character) {
+            return Err(unlike(format!("unmatched format {what} \"{character}\"")));
+        }
+        self.skip(1);
+        Ok(())
     }
 
     fn rest(&self) -> &'a str {
@@ -182,6 +214,9 @@ impl<'a> Reader<'a> {
             "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
                 let digits = if keyword == "US" { b'6' } else { keyword.as_bytes()[2] };
                 let digits = usize::from(digits - b'0');
+                if keyword != "US" {
+                    self.parts.fraction_digits = digits as i32;
+                }
                 let length = self.number(field, digits, open, |parts| &mut parts.us)?;
                 const SCALES: [i32; 5] = [100_000, 10_000, 1_000, 100, 10];
                 self.parts.us *= SCALES.get(length.wrapping_sub(1)).unwrap_or(&1);
@@ -207,7 +242,7 @@ impl<'a> Reader<'a> {
             }
             _ => self.plain_number(field, open)?,
         }
-        if field.ordinal.is_some() && !matches!(keyword, "FX" | "TZH" | "TZM") {
+        if field.ordinal.is_some() && field.is_counted() {
             self.skip(2);
         }
         Ok(())
@@ -382,6 +417,10 @@ fn next_is_separator(field: &Field, next: Option<&Piece>) -> bool {
         Some(Piece::Literal(character)) => !character.is_ascii_digit(),
         Some(Piece::Space(_) | Piece::Separator(_)) => true,
     }
+}
+
+fn unlike(message: String) -> Error {
+    Error::new(sqlstate::INVALID_DATETIME_FORMAT, message)
 }
 
 fn invalid_value(value: &str, keyword: &str) -> Error {

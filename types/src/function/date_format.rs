@@ -97,7 +97,7 @@ fn format(local: i64, template: &str, zone: Option<Zone>) -> Datum {
 
 /// Writes the `TH` of a field that begins at `start`.
 pub(super) fn write_ordinal(field: &Field, start: usize, out: &mut String) {
-    if let Some(spelling) = field.ordinal {
+    if let Some(spelling) = field.ordinal.filter(|_| field.is_counted()) {
         let suffix = ordinal(&out[start..]);
         let upper = spelling == Spelling::Upper;
         out.push_str(&if upper { suffix.to_uppercase() } else { suffix.to_owned() });

@@ -5,12 +5,15 @@
 
 use super::argument::text;
 use super::date_fields::{Parts, Reader};
+use super::date_template::{Named, named};
 use super::{Row, row};
 use crate::context::EvalContext;
-use crate::datatype::DataType::{Date, Text, Timestamptz};
+use crate::datatype::DataType::{self, Date, Text, Time, Timestamp, Timestamptz, Timetz};
+use crate::datatype::SqlType;
 use crate::datetime::{self, CivilTime, MICROS_PER_SECOND, TimeZone};
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result, sqlstate};
+use crate::modifier;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -27,11 +30,13 @@ struct Moment {
     time: i64,
     /// East of UTC, in seconds, if the input says so.
     offset: Option<i32>,
+    /// Digits of a second that are kept; 0: all.
+    fraction_digits: i32,
 }
 
 fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
     let input = text(&arguments[0]);
-    let moment = moment(input, text(&arguments[1]))?;
+    let moment = moment(input, text(&arguments[1]), Reader::new)?;
     let days = days(&moment);
     if !(datetime::DATE_MIN..=datetime::DATE_MAX).contains(&days) {
         let message = format!("date out of range: \"{input}\"");
@@ -42,15 +47,65 @@ fn to_date(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 
 /// `to_timestamp(text, text)`
 pub(super) fn to_timestamp(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let moment = moment(text(&arguments[0]), text(&arguments[1]))?;
-    let midnight = datetime::civil_from_days(days(&moment));
+    let moment = moment(text(&arguments[0]), text(&arguments[1]), Reader::new)?;
+    let local = local(&moment)?;
+    let zone = moment.offset.map(TimeZone::fixed);
+    let zone = zone.as_ref().unwrap_or(&context.style.time_zone);
+    let at = datetime::local_to_timestamptz(local, zone).map(Datum::Timestamptz)?;
+    rounded(at, Timestamptz, &moment)
+}
+
+/// Returns the microseconds since 2000 on a clock at the place.
+fn local(moment: &Moment) -> Result<i64> {
+    let midnight = datetime::civil_from_days(days(moment));
     let civil =
         CivilTime { year: midnight.0, month: midnight.1, day: midnight.2, ..Default::default() };
     let out_of_range = || Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
-    let local = datetime::timestamp_from_civil(&civil).ok_or_else(out_of_range)? + moment.time;
-    let zone = moment.offset.map(TimeZone::fixed);
-    datetime::local_to_timestamptz(local, zone.as_ref().unwrap_or(&context.style.time_zone))
-        .map(Datum::Timestamptz)
+    Ok(datetime::timestamp_from_civil(&civil).ok_or_else(out_of_range)? + moment.time)
+}
+
+/// Rounds to the digits that `FF` asks for.
+fn rounded(value: Datum, data_type: DataType, moment: &Moment) -> Result<Datum> {
+    match moment.fraction_digits {
+        0 => Ok(value),
+        digits => modifier::apply(value, SqlType::new(data_type, digits), false),
+    }
+}
+
+/// Reads a string by a template of SQL/JSON; the fields of the template say which type it is of.
+/// Returns the value, and the offset that it is written with, in seconds east.
+///
+/// Source: PostgreSQL's `parse_datetime`.
+pub(super) fn standard(input: &str, template: &str) -> Result<(Datum, i32)> {
+    let moment = moment(input, template, Reader::standard)?;
+    let invalid = |message: &str| Error::new(sqlstate::INVALID_DATETIME_FORMAT, message);
+    let Named { date, time, zone } = named(template);
+    let offset = |of: &str| {
+        let missing = format!("missing time zone in input string for type {of}");
+        moment.offset.ok_or_else(|| invalid(&missing))
+    };
+    match (date, time, zone) {
+        (true, true, true) => {
+            let offset = offset("timestamptz")?;
+            let at = datetime::local_to_timestamptz(local(&moment)?, &TimeZone::fixed(offset))?;
+            Ok((rounded(Datum::Timestamptz(at), Timestamptz, &moment)?, offset))
+        }
+        (true, true, false) => {
+            Ok((rounded(Datum::Timestamp(local(&moment)?), Timestamp, &moment)?, 0))
+        }
+        (true, false, true) => Err(invalid("datetime format is zoned but not timed")),
+        (true, false, false) => {
+            local(&moment)?;
+            Ok((Datum::Date(days(&moment)), 0))
+        }
+        (false, true, true) => {
+            let offset = offset("timetz")?;
+            let time = Datum::Nested(Nested::Timetz { time: moment.time, west: -offset });
+            Ok((rounded(time, Timetz, &moment)?, offset))
+        }
+        (false, true, false) => Ok((rounded(Datum::Time(moment.time), Time, &moment)?, 0)),
+        (false, false, _) => Err(invalid("datetime format is not dated and not timed")),
+    }
 }
 
 fn days(moment: &Moment) -> i32 {
@@ -58,12 +113,13 @@ fn days(moment: &Moment) -> i32 {
     first.saturating_add(moment.day - 1)
 }
 
-fn moment(input: &str, template: &str) -> Result<Moment> {
-    let parts = Reader::new(input).run(template)?;
+fn moment<'a>(input: &'a str, template: &str, reader: fn(&'a str) -> Reader<'a>) -> Result<Moment> {
+    let parts = reader(input).run(template)?;
     let time = time(&parts, input)?;
     let (year, month, day) = date(&parts, input)?;
     let offset = offset(&parts, input)?;
-    Ok(Moment { year, month, day, time, offset })
+    let fraction_digits = parts.fraction_digits;
+    Ok(Moment { year, month, day, time, offset, fraction_digits })
 }
 
 fn field_overflow(input: &str) -> Error {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::number_template::quoted;
 use super::recent::{LONGEST_TEMPLATE, Recent};
+use crate::error::{Error, Result, sqlstate};
 
 /// A piece of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,30 @@ pub(super) enum Spelling {
 }
 
 impl Field {
+    /// Returns whether the field is a number that has an ordinal suffix.
+    pub(super) fn is_counted(&self) -> bool {
+        !matches!(
+            self.keyword,
+            "AM" | "PM"
+                | "A.M."
+                | "P.M."
+                | "AD"
+                | "BC"
+                | "A.D."
+                | "B.C."
+                | "MONTH"
+                | "MON"
+                | "DAY"
+                | "DY"
+                | "RM"
+                | "TZ"
+                | "TZH"
+                | "TZM"
+                | "OF"
+                | "FX"
+        )
+    }
+
     /// Returns the keyword as the template has it.
     pub(super) fn name(&self) -> String {
         match self.spelling {
@@ -121,6 +146,54 @@ fn parse(template: &str) -> Rc<[Piece]> {
         }
     }
     pieces.into()
+}
+
+/// What a template names fields of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Named {
+    pub(super) date: bool,
+    pub(super) time: bool,
+    pub(super) zone: bool,
+}
+
+/// Returns what a template names fields of.
+pub(super) fn named(template: &str) -> Named {
+    let mut named = Named::default();
+    for piece in read(template).iter() {
+        let Piece::Field(field) = piece else { continue };
+        match field.keyword {
+            "FX" => {}
+            "A.M." | "P.M." | "AM" | "PM" | "HH" | "HH12" | "HH24" | "MI" | "SS" | "MS" | "US"
+            | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" | "SSSS" | "SSSSS" => named.time = true,
+            "TZ" | "OF" | "TZH" | "TZM" => named.zone = true,
+            _ => named.date = true,
+        }
+    }
+    named
+}
+
+/// Checks that between its keywords a template has but the separators of SQL/JSON, and text in
+/// double quotes.
+pub(super) fn check_standard(template: &str) -> Result<()> {
+    let mut rest = template;
+    while let Some(first) = rest.chars().next() {
+        if ["FM", "fm", "TM", "tm"].iter().any(|prefix| rest.starts_with(prefix)) {
+            rest = &rest[2..];
+        } else if let Some((keyword, _)) = keyword(rest) {
+            rest = &rest[keyword.len()..];
+            if ["TH", "th", "SP"].iter().any(|suffix| rest.starts_with(suffix)) {
+                rest = &rest[2..];
+            }
+        } else if first == '"' {
+            rest = quoted(&rest[1..], |_| {});
+        } else if "-./,':; ".contains(first) {
+            rest = &rest[1..];
+        } else {
+            let message = format!("invalid datetime format separator: \"{first}\"");
+            return Err(Error::new(sqlstate::INVALID_DATETIME_FORMAT, message));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a character separates fields of the input.

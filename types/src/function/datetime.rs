@@ -354,10 +354,38 @@ fn make_timestamp(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
 fn make_timestamptz(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let local = timestamp_of(arguments)?;
     let zone = match arguments.get(6) {
-        Some(name) => TimeZone::parse(string(name))?,
+        Some(name) => zone_argument(string(name))?,
         None => context.style.time_zone.clone(),
     };
     datetime::local_to_timestamptz(local, &zone).map(Datum::Timestamptz)
+}
+
+/// Returns the zone that a text names: an offset, in which `+` is *east* of Greenwich, or a name.
+/// Source: PostgreSQL's `parse_sane_timezone` and `DecodeTimezone`.
+fn zone_argument(name: &str) -> Result<TimeZone> {
+    let invalid = |message: String| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
+        return Err(invalid(message).with_hint(hint));
+    }
+    let Some(written) = name.strip_prefix(['+', '-']) else { return TimeZone::parse(name) };
+    let mut fields: Vec<&str> = written.splitn(3, ':').collect();
+    if fields.iter().any(|field| !field.bytes().all(|byte| byte.is_ascii_digit())) {
+        return TimeZone::parse(name);
+    }
+    if fields.len() == 1 && written.len() > 2 {
+        fields = vec![&written[..written.len() - 2], &written[written.len() - 2..]];
+    }
+    let mut seconds = 0;
+    for (at, unit, end) in [(0, 3600, 16), (1, 60, 60), (2, 1, 60)] {
+        let field = fields.get(at).filter(|field| !field.is_empty());
+        let value = field.map_or(Ok(0), |field| field.parse::<i32>());
+        let value = value.ok().filter(|value| *value < end);
+        seconds += unit
+            * value.ok_or_else(|| invalid(format!("numeric time zone \"{name}\" out of range")))?;
+    }
+    Ok(TimeZone::fixed(if name.starts_with('-') { -seconds } else { seconds }))
 }
 
 /// Takes years, months, weeks, days, hours, minutes, seconds, each 0 if it is not given.
@@ -483,14 +511,19 @@ fn date_bin(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
         let message = "timestamps cannot be binned into intervals containing months or years";
         return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
     }
-    let width =
-        i128::from(stride.days) * i128::from(MICROS_PER_DAY) + i128::from(stride.microseconds);
+    let out_of_range = || overflow("interval out of range");
+    let days = i64::from(stride.days).checked_mul(MICROS_PER_DAY);
+    let width = days.and_then(|days| days.checked_add(stride.microseconds));
+    let width = width.ok_or_else(out_of_range)?;
     if width <= 0 {
         return Err(overflow("stride must be greater than zero"));
     }
-    let distance = i128::from(at) - i128::from(origin);
-    let start = i128::from(origin) + distance.div_euclid(width) * width;
-    let start = i64::try_from(start).map_err(|_| overflow("timestamp out of range"))?;
+    let distance = at.checked_sub(origin).ok_or_else(out_of_range)?;
+    let mut start = origin + (distance - distance % width);
+    if distance % width < 0 {
+        let before = start.checked_sub(width).filter(|start| *start >= datetime::TIMESTAMP_MIN);
+        start = before.ok_or_else(|| overflow("timestamp out of range"))?;
+    }
     Ok(match &arguments[1] {
         Datum::Timestamptz(_) => Datum::Timestamptz(start),
         _ => Datum::Timestamp(start),

@@ -193,7 +193,7 @@ impl<'a> Writer<'a> {
             }
             self.string(name)?;
             self.put(":")?;
-            self.value(&labelled(value, *data_type), "")?;
+            self.value(&*labelled(value, *data_type, self.context)?, "")?;
         }
         self.put("}")
     }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::date_parse::to_timestamp;
+use super::date_parse::standard;
 use crate::cast;
 use crate::context::EvalContext;
 use crate::datatype::DataType;
-use crate::datetime::{MICROS_PER_DAY, TimeZone};
-use crate::datum::{Datum, Json, Nested};
+use crate::datetime::TimeZone;
+use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
@@ -185,7 +185,8 @@ fn written(datum: &Datum, offset: i32) -> String {
     let mut out = Vec::new();
     text::write_short(datum, type_of(datum), &style, &mut out);
     let mut out = String::from_utf8_lossy(&out).into_owned();
-    if let Some(blank) = out.find(' ') {
+    let is_timestamp = matches!(datum, Datum::Timestamp(_) | Datum::Timestamptz(_));
+    if let Some(blank) = out.find(' ').filter(|_| is_timestamp) {
         out.replace_range(blank..=blank, "T");
     }
     let is_zoned = matches!(datum, Datum::Timestamptz(_) | Datum::Nested(_));
@@ -276,29 +277,8 @@ pub(super) fn moment<'a>(value: &Value<'_>, template: Option<&str>) -> Result<Va
 
 /// Reads a string by a template; the fields of the template say which type it is of.
 fn by_template<'a>(string: &str, template: &str) -> Result<Value<'a>> {
-    let upper = template.to_uppercase();
-    let has = |fields: &[&str]| fields.iter().any(|field| upper.contains(field));
-    let has_time = has(&["HH", "MI", "SS", "MS", "US", "FF", "SSSS", "AM", "PM", "A.M", "P.M"]);
-    let has_zone = has(&["TZ", "OF"]);
-    let has_date = has(&["Y", "D", "MON", "MM", "RM", "Q", "CC", "J", "IW", "WW"]);
-    let context = EvalContext::default();
-    let arguments = [Datum::text(string), Datum::text(template)];
-    let Datum::Timestamptz(at) = to_timestamp(&arguments, &context)? else {
-        return Err(not_recognized("datetime", string));
-    };
-    let datum = match (has_date, has_time, has_zone) {
-        (true, true, true) => Datum::Timestamptz(at),
-        (true, true, false) => Datum::Timestamp(at),
-        (true, false, _) => {
-            let days = i32::try_from(at.div_euclid(MICROS_PER_DAY)).unwrap_or(i32::MAX);
-            Datum::Date(days)
-        }
-        (false, _, true) => {
-            Datum::Nested(Nested::Timetz { time: at.rem_euclid(MICROS_PER_DAY), west: 0 })
-        }
-        (false, ..) => Datum::Time(at.rem_euclid(MICROS_PER_DAY)),
-    };
-    Ok(Value::Moment { datum, offset: 0 })
+    let (datum, offset) = standard(string, template)?;
+    Ok(Value::Moment { datum, offset })
 }
 
 /// Reads `yyyy-mm-dd`, `hh:mm:ss[.ffffff]`, or both, with an offset behind a time.

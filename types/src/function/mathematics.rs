@@ -24,7 +24,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("round", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).round_ties_even()))),
     row("round", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).round(0)))),
     row("round", &[Numeric, Int4], Numeric, |a, _| {
-        Ok(Datum::Numeric(numeric(&a[0]).round(int4(&a[1]))))
+        numeric(&a[0]).checked_round(int4(&a[1])).map(Datum::Numeric)
     }),
     row("trunc", &[Float8], Float8, |a, _| Ok(Datum::Float8(float8(&a[0]).trunc()))),
     row("trunc", &[Numeric], Numeric, |a, _| Ok(Datum::Numeric(numeric(&a[0]).trunc(0)))),

@@ -127,7 +127,11 @@ fn scientific(value: &decimal::Numeric, layout: &Layout) -> String {
         None => 0,
     };
     // The mantissa is rounded as a numeric; one that is rounded up to 10 stays so.
-    let shifted = shifted_text(&plain, point - exponent);
+    let mut shifted = shifted_text(&plain, point - exponent);
+    // The digit behind those that are shown decides; those behind it may be too many for a number.
+    const BEHIND: usize = 8;
+    shifted
+        .truncate(shifted.find('.').unwrap_or(shifted.len()).saturating_add(layout.post + BEHIND));
     let scale = i32::try_from(layout.post).unwrap_or(i32::MAX);
     let mantissa = decimal::Numeric::parse(&shifted).unwrap_or(decimal::Numeric::ZERO);
     let mantissa = mantissa.round(scale);

@@ -14,6 +14,7 @@ use crate::datatype::DataType::{self, AnyElement, Bool, Int4, Int8, Json, Record
 use crate::datum::{Array, Datum, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::function::argument::{array, array_datum, bool_of, json_datum};
+use crate::text;
 
 /// `record[]`
 const RECORDS: DataType = DataType::Array(&RecordType);
@@ -154,26 +155,39 @@ pub(super) fn jsonb_of_record(
     context: &EvalContext,
 ) -> Result<crate::datum::Json> {
     let pair = |(value, (name, data_type)): (&Datum, &(Arc<str>, DataType))| {
-        Ok((Arc::clone(name), jsonb_of(&labelled(value, *data_type), context)?))
+        Ok((Arc::clone(name), jsonb_of(&*labelled(value, *data_type, context)?, context)?))
     };
     let pairs = record.values.iter().zip(record.fields.iter()).map(pair);
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
 }
 
-/// Returns a value as JSON is made of it: labels of enums are text.
-pub(super) fn labelled(value: &Datum, data_type: DataType) -> Cow<'_, Datum> {
-    match (value, data_type) {
+/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs.
+pub(super) fn labelled<'a>(
+    value: &'a Datum,
+    data_type: DataType,
+    context: &EvalContext,
+) -> Result<Cow<'a, Datum>> {
+    Ok(match (value, data_type) {
+        (Datum::Int8(_), of) if of.is_oid() => {
+            let mut bytes = Vec::new();
+            text::write(value, of, &context.style, &mut bytes)?;
+            Cow::Owned(Datum::Text(context.pace().text(bytes)?.into()))
+        }
         (Datum::Int8(rank), DataType::Enum(of)) => {
             of.name_of(*rank).map_or(Cow::Borrowed(value), |label| {
                 Cow::Owned(Datum::Text(Arc::clone(label).into()))
             })
         }
-        (Datum::Nested(Nested::Array(array)), DataType::Array(element @ DataType::Enum(_))) => {
+        (Datum::Nested(Nested::Array(array)), of)
+            if of.element().is_some_and(|one| one.is_oid() || matches!(one, DataType::Enum(_))) =>
+        {
+            let element = of.element().unwrap_or(of);
             let elements = array.elements.iter();
-            let elements = elements.map(|one| labelled(one, *element).into_owned()).collect();
+            let elements = elements.map(|one| Ok(labelled(one, element, context)?.into_owned()));
+            let elements = elements.collect::<Result<_>>()?;
             let dimensions = array.dimensions.clone();
             Cow::Owned(array_datum(Array { dimensions, elements }))
         }
         _ => Cow::Borrowed(value),
-    }
+    })
 }

@@ -84,6 +84,21 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
+    /// Returns the end of the match that ends first of those that begin at a place or behind it, as
+    /// it would be if references matched anything that their groups can.
+    pub(super) fn first_end(&mut self, part: &Part, from: usize) -> Result<Option<usize>> {
+        let mut first: Option<usize> = None;
+        for begin in from..=self.text.len() {
+            if first.is_some_and(|end| begin > end) {
+                break;
+            }
+            if let Some(end) = self.ends_from(part, begin)?.first_from(begin) {
+                first = Some(first.map_or(end, |first| first.min(end)));
+            }
+        }
+        Ok(first)
+    }
+
     fn step(&mut self, steps: usize) -> Result<()> {
         self.steps += steps;
         if self.interrupt.is_set() {
