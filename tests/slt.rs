@@ -99,6 +99,7 @@ const PORTABLE: &[&str] = &[
     "session_literals",
     "domain_parts",
     "generated_names",
+    "function_precedence",
     "dependencies",
     "value_extremes",
     "information_usage",

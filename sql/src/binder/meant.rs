@@ -2,7 +2,7 @@
 //!
 //! What takes the arguments just as they are goes before all else; of two that do, the one whose
 //! schema comes first on the search path, `pg_catalog` being first unless the path names it. Else
-//! it is the one of which more arguments have the types that it wants. Aggregates and window
+//! all are candidates of one overload resolution. Aggregates and window
 //! functions are functions as all others here; that a call says DISTINCT or OVER is looked at when
 //! it is known what it means.
 //!
@@ -13,13 +13,14 @@ use std::sync::Arc;
 
 use types::DataType;
 use types::aggregate;
+use types::function::Signature;
 
 use crate::ast::FunctionCall;
 use crate::binder::aggregates::is_polymorphic;
 use crate::binder::calls::{check_plain, is_built_in};
-use crate::binder::function::takers;
+use crate::binder::function::{Taker, takers};
 use crate::binder::level::Binder;
-use crate::binder::resolution::{Candidate, Match, resolve_function, resolve_set};
+use crate::binder::resolution::{Candidate, Match, resolve_function, resolve_set, select};
 use crate::binder::sets::is_set_function;
 use crate::binder::typed::Typed;
 use crate::binder::window::window_function_takes;
@@ -123,10 +124,43 @@ impl Binder<'_> {
             return match takers.iter().find(|one| one.wanted == own) {
                 Some(same) => self.comes_before_system(&same.function),
                 None if is_exact(&own) => false,
-                None => takers.iter().any(|one| count(&one.wanted) > count(&own)),
+                None => match select(self.pooled(name, &takers, own.clone(), types), types) {
+                    Match::One(best) => best.is_of_user,
+                    _ => takers.iter().any(|one| count(&one.wanted) > count(&own)),
+                },
             };
         }
         true
+    }
+
+    /// Returns what takes the arguments, of the system and of users: of two that want the same the
+    /// one whose schema comes first. `own` is what the system's function wants that would be meant
+    /// without those of users.
+    fn pooled(
+        &self,
+        name: &str,
+        takers: &[Taker],
+        own: Vec<DataType>,
+        types: &[DataType],
+    ) -> Vec<Pooled> {
+        let of_user = |one: &Taker| Pooled { wanted: one.wanted.clone(), is_of_user: true };
+        let mut pool: Vec<Pooled> = takers.iter().map(of_user).collect();
+        let signatures = types::function::overloads(name).iter();
+        let fitting = signatures.filter(|signature| signature.accepts(types));
+        let wanted = |one: &'static Signature| (0..types.len()).map(|at| one.takes(at)).collect();
+        let of_system = fitting.map(wanted).chain([own]);
+        for wanted in of_system.collect::<Vec<Vec<DataType>>>() {
+            let same = pool.iter().position(|one| one.wanted == wanted);
+            let first = same.and_then(|at| takers.get(at));
+            if first.is_some_and(|one| self.comes_before_system(&one.function)) {
+                continue;
+            }
+            match same {
+                Some(at) => pool[at].is_of_user = false,
+                None => pool.push(Pooled { wanted, is_of_user: false }),
+            }
+        }
+        pool
     }
 
     fn comes_before_system(&self, function: &Function) -> bool {
@@ -145,6 +179,23 @@ impl Binder<'_> {
             name,
             "pg_typeof" | "num_nulls" | "num_nonnulls" | "enum_first" | "enum_last" | "enum_range"
         ) || self.constants.value(name).is_some()
+    }
+}
+
+/// What takes a call, of the system or of users.
+#[derive(Clone)]
+struct Pooled {
+    wanted: Vec<DataType>,
+    is_of_user: bool,
+}
+
+impl Candidate for Pooled {
+    fn takes(&self, index: usize) -> DataType {
+        self.wanted.get(index).copied().unwrap_or(DataType::Unknown)
+    }
+
+    fn accepts(&self, _: &[DataType]) -> bool {
+        true
     }
 }
 

@@ -292,23 +292,7 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
             views(catalog, |view| view.reads(*oid), &mut found);
             world.bodies(|body| body.relations.iter().any(|one| one.oid == *oid), &mut found);
         }
-        Object::Column(table, column) => {
-            let used = *column as u32;
-            let reads = |relations: &[ViewRelation]| {
-                relations.iter().any(|one| one.oid == *table && one.used.contains(&used))
-            };
-            views(catalog, |view| reads(&view.relations), &mut found);
-            world.bodies(|body| reads(&body.relations), &mut found);
-            sequences_of(catalog, *table, Some(used), &mut found);
-            foreign_keys(catalog, *table, |key| key.referenced.contains(&used), &mut found);
-            for (position, other) in
-                catalog.table(*table).iter().flat_map(|of| of.columns.iter().enumerate())
-            {
-                if other.generated.as_ref().is_some_and(|made| made.columns().contains(column)) {
-                    found.push((*table, Object::Column(*table, position), false));
-                }
-            }
-        }
+        Object::Column(table, column) => users_of_column(world, (*table, *column), &mut found),
         Object::Sequence(oid) => {
             world.texts(|path, text| names_sequence(catalog, path, text, *oid), &mut found);
             for table in catalog.tables() {
@@ -351,6 +335,30 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
     };
     found.sort_by_key(|(oid, one, _)| (!of_arrays(one), *oid));
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
+}
+
+/// Finds what uses a column.
+fn users_of_column(
+    world: &World<'_>,
+    (table, column): (u32, usize),
+    found: &mut Vec<(u32, Object, bool)>,
+) {
+    let catalog = world.catalog;
+    let used = column as u32;
+    let reads = |relations: &[ViewRelation]| {
+        relations.iter().any(|one| one.oid == table && one.used.contains(&used))
+    };
+    views(catalog, |view| reads(&view.relations), found);
+    world.bodies(|body| reads(&body.relations), found);
+    sequences_of(catalog, table, Some(used), found);
+    foreign_keys(catalog, table, |key| key.referenced.contains(&used), found);
+    for (position, other) in
+        catalog.table(table).iter().flat_map(|of| of.columns.iter().enumerate())
+    {
+        if other.generated.as_ref().is_some_and(|made| made.columns().contains(&column)) {
+            found.push((table, Object::Column(table, position), false));
+        }
+    }
 }
 
 /// Finds foreign keys of other tables that refer to a table.
