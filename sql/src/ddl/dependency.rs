@@ -240,6 +240,8 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
         found.extend(dependents.into_iter().map(|(_, dependent, _)| (dependent, on.clone())));
     };
     let used = used_types(catalog);
+    // Texts alone tell who calls a function.
+    let world = World { catalog, system: &binder::NoSystem, bodies: OnceCell::new() };
     for known in catalog.types() {
         let is_used = [known.oid(), known.array_oid()].iter().any(|oid| used.contains(oid));
         if is_used || !known.is_of_rows() {
@@ -250,7 +252,7 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     }
     for function in catalog.functions() {
         let mut dependents = Vec::new();
-        users_of_function(catalog, function.record.number, &mut dependents);
+        users_of_function(&world, function.record.number, &mut dependents);
         add(Object::Function(function.record.number), dependents);
     }
     found.retain(|(dependent, on)| dependent != on);
