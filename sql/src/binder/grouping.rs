@@ -209,7 +209,7 @@ fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
 /// Returns the tables, by number, of which columns may be used that are not grouped by because the
 /// primary key is.
 pub(super) fn determining_tables(group_by: &GroupBy, level: &Level) -> Vec<u32> {
-    let GroupBy { keys, sets } = group_by;
+    let GroupBy { keys, sets, .. } = group_by;
     add_dependent_columns(&mut keys.clone(), sets.clone().as_deref_mut(), level)
 }
 
