@@ -319,6 +319,11 @@ impl Store {
         Transaction::begin(Arc::clone(&self.engine), self.clone(), options)
     }
 
+    /// Returns the transactions that a READ ONLY DEFERRABLE one waits for.
+    pub fn safe_snapshot_blockers(&self, transaction: u64) -> Vec<u64> {
+        self.engine.serializable.safe_snapshot_blockers(transaction)
+    }
+
     /// Makes a transaction that was prepared before a restart of its bytes, with its locks.
     ///
     /// # Errors

@@ -67,8 +67,9 @@ pub(super) fn call(
         }
         "pg_terminate_backend" => terminate(source, arguments)?,
         "pg_blocking_pids" => array(blockers(source, arguments).into_iter().map(int4).collect()),
-        // Nobody waits for a safe snapshot.
-        "pg_safe_snapshot_blocking_pids" => array(Vec::new()),
+        "pg_safe_snapshot_blocking_pids" => {
+            array(snapshot_blockers(source, arguments).into_iter().map(int4).collect())
+        }
         "pg_isolation_test_session_is_blocked" => {
             let among: Vec<i64> = match &arguments[1] {
                 Datum::Nested(Nested::Array(sessions)) => {
@@ -76,7 +77,8 @@ pub(super) fn call(
                 }
                 _ => Vec::new(),
             };
-            let blockers = blockers(source, arguments);
+            let mut blockers = blockers(source, arguments);
+            blockers.extend(snapshot_blockers(source, arguments));
             Datum::Bool(blockers.iter().any(|session| among.contains(&i64::from(*session))))
         }
         _ => return Ok(None),
@@ -97,6 +99,16 @@ fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Returns the sessions that a READ ONLY DEFERRABLE transaction of a session waits for.
+fn snapshot_blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
+    let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
+    let sessions = source.engine.sessions.by_transaction();
+    let own = sessions.iter().filter(|(_, session)| Some(**session) == asked);
+    let store = source.engine.store();
+    let found = own.flat_map(|(transaction, _)| store.safe_snapshot_blockers(*transaction));
+    found.map(|transaction| sessions.get(&transaction).copied().unwrap_or(0)).collect()
 }
 
 /// Returns the session of who has a lock or waits for it.

@@ -11,6 +11,7 @@
 //! ```text
 //!   first read       begin      snapshot taken, listed as active
 //!   each read        tracker    its own mutex, nothing shared
+//!   each write       check      40001 at once if it cannot commit any more
 //!   COMMIT           validate   compared with those that committed since its snapshot; 40001 or
 //!                               listed as validated, its place in the order of commits still open
 //!                    log        gives it its place
@@ -19,8 +20,8 @@
 //!
 //! All conflicts of a chain are known when the last of its transactions validates, because writes
 //! are staged until then: both ends of a conflict are compared when the later one of the two
-//! validates. Where PostgreSQL finds conflicts as they arise and aborts the pivot early, this waits
-//! for the end, and whichever of the chain commits last is aborted; it may be run again at once.
+//! validates, so whichever of the chain commits last is aborted; it may be run again at once. A
+//! transaction that would be aborted learns so from its next write.
 //!
 //! # A place that is open
 //!
@@ -46,7 +47,7 @@ mod footprint;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -136,6 +137,9 @@ pub(crate) struct ReadTracker {
     has_seen_newer: AtomicBool,
     /// Whether it is listed.
     is_listed: AtomicBool,
+    /// Of those who have read what it has staged: the latest place that T3 may have if one of them
+    /// is T1; 0 for none.
+    harm_through: AtomicU64,
 }
 
 /// What is asked of a transaction that wants to commit.
@@ -164,6 +168,7 @@ impl ReadTracker {
             is_on: AtomicBool::new(true),
             has_seen_newer: AtomicBool::new(false),
             is_listed: AtomicBool::new(false),
+            harm_through: AtomicU64::new(0),
         }
     }
 
@@ -297,12 +302,54 @@ impl Serializable {
         }
     }
 
+    /// Checks, when a transaction has staged some writes, that it may still commit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dependencies`] if it may not: as far as it has read and written now it completes a
+    /// chain.
+    pub(crate) fn check_writes(
+        &self,
+        snapshot: Sequence,
+        tracker: &ReadTracker,
+        writes: &WriteSet,
+    ) -> Result<()> {
+        let graph = self.graph.lock();
+        let reads = tracker.reads.lock();
+        let Some(reads) = &*reads else { return Ok(()) };
+        let mut earliest_out: Option<Sequence> = None;
+        let mut harm_through = tracker.harm_through.load(Ordering::Relaxed);
+        for other in graph.validated.iter().filter(|other| other.high > snapshot) {
+            if reads.meets(&other.writes) {
+                if other.earliest_out.is_some() {
+                    return Err(conflict("Canceled on conflict out to a pivot, during write."));
+                }
+                earliest_out = Some(earliest_out.map_or(other.low, |out| out.min(other.low)));
+            }
+            if other.reads.meets(writes) {
+                harm_through = harm_through.max(other.harm_through().0);
+            }
+        }
+        tracker.harm_through.store(harm_through, Ordering::Relaxed);
+        match earliest_out.is_some_and(|out| out.0 <= harm_through) {
+            true => Err(conflict("Canceled on identification as a pivot, during write.")),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the transactions that one waits for which wants a safe snapshot.
+    pub(crate) fn safe_snapshot_blockers(&self, transaction: u64) -> Vec<u64> {
+        let graph = self.graph.lock();
+        let Some(deferred) = graph.deferred.get(&transaction) else { return Vec::new() };
+        deferred.waits_for.iter().copied().collect()
+    }
+
     /// Lets a transaction commit. One that writes is pending then, until it has its place.
     /// `clock`: the last place that was given; `visible`: what new snapshots show at least.
     ///
     /// # Errors
     ///
-    /// [`Error::Serialization`] if it would complete a chain. It is to be rolled back then.
+    /// [`Error::Dependencies`] if it would complete a chain. It is to be rolled back then.
     pub(crate) fn validate(
         &self,
         asked: Validation<'_>,
@@ -367,7 +414,7 @@ impl Serializable {
             snapshot: Sequence(0),
             reads,
             writes,
-            low: Sequence(0),
+            low: Sequence(1),
             high: OPEN,
             earliest_out: Some(Sequence(0)),
             pending_readers: SmallVec::new(),
@@ -445,7 +492,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// [`Error::Serialization`] if it completes a chain; nothing is noted then.
+    /// [`Error::Dependencies`] if it completes a chain; nothing is noted then.
     fn find_conflicts(&mut self, this: &mut Validated, has_seen_newer: bool) -> Result<()> {
         let is_read_only = this.writes.is_empty();
         let (mut outs, mut ins) = (Vec::new(), Vec::new());

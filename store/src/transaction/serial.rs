@@ -6,7 +6,7 @@ use crate::descriptor::TableId;
 use crate::engine::{Engine, UNPLACED, Writes};
 use crate::error::{Error, Result};
 use crate::lock::Owner;
-use crate::mutation::Consistency;
+use crate::mutation::{Consistency, Mutation};
 use crate::scan::TimeRange;
 use crate::serializable::{Pending, ReadTracker, SerializableMode, Validation, WriteSet};
 use crate::snapshot::{Snapshot, SnapshotPurpose};
@@ -101,6 +101,16 @@ impl Transaction {
         }
         tracker.note_newer();
         Ok(())
+    }
+
+    /// Checks that the transaction may still commit once these mutations are staged.
+    pub(super) fn check_writes(&self, table: TableId, batch: &[Mutation]) -> Result<()> {
+        let Some(tracker) = &self.tracker else { return Ok(()) };
+        let mut writes = self.engine.serializable.write_set();
+        batch.iter().for_each(|mutation| writes.add_row(table, &mutation.row));
+        writes.finish();
+        let snapshot = self.spec(TimeRange::ALL, 1, false)?.snapshot;
+        self.engine.serializable.check_writes(snapshot, tracker, &writes)
     }
 
     /// Checks that the transaction may commit these writes.

@@ -198,6 +198,7 @@ impl Transaction {
         mut batch: Vec<Mutation>,
         observers: Option<(&Arc<RegionChain>, Write<'_>)>,
     ) -> Result<()> {
+        self.check_writes(table.id(), &batch)?;
         if let Some((chain, write)) = observers {
             let agreed = chain.pre_batch(write, &mut batch);
             if let Err(error) = agreed.and_then(|()| check_batch(table, &batch)) {
