@@ -1,8 +1,8 @@
 //! Randomised histories of concurrent transactions over the wire, searched for anomalies.
 //!
 //! Some seconds in `cargo test`. `BENNU_HISTORIES=600 cargo test --test tests histories:: --
-//! --nocapture` runs each test for that many seconds; `BENNU_SEED` chooses what is drawn (the order in
-//! which sessions meet is chance all the same).
+//! --nocapture` runs each test for that many seconds; `BENNU_SEED` chooses what is drawn (the order
+//! in which sessions meet is chance all the same).
 
 mod checker;
 mod workload;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Process, TestServer};
+use crate::harness::{Process, Setup, TestServer};
 use crate::histories::checker::{Level, Outcome, Recorded};
 use crate::histories::workload::Workload;
 use crate::raw::{Raw, sqlstate};
@@ -101,11 +101,15 @@ fn disturb(address: SocketAddr, stop: &AtomicBool) {
 }
 
 fn search(level: Level) {
+    search_on(level, &Setup::default);
+}
+
+fn search_on(level: Level, setup: &dyn Fn() -> Setup) {
     let seed = seed();
     let end = long_run().map(|time| Instant::now() + time);
     // A long run is many histories: what can be wrong is wrong within some seconds, if at all.
     for round in 0.. {
-        let server = TestServer::start();
+        let server = TestServer::start_with(setup());
         let address = server.address();
         workload::set_up(address);
         let workload = Workload::new(level);
@@ -134,10 +138,24 @@ fn repeatable_read_is_snapshot_isolation() {
 }
 
 #[test]
+fn serializable_is_serializable() {
+    search(Level::Serializable);
+}
+
+/// Two sessions are closer together than a sync.
+#[test]
+fn nothing_is_lost_on_a_slow_disk() {
+    let setup = || Setup { sync_time: Some(Duration::from_millis(5)), ..Setup::default() };
+    for level in [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable] {
+        search_on(level, &setup);
+    }
+}
+
+#[test]
 fn what_is_acknowledged_survives_kills() {
     let seed = seed();
     let end = long_run().map(|time| Instant::now() + time);
-    for level in [Level::ReadCommitted, Level::RepeatableRead] {
+    for level in [Level::ReadCommitted, Level::RepeatableRead, Level::Serializable] {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
         let mut process = Some(Process::serve(&data));

@@ -14,15 +14,15 @@
 //!    b> UPDATE 1
 //! ```
 //!
-//! `==` begins a scenario, with an empty schema and new sessions. A step is sent when the one before
-//! it has been answered or waits; `waits` is what the server says (`pg_blocking_pids()`), not a
-//! matter of time. Below a step stand its answer and those of sessions that it has set free, in the
-//! order of their names. Rows are written as psql does without alignment.
+//! `==` begins a scenario, with an empty schema and new sessions. A step is sent when the one
+//! before it has been answered or waits; `waits` is what the server says (`pg_blocking_pids()`),
+//! not a matter of time. Below a step stand its answer and those of sessions that it has set free,
+//! in the order of their names. Rows are written as psql does without alignment.
 //!
 //! `BENNU_ISOLATION_UPDATE=1 cargo test --test tests isolation::` records the answers, and
 //! `BENNU_ISOLATION=name` takes one script only. With a PostgreSQL at `BENNU_ORACLE` (user and
-//! database `bennu`) the ignored test asks it, or records its answers; scenarios under `onlyif bennu`
-//! are left out then.
+//! database `bennu`) the ignored test asks it, or records its answers; scenarios under `onlyif
+//! bennu` are left out then.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,8 +38,8 @@ use crate::raw::{Message, Raw};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a session that has not answered is looked at.
 const LOOK: Duration = Duration::from_millis(2);
-/// For how long a session must have waited to count as waiting: what ends a wait by itself (time-outs,
-/// cancelling, PostgreSQL's look for deadlocks) takes less.
+/// For how long a session must have waited to count as waiting: what ends a wait by itself
+/// (time-outs, cancelling, PostgreSQL's look for deadlocks) takes less.
 const WAITS: Duration = Duration::from_millis(100);
 /// The schema of each scenario.
 const SCHEMA: &str = "isolation_test";

@@ -1,15 +1,15 @@
-//! Checker of list-append histories: aborted and intermediate reads, lost and torn transactions, and
-//! cycles of dependencies.
+//! Checker of list-append histories: aborted and intermediate reads, lost and torn transactions,
+//! and cycles of dependencies.
 //!
-//! Every append adds a value of its own to the list of a key, and lists only grow. So the last read of
-//! a key tells the order of all its versions, and each read tells which version it saw: who wrote it
-//! (`wr`), who wrote the version after it (`rw`), and who wrote after whom (`ww`). What an isolation
-//! level promises is that some cycles of these do not occur:
+//! Every append adds a value of its own to the list of a key, and lists only grow. So the last read
+//! of a key tells the order of all its versions, and each read tells which version it saw: who
+//! wrote it (`wr`), who wrote the version after it (`rw`), and who wrote after whom (`ww`). What an
+//! isolation level promises is that some cycles of these do not occur:
 //!
 //! | level | no cycle of |
 //! | --- | --- |
 //! | read committed | ww, wr, real time |
-//! | repeatable read (snapshot isolation) | ww, wr, real time and rw, where no two rw follow each other |
+//! | repeatable read | ww, wr, real time and rw, where no two rw follow each other |
 //! | serializable | ww, wr, rw, the order within sessions |
 //!
 //! Real time counts because a snapshot covers all that was acknowledged before it was taken.
@@ -133,8 +133,8 @@ impl History<'_> {
         self.anomalies.push(what);
     }
 
-    /// Checks that what was acknowledged is there once, what was aborted is not, and what is not known
-    /// is there as a whole or not at all.
+    /// Checks that what was acknowledged is there once, what was aborted is not, and what is not
+    /// known is there as a whole or not at all.
     fn check_outcomes(&mut self) {
         let mut found: HashMap<u64, u64> = HashMap::new();
         for (key, list) in self.versions {
@@ -297,8 +297,8 @@ impl Graph {
         self.edges[from].push((to, why));
     }
 
-    /// Adds that a transaction comes before those that began after its end. Moments stand between, so
-    /// that there are not as many edges as pairs.
+    /// Adds that a transaction comes before those that began after its end. Moments stand between,
+    /// so that there are not as many edges as pairs.
     fn add_real_time(&mut self, transactions: &[Recorded]) {
         let ended = |recorded: &Recorded| recorded.outcome == Outcome::Committed;
         let mut ends: Vec<(u64, usize)> = transactions
@@ -480,7 +480,8 @@ mod tests {
 
     #[test]
     fn a_lost_update_is_a_cycle_of_one_read_write() {
-        // Both have read nothing and appended; the first one's next append stands after the second's.
+        // Both have read nothing and appended; the first one's next append stands after the
+        // second's.
         let history = concurrent(&[&[read(1, &[]), append(1, 10)], &[read(1, &[]), append(1, 11)]]);
         let versions: &[(u64, &[u64])] = &[(1, &[10, 11])];
         assert!(found(&history, versions, Level::ReadCommitted).is_empty());
