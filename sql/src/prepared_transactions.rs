@@ -1,9 +1,9 @@
 //! Prepared transactions by their identifiers: what PREPARE TRANSACTION leaves for COMMIT PREPARED.
 //!
 //! The bytes of one ([`store::transaction::PreparedTransaction::encode`]) are rows of the catalog
-//! under [`PREPARED_PREFIX`], written and durable before the client is told; the end deletes them in
-//! its own commit. When an engine is opened they are made again, with their locks, before any client.
-//! Byte by byte: `docs/formats/prepared-transaction.md`.
+//! under [`PREPARED_PREFIX`], written and durable before the client is told; the end deletes them
+//! in its own commit. When an engine is opened they are made again, with their locks, before any
+//! client. Byte by byte: `docs/formats/prepared-transaction.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

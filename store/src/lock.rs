@@ -24,8 +24,8 @@
 //!    it has woken up, in `waits`.
 //! 3. Lock order: shards in ascending order, then `waits`, then `processes`, then a ticket. No
 //!    other lock is taken under them, but by who writes rows without locking them
-//!    ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose holders ever
-//!    wants a row lock.
+//!    ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose holders
+//!    ever wants a row lock.
 
 mod deadlock;
 mod entry;

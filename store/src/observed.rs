@@ -56,8 +56,8 @@ impl Store {
     }
 
     /// Says in which families a row of a table must have a visible cell to be there: what expires
-    /// in one of them takes the row with it. None, as at the beginning: a row is there as long as it
-    /// has a cell in any. Raw scans, and scans whose rows come in pieces, show all cells.
+    /// in one of them takes the row with it. None, as at the beginning: a row is there as long as
+    /// it has a cell in any. Raw scans, and scans whose rows come in pieces, show all cells.
     ///
     /// # Errors
     ///

@@ -39,11 +39,12 @@ impl Store {
 
     /// Takes a lock for a session, which holds it beside those of its transactions; returns up to
     /// which commit what the session reads from now on is to show
-    /// ([`Transaction::raise_floor`]), `None` if the lock was to be skipped.
+    /// ([`raise_floor`](crate::Transaction::raise_floor)), `None` if the lock was to be skipped.
     ///
     /// # Errors
     ///
-    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
+    /// [`Deadlock`](crate::Error::Deadlock), [`LockNotAvailable`](crate::Error::LockNotAvailable),
+    /// [`Cancelled`](crate::Error::Cancelled).
     pub fn lock_for_session(
         &self,
         session: u32,

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A subquery is computed below the expression ([`Rows::place`](crate::binder::rows::Rows::place)),
-//! for the rows that its guard lets through. What of a guard is volatile, or long, is computed once,
-//! as a column that both the guard and the expression read.
+//! for the rows that its guard lets through. What of a guard is volatile, or long, is computed
+//! once, as a column that both the guard and the expression read.
 
 use types::Datum;
 use types::expr::Expr;

@@ -2,9 +2,9 @@
 //!
 //! Those of an inner join are computed over the pairs of rows. Those of an outer join are computed
 //! beside the rows of one side, as columns that the condition then reads and that go afterwards. If
-//! one takes columns of both sides, or may fail for a row that has no partner, the condition selects
-//! rows of the side that may be padded, for each row of the other: that side becomes LATERAL. A full
-//! join cannot do that.
+//! one takes columns of both sides, or may fail for a row that has no partner, the condition
+//! selects rows of the side that may be padded, for each row of the other: that side becomes
+//! LATERAL. A full join cannot do that.
 
 use types::expr::Expr;
 

@@ -49,8 +49,8 @@ impl Rows {
         self.plan = change(Box::new(input));
     }
 
-    /// Returns an expression with its subqueries replaced by columns, which are added here, computed
-    /// for the rows for which the expression comes to them.
+    /// Returns an expression with its subqueries replaced by columns, which are added here,
+    /// computed for the rows for which the expression comes to them.
     pub(super) fn place(&mut self, expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
         self.place_under(expr, &Guard::default(), subqueries)
     }

@@ -199,8 +199,8 @@ impl Table {
         }
     }
 
-    /// Returns whether a column is never NULL: one that is NOT NULL, of a family that does not expire
-    /// before the row.
+    /// Returns whether a column is never NULL: one that is NOT NULL, of a family that does not
+    /// expire before the row.
     pub fn is_never_null(&self, column: usize) -> bool {
         self.columns[column].not_null && !self.layout.expires_apart(column)
     }

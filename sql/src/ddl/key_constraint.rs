@@ -260,7 +260,7 @@ pub(super) fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool
 }
 
 /// Returns the descriptor of the table that holds an index. What families it has is known once its
-/// keys are ([`index_families`](crate::assemble::index_families)).
+/// keys are ([`set_index_families`](crate::assemble::set_index_families)).
 pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
     TableDescriptor {
         id,

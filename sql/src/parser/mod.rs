@@ -150,15 +150,13 @@ pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
 /// What is wrong with it.
 pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseError> {
     let invalid = || ParseError::new(error::sqlstate::INVALID_NAME, "invalid name syntax", None);
-    let mut parts = name::split(text).ok_or_else(invalid)?.into_iter();
     let ident = |value: String| Ident { value, position: 1 };
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), None, _) => Ok(TableName { schema: None, name: ident(name) }),
-        (Some(schema), Some(name), None) => {
-            Ok(TableName { schema: Some(ident(schema)), name: ident(name) })
-        }
-        _ => Err(invalid()),
-    }
+    let mut parts: Vec<Ident> =
+        name::split(text).ok_or_else(invalid)?.into_iter().map(ident).collect();
+    let name = parts.pop().ok_or_else(invalid)?;
+    let schema = parts.pop();
+    name::check_database(&parts, &[text])?;
+    Ok(TableName { schema, name })
 }
 
 /// Parses a type with its modifier, as `regtype` takes it.

@@ -4,8 +4,8 @@
 //! They share their names with the cursors of DECLARE ([`cursors`](crate::session::cursors)), as in
 //! PostgreSQL: FETCH, MOVE and CLOSE take a portal, Execute, Describe and Close a cursor, and
 //! neither can have the name of the other. The portal without a name is replaced by each Bind. A
-//! portal lives as long as a cursor without HOLD: as its transaction, or as the savepoints that were
-//! there when it was bound.
+//! portal lives as long as a cursor without HOLD: as its transaction, or as the savepoints that
+//! were there when it was bound.
 //!
 //! Who executes a portal takes it out and puts it back. It is not there for anybody else meanwhile.
 //!

@@ -317,8 +317,8 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the present transaction a mode, as SET TRANSACTION does; without a transaction there is
-    /// nothing to give it to.
+    /// Gives the present transaction a mode, as SET TRANSACTION does; without a transaction there
+    /// is nothing to give it to.
     fn assign_mode(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let mut tried = self.settings.clone();
         tried.set(name, value)?;

@@ -1,9 +1,9 @@
 //! What a SERIALIZABLE transaction has read and written, by table: sets that can be intersected.
 //!
-//! Rows that were read one by one are kept as hashes of 64 bits: two rows with the same hash are one
-//! here, which may abort a transaction without need and never misses a conflict. Ranges of rows that
-//! were read are kept disjoint and merged where they meet. A table of which too much was read, or
-//! for which the memory of all transactions does not suffice, is read as a whole from then on.
+//! Rows that were read one by one are kept as hashes of 64 bits: two rows with the same hash are
+//! one here, which may abort a transaction without need and never misses a conflict. Ranges of rows
+//! that were read are kept disjoint and merged where they meet. A table of which too much was read,
+//! or for which the memory of all transactions does not suffice, is read as a whole from then on.
 //!
 //! # Invariants
 //!

@@ -5,8 +5,8 @@
 //! something that W wrote and did not see it: in any serial order R comes before W. A history that
 //! no serial order explains has three transactions `T1 -> T2 -> T3` that overlap, of which T3
 //! committed first; T1 and T3 may be the same (Cahill, Röhm, Fekete; Ports and Grittner). So a
-//! transaction that would complete such a chain is aborted. If T1 wrote nothing, the chain does harm
-//! only if T3 committed before T1 took its snapshot.
+//! transaction that would complete such a chain is aborted. If T1 wrote nothing, the chain does
+//! harm only if T3 committed before T1 took its snapshot.
 //!
 //! ```text
 //!   first read       begin      snapshot taken, listed as active
@@ -228,8 +228,8 @@ impl Serializable {
         WriteSet::new(&self.account)
     }
 
-    /// Takes the snapshot of a transaction and lists it. One that only reads is not listed and notes
-    /// nothing if its snapshot is safe.
+    /// Takes the snapshot of a transaction and lists it. One that only reads is not listed and
+    /// notes nothing if its snapshot is safe.
     pub(crate) fn begin(
         &self,
         (transaction, tracker): (u64, &ReadTracker),
@@ -628,8 +628,8 @@ impl Graph {
 }
 
 impl Validated {
-    /// Makes of two transactions that have ended one that is in conflict with whoever is in conflict
-    /// with either.
+    /// Makes of two transactions that have ended one that is in conflict with whoever is in
+    /// conflict with either.
     fn absorb(&mut self, other: &Validated) {
         let harm_through = self.harm_through().max(other.harm_through());
         self.reads.absorb(&other.reads);

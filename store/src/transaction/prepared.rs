@@ -1,12 +1,13 @@
 //! Prepared transactions: the first half of two-phase commit.
 //!
 //! [`Transaction::prepare`] checks all that a commit checks and leaves a [`PreparedTransaction`],
-//! which belongs to no client: staged cells and row locks, and nothing that could still fail but the
-//! log. Its bytes ([`PreparedTransaction::encode`]) are for the caller to keep, as rows of a table,
-//! before it tells the client; [`Store::recover_prepared`](crate::Store::recover_prepared) makes it
-//! again of them after a restart, with its locks. Its commit deletes these rows in the same record of
-//! the log. So the log, flushes and checkpoints need to know nothing of it: prepared transactions are
-//! rows like others until they end. Byte by byte: `docs/formats/prepared-transaction.md`.
+//! which belongs to no client: staged cells and row locks, and nothing that could still fail but
+//! the log. Its bytes ([`PreparedTransaction::encode`]) are for the caller to keep, as rows of a
+//! table, before it tells the client; [`Store::recover_prepared`](crate::Store::recover_prepared)
+//! makes it again of them after a restart, with its locks. Its commit deletes these rows in the
+//! same record of the log. So the log, flushes and checkpoints need to know nothing of it: prepared
+//! transactions are rows like others until they end. Byte by byte:
+//! `docs/formats/prepared-transaction.md`.
 //!
 //! # Invariants
 //!

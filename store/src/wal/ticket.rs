@@ -16,7 +16,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 /// Ready when a commit is as durable as it asked for. A `Future`, and [`DurableTicket::wait`] for
 /// plain threads.
 ///
-/// Fails with [`Error::LogFailed`](crate::Error::LogFailed) if the log could not be written: the
+/// Fails with [`Error::LogFailed`] if the log could not be written: the
 /// commit's fate is then open until the log can be written again or the store is opened again.
 pub struct DurableTicket {
     log: Arc<Log>,

@@ -173,7 +173,7 @@ fn what_is_not_there_is_an_error() {
     assert!(matches!(store.put(TABLE, wrong, None), Err(Error::InvalidRequest(_))));
     let long = "x".repeat(40_000);
     let long = store.put(TABLE, batch(&[(&long, "v")]), None);
-    assert!(matches!(long, Err(Error::InvalidRequest(_))));
+    assert!(matches!(long, Err(Error::KeyTooLong { bytes: 40_000, .. })));
     let family = Get { families: Some(vec![3]), ..Get::new("a") };
     assert!(matches!(store.get(TABLE, &family, &mut out), Err(Error::InvalidRequest(_))));
     assert!(out.is_empty());
