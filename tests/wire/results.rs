@@ -7,8 +7,9 @@ const ROWS: usize = 300_000;
 /// Bytes of a row's text, so that the result is far larger than the growth that is allowed.
 const PADDING: usize = 400;
 
-/// How much the server may grow while it sends a result of 120 MB: buffers and decoded blocks.
-const GROWTH_BYTES_MAX: u64 = 48 << 20;
+/// How much the server may grow while it sends a result of 120 MB: buffers, decoded blocks, and
+/// what its threads keep for themselves, which is up to 58 MB on a machine with other work.
+const GROWTH_BYTES_MAX: u64 = 80 << 20;
 
 #[tokio::test]
 async fn a_large_result_does_not_gather_in_memory() {
