@@ -332,7 +332,9 @@ fn what_can_be_read_is_salvaged() {
                     assert!(found.iter().all(|number| all.contains(number)), "{what}: {found:?}");
                     let is_lost = found.len() < all.len();
                     assert!(!is_lost || !report.losses.is_empty(), "{what}: a loss untold");
-                    assert!(!is_lost || !is_manifest, "{what}: {found:?}");
+                    // Of a manifest that is cut the part before is believed, which may be older than
+                    // a flush: what is lost by that is told, as checked above.
+                    assert!(!is_lost || !is_manifest || how == "cut", "{what}: {found:?}");
                 }
             }
         }
