@@ -2,6 +2,7 @@
 
 mod copy;
 mod deep_statements;
+mod encodings;
 mod frames;
 mod idle_sessions;
 mod message_flow;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use types::binary;
 use types::cast;
+use types::encoding::Encoding;
 use types::expr::{EvalContext, Expr};
 use types::text;
 use types::{Datum, SqlType};
@@ -30,6 +31,8 @@ pub struct CopyFormat {
     pub delimiter: u8,
     /// The text that stands for NULL.
     pub null: String,
+    /// The encoding of the data, if it is not that of the client.
+    pub encoding: Option<&'static Encoding>,
     /// The first line is a header and is skipped.
     pub header: bool,
     /// CSV: around fields.
@@ -116,14 +119,7 @@ impl CopyFormat {
     ) -> Result<CopyFormat> {
         let csv = options.format == ast::CopyFormat::Csv;
         let invalid = |message: &str| Error::new(sqlstate::INVALID_PARAMETER_VALUE, message);
-        if let Some(encoding) = &options.encoding
-            && !["utf8", "utf-8", "unicode"].contains(&encoding.to_ascii_lowercase().as_str())
-        {
-            return Err(Error::not_supported(
-                format!("COPY ENCODING '{encoding}'"),
-                "Send the data as UTF8.",
-            ));
-        }
+        let encoding = options.encoding.as_deref().map(read_encoding).transpose()?;
         for (what, value) in [("quote", &options.quote), ("escape", &options.escape)] {
             if !csv && value.is_some() {
                 let message = format!("COPY {what} available only in CSV mode");
@@ -161,6 +157,7 @@ impl CopyFormat {
             delimiter: byte("delimiter", &options.delimiter, if csv { b',' } else { b'\t' })?,
             null: options.null.clone().unwrap_or(if csv { "" } else { "\\N" }.to_owned()),
             header: options.header != ast::CopyHeader::Absent,
+            encoding,
             quote,
             escape: byte("escape", &options.escape, quote)?,
             column_count: names.len(),
@@ -181,6 +178,21 @@ impl CopyFormat {
         }
         Ok(format)
     }
+}
+
+/// Reads the option ENCODING.
+fn read_encoding(name: &str) -> Result<&'static Encoding> {
+    let encoding = Encoding::named(name).ok_or_else(|| {
+        let message = "argument to option \"encoding\" must be a valid encoding name";
+        Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    })?;
+    if encoding.is_supported() {
+        return Ok(encoding);
+    }
+    Err(Error::not_supported(
+        format!("COPY with the encoding {}", encoding.name),
+        "Convert the data to UTF8.",
+    ))
 }
 
 /// Returns the positions of the columns that a COPY names, all of them if it names none.
@@ -278,6 +290,11 @@ impl CopyIn {
         })
     }
 
+    /// Returns the encoding of data in text form.
+    pub fn encoding(&self) -> &'static Encoding {
+        self.format.encoding.unwrap_or(self.style.encoding)
+    }
+
     /// Adds a row; `None` is NULL. `line` is the line of the data, from 1, for messages.
     ///
     /// # Errors
@@ -321,7 +338,7 @@ impl CopyIn {
             let sql_type = self.targets[at].1;
             let datum = match field {
                 None => Ok(Datum::Null),
-                Some(bytes) => binary::parse(bytes, sql_type.base)
+                Some(bytes) => binary::parse(bytes, sql_type.base, self.style.encoding)
                     .and_then(|datum| fitted(datum, sql_type, &self.context)),
             };
             self.set_field(at, datum, (line, &String::new))?;

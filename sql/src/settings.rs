@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::{DateOrder, DateStyle, IntervalStyle, MICROS_PER_SECOND, TimeZone};
+use types::encoding::Encoding;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
@@ -59,7 +60,7 @@ enum Kind {
     Dates,
     /// Names, separated by commas.
     Names,
-    /// `UTF8`, in all its spellings; other encodings are not there.
+    /// The name of an encoding that there is a table for.
     Encoding,
     /// These spellings all mean the default; other values are not there.
     Only(&'static [&'static str]),
@@ -366,6 +367,9 @@ impl Settings {
                     _ => IntervalStyle::Postgres,
                 };
             }
+            "client_encoding" => {
+                self.style.encoding = Encoding::named(&canonical).unwrap_or_default();
+            }
             "log_statement" => self.logged = LoggedStatements::named(&canonical),
             "extra_float_digits" => {
                 self.style.formats.float_digits = canonical.parse().unwrap_or(1);
@@ -501,10 +505,22 @@ impl Settings {
     }
 }
 
-/// Returns what PostgreSQL sees of the name of an encoding: `'utf-8'` is `utf8`.
-fn encoding_name(written: &str) -> String {
-    let kept = written.chars().filter(char::is_ascii_alphanumeric);
-    kept.map(|c| c.to_ascii_lowercase()).collect()
+/// Reads the name of an encoding, in any spelling.
+fn read_encoding(value: &str) -> Result<String> {
+    const NAME: &str = "client_encoding";
+    // As PostgreSQL leaves it for old clients.
+    if value == "UNICODE" {
+        return Ok(value.to_owned());
+    }
+    let encoding = Encoding::named(value).ok_or_else(|| invalid(NAME, value))?;
+    if encoding.is_supported() {
+        return Ok(encoding.name.to_owned());
+    }
+    let detail = format!("Conversion between {} and UTF8 is not supported.", encoding.name);
+    let hint = "There are UTF8, SQL_ASCII, LATIN1 to LATIN10, WIN866 to WIN1258, KOI8R, KOI8U, \
+                ISO_8859_5 to ISO_8859_8, EUC_CN, EUC_JP, EUC_KR, BIG5, GBK, SJIS and UHC.";
+    let error = Error { sqlstate: sqlstate::FEATURE_NOT_SUPPORTED.into(), ..invalid(NAME, value) };
+    Err(error.with_detail(detail).with_hint(hint))
 }
 
 fn position(name: &str) -> Option<usize> {
@@ -608,13 +624,9 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Text | Kind::Zone | Kind::Dates => Ok(value.to_owned()),
-        Kind::Only(_) | Kind::Encoding => {
-            let same = match spec.kind {
-                Kind::Only(spellings) => {
-                    spellings.iter().any(|known| known.eq_ignore_ascii_case(value))
-                }
-                _ => ["utf8", "unicode"].contains(&encoding_name(value).as_str()),
-            };
+        Kind::Encoding => read_encoding(value),
+        Kind::Only(spellings) => {
+            let same = spellings.iter().any(|known| known.eq_ignore_ascii_case(value));
             if same || spec.default.eq_ignore_ascii_case(value) {
                 return Ok(spec.default.to_owned());
             }
@@ -863,6 +875,22 @@ mod tests {
     }
 
     #[test]
+    fn encodings_have_postgres_names() {
+        let mut settings = settings();
+        for (name, shown) in
+            [("latin-9", "LATIN9"), ("windows1252", "WIN1252"), ("euc_jp", "EUC_JP")]
+        {
+            settings.set("client_encoding", Some(name)).unwrap();
+            assert_eq!(settings.value("client_encoding"), shown);
+            assert_eq!(settings.style().encoding.name, shown);
+        }
+        settings.set("client_encoding", Some("UNICODE")).unwrap();
+        assert!(settings.style().encoding.is_utf8());
+        settings.set("client_encoding", None).unwrap();
+        assert_eq!(settings.value("client_encoding"), "UTF8");
+    }
+
+    #[test]
     fn reset_goes_back_to_what_the_session_began_with() {
         let mut settings = settings();
         settings.set_initial("timezone", "America/Chicago").unwrap();
@@ -896,7 +924,8 @@ mod tests {
         let mut settings = settings();
         let code = |result: Result<()>| result.unwrap_err().sqlstate;
         assert_eq!(code(settings.set("nothing", Some("1"))), "42704");
-        assert_eq!(code(settings.set("client_encoding", Some("LATIN1"))), "0A000");
+        assert_eq!(code(settings.set("client_encoding", Some("JOHAB"))), "0A000");
+        assert_eq!(code(settings.set("client_encoding", Some("klingon"))), "22023");
         assert_eq!(code(settings.set("DateStyle", Some("ISO, SQL"))), "22023");
         assert_eq!(code(settings.set("server_version", Some("16"))), "55P02");
         assert_eq!(code(settings.set("work_mem", Some("1 parsec"))), "22023");

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use sql::Error;
 use sql::error::sqlstate;
 use sql::session::CopyFormat;
+use types::encoding::Encoding;
 
 /// The longest record: as much as PostgreSQL's largest line buffer.
 const RECORD_BYTES_MAX: usize = 1 << 30;
@@ -183,7 +184,7 @@ impl Decoder {
             self.ended = true;
             return Ok(());
         }
-        let text = std::str::from_utf8(record).map_err(|error| invalid_utf8(record, &error))?;
+        let text = &*Encoding::utf8().decode_text(record)?;
         let mut resolved = String::new();
         let mut fields: SmallVec<[Field; 32]> = SmallVec::new();
         if self.format.csv {
@@ -338,15 +339,17 @@ impl Decoder {
     }
 }
 
-/// Resolves the backslash escapes of the text format.
+/// Resolves the backslash escapes of the text format. Those that are numbers are bytes, which may
+/// make a character together.
 fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
+    let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
         rest = &rest[at + 1..];
         let Some(next) = rest.chars().next() else {
-            out.push('\\');
-            return Ok(());
+            bytes.push(b'\\');
+            break;
         };
         let (digits, radix) = match next {
             'x' => (leading(&rest[1..], 16, 2), 16),
@@ -356,26 +359,29 @@ fn unescape(text: &str, out: &mut String) -> sql::Result<()> {
         if digits > 0 {
             let skip = usize::from(radix == 16);
             let code = u32::from_str_radix(&rest[skip..skip + digits], radix).unwrap_or(u32::MAX);
-            let character =
-                char::from_u32(code & 0xFF).filter(char::is_ascii).ok_or_else(|| {
-                    Error::new("22021", "invalid byte sequence for encoding \"UTF8\" in an escape")
-                })?;
-            out.push(character);
+            bytes.push(code as u8);
             rest = &rest[skip + digits..];
             continue;
         }
-        out.push(match next {
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'v' => '\u{b}',
-            other => other,
-        });
-        rest = &rest[next.len_utf8()..];
+        let control = match next {
+            'b' => 0x8,
+            'f' => 0xc,
+            'n' => b'\n',
+            'r' => b'\r',
+            't' => b'\t',
+            'v' => 0xb,
+            // It stands for itself.
+            _ => {
+                bytes.extend_from_slice(&rest.as_bytes()[..next.len_utf8()]);
+                rest = &rest[next.len_utf8()..];
+                continue;
+            }
+        };
+        bytes.push(control);
+        rest = &rest[1..];
     }
-    out.push_str(rest);
+    bytes.extend_from_slice(rest.as_bytes());
+    out.push_str(&Encoding::utf8().decode_text(&bytes)?);
     Ok(())
 }
 
@@ -386,11 +392,6 @@ fn leading(text: &str, radix: u32, limit: usize) -> usize {
 
 fn malformed(message: &str) -> Error {
     Error::new(sqlstate::BAD_COPY_FILE_FORMAT, message)
-}
-
-fn invalid_utf8(record: &[u8], error: &std::str::Utf8Error) -> Error {
-    let bad = record.get(error.valid_up_to()).copied().unwrap_or_default();
-    Error::new("22021", format!("invalid byte sequence for encoding \"UTF8\": 0x{bad:02x}"))
 }
 
 #[cfg(test)]
@@ -405,6 +406,7 @@ mod tests {
             delimiter: b'\t',
             null: "\\N".to_owned(),
             header: false,
+            encoding: None,
             quote: b'"',
             escape: b'"',
             column_count: 0,
@@ -448,6 +450,11 @@ mod tests {
     }
 
     #[test]
+    fn escaped_bytes_make_characters() {
+        assert_eq!(decode_all(&text(), "a\\303\\xA9\\é\n").unwrap(), ["1: aéé"]);
+    }
+
+    #[test]
     fn a_backslash_before_a_line_end_is_data() {
         assert_eq!(decode_all(&text(), "a\\\nb\tc\nd").unwrap(), ["1: a\nb|c", "3: d"]);
     }
@@ -471,5 +478,11 @@ mod tests {
         assert_eq!(decode_all(&csv(), "a,\"b").unwrap_err().sqlstate, "22P04");
         let error = decode(&text(), b"a\xffb\n", 8).unwrap_err();
         assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0xff");
+        for zero in [&b"a\0b\n"[..], b"a\\000b\n", b"a\\x0\n"] {
+            let error = decode(&text(), zero, 8).unwrap_err();
+            assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0x00");
+        }
+        let error = decode(&text(), b"a\\303(\n", 8).unwrap_err();
+        assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0xc3 0x28");
     }
 }

@@ -54,7 +54,8 @@ pub fn write_binary(
         if column.is_null(row) {
             continue;
         }
-        binary::write(&column.datum_at(row, &mut pace)?, *data_type, &mut pace, out)?;
+        let value = column.datum_at(row, &mut pace)?;
+        binary::write(&value, *data_type, style.encoding, &mut pace, out)?;
         let length = (out.len() - at - 4) as i32;
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
@@ -135,6 +136,7 @@ mod tests {
             delimiter: if csv { b',' } else { b'\t' },
             null: if csv { "" } else { "\\N" }.to_owned(),
             header: false,
+            encoding: None,
             quote: b'"',
             escape: b'"',
             column_count: 1,

@@ -2,6 +2,7 @@
 
 use sql::Error;
 use sql::session::CopyIn;
+use types::encoding::Encoding;
 
 use crate::copy::binary::BinaryDecoder;
 use crate::copy::decode::Decoder;
@@ -9,9 +10,44 @@ use crate::copy::decode::Decoder;
 /// Takes data apart and gives its rows to a COPY.
 pub enum Input {
     /// Text or CSV.
-    Fields(Box<Decoder>),
+    Fields(Box<Decoder>, Conversion),
     /// The binary format.
     Binary(BinaryDecoder),
+}
+
+/// Data in an encoding on its way to UTF-8.
+pub struct Conversion {
+    encoding: &'static Encoding,
+    /// The beginning of a character.
+    cut: Vec<u8>,
+}
+
+impl Conversion {
+    /// Converts the next bytes, and hands them on up to what is wrong with them.
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        take: &mut dyn FnMut(&[u8]) -> sql::Result<()>,
+    ) -> sql::Result<()> {
+        if self.encoding.is_utf8() {
+            return take(bytes);
+        }
+        self.cut.extend_from_slice(bytes);
+        let whole = self.encoding.whole_length(&self.cut);
+        let (text, error) = self.encoding.decode_prefix(&self.cut[..whole]);
+        take(text.as_bytes())?;
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        self.cut.drain(..whole);
+        Ok(())
+    }
+
+    /// Fails if a character is not whole at the end of the data.
+    fn finish(&self) -> sql::Result<()> {
+        self.encoding.decode(&self.cut)?;
+        Ok(())
+    }
 }
 
 impl Input {
@@ -19,7 +55,10 @@ impl Input {
     pub fn of(copy: &CopyIn) -> Input {
         match copy.format.binary {
             true => Input::Binary(BinaryDecoder::default()),
-            false => Input::Fields(Box::new(Decoder::new(copy.format.clone()))),
+            false => {
+                let conversion = Conversion { encoding: copy.encoding(), cut: Vec::new() };
+                Input::Fields(Box::new(Decoder::new(copy.format.clone())), conversion)
+            }
         }
     }
 
@@ -30,9 +69,9 @@ impl Input {
     /// What is wrong with them, or with a row that they complete, with its line.
     pub fn push(&mut self, bytes: &[u8], copy: &mut CopyIn) -> sql::Result<()> {
         let result = match self {
-            Input::Fields(decoder) => {
+            Input::Fields(decoder, conversion) => conversion.push(bytes, &mut |bytes| {
                 decoder.push(bytes, &mut |line, fields| copy.push_row(line, fields))
-            }
+            }),
             Input::Binary(decoder) => {
                 decoder.push(bytes, &mut |row, fields| copy.push_binary(row, fields))
             }
@@ -47,9 +86,11 @@ impl Input {
     /// As of [`Input::push`].
     pub fn finish(self, copy: &mut CopyIn) -> sql::Result<()> {
         match self {
-            Input::Fields(mut decoder) => {
-                let result = decoder.finish(&mut |line, fields| copy.push_row(line, fields));
-                result.map_err(|error| Input::Fields(decoder).located(error, copy))
+            Input::Fields(mut decoder, conversion) => {
+                let result = conversion
+                    .finish()
+                    .and_then(|()| decoder.finish(&mut |line, fields| copy.push_row(line, fields)));
+                result.map_err(|error| Input::Fields(decoder, conversion).located(error, copy))
             }
             Input::Binary(decoder) => match decoder.row() {
                 Some(row) => decoder.finish().map_err(|error| copy.located(error, row)),
@@ -65,7 +106,7 @@ impl Input {
                 Some(row) => copy.located(error, row),
                 None => error,
             },
-            Input::Fields(decoder) => {
+            Input::Fields(decoder, _) => {
                 let mut error = copy.located(error, decoder.line());
                 if let (Some(context), Some(text)) = (&mut error.context, decoder.failed())
                     && context.ends_with(&format!(", line {}", decoder.line()))

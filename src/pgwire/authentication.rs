@@ -10,12 +10,13 @@ use pgwire::api::auth::sasl::scram::{
 };
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
+use types::encoding::Encoding;
 
 use crate::pgwire::addresses::Starting;
 use crate::pgwire::channel::Channel;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
 use crate::pgwire::frame;
-use crate::pgwire::frame::Phase;
+use crate::pgwire::frame::{Frame, Phase};
 
 /// `invalid_password`
 const INVALID_PASSWORD: &str = "28P01";
@@ -153,8 +154,10 @@ fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>)
 async fn answer(channel: &mut Channel) -> Result<PasswordMessageFamily> {
     channel.flush().await?;
     loop {
-        match channel.take(Phase::Authentication)? {
-            Some(PgWireFrontendMessage::PasswordMessageFamily(body)) => return Ok(body),
+        match channel.take(Phase::Authentication, Encoding::utf8())? {
+            Some(Frame::Message(PgWireFrontendMessage::PasswordMessageFamily(body))) => {
+                return Ok(body);
+            }
             Some(_) => return Err(Failure::fatal("08P01", "expected SASL response")),
             None if channel.read().await? => {}
             None => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),

@@ -12,14 +12,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use pgwire::messages::{DecodeContext, PgWireFrontendMessage};
+use pgwire::messages::DecodeContext;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use types::encoding::Encoding;
 
 use crate::pgwire::frame;
-use crate::pgwire::frame::{Malformed, Phase};
+use crate::pgwire::frame::{Frame, Malformed, Phase};
 use crate::pgwire::message::Output;
 
 /// The output is sent when it is longer than this, so that results of any size take little memory.
@@ -87,12 +88,13 @@ impl Channel {
         Ok(())
     }
 
-    /// Takes the next message, if it is there already.
+    /// Takes the next message of a client with this encoding, if it is there already.
     pub(crate) fn take(
         &mut self,
         phase: Phase,
-    ) -> Result<Option<PgWireFrontendMessage>, Malformed> {
-        frame::take(&mut self.input, phase, &self.context)
+        encoding: &'static Encoding,
+    ) -> Result<Option<Frame>, Malformed> {
+        frame::take(&mut self.input, phase, encoding, &self.context)
     }
 
     /// Waits for bytes. Returns whether any came; none come after the end.

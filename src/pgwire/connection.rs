@@ -39,7 +39,7 @@ use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
 use crate::pgwire::client_log::Client;
 use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
-use crate::pgwire::frame::Phase;
+use crate::pgwire::frame::{Frame, Phase};
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
@@ -71,6 +71,10 @@ pub(crate) struct Connection {
     began: Instant,
     _registration: Registration,
 }
+
+/// The types of two messages.
+const SIMPLE_QUERY: u8 = b'Q';
+const COPY_FAIL: u8 = b'f';
 
 /// Whether the connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,8 +208,12 @@ impl Connection {
     async fn answer_all(&mut self) -> Result<()> {
         self.put_ready();
         self.channel.flush().await?;
-        while let Some(message) = self.next_message().await? {
-            if self.answer(message).await? == Next::End {
+        while let Some(frame) = self.next_message().await? {
+            let next = match frame {
+                Frame::Message(message) => self.answer(message).await?,
+                Frame::Unreadable { kind, error } => self.answer_unreadable(kind, error).await?,
+            };
+            if next == Next::End {
                 break;
             }
         }
@@ -213,14 +221,15 @@ impl Connection {
     }
 
     /// Returns the next message; nothing if the client has left.
-    pub(super) async fn next_message(&mut self) -> Result<Option<Message>> {
+    pub(super) async fn next_message(&mut self) -> Result<Option<Frame>> {
         let ready = std::mem::take(&mut self.ready);
         loop {
             if self.session.is_terminated() {
                 return Err(going_down());
             }
-            if let Some(message) = self.channel.take(Phase::Session)? {
-                return Ok(Some(message));
+            let encoding = self.session.client_encoding();
+            if let Some(frame) = self.channel.take(Phase::Session, encoding)? {
+                return Ok(Some(frame));
             }
             let limit = if ready { self.session.idle_limit() } else { None };
             tokio::select! {
@@ -268,6 +277,21 @@ impl Connection {
         Ok(Next::Message)
     }
 
+    /// Answers a message whose text cannot be read: a statement that fails.
+    async fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<Next> {
+        // What is left of a COPY that has failed.
+        if self.skipping || kind == COPY_FAIL {
+            return Ok(Next::Message);
+        }
+        self.report(Err(sql::Error::from(error).into())).await?;
+        match kind {
+            SIMPLE_QUERY => self.put_ready(),
+            _ => self.skipping = true,
+        }
+        self.channel.flush().await?;
+        Ok(Next::Message)
+    }
+
     /// Tells the client that a statement has failed; anything worse is passed on.
     async fn report(&mut self, result: Result<()>) -> Result<()> {
         let mut error = match result {
@@ -292,14 +316,14 @@ impl Connection {
         // Whatever becomes of the log, the statement has failed.
         drop(self.settle_statement().await);
         self.put_notices();
-        self.channel.output.put_error(Severity::Error, &error);
+        self.output().put_error(Severity::Error, &error);
         Ok(())
     }
 
     /// Puts ReadyForQuery, after settings that have changed.
     fn put_ready(&mut self) {
         for (name, value) in self.session.take_reported() {
-            self.channel.output.put_parameter_status(name, &value);
+            self.output().put_parameter_status(name, &value);
         }
         let status = match self.session.transaction_status() {
             TransactionStatus::Idle => ReadyStatus::Idle,
@@ -312,13 +336,23 @@ impl Connection {
 
     pub(super) fn put_notices(&mut self) {
         for notice in self.session.take_notices() {
-            self.channel.output.put_notice(&notice);
+            self.output().put_notice(&notice);
         }
     }
 
-    pub(super) fn put_row_description(&mut self, columns: &[OutputColumn], formats: &Formats) {
+    /// Returns the output, in the encoding that the client has now.
+    fn output(&mut self) -> &mut Output {
+        self.channel.output.encoding = self.session.client_encoding();
+        &mut self.channel.output
+    }
+
+    pub(super) fn put_row_description(
+        &mut self,
+        columns: &[OutputColumn],
+        formats: &Formats,
+    ) -> sql::Result<()> {
         let origins = self.session.origins(columns);
-        self.channel.output.put_row_description(columns, &origins, formats);
+        self.output().put_row_description(columns, &origins, formats)
     }
 
     pub(super) fn put_completion(&mut self, completion: Completion) {

@@ -7,12 +7,14 @@ use sql::error::sqlstate;
 use sql::session::rows::{Completion, Rows};
 use sql::session::{CopyFormat, CopyIn};
 use types::DataType;
+use types::pieces::Pace;
 
 use crate::copy::binary::{END, HEADER};
 use crate::copy::encode;
 use crate::copy::input::Input;
 use crate::pgwire::connection::Connection;
 use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::frame::Frame;
 
 impl Connection {
     /// Takes in the rows of COPY … FROM STDIN.
@@ -25,17 +27,18 @@ impl Connection {
         let mut input = Input::of(&copy);
         loop {
             match self.next_message().await? {
-                Some(Message::CopyData(data)) => {
+                Some(Frame::Unreadable { error, .. }) => return Err(Error::from(error).into()),
+                Some(Frame::Message(Message::CopyData(data))) => {
                     run(Duration::of_bytes(data.data.len()), || input.push(&data.data, &mut copy))?;
                 }
-                Some(Message::CopyDone(_)) => break,
-                Some(Message::CopyFail(fail)) => {
+                Some(Frame::Message(Message::CopyDone(_))) => break,
+                Some(Frame::Message(Message::CopyFail(fail))) => {
                     let message = format!("COPY from stdin failed: {}", fail.message);
                     let error = Error::new(sqlstate::QUERY_CANCELED, message);
                     return Err(input.located(error, &copy).into());
                 }
                 // Clients may send these at any time.
-                Some(Message::Flush(_) | Message::Sync(_)) => {}
+                Some(Frame::Message(Message::Flush(_) | Message::Sync(_))) => {}
                 Some(_) => {
                     let message = "unexpected message during COPY from stdin";
                     return Err(Error::new("08P01", message).into());
@@ -62,18 +65,20 @@ impl Connection {
         self.channel.output.put(&CopyOutResponse::new(code, columns, formats));
         let types: Vec<DataType> =
             rows.columns().iter().map(|column| column.sql_type.base).collect();
+        let style = rows.style(self.session.text_style());
+        let encoding = format.encoding.unwrap_or(style.encoding);
         if format.header {
             let names: Vec<&str> =
                 rows.columns().iter().map(|column| column.name.as_str()).collect();
             put_copy_data(&mut self.channel.output.bytes, |out| {
+                let start = out.len();
                 encode::write_header(format, &names, out);
-                Ok(())
+                encoding.encode_tail(out, start, &mut Pace::never())
             })?;
         }
         // As in PostgreSQL, the header is in one message with what comes next: clients take the
         // first message without it.
         let mut header: &[u8] = if format.binary { &HEADER } else { &[] };
-        let style = rows.style(self.session.text_style());
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
         while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
@@ -81,10 +86,12 @@ impl Connection {
                 let row = (&batch, row);
                 let written = put_copy_data(&mut self.channel.output.bytes, |out| {
                     out.extend_from_slice(std::mem::take(&mut header));
-                    match format.binary {
-                        true => encode::write_binary(&types, row, &style, out),
-                        false => encode::write_row(format, &types, row, &style, &mut value, out),
+                    if format.binary {
+                        return encode::write_binary(&types, row, &style, out);
                     }
+                    let start = out.len();
+                    encode::write_row(format, &types, row, &style, &mut value, out)?;
+                    encoding.encode_tail(out, start, &mut Pace::new(&style.interrupt))
                 });
                 written.map_err(|error| rows.failure(error))?;
                 self.channel.relieve().await?;

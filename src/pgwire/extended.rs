@@ -158,8 +158,7 @@ impl Connection {
             if columns.is_some() {
                 self.session.check_describable()?;
             }
-            self.put_columns(columns.as_deref(), &formats);
-            return Ok(());
+            return Ok(self.put_columns(columns.as_deref(), &formats)?);
         }
         let prepared = self.statement(name)?;
         if prepared.as_ref().is_some_and(|prepared| prepared.columns.is_some()) {
@@ -167,15 +166,19 @@ impl Connection {
         }
         self.channel.output.put_parameter_description(prepared.as_deref());
         let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_deref());
-        self.put_columns(columns, &Formats::default());
-        Ok(())
+        Ok(self.put_columns(columns, &Formats::default())?)
     }
 
-    fn put_columns(&mut self, columns: Option<&[OutputColumn]>, formats: &Formats) {
+    fn put_columns(
+        &mut self,
+        columns: Option<&[OutputColumn]>,
+        formats: &Formats,
+    ) -> sql::Result<()> {
         match columns {
-            Some(columns) => self.put_row_description(columns, formats),
+            Some(columns) => self.put_row_description(columns, formats)?,
             None => self.channel.output.put(&NoData::new()),
         }
+        Ok(())
     }
 
     fn close(&mut self, close: &Close) {
@@ -370,21 +373,13 @@ fn parameters(
     for (position, (value, sql_type)) in bind.parameters.iter().zip(types).enumerate() {
         parameters.push(match (value, formats.at(position)) {
             (None, _) => Datum::Null,
-            (Some(bytes), Format::Text) => text::parse(utf8(bytes)?, sql_type.base, style)?,
-            (Some(bytes), Format::Binary) => binary::parse(bytes, sql_type.base)?,
+            (Some(bytes), Format::Text) => {
+                text::parse(&style.encoding.decode_text(bytes)?, sql_type.base, style)?
+            }
+            (Some(bytes), Format::Binary) => binary::parse(bytes, sql_type.base, style.encoding)?,
         });
     }
     Ok(parameters)
-}
-
-/// Checks that a parameter is text as PostgreSQL understands it: UTF-8 without zero bytes.
-fn utf8(bytes: &[u8]) -> sql::Result<&str> {
-    let invalid = |byte: u8| {
-        let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
-        Error::new("22021", message)
-    };
-    let text = std::str::from_utf8(bytes).map_err(|error| invalid(bytes[error.valid_up_to()]))?;
-    if text.contains('\0') { Err(invalid(0)) } else { Ok(text) }
 }
 
 #[cfg(test)]
@@ -399,12 +394,5 @@ mod tests {
         let types = parameter_types(&[0, 23, 705], of_oid).unwrap();
         assert_eq!(types, [None, Some(DataType::Int4.into()), None]);
         assert_eq!(parameter_types(&[600], of_oid).unwrap_err().sqlstate, "0A000");
-    }
-
-    #[test]
-    fn text_parameters_are_utf8_without_zeros() {
-        assert_eq!(utf8("é".as_bytes()).unwrap(), "é");
-        assert_eq!(utf8(b"a\xffb").unwrap_err().sqlstate, "22021");
-        assert!(utf8(b"a\0b").unwrap_err().message.ends_with("0x00"));
     }
 }

@@ -5,11 +5,19 @@
 //! length is within the bounds of its type, and decoded only after a walk over its body has found
 //! every terminator, count and length in place, from a buffer that ends where the frame ends.
 //!
+//! Names and statements come in the encoding of the client: they are UTF-8 in what is decoded. Text
+//! that is not of the encoding makes a frame [`Frame::Unreadable`]: the statement fails, and the
+//! connection goes on.
+//!
 //! Not here: what a message means, and the startup packet's parameters (`startup`).
+
+use std::ops::Range;
 
 use bytes::BytesMut;
 use pgwire::messages::startup::Startup;
 use pgwire::messages::{DecodeContext, Message as _, PgWireFrontendMessage, ProtocolVersion};
+use smallvec::SmallVec;
+use types::encoding::Encoding;
 
 /// The longest message of a client that may send data; as long as the codec takes.
 const LARGE: usize = 0x3fff_fffd;
@@ -21,6 +29,20 @@ const STARTUP_BYTES_MAX: usize = 10_000;
 /// A frame that is not what the protocol allows. The connection cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) String);
+
+/// What a client has sent.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// A message.
+    Message(PgWireFrontendMessage),
+    /// A message of a type whose text cannot be read.
+    Unreadable {
+        /// The type.
+        kind: u8,
+        /// What is wrong with the text.
+        error: types::Error,
+    },
+}
 
 type Result<T> = std::result::Result<T, Malformed>;
 
@@ -58,12 +80,13 @@ pub(crate) fn decode_context() -> DecodeContext {
     context
 }
 
-/// Takes the next message, if it has come whole.
+/// Takes the next message of a client with this encoding, if it has come whole.
 pub(crate) fn take(
     input: &mut BytesMut,
     phase: Phase,
+    encoding: &'static Encoding,
     context: &DecodeContext,
-) -> Result<Option<PgWireFrontendMessage>> {
+) -> Result<Option<Frame>> {
     let Some(&kind) = input.first() else { return Ok(None) };
     let Some((least, most)) = bounds(kind, phase) else { return Err(unexpected(kind, phase)) };
     let Some(length) = length_word(&input[1..]) else { return Ok(None) };
@@ -74,13 +97,45 @@ pub(crate) fn take(
         return Ok(None);
     }
     let mut frame = input.split_to(1 + length);
-    check(kind, &frame[5..])
+    let texts = check(kind, &frame[5..])
         .map_err(|error| Malformed(format!("{} in message type {}", error.0, name(kind))))?;
+    match converted(&frame, &texts, encoding) {
+        Ok(Some(converted)) => frame = converted,
+        Ok(None) => {}
+        Err(error) => return Ok(Some(Frame::Unreadable { kind, error })),
+    }
     match PgWireFrontendMessage::decode(&mut frame, context) {
-        Ok(Some(message)) => Ok(Some(message)),
+        Ok(Some(message)) => Ok(Some(Frame::Message(message))),
         Ok(None) => Err(Malformed(format!("incomplete message type {}", name(kind)))),
         Err(error) => Err(Malformed(error.to_string())),
     }
+}
+
+/// Returns a frame with texts in UTF-8, if they are not already.
+fn converted(
+    frame: &[u8],
+    texts: &[Range<usize>],
+    encoding: &'static Encoding,
+) -> types::Result<Option<BytesMut>> {
+    let text_at = |text: &Range<usize>| &frame[5 + text.start..5 + text.end];
+    if encoding.is_utf8() {
+        texts.iter().try_for_each(|text| encoding.decode(text_at(text)).map(|_| ()))?;
+        return Ok(None);
+    }
+    if texts.iter().all(|text| text_at(text).is_ascii()) {
+        return Ok(None);
+    }
+    let mut converted = BytesMut::from(&frame[..5]);
+    let mut copied = 5;
+    for text in texts {
+        converted.extend_from_slice(&frame[copied..5 + text.start]);
+        converted.extend_from_slice(encoding.decode(text_at(text))?.as_bytes());
+        copied = 5 + text.end;
+    }
+    converted.extend_from_slice(&frame[copied..]);
+    let length = (converted.len() - 1) as u32;
+    converted[1..5].copy_from_slice(&length.to_be_bytes());
+    Ok(Some(converted))
 }
 
 fn unexpected(kind: u8, phase: Phase) -> Malformed {
@@ -104,10 +159,17 @@ pub(crate) fn take_startup(input: &mut BytesMut) -> Result<Option<BytesMut>> {
 
 /// Decodes a startup packet of protocol 3.
 pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
-    let mut walk = Walk { rest: packet.get(8..).unwrap_or_default() };
+    let body = packet.get(8..).unwrap_or_default();
+    let mut walk = Walk::of(body);
     let invalid = || Malformed("invalid startup packet layout".to_owned());
-    while !walk.cstring().map_err(|_| invalid())?.is_empty() {
-        walk.cstring().map_err(|_| invalid())?;
+    // No encoding is agreed on yet.
+    let is_empty = |walk: &mut Walk<'_>| {
+        let text = walk.cstring().map_err(|_| invalid())?;
+        std::str::from_utf8(&body[text.clone()]).map_err(|_| invalid())?;
+        Ok(text.is_empty())
+    };
+    while !is_empty(&mut walk)? {
+        is_empty(&mut walk)?;
     }
     walk.end().map_err(|_| {
         Malformed("invalid startup packet layout: expected terminator as last byte".to_owned())
@@ -120,7 +182,7 @@ pub(crate) fn decode_startup(mut packet: BytesMut) -> Result<Startup> {
 
 /// Checks the body of the first SASL message, which the codec hands out undecoded.
 pub(crate) fn check_sasl_initial(body: &[u8]) -> Result<()> {
-    let mut walk = Walk { rest: body };
+    let mut walk = Walk::of(body);
     walk.cstring()?;
     walk.value()?;
     walk.end()
@@ -141,22 +203,24 @@ fn name(kind: u8) -> String {
     }
 }
 
-/// Checks that the body of a message is what its type says.
-fn check(kind: u8, body: &[u8]) -> Result<()> {
-    let mut walk = Walk { rest: body };
+/// Where texts stand in the body of a message.
+type Texts = SmallVec<[Range<usize>; 2]>;
+
+/// Checks that the body of a message is what its type says. Returns where its texts are.
+fn check(kind: u8, body: &[u8]) -> Result<Texts> {
+    let mut walk = Walk::of(body);
+    let mut texts = Texts::new();
     match kind {
-        b'Q' | b'f' => {
-            walk.cstring()?;
-        }
+        b'Q' | b'f' => texts.push(walk.cstring()?),
         b'P' => {
-            walk.cstring()?;
-            walk.cstring()?;
+            texts.push(walk.cstring()?);
+            texts.push(walk.cstring()?);
             let count = walk.count()?;
             walk.bytes(count * 4)?;
         }
         b'B' => {
-            walk.cstring()?;
-            walk.cstring()?;
+            texts.push(walk.cstring()?);
+            texts.push(walk.cstring()?);
             let formats = walk.count()?;
             walk.bytes(formats * 2)?;
             for _ in 0..walk.count()? {
@@ -170,24 +234,31 @@ fn check(kind: u8, body: &[u8]) -> Result<()> {
             if !matches!(target, b'S' | b'P') {
                 return Err(Malformed(format!("invalid target {}", name(target))));
             }
-            walk.cstring()?;
+            texts.push(walk.cstring()?);
         }
         b'E' => {
-            walk.cstring()?;
+            texts.push(walk.cstring()?);
             walk.bytes(4)?;
         }
         // Data, or nothing.
-        _ => return Ok(()),
+        _ => return Ok(texts),
     }
-    walk.end()
+    walk.end()?;
+    Ok(texts)
 }
 
 /// What is left of a body.
 struct Walk<'a> {
     rest: &'a [u8],
+    /// The length of the body.
+    length: usize,
 }
 
 impl<'a> Walk<'a> {
+    fn of(body: &'a [u8]) -> Walk<'a> {
+        Walk { rest: body, length: body.len() }
+    }
+
     fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
             return Err(Malformed("insufficient data left".to_owned()));
@@ -213,19 +284,14 @@ impl<'a> Walk<'a> {
         self.bytes(length).map(|_| ())
     }
 
-    fn cstring(&mut self) -> Result<&'a [u8]> {
+    /// Steps over a text and its terminator; returns where it stands in the body.
+    fn cstring(&mut self) -> Result<Range<usize>> {
         let Some(end) = self.rest.iter().position(|byte| *byte == 0) else {
             return Err(Malformed("invalid string: no terminator".to_owned()));
         };
-        let text = &self.rest[..end];
-        if let Err(error) = std::str::from_utf8(text) {
-            let bad = text[error.valid_up_to()];
-            return Err(Malformed(format!(
-                "invalid byte sequence for encoding \"UTF8\": 0x{bad:02x}"
-            )));
-        }
+        let start = self.length - self.rest.len();
         self.rest = &self.rest[end + 1..];
-        Ok(text)
+        Ok(start..start + end)
     }
 
     fn end(&self) -> Result<()> {
@@ -247,8 +313,12 @@ mod tests {
         frame
     }
 
-    fn take_one(bytes: &[u8]) -> Result<Option<PgWireFrontendMessage>> {
-        take(&mut BytesMut::from(bytes), Phase::Session, &decode_context())
+    fn take_one(bytes: &[u8]) -> Result<Option<Frame>> {
+        take_of(bytes, Encoding::utf8())
+    }
+
+    fn take_of(bytes: &[u8], encoding: &'static Encoding) -> Result<Option<Frame>> {
+        take(&mut BytesMut::from(bytes), Phase::Session, encoding, &decode_context())
     }
 
     fn refusal(kind: u8, body: &[u8]) -> String {
@@ -271,7 +341,8 @@ mod tests {
         for end in 0..bind.len() {
             assert!(take_one(&bind[..end]).unwrap().is_none(), "{end} bytes are not a frame");
         }
-        let Some(PgWireFrontendMessage::Bind(message)) = take_one(&bind).unwrap() else {
+        let taken = take_one(&bind).unwrap();
+        let Some(Frame::Message(PgWireFrontendMessage::Bind(message))) = taken else {
             panic!("not a Bind")
         };
         assert_eq!(message.statement_name.as_deref(), Some("stmt"));
@@ -280,7 +351,7 @@ mod tests {
         both.extend_from_slice(&frame(b'X', b""));
         let context = decode_context();
         for _ in 0..2 {
-            assert!(take(&mut both, Phase::Session, &context).unwrap().is_some());
+            assert!(take(&mut both, Phase::Session, Encoding::utf8(), &context).unwrap().is_some());
         }
         assert!(both.is_empty());
     }
@@ -292,7 +363,6 @@ mod tests {
             "invalid string: no terminator in message type \"Q\""
         );
         assert!(refusal(b'Q', b"a\0b\0").contains("extra bytes"));
-        assert!(refusal(b'Q', b"\xc3\x28\0").contains("0xc3"));
         assert!(refusal(b'P', b"\0select 1\0\0\x02\0\0\0\x17").contains("insufficient data"));
         assert!(refusal(b'B', b"\0\0\0\0\0\x01\0\0\0\x09abc\0\0").contains("insufficient data"));
         assert!(refusal(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0").contains("length -2"));
@@ -306,19 +376,51 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_converted_and_bad_ones_are_no_end() {
+        let latin = Encoding::named("latin1").unwrap();
+        let taken = take_of(&frame(b'P', b"\xe9\0select '\xe9'\0\0\x01\0\0\0\x19"), latin);
+        let Ok(Some(Frame::Message(PgWireFrontendMessage::Parse(parse)))) = taken else {
+            panic!("not a Parse: {taken:?}")
+        };
+        assert_eq!((parse.name.as_deref(), &*parse.query), (Some("é"), "select 'é'"));
+        assert_eq!(parse.type_oids, [25]);
+        let taken = take_of(&frame(b'B', b"\xe9\0\0\0\0\0\x01\0\0\0\x01\xe9\0\0"), latin);
+        let Ok(Some(Frame::Message(PgWireFrontendMessage::Bind(bind)))) = taken else {
+            panic!("not a Bind: {taken:?}")
+        };
+        assert_eq!(bind.portal_name.as_deref(), Some("é"));
+        // Values are converted by their types.
+        assert_eq!(bind.parameters, [Some(bytes::Bytes::from_static(b"\xe9").into())]);
+        let win = Encoding::named("win1252").unwrap();
+        for (encoding, text, sqlstate) in
+            [(Encoding::utf8(), b"\xc3(", "22021"), (win, b"\x81(", "22P05")]
+        {
+            for kind in [b'Q', b'f'] {
+                let taken = take_of(&frame(kind, &[text, &b"\0"[..]].concat()), encoding);
+                let Ok(Some(Frame::Unreadable { kind: unreadable, error })) = taken else {
+                    panic!("read: {taken:?}")
+                };
+                assert_eq!((unreadable, &*error.sqlstate), (kind, sqlstate));
+            }
+        }
+    }
+
+    #[test]
     fn only_passwords_may_come_before_authentication() {
         let context = decode_context();
         let mut query = BytesMut::from(&frame(b'Q', b"select 1\0")[..]);
-        let error = take(&mut query, Phase::Authentication, &context).unwrap_err();
+        let error =
+            take(&mut query, Phase::Authentication, Encoding::utf8(), &context).unwrap_err();
         assert_eq!(error.0, "expected SASL response, got message type 81");
         let mut long = BytesMut::from(&b"p\x00\x01\x00\x00"[..]);
-        assert!(take(&mut long, Phase::Authentication, &context).is_err());
+        assert!(take(&mut long, Phase::Authentication, Encoding::utf8(), &context).is_err());
     }
 
     #[test]
     fn no_frame_makes_the_decoder_panic() {
         let mut state = 0x9e37_79b9_7f4a_7c15;
         let mut decoded = 0;
+        let japanese = Encoding::named("sjis").unwrap();
         for _ in 0..60_000 {
             let kind = KINDS[next(&mut state) as usize % KINDS.len()];
             let length = next(&mut state) as usize % 40;
@@ -335,7 +437,8 @@ mod tests {
             let mut bytes = BytesMut::from(&frame(kind, &body)[..]);
             bytes.extend_from_slice(b"following");
             let phase = if kind == b'p' { Phase::Authentication } else { Phase::Session };
-            if let Ok(Some(_)) = take(&mut bytes, phase, &decode_context()) {
+            let encoding = if next(&mut state) % 2 == 0 { Encoding::utf8() } else { japanese };
+            if let Ok(Some(_)) = take(&mut bytes, phase, encoding, &decode_context()) {
                 decoded += 1;
                 assert_eq!(&bytes[..], b"following", "kind {kind} read beyond its frame");
             }
@@ -360,7 +463,10 @@ mod tests {
                 for value in 0..=255 {
                     let mut changed = bytes.clone();
                     changed[position] = value;
-                    let _ = take(&mut BytesMut::from(&changed[..]), Phase::Session, &context);
+                    for encoding in [Encoding::utf8(), Encoding::named("gbk").unwrap()] {
+                        let mut bytes = BytesMut::from(&changed[..]);
+                        let _ = take(&mut bytes, Phase::Session, encoding, &context);
+                    }
                 }
                 // Shorter than it says inside, with the length made to fit.
                 if position > 5 {

@@ -1,14 +1,16 @@
 //! The server's messages, appended to an output buffer.
 //!
-//! Layouts are those of the `pgwire` crate; rows have an encoder of their own (`row`).
+//! Messages with text in them are written here, in the encoding of the client; the others are those
+//! of the `pgwire` crate. Rows have an encoder of their own (`row`).
 
 use bytes::BytesMut;
 use pgwire::messages::Message;
-use pgwire::messages::data::{FieldDescription, ParameterDescription, RowDescription};
-use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use pgwire::messages::data::ParameterDescription;
 use sql::Error;
 use sql::logical::OutputColumn;
 use sql::session::{Notice, Prepared};
+use types::encoding::Encoding;
+use types::pieces::Pace;
 
 use crate::pgwire::row::Formats;
 
@@ -26,6 +28,8 @@ pub(crate) enum Severity {
 pub(crate) struct Output {
     /// The bytes.
     pub(crate) bytes: Vec<u8>,
+    /// The encoding of the client's text.
+    pub(crate) encoding: &'static Encoding,
     /// Where the codec writes one message.
     message: BytesMut,
 }
@@ -47,46 +51,86 @@ impl Output {
             Severity::Error => "ERROR",
             Severity::Fatal => "FATAL",
         };
-        self.put(&ErrorResponse::new(fields(severity, error)));
+        self.put_fields(b'E', fields(severity, error));
     }
 
     /// Appends a notice.
     pub(crate) fn put_notice(&mut self, notice: &Notice) {
-        self.put(&NoticeResponse::new(fields(notice.severity, &notice.error)));
+        self.put_fields(b'N', fields(notice.severity, &notice.error));
     }
 
-    /// Appends a setting that the client is to know of. The codec would refuse a long value.
-    pub(crate) fn put_parameter_status(&mut self, name: &str, value: &str) {
-        let length = 4 + name.len() + 1 + value.len() + 1;
-        self.bytes.push(b'S');
-        self.bytes.extend_from_slice(&(length as u32).to_be_bytes());
-        for text in [name, value] {
-            self.bytes.extend_from_slice(text.as_bytes());
-            self.bytes.push(0);
+    fn put_fields(&mut self, kind: u8, fields: Vec<(u8, String)>) {
+        let start = self.begin(kind);
+        for (letter, text) in fields {
+            self.bytes.push(letter);
+            self.put_text(&text);
         }
+        self.bytes.push(0);
+        self.end(start);
+    }
+
+    /// Appends the type of a message and room for its length. Returns where it begins.
+    fn begin(&mut self, kind: u8) -> usize {
+        self.bytes.extend_from_slice(&[kind, 0, 0, 0, 0]);
+        self.bytes.len() - 5
+    }
+
+    /// Fills in the length of the message that begins there.
+    fn end(&mut self, start: usize) {
+        let length = (self.bytes.len() - start - 1) as u32;
+        self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Appends text and a terminator. There is `?` for what the client's encoding has not: it is to
+    /// learn of an error in any case.
+    fn put_text(&mut self, text: &str) {
+        match self.encoding.is_utf8() {
+            true => self.bytes.extend_from_slice(text.as_bytes()),
+            false => self.bytes.extend_from_slice(&self.encoding.encode_lossy(text)),
+        }
+        self.bytes.push(0);
+    }
+
+    /// Appends a setting that the client is to know of.
+    pub(crate) fn put_parameter_status(&mut self, name: &str, value: &str) {
+        let start = self.begin(b'S');
+        self.put_text(name);
+        self.put_text(value);
+        self.end(start);
     }
 
     /// Appends the columns of a result, with the OIDs and numbers of the columns that they are.
+    ///
+    /// # Errors
+    ///
+    /// 22P05 if the client's encoding has not what is in a name. Nothing is appended then.
     pub(crate) fn put_row_description(
         &mut self,
         columns: &[OutputColumn],
         origins: &[(u32, i16)],
         formats: &Formats,
-    ) {
-        let fields = columns.iter().zip(origins).enumerate();
-        let fields = fields.map(|(position, (column, &(table, number)))| {
-            let base = column.sql_type.base;
-            FieldDescription::new(
-                column.name.clone(),
-                table as i32,
-                number,
-                column.sql_type.sent_oid(),
-                base.length(),
-                column.sql_type.sent_modifier(),
-                formats.at(position).code(),
-            )
-        });
-        self.put(&RowDescription::new(fields.collect()));
+    ) -> sql::Result<()> {
+        let start = self.begin(b'T');
+        self.bytes.extend_from_slice(&(columns.len() as u16).to_be_bytes());
+        for (position, (column, &(table, number))) in columns.iter().zip(origins).enumerate() {
+            let name = self.bytes.len();
+            self.bytes.extend_from_slice(column.name.as_bytes());
+            let encoded = self.encoding.encode_tail(&mut self.bytes, name, &mut Pace::never());
+            if let Err(error) = encoded {
+                self.bytes.truncate(start);
+                return Err(error.into());
+            }
+            self.bytes.push(0);
+            let sql_type = &column.sql_type;
+            self.bytes.extend_from_slice(&table.to_be_bytes());
+            self.bytes.extend_from_slice(&number.to_be_bytes());
+            self.bytes.extend_from_slice(&sql_type.sent_oid().to_be_bytes());
+            self.bytes.extend_from_slice(&sql_type.base.length().to_be_bytes());
+            self.bytes.extend_from_slice(&sql_type.sent_modifier().to_be_bytes());
+            self.bytes.extend_from_slice(&formats.at(position).code().to_be_bytes());
+        }
+        self.end(start);
+        Ok(())
     }
 
     /// Appends the parameter types of a statement.
@@ -153,6 +197,28 @@ mod tests {
         assert_eq!(output.bytes[0], b'E');
         let length = u32::from_be_bytes(output.bytes[1..5].try_into().unwrap());
         assert_eq!(length as usize, output.bytes.len() - 1);
+    }
+
+    #[test]
+    fn messages_are_in_the_encoding_of_the_client() {
+        let latin = Encoding::named("latin1").unwrap();
+        let mut output = Output { encoding: latin, ..Output::default() };
+        output.put_error(Severity::Error, &Error::new("22012", "é€"));
+        assert_eq!(output.bytes, b"E\0\0\0\x1eSERROR\0VERROR\0C22012\0M\xe9?\0\0");
+        output.bytes.clear();
+        let column = |name: &str| OutputColumn {
+            name: name.to_owned(),
+            sql_type: types::DataType::Int4.into(),
+            origin: None,
+        };
+        let formats = Formats::default();
+        output.put_row_description(&[column("é")], &[(7, 2)], &formats).unwrap();
+        let described =
+            b"T\0\0\0\x1a\0\x01\xe9\0\0\0\0\x07\0\x02\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
+        assert_eq!(output.bytes, described);
+        let refused = output.put_row_description(&[column("€")], &[(0, 0)], &formats);
+        assert_eq!(refused.unwrap_err().sqlstate, "22P05");
+        assert_eq!(output.bytes, described);
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl RowEncoder {
     ///
     /// # Errors
     ///
-    /// 54000 if a row is too long for a message; 57014. Nothing of the row is left then.
+    /// 54000 if a row is too long for a message; 22P05 if the client's encoding has not what is in
+    /// it; 57014. Nothing of the row is left then.
     pub(crate) fn write_rows(
         &self,
         batch: &Batch,
@@ -114,9 +115,14 @@ impl RowEncoder {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> sql::Result<usize> {
+        // Nobody pays for other encodings who has none.
+        let write = match style.encoding.is_utf8() {
+            true => RowEncoder::write_row::<true>,
+            false => RowEncoder::write_row::<false>,
+        };
         while row < batch.row_count && out.len() < limit {
             let start = out.len();
-            if let Err(error) = self.write_row(batch, row, style, out) {
+            if let Err(error) = write(self, batch, row, style, out) {
                 out.truncate(start);
                 return Err(error);
             }
@@ -125,7 +131,8 @@ impl RowEncoder {
         Ok(row)
     }
 
-    fn write_row(
+    /// Appends a row; `UTF8`: that is the client's encoding.
+    fn write_row<const UTF8: bool>(
         &self,
         batch: &Batch,
         row: usize,
@@ -143,7 +150,13 @@ impl RowEncoder {
             let value = out.len();
             out.extend_from_slice(&[0; 4]);
             match format {
-                Format::Text => vector_text::write(vector, row, *data_type, style, out)?,
+                Format::Text => {
+                    vector_text::write(vector, row, *data_type, style, out)?;
+                    if !UTF8 {
+                        let mut pace = Pace::new(&style.interrupt);
+                        style.encoding.encode_tail(out, value + 4, &mut pace)?;
+                    }
+                }
                 Format::Binary => {
                     write_binary(vector, row, *data_type, style, out)?;
                     if let Some(array) = of_domain {
@@ -191,12 +204,13 @@ fn write_binary(
         }
         VectorData::Float4(values) => out.extend_from_slice(&values[row].to_be_bytes()),
         VectorData::Float8(values) => out.extend_from_slice(&values[row].to_be_bytes()),
-        VectorData::Text(values) | VectorData::Bytea(values)
-            if data_type != DataType::InternalChar =>
+        VectorData::Bytea(values) => pace.append(out, values.get(row))?,
+        VectorData::Text(values)
+            if data_type != DataType::InternalChar && style.encoding.is_utf8() =>
         {
             pace.append(out, values.get(row))?;
         }
-        _ => binary::write(&vector.datum(row), data_type, &mut pace, out)?,
+        _ => binary::write(&vector.datum(row), data_type, style.encoding, &mut pace, out)?,
     }
     Ok(())
 }
@@ -205,6 +219,7 @@ fn write_binary(
 mod tests {
     use super::*;
     use types::Datum;
+    use types::encoding::Encoding;
 
     fn columns(types: &[DataType]) -> Vec<OutputColumn> {
         let column = |data_type: &DataType| OutputColumn {
@@ -269,9 +284,24 @@ mod tests {
             let vector = Vector::constant(&datum, data_type, 1);
             let (mut short, mut long) = (Vec::new(), Vec::new());
             write_binary(&vector, 0, data_type, &TextStyle::default(), &mut short).unwrap();
-            binary::write(&datum, data_type, &mut Pace::never(), &mut long).unwrap();
+            let utf8 = Encoding::utf8();
+            binary::write(&datum, data_type, utf8, &mut Pace::never(), &mut long).unwrap();
             assert_eq!(short, long, "{datum:?}");
         }
+    }
+
+    #[test]
+    fn text_is_in_the_encoding_of_the_client() {
+        let types = [DataType::Text, DataType::Text];
+        let latin = Encoding::named("latin1").unwrap();
+        let style = TextStyle { encoding: latin, ..TextStyle::default() };
+        let rows = ["é", "€"].map(|text| vec![Datum::text(text), Datum::text(text)]);
+        let batch = Batch::from_rows(&types, &rows);
+        let encoder = RowEncoder::new(&columns(&types), &Formats::read(&[0, 1]).unwrap());
+        let mut out = Vec::new();
+        let refused = encoder.write_rows(&batch, 0, &style, usize::MAX, &mut out);
+        assert_eq!(refused.unwrap_err().sqlstate, "22P05");
+        assert_eq!(out, b"D\0\0\0\x10\0\x02\0\0\0\x01\xe9\0\0\0\x01\xe9");
     }
 
     #[test]

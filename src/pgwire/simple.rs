@@ -68,7 +68,7 @@ impl Connection {
                     true => Formats::binary(),
                     false => Formats::default(),
                 };
-                self.put_row_description(rows.columns(), &formats);
+                self.put_row_description(rows.columns(), &formats)?;
                 let encoder = RowEncoder::new(rows.columns(), &formats);
                 self.send_rows(&mut rows, &encoder, usize::MAX, duration).await?;
                 rows.completion()

@@ -28,6 +28,9 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 const PROTOCOL: i32 = 3 << 16;
 /// The database that there is; one with the user's name is the same, as clients default to it.
 const DATABASE: &str = "bennu";
+/// Databases that every server of PostgreSQL has, and tools connect to that look for others: the
+/// one that there is.
+const ALWAYS_THERE: [&str; 2] = ["postgres", "template1"];
 
 /// A session whose client has been let in.
 pub(crate) struct Started {
@@ -74,6 +77,7 @@ pub(crate) async fn start(
     client.authorized(&service.log, application, channel.is_encrypted());
     let registration =
         service.cancels.register(process_id, session.cancel_handle(), channel.socket()?);
+    channel.output.encoding = session.client_encoding();
     for (name, value) in session.take_reported() {
         channel.output.put_parameter_status(name, &value);
     }
@@ -87,7 +91,13 @@ async fn prologue(channel: &mut Channel, service: &Service) -> Result<Option<Byt
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
         let packet = loop {
-            match frame::take_startup(channel.input())? {
+            let taken = frame::take_startup(channel.input()).unwrap_or_else(|error| {
+                // As by PostgreSQL, whoever speaks no protocol of ours is not answered.
+                tracing::debug!(error = error.0, "a connection ends");
+                Some(BytesMut::new())
+            });
+            match taken {
+                Some(packet) if packet.is_empty() => return Ok(None),
                 Some(packet) => break packet,
                 None if channel.read().await? => {}
                 None => return Ok(None),
@@ -153,6 +163,7 @@ fn apply(
     let database = parameters.get("database").filter(|name| !name.is_empty());
     if let Some(name) = database
         && ![DATABASE, DEFAULT_USER, user].contains(&name.as_str())
+        && !ALWAYS_THERE.contains(&name.as_str())
     {
         let message = format!("database \"{name}\" does not exist");
         return Err(Error::new(sqlstate::INVALID_CATALOG_NAME, message));

@@ -361,7 +361,8 @@ fn an_encoding_goes_by_any_spelling() {
         let sql = format!("SET client_encoding = '{}'", spelling.replace('\'', "''"));
         assert_eq!(kinds(&raw.query(&sql)), "CZ", "{spelling}");
     }
-    assert_eq!(sqlstate(&raw.query("SET client_encoding = 'latin1'")).as_deref(), Some("0A000"));
+    assert_eq!(sqlstate(&raw.query("SET client_encoding = 'johab'")).as_deref(), Some("0A000"));
+    assert_eq!(sqlstate(&raw.query("SET client_encoding = 'klingon'")).as_deref(), Some("22023"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::Datum;
+use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -21,17 +22,20 @@ const NAN: u16 = 0xC000;
 const INFINITY: u16 = 0xD000;
 const NEGATIVE_INFINITY: u16 = 0xF000;
 
-/// Appends the binary form of a value that is not NULL, without a length word.
+/// Appends the binary form of a value that is not NULL, without a length word. Text in it is of
+/// the encoding.
 ///
 /// # Errors
 ///
-/// `57014` if the flag is set during what takes long.
+/// `57014` if the flag is set during what takes long; 22P05.
 pub fn write(
     value: &Datum,
     data_type: DataType,
+    encoding: &'static Encoding,
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let start = out.len();
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(u8::from(*value)),
@@ -39,6 +43,7 @@ pub fn write(
         Datum::Int4(value) | Datum::Date(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Int8(_) if matches!(data_type, DataType::Enum(_)) => {
             text::write_short(value, data_type, &TextStyle::default(), out);
+            encoding.encode_tail(out, start, pace)?;
         }
         Datum::Int8(value) if data_type.is_oid() => {
             out.extend_from_slice(&(*value as u32).to_be_bytes());
@@ -53,7 +58,10 @@ pub fn write(
         Datum::Text(text) if data_type == DataType::InternalChar => {
             out.push(text::char_byte(text));
         }
-        Datum::Text(text) => pace.append(out, text.as_bytes())?,
+        Datum::Text(text) => {
+            pace.append(out, text.as_bytes())?;
+            encoding.encode_tail(out, start, pace)?;
+        }
         Datum::Bytea(bytes) => pace.append(out, &**bytes)?,
         Datum::Interval(value) => {
             out.extend_from_slice(&value.microseconds.to_be_bytes());
@@ -61,7 +69,7 @@ pub fn write(
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         Datum::Uuid(value) => out.extend_from_slice(value),
-        Datum::Nested(value) => nested::write(value, data_type, pace, out)?,
+        Datum::Nested(value) => nested::write(value, data_type, encoding, pace, out)?,
     }
     Ok(())
 }
@@ -135,32 +143,13 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
     }
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    let (valid, end) = match std::str::from_utf8(bytes) {
-        Ok(text) if !bytes.contains(&0) => return Ok(text),
-        Ok(_) => (bytes.len(), bytes.len()),
-        Err(error) => (error.valid_up_to(), bytes.len()),
-    };
-    // Text has no zeros either.
-    let at = bytes[..valid].iter().position(|&byte| byte == 0).unwrap_or(valid);
-    let length = match bytes.get(at) {
-        Some(0xC0..=0xDF) => 2,
-        Some(0xE0..=0xEF) => 3,
-        Some(0xF0..=0xF7) => 4,
-        _ => 1,
-    };
-    let shown = bytes[at..end.min(at + length)].iter().map(|byte| format!(" 0x{byte:02x}"));
-    let message =
-        format!("invalid byte sequence for encoding \"UTF8\":{}", shown.collect::<String>());
-    Err(Error::new("22021", message))
-}
-
 /// Returns the value of a binary form.
 ///
 /// # Errors
 ///
-/// `22P03` if the bytes are not of the type.
-pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
+/// `22P03` if the bytes are not of the type; 22021 and 22P05 if text in them is not of the
+/// encoding.
+pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> Result<Datum> {
     Ok(match data_type {
         DataType::Bool => Datum::Bool(fixed::<1>(bytes, data_type)? != [0]),
         DataType::Int2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
@@ -188,7 +177,7 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
             Datum::Interval(Interval::new(months, days, (value >> 64) as u64 as i64))
         }
         DataType::Uuid => Datum::Uuid(fixed(bytes, data_type)?),
-        DataType::Enum(of) => Datum::Int8(of.parse(utf8(bytes)?)?),
+        DataType::Enum(of) => Datum::Int8(of.parse(&encoding.decode_text(bytes)?)?),
         DataType::Bytea => Datum::bytea(bytes),
         DataType::InternalChar => text::char_of(fixed::<1>(bytes, data_type)?[0]),
         DataType::Json
@@ -208,13 +197,13 @@ pub fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
         | DataType::AnyNonArray
         | DataType::CompatibleArray
         | DataType::CompatibleNonArray
-        | DataType::Compatible => nested::parse(bytes, data_type)?,
+        | DataType::Compatible => nested::parse(bytes, data_type, encoding)?,
         DataType::Text
         | DataType::Varchar
         | DataType::Char
         | DataType::Name
         | DataType::Void
-        | DataType::Unknown => Datum::text(utf8(bytes)?),
+        | DataType::Unknown => Datum::text(&*encoding.decode_text(bytes)?),
     })
 }
 
@@ -224,8 +213,8 @@ mod tests {
 
     fn back(value: &Datum, data_type: DataType) -> Datum {
         let mut bytes = Vec::new();
-        write(value, data_type, &mut Pace::never(), &mut bytes).unwrap();
-        parse(&bytes, data_type).unwrap()
+        write(value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes).unwrap();
+        parse(&bytes, data_type, Encoding::utf8()).unwrap()
     }
 
     #[test]
@@ -237,14 +226,17 @@ mod tests {
         }
         let mut bytes = Vec::new();
         let value = Datum::Numeric(Numeric::parse("1.10").unwrap());
-        write(&value, DataType::Numeric, &mut Pace::never(), &mut bytes).unwrap();
+        write(&value, DataType::Numeric, Encoding::utf8(), &mut Pace::never(), &mut bytes).unwrap();
         assert_eq!(bytes, [0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 3, 232]);
     }
 
     #[test]
     fn fixed_widths_are_checked() {
-        assert_eq!(parse(&[0, 1], DataType::Int4).unwrap_err().sqlstate, "22P03");
-        assert_eq!(parse(&[1; 9], DataType::Numeric).unwrap_err().sqlstate, "22P03");
+        assert_eq!(parse(&[0, 1], DataType::Int4, Encoding::utf8()).unwrap_err().sqlstate, "22P03");
+        assert_eq!(
+            parse(&[1; 9], DataType::Numeric, Encoding::utf8()).unwrap_err().sqlstate,
+            "22P03"
+        );
         let interval = Datum::Interval(Interval::new(14, -3, 5));
         assert_eq!(format!("{:?}", back(&interval, DataType::Interval)), format!("{interval:?}"));
         assert_eq!(back(&Datum::Int8(4_000_000_000), DataType::Oid), Datum::Int8(4_000_000_000));
@@ -254,9 +246,31 @@ mod tests {
     fn no_bytes_panic() {
         for length in 0..24 {
             for byte in [0u8, 1, 0x27, 0x40, 0xC0, 0xFF] {
-                let _ = parse(&vec![byte; length], DataType::Numeric);
-                let _ = parse(&vec![byte; length], DataType::Text);
+                let _ = parse(&vec![byte; length], DataType::Numeric, Encoding::utf8());
+                let _ = parse(&vec![byte; length], DataType::Text, Encoding::utf8());
             }
         }
+    }
+    #[test]
+    fn text_is_of_the_encoding_at_any_depth() {
+        let latin = Encoding::named("latin1").unwrap();
+        let arrays = DataType::Text.array().unwrap();
+        for (data_type, text, bytes) in [
+            (DataType::Text, "é", &b"\xe9"[..]),
+            (DataType::Jsonb, "[\"é\"]", b"\x01[\"\xe9\"]"),
+            (DataType::Json, "\"é\"", b"\"\xe9\""),
+            (arrays, "{é}", b"\0\0\0\x01\0\0\0\0\0\0\0\x19\0\0\0\x01\0\0\0\x01\0\0\0\x01\xe9"),
+        ] {
+            let value = text::parse(text, data_type, &TextStyle::default()).unwrap();
+            let mut out = Vec::new();
+            write(&value, data_type, latin, &mut Pace::never(), &mut out).unwrap();
+            assert_eq!(out, bytes, "{text}");
+            assert_eq!(parse(&out, data_type, latin).unwrap(), value, "{text}");
+            assert_eq!(parse(&out, data_type, Encoding::utf8()).unwrap_err().sqlstate, "22021");
+        }
+        let euro = Datum::text("€");
+        let mut out = Vec::new();
+        let refused = write(&euro, DataType::Text, latin, &mut Pace::never(), &mut out);
+        assert_eq!(refused.unwrap_err().sqlstate, "22P05");
     }
 }

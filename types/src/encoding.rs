@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use ahash::AHashMap;
 
 use crate::error::{Error, Result};
+use crate::pieces::{Pace, pieces};
 
 /// `character_not_in_repertoire`
 const INVALID_BYTES: &str = "22021";
@@ -86,6 +87,9 @@ macro_rules! multiple {
         }
     };
 }
+
+/// The number of UTF-8.
+const UTF8: usize = 6;
 
 /// All of them, by number.
 static ENCODINGS: [Encoding; 42] = [
@@ -196,6 +200,11 @@ fn multiple_bytes(text: &str) -> Table {
 }
 
 impl Encoding {
+    /// Returns the encoding in which all text is kept.
+    pub fn utf8() -> &'static Encoding {
+        &ENCODINGS[UTF8]
+    }
+
     /// Returns the encoding of a name: letters and digits alone count, in any case.
     pub fn named(name: &str) -> Option<&'static Encoding> {
         let plain = |name: &str| -> String {
@@ -234,14 +243,33 @@ impl Encoding {
     ///
     /// 22021 for bytes that are no text of the encoding, 22P05 for a character that UTF-8 has not.
     pub fn decode<'t>(&self, bytes: &'t [u8]) -> Result<Cow<'t, str>> {
+        match self.decode_prefix(bytes) {
+            (text, None) => Ok(text),
+            (_, Some(error)) => Err(error),
+        }
+    }
+
+    /// Returns text of a client of this encoding, which has no zero bytes either.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Encoding::decode`].
+    pub fn decode_text<'t>(&self, bytes: &'t [u8]) -> Result<Cow<'t, str>> {
+        // Nothing that these encodings need has a zero byte in it.
+        match memchr::memchr(0, bytes) {
+            None => self.decode(bytes),
+            Some(zero) => {
+                self.decode(&bytes[..zero])?;
+                Err(invalid(self.name_of_bytes(), &[0]))
+            }
+        }
+    }
+
+    /// Returns text of this encoding as it is kept, up to what is wrong with it.
+    pub fn decode_prefix<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, str>, Option<Error>) {
         let table = match &self.kind {
             Kind::Single(table) | Kind::Multiple(_, table) if !bytes.is_ascii() => table,
-            _ => {
-                return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| {
-                    let bad = &bytes[error.valid_up_to()..];
-                    invalid("UTF8", &bad[..error.error_len().unwrap_or(bad.len())])
-                });
-            }
+            _ => return utf8_prefix(bytes),
         };
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 2);
         let mut rest = bytes;
@@ -251,22 +279,53 @@ impl Encoding {
                 rest = &rest[1..];
                 continue;
             }
-            let length = self.length_of(first);
-            let Some((character, behind)) = rest.split_at_checked(length) else {
-                return Err(invalid(self.name, rest));
-            };
-            let trails = &character[1..];
-            if trails.iter().any(|byte| !self.may_trail(*byte)) {
-                return Err(invalid(self.name, character));
+            match self.decode_one(table, rest) {
+                Ok((character, length)) => {
+                    text.push(character);
+                    rest = &rest[length..];
+                }
+                Err(error) => return (Cow::Owned(text), Some(error)),
             }
-            let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-            match table.characters.get(&code) {
-                Some(character) => text.push(*character),
-                None => return Err(no_equivalent(character, self.name, "UTF8")),
-            }
-            rest = behind;
         }
-        Ok(Cow::Owned(text))
+        (Cow::Owned(text), None)
+    }
+
+    /// Returns the first character of some bytes, which is none of ASCII, and its length.
+    fn decode_one(&self, table: &Table, bytes: &[u8]) -> Result<(char, usize)> {
+        let length = self.length_of(bytes[0]);
+        let Some(character) = bytes.get(..length) else {
+            return Err(invalid(self.name, bytes));
+        };
+        if character[1..].iter().any(|byte| !self.may_trail(*byte)) {
+            return Err(invalid(self.name, character));
+        }
+        let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+        match table.characters.get(&code) {
+            Some(found) => Ok((*found, length)),
+            None => Err(no_equivalent(character, self.name, "UTF8")),
+        }
+    }
+
+    /// Returns the name of the encoding that bytes are checked to be of.
+    fn name_of_bytes(&self) -> &'static str {
+        if self.is_utf8() { "UTF8" } else { self.name }
+    }
+
+    /// Converts the end of a buffer, from `at` on, which is UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Encoding::encode`]; 57014.
+    pub fn encode_tail(&self, out: &mut Vec<u8>, at: usize, pace: &mut Pace<'_>) -> Result<()> {
+        if self.is_utf8() || out[at..].is_ascii() {
+            return Ok(());
+        }
+        let tail = out.split_off(at);
+        for piece in pieces(&*String::from_utf8_lossy(&tail)) {
+            self.encode(piece, out)?;
+            pace.spend(piece.len())?;
+        }
+        Ok(())
     }
 
     /// Appends text in this encoding.
@@ -313,6 +372,10 @@ impl Encoding {
 
     /// Returns how many of some bytes are whole characters: the last one may be cut.
     pub fn whole_length(&self, bytes: &[u8]) -> usize {
+        if self.is_utf8() {
+            let cut = std::str::from_utf8(bytes).err().filter(|error| error.error_len().is_none());
+            return cut.map_or(bytes.len(), |error| error.valid_up_to());
+        }
         let mut at = 0;
         while let Some(&first) = bytes.get(at) {
             let length = if first.is_ascii() { 1 } else { self.length_of(first) };
@@ -343,6 +406,24 @@ impl Encoding {
     }
 }
 
+/// Returns UTF-8 up to what is wrong with it.
+fn utf8_prefix(bytes: &[u8]) -> (Cow<'_, str>, Option<Error>) {
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return (Cow::Borrowed(text), None),
+        Err(error) => error,
+    };
+    let (valid, bad) = bytes.split_at(error.valid_up_to());
+    // PostgreSQL shows as many bytes as the first one promises.
+    let length = match bad.first() {
+        Some(0xc0..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf7) => 4,
+        _ => 1,
+    };
+    let error = invalid("UTF8", &bad[..length.min(bad.len())]);
+    (String::from_utf8_lossy(valid), Some(error))
+}
+
 fn listed(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
     bytes.join(" ")
@@ -362,6 +443,12 @@ fn no_equivalent(bytes: &[u8], from: &str, to: &str) -> Error {
     Error::new(NO_EQUIVALENT, message)
 }
 
+impl Default for &'static Encoding {
+    fn default() -> &'static Encoding {
+        Encoding::utf8()
+    }
+}
+
 impl fmt::Debug for Encoding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name)
@@ -373,6 +460,8 @@ impl PartialEq for Encoding {
         self.number == other.number
     }
 }
+
+impl Eq for Encoding {}
 
 #[cfg(test)]
 mod tests {
@@ -415,6 +504,8 @@ mod tests {
         }
     }
 
+    const INVALID_UTF8: &str = "invalid byte sequence for encoding \"UTF8\": 0xc3 0x28";
+
     #[test]
     fn what_has_no_equivalent_is_an_error() {
         let latin = Encoding::named("latin1").unwrap();
@@ -430,6 +521,18 @@ mod tests {
         assert_eq!(win.decode(b"\x80").unwrap(), "€");
         assert_eq!(win.decode(b"\x81").unwrap_err().sqlstate, "22P05");
         let japanese = Encoding::named("euc_jp").unwrap();
+        let (prefix, error) = japanese.decode_prefix(b"a\xa4\xa2\xa4b");
+        assert_eq!((&*prefix, &*error.unwrap().sqlstate), ("aあ", "22021"));
+        let mut out = "é€".as_bytes().to_vec();
+        win.encode_tail(&mut out, 2, &mut Pace::never()).unwrap();
+        assert_eq!(out, b"\xc3\xa9\x80");
+        let unicode = Encoding::utf8();
+        assert_eq!(unicode.decode(b"a\xc3(").unwrap_err().message, INVALID_UTF8);
+        assert_eq!(unicode.whole_length(b"a\xc3"), 1);
+        for encoding in [unicode, latin, Encoding::named("sql_ascii").unwrap()] {
+            let error = encoding.decode_text(b"a\0b").unwrap_err();
+            assert!(error.message.ends_with(": 0x00"), "{}", error.message);
+        }
         assert_eq!(japanese.decode(b"\xa4\xa2").unwrap(), "あ");
         assert_eq!(japanese.decode(b"\xa4").unwrap_err().sqlstate, "22021");
         assert_eq!(japanese.decode(b"\xa4a").unwrap_err().sqlstate, "22021");

@@ -8,9 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
-pub mod encoding;
 pub mod interrupt;
 pub mod pieces;
+pub mod encoding;
 pub mod key_words;
 mod varint;
 pub mod datatype;

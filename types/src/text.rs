@@ -22,6 +22,7 @@ use crate::datetime::Reading;
 use crate::datetime::TimeZone;
 use crate::datum::stored_json::Stored;
 use crate::datum::{Datum, Json, Jsonb, Nested};
+use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::sqlstate;
@@ -72,6 +73,9 @@ pub struct TextStyle {
     pub system: System,
     /// Ends what takes long.
     pub interrupt: Interrupt,
+    /// The encoding of the client's text. Nothing here heeds it: text becomes that of the client
+    /// on its way out.
+    pub encoding: &'static Encoding,
 }
 
 /// Appends the decimal digits of an integer.

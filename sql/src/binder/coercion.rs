@@ -65,6 +65,9 @@ impl Binder<'_> {
             return self.coerce(value, to.below(), context);
         };
         let (domain, position) = (Arc::clone(domain), value.position);
+        if let (true, Expr::Parameter { index, .. }) = (value.is_unknown(), &value.expr) {
+            self.parameters.settle(*index, to, position)?;
+        }
         // A literal is read element by element as the domain, which cuts nothing off.
         let is_read = value.is_unknown() && domain.checks.elements.is_some();
         let below = if is_read { CastContext::Assignment } else { context };

@@ -50,7 +50,8 @@ impl Parameters {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Settles the type of a parameter that was unknown when it was met.
+    /// Settles the type of a parameter that was unknown when it was met: a domain, if it is
+    /// assigned or cast to one.
     pub(super) fn settle(&mut self, index: usize, to: SqlType, position: usize) -> Result<Expr> {
         let slot = &mut self.types[index];
         match *slot {
@@ -60,7 +61,7 @@ impl Parameters {
                 Err(Error::new("42P08", message).with_detail(detail).at(position))
             }
             _ => {
-                slot.get_or_insert(to.base.into());
+                slot.get_or_insert(to);
                 Ok(Expr::Parameter { index, data_type: to.base })
             }
         }

@@ -129,8 +129,10 @@ fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
 fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let constructs = next(tokens, index)
         .is_some_and(|at| matches!(tokens[at].token, Token::LBracket | Token::LParen));
-    let follows = previous(tokens, index)
-        .is_some_and(|at| matches!(tokens[at].token, Token::Word(_) | Token::RParen));
+    // Behind AS it is a name.
+    let follows = previous(tokens, index).is_some_and(|at| {
+        matches!(tokens[at].token, Token::Word(_) | Token::RParen) && !is_word(&tokens[at], "as")
+    });
     if constructs || !follows {
         return;
     }

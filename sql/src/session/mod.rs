@@ -40,6 +40,7 @@ use store::Sequence;
 use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
+use types::encoding::Encoding;
 use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
@@ -248,6 +249,7 @@ impl Session {
     /// What is wrong with the statement, with its place in the text.
     pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
         let statement = &parsed.statement.statement;
+        self.take_over_settings()?;
         self.check_accepted(statement)?;
         self.follow_search_path();
         let parsed = Arc::clone(&parsed.statement);
@@ -400,10 +402,10 @@ impl Session {
     ///
     /// Why it could not be committed; it is rolled back then.
     pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
-        let ended = match &self.open {
+        let ended = self.take_over_settings().and_then(|()| match &self.open {
             Some(open) if !open.in_block => self.commit(),
             _ => Ok(self.seen()),
-        };
+        });
         if self.open.is_none() {
             self.cursors.end_portals();
         }
@@ -440,6 +442,8 @@ impl Session {
             let (catalog, path) = (self.catalog(), self.settings.search_path());
             error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
         }
+        // What it has set is undone.
+        drop(self.changed.take());
         // The error may tell of rows that are not durable yet.
         self.ticket = self.seen();
         match &mut self.open {
@@ -544,6 +548,11 @@ impl Session {
     /// Returns the notices gathered since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// Returns the encoding of the client's text.
+    pub fn client_encoding(&self) -> &'static Encoding {
+        self.settings.style().encoding
     }
 
     /// Returns how values are written as text now (time zone, bytea, names behind OIDs).

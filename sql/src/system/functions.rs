@@ -151,7 +151,8 @@ fn call(
         "current_setting" => current_setting(source, arguments)?,
         "set_config" => set_config(source, arguments)?,
         "current_schemas" => current_schemas(source, objects, arguments),
-        "getdatabaseencoding" | "pg_client_encoding" => text("UTF8"),
+        "getdatabaseencoding" => text("UTF8"),
+        "pg_client_encoding" => current_setting(source, &[Datum::text("client_encoding")])?,
         "pg_char_to_encoding" => {
             int4(Encoding::named(text_at(arguments, 0)).map_or(-1, |found| found.number))
         }

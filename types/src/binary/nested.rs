@@ -14,6 +14,7 @@ use crate::datatype::composite::CompositeType;
 use crate::datatype::{DataType, SqlType};
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::{Array, Bits, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS, Nested, Record};
+use crate::encoding::Encoding;
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 use crate::pieces::Pace;
@@ -25,13 +26,17 @@ const JSON_VERSION: u8 = 1;
 pub(super) fn write(
     nested: &Nested,
     data_type: DataType,
+    encoding: &'static Encoding,
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let start = out.len();
     match nested {
         Nested::Array(array) => {
-            write_array(array, data_type.element().unwrap_or(DataType::Unknown), pace, out)?;
+            let element = data_type.element().unwrap_or(DataType::Unknown);
+            return write_array(array, element, encoding, pace, out);
         }
+        Nested::Record(record) => return write_record(record, encoding, pace, out),
         Nested::Json(text) => pace.append(out, text.as_bytes())?,
         Nested::Jsonb(json) => {
             out.push(JSON_VERSION);
@@ -42,22 +47,24 @@ pub(super) fn write(
             let value = Datum::Nested(nested.clone());
             text::write_short(&value, data_type, &TextStyle::default(), out);
         }
-        Nested::Record(record) => write_record(record, pace, out)?,
         Nested::Bits(bits) => {
             out.extend_from_slice(&(bits.len() as u32).to_be_bytes());
             out.extend_from_slice(bits.bytes());
+            return Ok(());
         }
         Nested::Timetz { time, west } => {
             out.extend_from_slice(&time.to_be_bytes());
             out.extend_from_slice(&west.to_be_bytes());
+            return Ok(());
         }
     }
-    Ok(())
+    encoding.encode_tail(out, start, pace)
 }
 
 fn write_array(
     array: &Array,
     element: DataType,
+    encoding: &'static Encoding,
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -69,13 +76,14 @@ fn write_array(
         out.extend_from_slice(&(dimension.length as u32).to_be_bytes());
         out.extend_from_slice(&dimension.lower.to_be_bytes());
     }
-    array.elements.iter().try_for_each(|value| write_element(value, element, pace, out))
+    array.elements.iter().try_for_each(|value| write_element(value, element, encoding, pace, out))
 }
 
 /// Appends a value behind its length.
 fn write_element(
     value: &Datum,
     data_type: DataType,
+    encoding: &'static Encoding,
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -86,7 +94,7 @@ fn write_element(
     }
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    super::write(value, data_type, pace, out)?;
+    super::write(value, data_type, encoding, pace, out)?;
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
@@ -95,18 +103,27 @@ fn write_element(
 /// What an element counts beside its bytes.
 const ELEMENT: usize = 16;
 
-fn write_record(record: &Record, pace: &mut Pace<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn write_record(
+    record: &Record,
+    encoding: &'static Encoding,
+    pace: &mut Pace<'_>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.extend_from_slice(&(record.values.len() as u32).to_be_bytes());
     for (index, value) in record.values.iter().enumerate() {
         let data_type = record.fields[index].1;
         let declared = record.of.map(|of| of.attributes()[index].sql_type.oid());
         out.extend_from_slice(&declared.unwrap_or_else(|| data_type.oid()).to_be_bytes());
-        write_element(value, data_type, pace, out)?;
+        write_element(value, data_type, encoding, pace, out)?;
     }
     Ok(())
 }
 
-pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
+pub(super) fn parse(
+    bytes: &[u8],
+    data_type: DataType,
+    encoding: &'static Encoding,
+) -> Result<Datum> {
     let nested = match data_type {
         DataType::Jsonb | DataType::JsonPath => {
             let Some((&JSON_VERSION, json)) = bytes.split_first() else {
@@ -115,17 +132,18 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
                 let message = format!("unsupported {name} version number {version}");
                 return Err(Error::new("XX000", message));
             };
-            return text::parse(utf8(json)?, data_type, &TextStyle::default());
+            return text::parse(&encoding.decode_text(json)?, data_type, &TextStyle::default());
         }
         DataType::Json => {
-            return text::parse(utf8(bytes)?, DataType::Json, &TextStyle::default());
+            let text = encoding.decode_text(bytes)?;
+            return text::parse(&text, DataType::Json, &TextStyle::default());
         }
         DataType::Record => {
             let message = "input of anonymous composite types is not implemented";
             return Err(Error::new("0A000", message));
         }
         DataType::Composite(of) => {
-            let mut reader = Reader { bytes };
+            let mut reader = Reader { bytes, encoding };
             let record = reader.composite(of)?;
             if !reader.bytes.is_empty() {
                 return Err(bad("incorrect binary data format"));
@@ -133,7 +151,7 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
             Nested::Record(Arc::new(record))
         }
         DataType::Bit | DataType::Varbit => {
-            let mut reader = Reader { bytes };
+            let mut reader = Reader { bytes, encoding };
             let length = usize::try_from(reader.word()?)
                 .map_err(|_| bad("invalid length in external bit string"))?;
             let bits = Bits::from_bytes(length, reader.bytes);
@@ -158,7 +176,7 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
             let Some(element) = other.element() else {
                 return Err(bad(&format!("no binary form of type {}", other.sql_name())));
             };
-            let mut reader = Reader { bytes };
+            let mut reader = Reader { bytes, encoding };
             let array = reader.array(element)?;
             if !reader.bytes.is_empty() {
                 return Err(bad("incorrect binary data format for an array"));
@@ -169,13 +187,9 @@ pub(super) fn parse(bytes: &[u8], data_type: DataType) -> Result<Datum> {
     Ok(Datum::Nested(nested))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes)
-        .map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))
-}
-
 struct Reader<'a> {
     bytes: &'a [u8],
+    encoding: &'static Encoding,
 }
 
 impl<'a> Reader<'a> {
@@ -238,7 +252,7 @@ impl<'a> Reader<'a> {
             length => {
                 let length = usize::try_from(length)
                     .map_err(|_| bad("insufficient data left in message"))?;
-                super::parse(self.take(length)?, data_type)
+                super::parse(self.take(length)?, data_type, self.encoding)
             }
         }
     }
@@ -290,7 +304,14 @@ mod tests {
     fn arrays_are_as_postgres_sends_them() {
         let int4s = DataType::Array(&DataType::Int4);
         let mut bytes = Vec::new();
-        binary::write(&value("{7,NULL}", int4s), int4s, &mut Pace::never(), &mut bytes).unwrap();
+        binary::write(
+            &value("{7,NULL}", int4s),
+            int4s,
+            Encoding::utf8(),
+            &mut Pace::never(),
+            &mut bytes,
+        )
+        .unwrap();
         let words: [i32; 8] = [1, 1, 23, 2, 1, 4, 7, -1];
         let expected: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         assert_eq!(bytes, expected);
@@ -308,17 +329,29 @@ mod tests {
         ] {
             let value = value(text, data_type);
             let mut bytes = Vec::new();
-            binary::write(&value, data_type, &mut Pace::never(), &mut bytes).unwrap();
-            assert_eq!(binary::parse(&bytes, data_type).unwrap(), value, "{text}");
+            binary::write(&value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes)
+                .unwrap();
+            assert_eq!(
+                binary::parse(&bytes, data_type, Encoding::utf8()).unwrap(),
+                value,
+                "{text}"
+            );
             for cut in 0..bytes.len() - 1 {
-                let cut = binary::parse(&bytes[..cut], data_type);
+                let cut = binary::parse(&bytes[..cut], data_type, Encoding::utf8());
                 assert!(cut.is_err() || data_type == DataType::Json, "{text}");
             }
         }
         let int4s = DataType::Array(&DataType::Int4);
         let mut other = Vec::new();
         let int8s = DataType::Array(&DataType::Int8);
-        binary::write(&value("{1}", int8s), int8s, &mut Pace::never(), &mut other).unwrap();
-        assert_eq!(binary::parse(&other, int4s).unwrap_err().sqlstate, "42804");
+        binary::write(
+            &value("{1}", int8s),
+            int8s,
+            Encoding::utf8(),
+            &mut Pace::never(),
+            &mut other,
+        )
+        .unwrap();
+        assert_eq!(binary::parse(&other, int4s, Encoding::utf8()).unwrap_err().sqlstate, "42804");
     }
 }

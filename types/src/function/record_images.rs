@@ -13,6 +13,7 @@ use super::{CompareOp, Row, row};
 use crate::binary;
 use crate::datatype::DataType::{self, Bool, Record as RecordType};
 use crate::datum::{Datum, Record};
+use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::pieces::Pace;
 
@@ -56,7 +57,7 @@ fn image(value: &Datum, data_type: DataType) -> Vec<u8> {
         let label = labels.iter().find(|label| label.rank == *rank);
         return label.map_or(0, |label| label.oid).to_be_bytes().to_vec();
     }
-    binary::write(value, data_type, &mut Pace::never(), &mut bytes)
+    binary::write(value, data_type, Encoding::utf8(), &mut Pace::never(), &mut bytes)
         .expect("there is no flag to be set");
     let is_word = matches!(
         data_type,
