@@ -390,7 +390,7 @@ mod tests {
         };
         assert_eq!(bind.portal_name.as_deref(), Some("é"));
         // Values are converted by their types.
-        assert_eq!(bind.parameters, [Some(bytes::Bytes::from_static(b"\xe9").into())]);
+        assert_eq!(bind.parameters, [Some(bytes::Bytes::from_static(b"\xe9"))]);
         let win = Encoding::named("win1252").unwrap();
         for (encoding, text, sqlstate) in
             [(Encoding::utf8(), b"\xc3(", "22021"), (win, b"\x81(", "22P05")]
@@ -400,7 +400,7 @@ mod tests {
                 let Ok(Some(Frame::Unreadable { kind: unreadable, error })) = taken else {
                     panic!("read: {taken:?}")
                 };
-                assert_eq!((unreadable, &*error.sqlstate), (kind, sqlstate));
+                assert_eq!((unreadable, error.sqlstate), (kind, sqlstate));
             }
         }
     }
@@ -437,7 +437,8 @@ mod tests {
             let mut bytes = BytesMut::from(&frame(kind, &body)[..]);
             bytes.extend_from_slice(b"following");
             let phase = if kind == b'p' { Phase::Authentication } else { Phase::Session };
-            let encoding = if next(&mut state) % 2 == 0 { Encoding::utf8() } else { japanese };
+            let encoding =
+                if next(&mut state).is_multiple_of(2) { Encoding::utf8() } else { japanese };
             if let Ok(Some(_)) = take(&mut bytes, phase, encoding, &decode_context()) {
                 decoded += 1;
                 assert_eq!(&bytes[..], b"following", "kind {kind} read beyond its frame");
