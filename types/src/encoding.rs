@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(win.decode(b"\x81").unwrap_err().sqlstate, "22P05");
         let japanese = Encoding::named("euc_jp").unwrap();
         let (prefix, error) = japanese.decode_prefix(b"a\xa4\xa2\xa4b");
-        assert_eq!((&*prefix, &*error.unwrap().sqlstate), ("aあ", "22021"));
+        assert_eq!((&*prefix, error.unwrap().sqlstate), ("aあ", "22021"));
         let mut out = "é€".as_bytes().to_vec();
         win.encode_tail(&mut out, 2, &mut Pace::never()).unwrap();
         assert_eq!(out, b"\xc3\xa9\x80");
