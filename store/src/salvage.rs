@@ -13,7 +13,7 @@
 //! ever was: what a lost file or commit has deleted may be there again, and an index may name rows
 //! that are lost, or lack some.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ impl Salvage<'_> {
             return Ok(tables);
         }
         // The newest first: where rows are those of two regions, a split or a merge has made it.
-        let mut described = self.described()?;
+        let mut described = self.described(state)?;
         described.sort_by_key(|description| std::cmp::Reverse(description.region));
         for description in described {
             let (region, rows) = (description.region, description.rows());
@@ -199,8 +199,10 @@ impl Salvage<'_> {
             if regions.iter().any(|other| other.id == region) {
                 continue;
             }
-            let others = regions.iter().filter(|other| overlap(&other.rows, &source.rows));
-            if others.clone().any(|other| other.id > region || other.is_complete) {
+            // One is described once the manifest has it, and its files are there by then. So it has
+            // all that older ones have, however complete these are, and what came afterwards.
+            let mut others = regions.iter().filter(|other| overlap(&other.rows, &source.rows));
+            if others.any(|other| other.id > region) {
                 let name = &description.table.name;
                 self.salvaged.losses.push(format!(
                     "table \"{name}\": region {} is not copied: others have its rows",
@@ -215,11 +217,24 @@ impl Salvage<'_> {
     }
 
     /// Returns the descriptions of the regions that have one.
-    fn described(&self) -> Result<Vec<RegionDescription>> {
+    fn described(&mut self, state: &ManifestState) -> Result<Vec<RegionDescription>> {
         let directory = self.from.join("regions");
-        let names = self.env.list(&directory)?;
-        let read = |name: &PathBuf| RegionDescription::read(&**self.env, &directory.join(name));
-        Ok(names.iter().filter_map(read).collect())
+        let listed: BTreeSet<u64> =
+            state.tables.values().flat_map(|table| &table.regions).map(|at| at.id.0).collect();
+        let mut described = Vec::new();
+        for name in self.env.list(&directory)? {
+            let Some(region) = name.to_str().and_then(|name| name.parse::<u64>().ok()) else {
+                continue;
+            };
+            match RegionDescription::read(&**self.env, &directory.join(&name)) {
+                Some(description) => described.push(description),
+                None if listed.contains(&region) => {}
+                None => self.lose(format!(
+                    "region {region}: it is not known of which table it is: it is not copied"
+                )),
+            }
+        }
+        Ok(described)
     }
 
     fn listed(&mut self, record: &RegionRecord, is_whole: bool) -> Result<RegionSource> {
@@ -239,14 +254,17 @@ impl Salvage<'_> {
         let (id, flushed) = (record.id, record.flushed);
         let mut region = RegionSource { id, rows, flushed, files, listed: true, is_complete };
         if !is_whole {
-            // What the manifest has forgotten may be newer than all that it lists.
+            // What the manifest has forgotten may be newer than all that it lists, or have been
+            // made of that.
             let found = self.unlisted(record.id, RowRange::default(), region.files.len())?;
             for (listed, found) in region.files.iter_mut().zip(found.files) {
                 for file in found {
-                    let is_newer = self
-                        .open(&file)
-                        .is_ok_and(|opened| opened.properties().max_sequence.0 > record.flushed);
-                    if is_newer && !listed.iter().any(|listed| listed.path == file.path) {
+                    let adds = !region.is_complete
+                        || file.adopted.is_some()
+                        || self.open(&file).is_ok_and(|opened| {
+                            opened.properties().max_sequence.0 > record.flushed
+                        });
+                    if adds && !listed.iter().any(|listed| listed.path == file.path) {
                         listed.push(file);
                     }
                 }
