@@ -33,6 +33,7 @@ use crate::scan::merge::RowOrder;
 use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, ReadCounts, RowEnd};
 use crate::scan::{CellPosition, CellWindow, Position, Scan};
+use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::source::RowSpan;
 
@@ -61,6 +62,15 @@ pub(crate) struct ScanRules {
     pub(crate) required: RequiredFamilies,
     /// The observers of the table, if they want to see scans.
     pub(crate) observers: Option<Arc<RegionChain>>,
+    /// What is told of the part of the range that was read, at SERIALIZABLE.
+    pub(crate) tracker: Option<Arc<ReadTracker>>,
+}
+
+/// The range of a scan of which a tracker is told as far as it is read.
+struct Tracked {
+    tracker: Arc<ReadTracker>,
+    start: Vec<u8>,
+    stop: Option<Vec<u8>>,
 }
 
 /// A scan that observers see.
@@ -115,6 +125,7 @@ pub struct Scanner {
     /// Rows read in a row before columns are looked for again.
     row_run: usize,
     watched: Option<Watched>,
+    tracked: Option<Tracked>,
 }
 
 /// What [`Scanner::next_columns`] came to.
@@ -167,6 +178,10 @@ impl Scanner {
         let wanted = rules.required.with(scan.families.as_deref());
         scan.families = wanted.map(Cow::into_owned);
         let (start, stop) = scan.bounds();
+        let tracked = rules.tracker.clone().map(|tracker| {
+            let (start, stop) = (start.clone(), stop.clone());
+            Tracked { tracker, start, stop }
+        });
         let nothing = stop.as_ref().is_some_and(|stop| *stop <= start);
         let ahead = if nothing { 0..0 } else { map.overlapping(&start, stop.as_deref()) };
         let resume = match &scan.position {
@@ -200,6 +215,7 @@ impl Scanner {
             lagging: None,
             counts: ReadCounts::default(),
             row_run: 1,
+            tracked,
             scan,
         })
     }
@@ -263,7 +279,32 @@ impl Scanner {
             }
         }
         self.rules.snapshot.check()?;
+        self.track_rows(out);
         Ok(!out.is_empty())
+    }
+
+    /// Tells the tracker of the rows of a batch.
+    fn track_rows(&self, out: &CellBatch) {
+        if self.tracked.is_some() {
+            let last = out.row_count().checked_sub(1).map(|last| out.row(last));
+            self.track(last.as_ref().map(|row| row.key()));
+        }
+    }
+
+    /// Tells the tracker what was read: up to the last row that is returned; all if there is no
+    /// more. A row that came up to the limit is the last one that anybody has looked at.
+    fn track(&self, last: Option<&[u8]>) {
+        let Some(Tracked { tracker, start, stop }) = &self.tracked else { return };
+        let ended = self.current.is_none() && self.ahead.is_empty() && self.rows_left > 0;
+        let (start, stop) = match (last, self.order) {
+            (Some(last), RowOrder::Forward) if !ended => {
+                (start.clone(), Some([last, &[0]].concat()))
+            }
+            (Some(last), RowOrder::Reverse) if !ended => (last.to_vec(), stop.clone()),
+            (None, _) if self.rows_left == 0 => return,
+            _ => (start.clone(), stop.clone()),
+        };
+        tracker.note_range(self.rules.table, start, stop);
     }
 
     /// Reads on, block by block where rows lie in columnar blocks and nothing hides or changes
@@ -294,6 +335,7 @@ impl Scanner {
                 self.row_run = 1;
                 self.rules.snapshot.check()?;
                 self.rows_left -= slice.row_count() as u64;
+                self.track_columns(&slice)?;
                 return Ok(ScanStep::Columns(slice));
             }
             // The longer there are no columns, the less often they are looked for.
@@ -309,10 +351,27 @@ impl Scanner {
             }
             if !out.is_empty() {
                 self.rules.snapshot.check()?;
+                self.track_rows(out);
                 return Ok(ScanStep::Rows);
             }
         }
+        self.track(None);
         Ok(ScanStep::End)
+    }
+
+    /// Tells the tracker of rows that come as columns.
+    fn track_columns(&self, slice: &ColumnSlice) -> Result<()> {
+        if self.tracked.is_none() {
+            return Ok(());
+        }
+        let (mut keys, mut ends) = (Vec::new(), Vec::new());
+        slice.append_row_keys([0, slice.row_count() - 1], &mut keys, &mut ends)?;
+        let (first, last) = keys.split_at(ends.first().map_or(0, |end| *end as usize));
+        self.track(Some(match self.order {
+            RowOrder::Forward => first.max(last),
+            RowOrder::Reverse => first.min(last),
+        }));
+        Ok(())
     }
 
     /// Returns whether rows of the region at hand may come as columns.
@@ -358,6 +417,17 @@ impl Scanner {
     /// Returns where the scan stands: a new scan of the same range that begins there returns what
     /// this one has not returned. Rows that a filter refused are passed, too.
     pub fn position(&mut self) -> Result<Position> {
+        let position = self.find_position()?;
+        // What lies between the last row and there was found to be empty, or refused.
+        match &position {
+            Position::At(row) | Position::After(row) => self.track(Some(row)),
+            Position::Inside(_) => {}
+            Position::Start | Position::End => self.track(None),
+        }
+        Ok(position)
+    }
+
+    fn find_position(&mut self) -> Result<Position> {
         if let Some((_, position)) = &self.inside {
             return Ok(Position::Inside(position.clone()));
         }

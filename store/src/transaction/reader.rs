@@ -162,10 +162,6 @@ impl TableReader {
 
     /// Opens a scan that these observers were shown.
     pub(super) fn open(&self, scan: Scan, observers: Option<Arc<RegionChain>>) -> Result<Scanner> {
-        if let Some(tracker) = &self.tracker {
-            let (start, stop) = scan.bounds();
-            tracker.note_range(self.table.id(), start, stop);
-        }
         let rules = ScanRules {
             table: self.table.id(),
             path: Arc::clone(&self.path),
@@ -182,6 +178,7 @@ impl TableReader {
             charged: self.charged.clone(),
             required: RequiredFamilies(self.table.required()),
             observers,
+            tracker: self.tracker.clone(),
         };
         Scanner::open(self.regions(), scan, &self.table.descriptor(), rules)
     }
@@ -281,7 +278,7 @@ impl Transaction {
             snapshot: Arc::clone(&view.snapshot),
             spec: view.spec,
             staged: self.staged_of(table.id()).unwrap_or_default(),
-            consistency: self.options.consistency,
+            consistency: self.consistency(),
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
             admission: Arc::clone(&self.engine.admission),
             work: Arc::clone(&self.work),
@@ -297,7 +294,7 @@ impl Transaction {
         let options = self.engine.options();
         let (threads, after_rows) = (options.region_threads, options.parallel_after_rows);
         let piece_bytes = options.parallel_piece_bytes;
-        let allowed = threads > 1 && self.options.consistency == Consistency::Strong;
+        let allowed = threads > 1 && self.consistency() == Consistency::Strong;
         allowed.then_some(Parallelism { threads, after_rows, piece_bytes })
     }
 
