@@ -341,7 +341,9 @@ mod tests {
     use store::{FamilyDescriptor, TableDescriptor, TableId};
 
     use super::*;
+    use crate::ast::StorageKind;
     use crate::catalog::record;
+    use crate::catalog::retained::ReplicaIdentity;
 
     fn table() -> TableRecord {
         TableRecord {
@@ -391,5 +393,58 @@ mod tests {
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         assert_eq!(decode_table(&bytes).unwrap_err().sqlstate, "XX001");
+    }
+
+    /// The bytes of what PostgreSQL's catalog has and has no effect here: `docs/formats/catalog.md`.
+    #[test]
+    fn what_is_only_shown_is_written_as_documented() {
+        let fillfactor = |value: &str| vec![("fillfactor".to_owned(), value.to_owned())];
+        let of_table = Addition::Retained(RetainedTable {
+            parameters: fillfactor("70"),
+            unlogged: true,
+            replica_identity: ReplicaIdentity::Index(7),
+            clustered_on: Some(7),
+            key_parameters: fillfactor("80"),
+            key_include: vec![2],
+        });
+        let of_column = RetainedColumn {
+            statistics: Some(100),
+            storage: Some(StorageKind::External),
+            compression: Some('l'),
+            options: vec![("n_distinct".to_owned(), "5".to_owned())],
+        };
+        let of_index = RetainedIndex {
+            parameters: fillfactor("70"),
+            is_hash: true,
+            operator_classes: vec![(0, "text_pattern_ops".to_owned())],
+        };
+        let documented: [(Addition, &[&[u8]]); 3] = [
+            (
+                of_table,
+                &[
+                    &[9, 1, 10],
+                    b"fillfactor\x0270",
+                    &[1, 3, 7, 1, 7, 1, 10],
+                    b"fillfactor\x0280",
+                    &[1, 2],
+                ],
+            ),
+            (
+                Addition::RetainedColumn { position: 1, retained: of_column },
+                &[&[10, 1, 1, 200, 1, 1, 1, b'l', 1, 10], b"n_distinct\x015"],
+            ),
+            (
+                Addition::RetainedIndex { position: 0, retained: of_index },
+                &[&[11, 0, 1, 10], b"fillfactor\x0270", &[1, 1, 0, 16], b"text_pattern_ops"],
+            ),
+        ];
+        let first = record::encode(&table()).len();
+        for (addition, bytes) in documented {
+            let written = encode_with(&table(), &vec![addition.clone()]);
+            let (_, read) = decode_with::<TableRecord, Addition>(&written).unwrap();
+            assert_eq!(read, [addition]);
+            // Frame of eight bytes, version, one addition.
+            assert_eq!(written[first + 8..], [&[&[1, 1]], bytes].concat().concat(), "{read:?}");
+        }
     }
 }
