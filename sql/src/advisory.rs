@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use store::transaction::{LockMode, LockWait};
 use store::{Sequence, SessionWait, Store, Transaction};
 
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 
 /// What is locked: one number of 64 bits or two of 32, which do not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,6 +90,8 @@ struct Holder {
 struct State {
     held: AHashMap<Key, Vec<Holder>>,
     waiting: AHashMap<i32, (Key, Mode)>,
+    /// What was given to transactions that are prepared, by their numbers.
+    prepared: AHashMap<u64, Vec<(Key, Mode)>>,
 }
 
 /// The locks of all sessions.
@@ -103,8 +105,8 @@ pub struct AdvisoryLocks {
 pub struct ShownLock {
     /// What is locked.
     pub key: Key,
-    /// The session that has it or waits for it.
-    pub session: i32,
+    /// The session that has it or waits for it; `None`: a prepared transaction has it.
+    pub session: Option<i32>,
     /// In which mode.
     pub mode: Mode,
     /// Whether the session has it.
@@ -219,10 +221,38 @@ impl AdvisoryLocks {
         }
     }
 
-    fn has_transaction_locks(&self, session: i32) -> bool {
-        let state = self.state.lock();
-        let is_one = |holder: &Holder| holder.session == session && holder.by_transaction > 0;
-        state.held.values().flatten().any(is_one)
+    /// Gives the locks of a session's transaction to the transaction, which is about to be prepared.
+    fn give_to(&self, session: i32, transaction: &Transaction) -> Result<()> {
+        let mut state = self.state.lock();
+        let has_both = |holders: &Vec<Holder>| {
+            let own = || holders.iter().filter(|holder| holder.session == session);
+            own().any(|one| one.by_session > 0) && own().any(|one| one.by_transaction > 0)
+        };
+        if state.held.values().any(has_both) {
+            let message = "cannot PREPARE while holding both session-level and transaction-level \
+                           locks on the same object";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        let mut given = Vec::new();
+        for (key, holders) in &mut state.held {
+            let is_given = |holder: &Holder| holder.session == session && holder.by_transaction > 0;
+            if !holders.iter().any(is_given) {
+                continue;
+            }
+            transaction.take_from_session(stored(session), &key.row());
+            given.extend(holders.iter().filter(|one| is_given(one)).map(|one| (*key, one.mode)));
+            holders.retain(|holder| !is_given(holder));
+        }
+        state.held.retain(|_, holders| !holders.is_empty());
+        if !given.is_empty() {
+            state.prepared.insert(transaction.id(), given);
+        }
+        Ok(())
+    }
+
+    /// Forgets what those had that are not prepared, or not any more.
+    pub fn forget_ended(&self, is_prepared: impl Fn(u64) -> bool) {
+        self.state.lock().prepared.retain(|transaction, _| is_prepared(*transaction));
     }
 
     /// Returns who has locks and who waits, by key and session.
@@ -231,7 +261,7 @@ impl AdvisoryLocks {
         let held = state.held.iter().flat_map(|(key, holders)| {
             let lock = |holder: &Holder| ShownLock {
                 key: *key,
-                session: holder.session,
+                session: Some(holder.session),
                 mode: holder.mode,
                 granted: true,
             };
@@ -239,11 +269,17 @@ impl AdvisoryLocks {
         });
         let waiting = state.waiting.iter().map(|(session, (key, mode))| ShownLock {
             key: *key,
-            session: *session,
+            session: Some(*session),
             mode: *mode,
             granted: false,
         });
-        let mut shown: Vec<ShownLock> = held.chain(waiting).collect();
+        let prepared = state.prepared.values().flatten().map(|(key, mode)| ShownLock {
+            key: *key,
+            session: None,
+            mode: *mode,
+            granted: true,
+        });
+        let mut shown: Vec<ShownLock> = held.chain(waiting).chain(prepared).collect();
         shown.sort_by_key(|lock| (lock.key, lock.session, lock.granted));
         shown
     }
@@ -317,9 +353,16 @@ impl SessionLocks {
         Ok(seen.is_some())
     }
 
-    /// Returns whether the transaction of the session has any.
-    pub fn has_transaction_locks(&self) -> bool {
-        self.used.load(Ordering::Relaxed) && self.locks.has_transaction_locks(self.session)
+    /// Gives those of the session's transaction to the transaction, which is about to be prepared.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if the session itself has one of them, too.
+    pub fn give_to(&self, transaction: &Transaction) -> Result<()> {
+        match self.used.load(Ordering::Relaxed) {
+            true => self.locks.give_to(self.session, transaction),
+            false => Ok(()),
+        }
     }
 
     /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether

@@ -9,6 +9,7 @@ mod definition;
 mod functions;
 mod grants;
 mod information_schema;
+mod locks;
 mod names;
 mod objects;
 mod pg_cast;

@@ -46,6 +46,7 @@ pub mod codec;
 pub mod manifest;
 mod description;
 mod snapshot;
+pub mod lock_mode;
 pub mod mutation;
 pub mod row_mutation;
 pub mod observer;

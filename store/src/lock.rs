@@ -6,8 +6,9 @@
 //! entry without waiters has no queue; the queue is first come, first served, but for a holder that
 //! wants a stronger mode, who goes to the front ([`entry`]).
 //!
-//! There are four modes ([`LockMode`]). Sessions hold locks beside those of their transactions:
-//! advisory locks, whose keys are the rows of a table that is none ([`ADVISORY_LOCKS`]).
+//! There are four modes of rows and eight of tables ([`LockMode`]). Sessions hold locks beside those
+//! of their transactions: advisory locks, whose keys are the rows of a table that is none
+//! ([`ADVISORY_LOCKS`]).
 //!
 //! A row lock is released when its holder's commit is applied, which is before it is durable and
 //! before snapshots show it. So that the next holder sees it nevertheless, a release leaves behind
@@ -46,7 +47,8 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
-use crate::mutation::{LockMode, LockWait};
+use crate::lock_mode::{LockMode, ModeSet};
+use crate::mutation::LockWait;
 use crate::options::BlockingSection;
 
 const SHARDS: usize = 64;
@@ -183,6 +185,30 @@ pub(crate) enum Taken {
     Skipped,
 }
 
+/// A request that was not refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grant {
+    /// The lock.
+    pub(crate) key: LockKey,
+    /// Whether it was had.
+    pub(crate) taken: Taken,
+    /// The commits up to here are those that the last holders may have made or seen.
+    pub(crate) mark: Sequence,
+    /// The row was deleted while it was waited for: one that has its key now is another one.
+    pub(crate) is_gone: bool,
+    /// The modes in which it was had, if another one has come to them.
+    pub(crate) before: Option<ModeSet>,
+}
+
+/// How a transaction ends whose locks are given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// What it has done under them is committed.
+    Committed,
+    /// It has done nothing, or that is undone.
+    Undone,
+}
+
 /// How a request waits.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience<'a> {
@@ -224,14 +250,15 @@ impl Default for Shard {
 impl Shard {
     /// Returns how far those were who held a lock before and would have kept this mode out.
     fn mark(&self, key: LockKey, mode: LockMode) -> Sequence {
-        let earlier = LockMode::ALL.into_iter().filter(|earlier| mode.conflicts_with(*earlier));
-        let marks = earlier.map(|earlier| self.marks[earlier as usize][key.mark()]);
+        let marks = mode.conflicting().map(|earlier| self.marks[earlier.index()][key.mark()]);
         marks.max().unwrap_or_default()
     }
 
-    fn raise_mark(&mut self, key: LockKey, mode: LockMode, to: Sequence) {
-        let mark = &mut self.marks[mode as usize][key.mark()];
-        *mark = to.max(*mark);
+    fn raise_marks(&mut self, key: LockKey, modes: ModeSet, to: Sequence) {
+        for mode in modes.iter() {
+            let mark = &mut self.marks[mode.index()][key.mark()];
+            *mark = to.max(*mark);
+        }
     }
 }
 
@@ -249,11 +276,8 @@ impl Exclusion<'_> {
     pub(crate) fn release(mut self, commit: Sequence) {
         let one = self.shards.len() == 1;
         for key in &self.keys {
-            self.shards[if one { 0 } else { key.shard() }].raise_mark(
-                *key,
-                LockMode::Exclusive,
-                commit,
-            );
+            let shard = &mut self.shards[if one { 0 } else { key.shard() }];
+            shard.raise_marks(*key, ModeSet::of(LockMode::Exclusive), commit);
         }
     }
 }
@@ -268,8 +292,7 @@ impl LockTable {
         }
     }
 
-    /// Takes a lock, waiting for it as `patience` says. Returns also its release mark: the commits
-    /// up to there are those that the last holders may have made or seen.
+    /// Takes a lock, waiting for it as `patience` says.
     ///
     /// # Errors
     ///
@@ -281,15 +304,23 @@ impl LockTable {
         (table, row): (TableId, &[u8]),
         mode: LockMode,
         patience: Patience<'_>,
-    ) -> Result<(LockKey, Taken, Sequence)> {
+    ) -> Result<Grant> {
         self.lock_key(owner, (LockKey::new(table, row), table), mode, patience)
     }
 
-    /// Returns the table of a lock that a transaction holds, and the mode in which it does.
-    pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, LockMode)> {
+    /// Returns the table of a lock that a transaction holds, the modes in which it does, and whether
+    /// it has deleted the row.
+    pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, ModeSet, bool)> {
         let shard = self.shards[key.shard()].lock();
         let entry = shard.entries.get(&key)?;
-        Some((entry.table(), entry.mode_of(owner)?))
+        Some((entry.table(), entry.modes_of(owner)?, entry.is_deleted_by(owner)))
+    }
+
+    /// Notes that a transaction has deleted the row whose lock it holds, or has not after all.
+    pub(crate) fn set_deleted(&self, owner: Owner, key: LockKey, is_deleted: bool) {
+        if let Some(entry) = self.shards[key.shard()].lock().entries.get_mut(&key) {
+            entry.set_deleted(owner, is_deleted);
+        }
     }
 
     /// Takes a lock, as [`LockTable::lock`] does, of a row that is known by its key alone.
@@ -303,24 +334,28 @@ impl LockTable {
         (key, table): (LockKey, TableId),
         mode: LockMode,
         patience: Patience<'_>,
-    ) -> Result<(LockKey, Taken, Sequence)> {
+    ) -> Result<Grant> {
         let mut shard = self.shards[key.shard()].lock();
         let mark = shard.mark(key, mode);
+        let grant = |taken| Grant { key, taken, mark, is_gone: false, before: None };
         let entry = match shard.entries.entry(key) {
             Entry::Vacant(vacant) => {
                 vacant.insert(LockEntry::new(table, owner, mode));
-                return Ok((key, Taken::New, mark));
+                return Ok(grant(Taken::New));
             }
             Entry::Occupied(entry) => entry.into_mut(),
         };
-        let held = entry.mode_of(owner);
+        let held = entry.modes_of(owner);
         let taken = if held.is_some() { Taken::Held } else { Taken::New };
-        if held >= Some(mode) || entry.try_grant(owner, mode) {
-            return Ok((key, taken, mark));
+        if held.is_some_and(|held| held.covers(mode)) {
+            return Ok(grant(taken));
+        }
+        if entry.try_grant(owner, mode) {
+            return Ok(Grant { before: held, ..grant(taken) });
         }
         match patience.wait {
             LockWait::NoWait => return Err(Error::LockNotAvailable { table, timed_out: false }),
-            LockWait::Skip => return Ok((key, Taken::Skipped, Sequence(0))),
+            LockWait::Skip => return Ok(Grant { mark: Sequence(0), ..grant(Taken::Skipped) }),
             LockWait::Wait => {}
         }
         let ticket = Arc::new(Ticket::default());
@@ -339,7 +374,8 @@ impl LockTable {
             return Err(error);
         }
         // Who was granted the lock while giving up has it.
-        Ok((key, taken, shard.mark(key, mode)))
+        let is_gone = ticket.is_gone.load(Ordering::Acquire);
+        Ok(Grant { key, taken, mark: shard.mark(key, mode), is_gone, before: held })
     }
 
     /// Waits for a grant.
@@ -419,6 +455,12 @@ impl LockTable {
         self.processes.lock().leave(transaction);
     }
 
+    /// Makes another owner the holder of a lock; returns whether the first one had it.
+    pub(crate) fn hand_over(&self, key: LockKey, from: Owner, to: Owner) -> bool {
+        let mut shard = self.shards[key.shard()].lock();
+        shard.entries.get_mut(&key).is_some_and(|entry| entry.hand_over(from, to))
+    }
+
     /// Keeps rows from being locked. `None` if one of them is locked now.
     pub(crate) fn exclude<'r>(
         &self,
@@ -449,10 +491,10 @@ impl LockTable {
     }
 
     /// Gives locks back and hands them to those who wait, who are to see the commits up to `mark`.
-    pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, mark: Sequence) {
+    pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, (end, mark): (End, Sequence)) {
         if keys.len() < SHARDS {
             for key in keys {
-                release_one(&mut self.shards[key.shard()].lock(), owner, key, mark);
+                release_one(&mut self.shards[key.shard()].lock(), owner, key, (end, mark));
             }
             return;
         }
@@ -472,7 +514,7 @@ impl LockTable {
         drop(keys);
         for keys in sorted.chunk_by(|left, right| left.shard() == right.shard()) {
             let mut shard = self.shards[keys[0].shard()].lock();
-            keys.iter().for_each(|key| release_one(&mut shard, owner, *key, mark));
+            keys.iter().for_each(|key| release_one(&mut shard, owner, *key, (end, mark)));
             // What a large transaction has made it grow to is not kept.
             let room = shard.entries.len().max(SHARDS);
             if shard.entries.capacity() / SPARE > room {
@@ -481,21 +523,16 @@ impl LockTable {
         }
     }
 
-    /// Makes a lock weaker, or releases it.
-    pub(crate) fn weaken(
-        &self,
-        owner: Owner,
-        (table, row): (TableId, &[u8]),
-        to: Option<LockMode>,
-        mark: Sequence,
-    ) {
-        let key = LockKey::new(table, row);
+    /// Leaves a holder some of the modes in which it has a lock, or releases it.
+    pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: Option<ModeSet>, mark: Sequence) {
         let mut shard = self.shards[key.shard()].lock();
-        let Some(to) = to else { return release_one(&mut shard, owner, key, mark) };
-        let Some(mode) = shard.entries.get(&key).and_then(|entry| entry.mode_of(owner)) else {
+        let Some(to) = to else {
+            return release_one(&mut shard, owner, key, (End::Undone, mark));
+        };
+        let Some(modes) = shard.entries.get(&key).and_then(|entry| entry.modes_of(owner)) else {
             return;
         };
-        shard.raise_mark(key, mode, mark);
+        shard.raise_marks(key, modes, mark);
         if let Some(entry) = shard.entries.get_mut(&key) {
             entry.weaken(owner, to);
         }
@@ -539,8 +576,9 @@ fn status(key: LockKey, entry: &LockEntry) -> Vec<LockStatus> {
         blockers: Vec::new(),
         ahead: Vec::new(),
     };
-    let mut found: Vec<LockStatus> =
-        entry.holders().map(|(owner, mode)| of(owner, mode, None)).collect();
+    let held =
+        entry.holders().flat_map(|(owner, modes)| modes.shown().map(move |mode| (owner, mode)));
+    let mut found: Vec<LockStatus> = held.map(|(owner, mode)| of(owner, mode, None)).collect();
     for (place, waiter) in entry.queue().enumerate() {
         let (owner, mode) = (waiter.owner, waiter.mode);
         let ahead = entry.queue().take(place).filter(|other| mode.conflicts_with(other.mode));
@@ -554,11 +592,13 @@ fn status(key: LockKey, entry: &LockEntry) -> Vec<LockStatus> {
 }
 
 /// Gives one lock back.
-fn release_one(shard: &mut Shard, owner: Owner, key: LockKey, mark: Sequence) {
-    let Some(mode) = shard.entries.get(&key).and_then(|entry| entry.mode_of(owner)) else {
-        return;
-    };
-    shard.raise_mark(key, mode, mark);
+fn release_one(shard: &mut Shard, owner: Owner, key: LockKey, (end, mark): (End, Sequence)) {
+    let Some(entry) = shard.entries.get(&key) else { return };
+    let Some(modes) = entry.modes_of(owner) else { return };
+    if end == End::Committed {
+        entry.tell_deleted(owner);
+    }
+    shard.raise_marks(key, modes, mark);
     if let Entry::Occupied(mut entry) = shard.entries.entry(key)
         && !entry.get_mut().release(owner)
     {

@@ -39,6 +39,17 @@ pub(crate) struct StagedMove {
     pub(crate) is_new: bool,
 }
 
+/// A key that a transaction has changed, as others see it.
+#[derive(Debug)]
+pub(crate) struct NetMove {
+    /// The table of the row.
+    pub(crate) table: TableId,
+    /// The key by which others know it.
+    pub(crate) from: Vec<u8>,
+    /// The key that it has now.
+    pub(crate) to: Vec<u8>,
+}
+
 /// The keys that recent commits have changed.
 #[derive(Default)]
 pub(crate) struct Moves {
@@ -70,13 +81,13 @@ impl Moves {
     /// be opened.
     pub(crate) fn add(
         &self,
-        staged: Vec<StagedMove>,
+        moved: Vec<NetMove>,
         at: Sequence,
         horizon: impl FnOnce() -> Sequence,
     ) {
         let mut recent = self.recent.lock();
         let mut added = 0;
-        for (table, from, to) in net(staged) {
+        for NetMove { table, from, to } in moved {
             let key = LockKey::new(table, &from);
             recent.by_row.entry(key).or_default().push(Move { at, to: to.into_boxed_slice() });
             added += 1;
@@ -113,8 +124,8 @@ impl Moves {
     }
 }
 
-/// Returns what of the moves of a transaction others see: table, old and new key.
-fn net(staged: Vec<StagedMove>) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
+/// Returns what of the moves of a transaction others see.
+pub(crate) fn net(staged: Vec<StagedMove>) -> Vec<NetMove> {
     // By which key others know the row that has a key now.
     let mut known: HashMap<(TableId, Vec<u8>), Option<Vec<u8>>> = HashMap::new();
     for StagedMove { table, from, to, is_new, .. } in staged {
@@ -123,8 +134,10 @@ fn net(staged: Vec<StagedMove>) -> Vec<(TableId, Vec<u8>, Vec<u8>)> {
         let origin = before.unwrap_or_else(|| (!is_new).then_some(row.1));
         known.insert((table, to), origin);
     }
-    let moved = known.into_iter().filter_map(|((table, to), from)| Some((table, from?, to)));
-    moved.filter(|(_, from, to)| from != to).collect()
+    let moved = known
+        .into_iter()
+        .filter_map(|((table, to), from)| Some(NetMove { table, from: from?, to }));
+    moved.filter(|one| one.from != one.to).collect()
 }
 
 #[cfg(test)]
@@ -146,9 +159,9 @@ mod tests {
     fn a_row_is_followed_from_commit_to_commit() {
         let moves = Moves::default();
         assert!(moves.is_empty());
-        moves.add(vec![staged("a", "b", false)], Sequence(5), || Sequence(0));
-        moves.add(vec![staged("c", "a", false)], Sequence(6), || Sequence(0));
-        moves.add(vec![staged("a", "d", false)], Sequence(7), || Sequence(0));
+        moves.add(net(vec![staged("a", "b", false)]), Sequence(5), || Sequence(0));
+        moves.add(net(vec![staged("c", "a", false)]), Sequence(6), || Sequence(0));
+        moves.add(net(vec![staged("a", "d", false)]), Sequence(7), || Sequence(0));
         assert_eq!(next(&moves, "a", 4), Some((5, "b".into())));
         // Another row had the key since.
         assert_eq!(next(&moves, "a", 5), Some((7, "d".into())));
@@ -160,24 +173,23 @@ mod tests {
     fn of_one_transaction_the_outcome_counts() {
         let moves = Moves::default();
         let back = vec![staged("a", "b", false), staged("b", "a", true)];
-        moves.add(back, Sequence(5), || Sequence(0));
+        moves.add(net(back), Sequence(5), || Sequence(0));
         assert_eq!(next(&moves, "a", 0), None);
         let far = vec![staged("a", "b", false), staged("c", "a", false), staged("b", "c", false)];
-        moves.add(far, Sequence(6), || Sequence(0));
+        moves.add(net(far), Sequence(6), || Sequence(0));
         assert_eq!(next(&moves, "a", 0), Some((6, "c".into())));
         assert_eq!(next(&moves, "c", 0), Some((6, "a".into())));
         // Another row than the one that was there.
-        moves.add(vec![staged("x", "y", true)], Sequence(7), || Sequence(0));
+        moves.add(net(vec![staged("x", "y", true)]), Sequence(7), || Sequence(0));
         assert_eq!(next(&moves, "x", 0), None);
     }
 
     #[test]
     fn what_all_snapshots_show_is_dropped_and_what_is_too_much_is_known_to_be_lost() {
         let moves = Moves::default();
-        let many = |count: usize, prefix: &str| -> Vec<StagedMove> {
-            (0..count)
-                .map(|row| staged(&format!("{prefix}{row}"), &format!("to {row}"), false))
-                .collect()
+        let many = |count: usize, prefix: &str| -> Vec<NetMove> {
+            let one = |row| staged(&format!("{prefix}{row}"), &format!("to {row}"), false);
+            net((0..count).map(one).collect())
         };
         moves.add(many(PRUNE_AT, "old"), Sequence(5), || Sequence(0));
         moves.add(many(1, "new"), Sequence(6), || Sequence(5));

@@ -140,6 +140,9 @@ pub enum Locking {
     /// The same, in the mode of those who do not change the row's key
     /// ([`LockMode::NoKeyExclusive`]).
     RowKeepsKey,
+    /// The same as [`Locking::Row`], of a delete: who waits for the row is not to take another one
+    /// that gets its key.
+    RowGoes,
     /// The lock of another row, held already: for index entries that only one data row can own.
     Covered,
 }
@@ -202,40 +205,6 @@ impl Mutation {
     pub fn expect_absent(mut self) -> Mutation {
         self.expect = Expect::Absent;
         self
-    }
-}
-
-/// Modes of row locks, each stronger than those before it: what conflicts with one conflicts with
-/// those after it.
-///
-/// Source: PostgreSQL's `LockTupleMode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LockMode {
-    /// The row is not to be deleted, nor its key changed: `FOR KEY SHARE`.
-    KeyShared,
-    /// The row is not to be changed: `FOR SHARE`.
-    Shared,
-    /// Somebody changes the row, but not its key: `FOR NO KEY UPDATE`.
-    NoKeyExclusive,
-    /// Somebody deletes the row or changes its key: `FOR UPDATE`.
-    Exclusive,
-}
-
-impl LockMode {
-    /// How many modes there are.
-    pub const COUNT: usize = 4;
-    /// All modes, the weakest first.
-    pub const ALL: [LockMode; LockMode::COUNT] =
-        [LockMode::KeyShared, LockMode::Shared, LockMode::NoKeyExclusive, LockMode::Exclusive];
-
-    /// Returns whether two transactions cannot hold a lock in these modes at the same time.
-    pub fn conflicts_with(self, other: LockMode) -> bool {
-        let (weak, strong) = (self.min(other), self.max(other));
-        match strong {
-            LockMode::Exclusive => true,
-            LockMode::NoKeyExclusive => weak != LockMode::KeyShared,
-            LockMode::Shared | LockMode::KeyShared => false,
-        }
     }
 }
 

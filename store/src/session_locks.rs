@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::Result;
-use crate::lock::{ADVISORY_LOCKS, LockStatus, Owner, Patience, Taken};
-use crate::mutation::{LockMode, LockWait};
+use crate::lock::{ADVISORY_LOCKS, LockKey, LockStatus, Owner, Patience, Taken};
+use crate::lock_mode::{LockMode, ModeSet};
+use crate::mutation::LockWait;
 use crate::store::Store;
 
 /// How a session waits for a lock.
@@ -61,9 +62,8 @@ impl Store {
             on_wait: &|| {},
         };
         let owner = Owner::session(session);
-        let (_, taken, mark) =
-            self.engine().locks.lock(owner, (ADVISORY_LOCKS, key), mode, patience)?;
-        Ok((taken != Taken::Skipped).then_some(mark))
+        let grant = self.engine().locks.lock(owner, (ADVISORY_LOCKS, key), mode, patience)?;
+        Ok((grant.taken != Taken::Skipped).then_some(grant.mark))
     }
 
     /// Makes a lock of a session weaker, or gives it back. `seen`: up to which commit the session
@@ -75,6 +75,7 @@ impl Store {
         to: Option<LockMode>,
         seen: Sequence,
     ) {
-        self.engine().locks.weaken(Owner::session(session), (ADVISORY_LOCKS, key), to, seen);
+        let key = LockKey::new(ADVISORY_LOCKS, key);
+        self.engine().locks.weaken(Owner::session(session), key, to.map(ModeSet::of), seen);
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use types::{DataType, Datum};
 
 use crate::assemble;
@@ -24,7 +24,7 @@ use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::storage_parameters::set_column_attribute;
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, foreign_key, lock_beside_writers, lock_table, name};
+use crate::ddl::{Ddl, foreign_key, lock_table, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -52,12 +52,9 @@ impl Ddl<'_> {
             }
             found => found?,
         };
-        let validates = |change: &TableChange| matches!(change, TableChange::ValidateConstraint(_));
-        if changes.iter().all(validates) {
-            lock_beside_writers(self.transaction, table.id)?;
-        } else {
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
-        }
+        let mode = changes.iter().map(lock_mode).max();
+        let mode = mode.unwrap_or(TableLockMode::AccessExclusive);
+        lock_table(self.transaction, table.id, mode)?;
         check_kind(&table, statement, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
@@ -168,7 +165,7 @@ impl Ddl<'_> {
             let keys = record.foreign_keys.iter_mut();
             for key in keys.filter(|key| key.name == name && !key.valid) {
                 // New references are checked since the constraint is there.
-                self.check_references(table, key, LockMode::Shared)?;
+                self.check_references(table, key, TableLockMode::RowShare)?;
                 key.valid = true;
             }
             return Ok(true);
@@ -502,4 +499,17 @@ fn no_foreign_key(table: &Table, name: &str) -> Error {
 fn no_constraint(table: &Table, name: &str, of: &str) -> Error {
     let message = format!("constraint \"{name}\" {of} \"{}\" does not exist", table.name);
     Error::new(sqlstate::UNDEFINED_OBJECT, message)
+}
+
+/// Returns the mode in which a table is locked for a change.
+fn lock_mode(change: &TableChange) -> TableLockMode {
+    match change {
+        TableChange::ValidateConstraint(_) => TableLockMode::ShareUpdateExclusive,
+        TableChange::AddConstraint(constraint)
+            if matches!(constraint.kind, ConstraintKind::ForeignKey(_)) =>
+        {
+            TableLockMode::ShareRowExclusive
+        }
+        _ => TableLockMode::AccessExclusive,
+    }
 }

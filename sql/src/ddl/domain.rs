@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use types::expr::DomainChecks;
 use types::{DataType, SqlType};
 
@@ -278,7 +278,7 @@ impl Ddl<'_> {
             if columns.is_empty() {
                 continue;
             }
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
             let eval = self.eval.clone();
             self.each_row(&table, &mut |row| {
                 columns.iter().try_for_each(|&at| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use store::{CellBatch, Get};
 use types::{DataType, Datum};
 
@@ -103,7 +103,7 @@ impl Ddl<'_> {
         match self.find(catalog, &written.table) {
             Some(Relation::Table(table)) if !table.is_materialized() => {
                 if table.oid != record.oid {
-                    lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                    lock_table(self.transaction, table.id, TableLockMode::ShareRowExclusive)?;
                     return self.record_of(catalog, table);
                 }
                 Ok(Arc::new(record.clone()))
@@ -176,7 +176,7 @@ impl Ddl<'_> {
         key.deferral.0 = constraint.deferral;
         key.valid = !constraint.not_valid;
         if key.valid {
-            self.check_references(table, &key, LockMode::Exclusive)?;
+            self.check_references(table, &key, TableLockMode::ShareRowExclusive)?;
         }
         record.foreign_keys.push(key);
         self.store_changed(table, record)
@@ -188,7 +188,7 @@ impl Ddl<'_> {
         &mut self,
         table: &Table,
         key: &ForeignKey,
-        mode: LockMode,
+        mode: TableLockMode,
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };

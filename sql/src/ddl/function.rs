@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use store::Mutation;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -460,7 +460,7 @@ impl Ddl<'_> {
             if !texts_of(record).any(calls) {
                 continue;
             }
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
             self.store_changed(table, TableRecord::clone(record))?;
         }
         Ok(())

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use types::expr::Expr;
 
 use crate::ast;
@@ -84,7 +84,7 @@ impl Ddl<'_> {
         if statement.concurrently {
             check_concurrently(&catalog, table, (populated, statement.with_data))?;
         }
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
         Ok(Arc::clone(view))
     }
 

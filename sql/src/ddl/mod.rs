@@ -55,7 +55,7 @@ use std::sync::atomic::Ordering;
 
 use ahash::AHashSet;
 use store::descriptor::Durability;
-use store::transaction::{LockMode, LockWait, Savepoint};
+use store::transaction::{LockMode, LockWait, Savepoint, TableLockMode};
 use store::{CellBatch, Get, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
@@ -211,46 +211,26 @@ fn forget_sequence(engine: &Engine, id: u32) {
     }
 }
 
-/// Locks a table against others for the rest of the transaction: shared by writers, exclusive for
-/// those who change the table itself.
-pub fn lock_table(transaction: &Transaction, table: TableId, mode: LockMode) -> Result<()> {
-    lock_row_of(transaction, table, LockRow::Writers, (mode, LockWait::Wait))
+/// Locks a table for the rest of the transaction. Writers take it as `ROW EXCLUSIVE`, those who
+/// change the table itself mostly as `ACCESS EXCLUSIVE`.
+pub fn lock_table(transaction: &Transaction, table: TableId, mode: TableLockMode) -> Result<()> {
+    lock_relation(transaction, table.0, mode, LockWait::Wait)
 }
 
-/// Locks a table against changes of itself, such that others may write to it.
-pub fn lock_beside_writers(transaction: &Transaction, table: TableId) -> Result<()> {
-    lock_row_of(transaction, table, LockRow::Changers, (LockMode::Exclusive, LockWait::Wait))?;
-    lock_table(transaction, table, LockMode::Shared)
+/// Returns the row of the catalog table whose lock stands for a table or a sequence.
+pub fn relation_lock(relation: u32) -> Vec<u8> {
+    [b"x", relation.to_be_bytes().as_slice()].concat()
 }
 
-/// A row whose lock stands for something that is done to a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LockRow {
-    /// Shared by those who write to it, held alone by those who change the table itself.
-    Writers,
-    /// Of LOCK TABLE: held alone from SHARE UPDATE EXCLUSIVE on.
-    Changers,
-    /// Of LOCK TABLE: shared from ROW SHARE on, held alone from EXCLUSIVE on.
-    RowLockers,
-    /// Of LOCK TABLE: shared by all, held alone by ACCESS EXCLUSIVE.
-    Readers,
-}
-
-/// Locks a row that stands for a table.
-pub fn lock_row_of(
+/// Locks a table, by its number in the store, or a sequence.
+pub fn lock_relation(
     transaction: &Transaction,
-    table: TableId,
-    row: LockRow,
-    (mode, wait): (LockMode, LockWait),
+    relation: u32,
+    mode: TableLockMode,
+    wait: LockWait,
 ) -> Result<()> {
-    let prefix: &[u8] = match row {
-        LockRow::Writers => b"x",
-        LockRow::Changers => b"xc",
-        LockRow::RowLockers => b"xl",
-        LockRow::Readers => b"xr",
-    };
-    let row = [prefix, table.0.to_be_bytes().as_slice()].concat();
-    transaction.lock_row(CATALOG_TABLE, &row, mode, wait)?;
+    let row = relation_lock(relation);
+    transaction.lock_present_row(CATALOG_TABLE, &row, LockMode::Table(mode), wait)?;
     Ok(())
 }
 
@@ -361,7 +341,7 @@ impl Ddl<'_> {
         {
             return Ok(None);
         }
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::Share)?;
         let id = self.next_id()?;
         let index = create_index::record(
             statement,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use store::quota::{QuotaKind, QuotaLimits};
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
 use crate::ast;
@@ -29,7 +29,7 @@ impl Ddl<'_> {
             QuotaOwner::Table(name) => {
                 let table = self.table(&catalog, name)?;
                 // Whoever writes to it goes on; nobody drops it meanwhile.
-                lock_table(self.transaction, table.id, LockMode::Shared)?;
+                lock_table(self.transaction, table.id, TableLockMode::ShareUpdateExclusive)?;
                 return self.alter_options(&table, &statement.change);
             }
         };

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 
 use crate::ast;
 use crate::catalog::later::Later;
@@ -79,7 +79,7 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(at) = record.indexes.iter().position(|one| one.oid == index) else {
             return Ok(());
@@ -99,7 +99,7 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
             return Ok(None);
@@ -126,7 +126,7 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let find =
             |record: &TableRecord, oid: u32| record.indexes.iter().position(|one| one.oid == oid);

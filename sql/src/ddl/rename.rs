@@ -3,7 +3,7 @@
 //!
 //! What depends on a relation knows it by its number. Only defaults name sequences, in their text.
 
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 
 use crate::ast;
 use crate::ast::{NewName, ObjectKind};
@@ -164,7 +164,7 @@ impl Ddl<'_> {
                     if !defaults.into_iter().any(|one| takes_from(&catalog, one, oid)) {
                         continue;
                     }
-                    lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+                    lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
                     self.change_record(table.oid, |_, record| {
                         for default in
                             record.columns.iter_mut().filter_map(|one| one.default.as_mut())

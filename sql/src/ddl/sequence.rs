@@ -1,6 +1,7 @@
 //! CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns.
 
 use store::Mutation;
+use store::transaction::{LockWait, TableLockMode};
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -12,7 +13,7 @@ use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, name, undefined_table};
+use crate::ddl::{Ddl, lock_relation, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -48,6 +49,9 @@ impl Ddl<'_> {
                 return self.miss(missing, statement.if_exists);
             }
         };
+        // Who takes from it waits, as in PostgreSQL.
+        let mode = TableLockMode::ShareRowExclusive;
+        lock_relation(self.transaction, old.id, mode, LockWait::Wait)?;
         let options = &statement.options;
         self.check_type(&catalog, options)?;
         let owned_by = match &options.owned_by {

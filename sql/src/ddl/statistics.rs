@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
 use crate::catalog::Catalog;
@@ -20,7 +20,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         // Whoever writes to it goes on; nobody drops it meanwhile.
-        lock_table(self.transaction, table, LockMode::Shared)?;
+        lock_table(self.transaction, table, TableLockMode::ShareUpdateExclusive)?;
         let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), encode(&statistics));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.catalog = Some(Arc::new(catalog.with_statistics(table, Some(statistics))));

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
 use crate::assemble;
@@ -42,7 +42,7 @@ impl Ddl<'_> {
             self.add_referencing(&catalog, &mut tables);
         }
         for table in &tables {
-            lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
             self.check_unwatched(table)?;
         }
         self.refuse_referenced(&catalog, &tables)?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use store::Mutation;
-use store::transaction::LockMode;
+use store::transaction::TableLockMode;
 use types::SqlType;
 
 use crate::assemble;
@@ -253,7 +253,7 @@ impl Ddl<'_> {
         let (Some(table), Some(record)) = (catalog.table(oid), catalog.record(oid)) else {
             return Ok(());
         };
-        lock_table(self.transaction, table.id, LockMode::Exclusive)?;
+        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(record);
         change_texts(&mut record, change)?;
         self.store_changed(table, record)

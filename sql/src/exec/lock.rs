@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
 use store::Get;
-use store::transaction::{FollowedRow, StatementView};
+use store::transaction::{FollowedRow, SeenRow, StatementView};
 use types::{Batch, Vector};
 
 use crate::catalog::table::Table;
@@ -71,16 +71,18 @@ pub(super) fn take_lock(
     context: &Context,
 ) -> Result<Option<Vec<u8>>> {
     let transaction = &context.transaction;
-    let locked = transaction.lock_row(table.id, &key, lock.mode(), lock.wait);
-    if !locked.map_err(|error| said_of_lock(error, table))? {
+    let seen = transaction.lock_seen_row(table.id, &key, lock.mode(), lock.wait);
+    let seen = seen.map_err(|error| said_of_lock(error, table))?;
+    if seen == SeenRow::Skipped {
         return Ok(None);
     }
     if let Some(view) = context.view.get() {
-        let followed = transaction.follow_row(table.id, &key, (lock.mode(), lock.wait), view);
+        let row = (table.id, key.as_slice(), seen);
+        let followed = transaction.follow_row(row, (lock.mode(), lock.wait), view);
         match followed.map_err(|error| said_of_lock(error, table))? {
             FollowedRow::Same => {}
             FollowedRow::Moved(to) => key = to,
-            FollowedRow::Skipped => return Ok(None),
+            FollowedRow::Gone | FollowedRow::Skipped => return Ok(None),
         }
     }
     // What the transaction itself has made of the row since is not what the statement sees.

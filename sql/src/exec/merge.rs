@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ahash::AHashSet;
 use store::CellBatch;
-use store::transaction::{FollowedRow, LockMode};
+use store::transaction::LockMode;
 use types::expr::Expr;
 use types::{Batch, Datum};
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::lock_rows::made_again;
 use crate::exec::row::{RowWriter, previous};
 use crate::exec::row_numbers::RowNumbers;
-use crate::exec::target::{follow, lock_and_read, refuse_changed};
+use crate::exec::target::{lock_seen, refuse_changed};
 use crate::exec::{Context, ModifyOutcome, build, memory, update};
 use crate::logical::{MergeAction, MergeClause};
 use crate::plan::MergePlan;
@@ -122,15 +122,11 @@ impl<'a> Merge<'a> {
             MergeAction::Delete => LockMode::Exclusive,
             _ => LockMode::NoKeyExclusive,
         };
-        let mut key = key;
-        let mut newest = lock_and_read((table, &key), mode, &mut self.cells, self.context)?;
-        if let FollowedRow::Moved(to) = follow((table, &key), mode, self.context)? {
-            newest = lock_and_read((table, &to), mode, &mut self.cells, self.context)?;
-            key = to;
-        }
-        let Some(newest) = newest else {
+        let seen = lock_seen((table, &key), mode, &mut self.cells, self.context)?;
+        let Some(newest) = seen.row else {
             return self.again(&vec![Datum::Null; width], of);
         };
+        let key = seen.moved_to.unwrap_or(key);
         let mut action = Some(action);
         if newest != row[..width] {
             let Some(again) = self.again(&newest, of)? else { return Ok(None) };

@@ -94,6 +94,19 @@ impl RowWriter {
     ) -> Result<()> {
         let mut mutation = Mutation::new(key).delete_row();
         mutation.previous = previous;
+        mutation.locking = Locking::RowGoes;
+        self.push(mutation, context)
+    }
+
+    /// Deletes a row that is inserted again, with another key.
+    pub(super) fn take_up(
+        &mut self,
+        key: Vec<u8>,
+        previous: Previous,
+        context: &Context,
+    ) -> Result<()> {
+        let mut mutation = Mutation::new(key).delete_row();
+        mutation.previous = previous;
         self.push(mutation, context)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::{FollowedRow, LockMode, LockWait, StatementView};
+use store::transaction::{FollowedRow, LockMode, LockWait, SeenRow, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
 use types::vector::BATCH_ROWS;
@@ -86,30 +86,90 @@ impl Targets {
 }
 
 /// Locks a row for writing and reads its newest version into `cells`. Returns its values, `None`
-/// if it is gone.
+/// if there is none.
 pub(super) fn lock_and_read(
     (table, key): (&Table, &[u8]),
     mode: LockMode,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
-    let transaction = &context.transaction;
-    transaction.lock_row(table.id, key, mode, LockWait::Wait)?;
+    context.transaction.lock_row(table.id, key, mode, LockWait::Wait)?;
+    read_locked((table, key), cells, context)
+}
+
+fn read_locked(
+    (table, key): (&Table, &[u8]),
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<Option<Vec<Datum>>> {
     cells.clear();
-    if !transaction.get_locked(table.id, &Get::new(key), cells)? {
+    if !context.transaction.get_locked(table.id, &Get::new(key), cells)? {
         return Ok(None);
     }
     unpack(table, cells).map(Some)
 }
 
-/// Follows a row that is locked for writing to the key that another transaction has given it.
-pub(super) fn follow(
+/// A row that a statement has seen, locked for writing.
+pub(super) struct SeenTarget {
+    /// Its values now; `None` if it is gone.
+    pub row: Option<Vec<Datum>>,
+    /// The key that another transaction has given it.
+    pub moved_to: Option<Vec<u8>>,
+}
+
+/// Locks a row for writing that the statement has seen, follows it to the key that another
+/// transaction has given it, and reads its newest version into `cells`. Another row that has its
+/// key since it was deleted is not the row.
+pub(super) fn lock_seen(
     (table, key): (&Table, &[u8]),
     mode: LockMode,
+    cells: &mut CellBatch,
     context: &Context,
-) -> Result<FollowedRow> {
-    let Some(view) = context.view.get() else { return Ok(FollowedRow::Same) };
-    Ok(context.transaction.follow_row(table.id, key, (mode, LockWait::Wait), view)?)
+) -> Result<SeenTarget> {
+    let seen = context.transaction.lock_seen_row(table.id, key, mode, LockWait::Wait)?;
+    follow((table, key, seen), mode, cells, context)
+}
+
+/// As [`lock_seen`], of a row that is named by its key: nobody waits for one that the statement
+/// does not see.
+fn lock_named(
+    (table, key): (&Table, &[u8]),
+    mode: LockMode,
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<SeenTarget> {
+    let transaction = &context.transaction;
+    let seen = transaction.lock_seen_row(table.id, key, mode, LockWait::Skip)?;
+    if seen != SeenRow::Skipped {
+        return follow((table, key, seen), mode, cells, context);
+    }
+    cells.clear();
+    match transaction.get(table.id, &Get::new(key), cells)? {
+        true => lock_seen((table, key), mode, cells, context),
+        false => Ok(SeenTarget { row: None, moved_to: None }),
+    }
+}
+
+fn follow(
+    (table, key, seen): (&Table, &[u8], SeenRow),
+    mode: LockMode,
+    cells: &mut CellBatch,
+    context: &Context,
+) -> Result<SeenTarget> {
+    let (transaction, lock) = (&context.transaction, (mode, LockWait::Wait));
+    let followed = match context.view.get() {
+        Some(view) => transaction.follow_row((table.id, key, seen), lock, view)?,
+        None => FollowedRow::Same,
+    };
+    Ok(match followed {
+        FollowedRow::Same => {
+            SeenTarget { row: read_locked((table, key), cells, context)?, moved_to: None }
+        }
+        FollowedRow::Moved(to) => {
+            SeenTarget { row: read_locked((table, &to), cells, context)?, moved_to: Some(to) }
+        }
+        FollowedRow::Gone | FollowedRow::Skipped => SeenTarget { row: None, moved_to: None },
+    })
 }
 
 /// Checks that views have a row that was written through them.
@@ -197,15 +257,15 @@ pub(super) fn take_target(
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
-    let mut row = lock_and_read((table, &target.key), mode, cells, context)?;
-    match follow((table, &target.key), mode, context)? {
-        FollowedRow::Same => {}
-        FollowedRow::Moved(key) if !target.is_point => {
-            row = lock_and_read((table, &key), mode, cells, context)?;
-            target.key = key;
-        }
+    let SeenTarget { row, moved_to } = match target.is_point {
+        true => lock_named((table, &target.key), mode, cells, context)?,
+        false => lock_seen((table, &target.key), mode, cells, context)?,
+    };
+    match moved_to {
+        None => {}
         // It has not the wanted key any more.
-        FollowedRow::Moved(_) | FollowedRow::Skipped => return Ok(None),
+        Some(_) if target.is_point => return Ok(None),
+        Some(key) => target.key = key,
     }
     let Some(mut row) = row else { return Ok(None) };
     row.append(&mut target.extra);

@@ -118,7 +118,7 @@ pub(super) fn write(
     let is_new = context.transaction.begin_move(table.id, &from);
     let before = context.moved.begin(&context.transaction);
     // One after the other: a key may be taken that the row before has given up.
-    writer.delete(key, previous, context)?;
+    writer.take_up(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;
     writer.flush(context)?;

@@ -21,7 +21,7 @@ use ahash::{AHashMap, AHashSet};
 use coprocessors::index::{base_key, key_prefix};
 use coprocessors::violation;
 use parking_lot::Mutex;
-use store::transaction::LockMode;
+use store::transaction::{LockMode, LockWait};
 use store::{CellBatch, Get, TableId, Transaction};
 use types::Datum;
 
@@ -71,7 +71,7 @@ pub fn lock_key(
     let (mode, get) = (LockMode::KeyShared, Get::new(place.row.clone()));
     let mut cells = CellBatch::new();
     let Some(index) = key.index_of(referenced) else {
-        transaction.lock_present_row(place.table, &place.row, mode)?;
+        transaction.lock_present_row(place.table, &place.row, mode, LockWait::Wait)?;
         return Ok(transaction.get_locked(place.table, &get, &mut cells)?);
     };
     // Whose entry it is, is known for sure only once that row is locked.
@@ -85,7 +85,7 @@ pub fn lock_key(
         if locked.as_ref() == Some(&row) {
             return Ok(true);
         }
-        transaction.lock_present_row(referenced.id, &row, mode)?;
+        transaction.lock_present_row(referenced.id, &row, mode, LockWait::Wait)?;
         locked = Some(row);
     }
 }

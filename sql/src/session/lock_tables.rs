@@ -1,48 +1,32 @@
 //! LOCK TABLE.
 //!
-//! Four rows of the catalog table stand for a table, each locked shared or alone, so that two modes
-//! meet in one of them if PostgreSQL's do: [`LockRow::Writers`] is what writers share and who
-//! changes the table holds alone. SHARE is taken as SHARE ROW EXCLUSIVE. Who only reads waits for
-//! no lock.
+//! A row of the catalog table stands for a table, locked in PostgreSQL's modes. Writers, row locks
+//! and definitions take them, too; who only reads takes none.
 
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::{LockMode, LockWait};
+use store::transaction::{LockWait, TableLockMode};
 
 use crate::ast::{LockTables, TableLock};
 use crate::catalog::Relation;
 use crate::catalog::table::Table;
-use crate::ddl::{LockRow, lock_row_of, undefined_table};
+use crate::ddl;
+use crate::ddl::undefined_table;
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
 
-/// Returns the locks that make a mode.
-fn locks_of(mode: TableLock) -> &'static [(LockRow, LockMode)] {
-    use LockMode::{Exclusive, Shared};
-    use LockRow::{Changers, Readers, RowLockers, Writers};
+/// Returns the mode that a statement names.
+fn mode_of(mode: TableLock) -> TableLockMode {
     match mode {
-        TableLock::AccessShare => &[(Readers, Shared)],
-        TableLock::RowShare => &[(RowLockers, Shared), (Readers, Shared)],
-        TableLock::RowExclusive => &[(Writers, Shared), (RowLockers, Shared), (Readers, Shared)],
-        TableLock::ShareUpdateExclusive => {
-            &[(Changers, Exclusive), (RowLockers, Shared), (Readers, Shared)]
-        }
-        TableLock::Share | TableLock::ShareRowExclusive => {
-            &[(Writers, Exclusive), (Changers, Exclusive), (RowLockers, Shared), (Readers, Shared)]
-        }
-        TableLock::Exclusive => &[
-            (Writers, Exclusive),
-            (Changers, Exclusive),
-            (RowLockers, Exclusive),
-            (Readers, Shared),
-        ],
-        TableLock::AccessExclusive => &[
-            (Writers, Exclusive),
-            (Changers, Exclusive),
-            (RowLockers, Exclusive),
-            (Readers, Exclusive),
-        ],
+        TableLock::AccessShare => TableLockMode::AccessShare,
+        TableLock::RowShare => TableLockMode::RowShare,
+        TableLock::RowExclusive => TableLockMode::RowExclusive,
+        TableLock::ShareUpdateExclusive => TableLockMode::ShareUpdateExclusive,
+        TableLock::Share => TableLockMode::Share,
+        TableLock::ShareRowExclusive => TableLockMode::ShareRowExclusive,
+        TableLock::Exclusive => TableLockMode::Exclusive,
+        TableLock::AccessExclusive => TableLockMode::AccessExclusive,
     }
 }
 
@@ -109,16 +93,14 @@ impl Session {
     fn lock_one(&mut self, table: &Table, statement: &LockTables) -> Result<()> {
         let open = self.begin_locking();
         let wait = if statement.nowait { LockWait::NoWait } else { LockWait::Wait };
-        for (row, mode) in locks_of(statement.mode) {
-            let taken = lock_row_of(&open.transaction, table.id, *row, (*mode, wait));
-            taken.map_err(|error| match error.sqlstate.as_ref() {
-                sqlstate::LOCK_NOT_AVAILABLE if statement.nowait => {
-                    let message = format!("could not obtain lock on relation \"{}\"", table.name);
-                    Error { message, ..error }
-                }
-                _ => error,
-            })?;
-        }
-        Ok(())
+        let taken =
+            ddl::lock_relation(&open.transaction, table.id.0, mode_of(statement.mode), wait);
+        taken.map_err(|error| match error.sqlstate.as_ref() {
+            sqlstate::LOCK_NOT_AVAILABLE if statement.nowait => {
+                let message = format!("could not obtain lock on relation \"{}\"", table.name);
+                Error { message, ..error }
+            }
+            _ => error,
+        })
     }
 }

@@ -702,7 +702,14 @@ impl Session {
         self.begin_request();
         // From now on nothing goes that the statement reads; what went before has made the plan
         // stale.
-        while self.is_stale(&planned) {
+        loop {
+            // Who gave a table's lock back publishes its catalog right after.
+            if self.lock_for_row_locks(&planned)? && self.engine.publishing.is_locked() {
+                drop(self.engine.publishing.lock());
+            }
+            if !self.is_stale(&planned) {
+                break;
+            }
             let PreparedKind::Planned(state) = &prepared.kind else { break };
             planned = self.with_planning(|planning| prepared.planned(state, planning))?;
             parameters.resize(planned.parameter_count, Datum::Null);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
-use store::transaction::{Isolation, TransactionOptions};
+use store::transaction::{Isolation, TableLockMode, TransactionOptions};
 use store::{CellBatch, Get, TableId};
 use types::{DataType, Datum, SqlType};
 
@@ -61,13 +61,14 @@ impl Worker {
             }
             let others = concerned.iter().flat_map(|table| &table.foreign_keys);
             let others = others.filter_map(|key| catalog.table(key.table));
-            let mut locked: Vec<TableId> =
-                concerned.iter().chain(others).map(|table| table.id).collect();
+            let locked = concerned.iter().map(|table| (table.id, TableLockMode::RowExclusive));
+            let others = others.map(|table| (table.id, TableLockMode::RowShare));
+            let mut locked: Vec<(TableId, TableLockMode)> = locked.chain(others).collect();
             locked.sort_unstable();
             locked.dedup();
             if let Some(open) = &mut self.open {
-                for table in locked {
-                    open.lock_shared(&self.around.engine, table)?;
+                for (table, mode) in locked {
+                    open.lock_shared(&self.around.engine, table, mode)?;
                 }
             }
             // Who gave a table's lock back publishes its catalog right after.

@@ -1,14 +1,17 @@
 //! Sequences as one session sees them: names, `currval()`, `lastval()`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
+use store::Transaction;
+use store::transaction::{LockWait, TableLockMode};
 use types::context::SequenceSource;
 
 use crate::catalog::name::{SearchPath, is_temporary};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, Relation};
+use crate::ddl;
 use crate::ddl::undefined_table;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
@@ -32,6 +35,8 @@ pub(super) struct SessionSequences {
     /// Where names without a schema are looked for.
     path: Arc<SearchPath>,
     seen: Arc<Mutex<Seen>>,
+    /// The transaction of the present statement, which locks the sequences that it takes from.
+    transaction: Arc<Mutex<Weak<Transaction>>>,
 }
 
 impl SessionSequences {
@@ -39,7 +44,16 @@ impl SessionSequences {
     pub(super) fn new(engine: &Arc<Engine>) -> SessionSequences {
         let seen = Arc::default();
         let path = Arc::default();
-        SessionSequences { engine: Arc::clone(engine), catalog: None, read_only: false, path, seen }
+        let (engine, transaction) = (Arc::clone(engine), Arc::default());
+        SessionSequences { engine, catalog: None, read_only: false, path, seen, transaction }
+    }
+
+    /// Has sequences locked by a transaction from now on.
+    pub(super) fn enter(&self, transaction: &Arc<Transaction>) {
+        let mut present = self.transaction.lock();
+        if !std::ptr::eq(present.as_ptr(), Arc::as_ptr(transaction)) {
+            *present = Arc::downgrade(transaction);
+        }
     }
 
     /// Sets where names without a schema are looked for.
@@ -79,8 +93,27 @@ impl SessionSequences {
         }
     }
 
+    /// Returns a sequence to be taken from or set. Nobody changes its definition until the
+    /// transaction ends.
+    fn find_locked(&self, text: &str) -> Result<Arc<Sequence>> {
+        let mut sequence = self.find(text)?;
+        let Some(transaction) = self.transaction.lock().upgrade() else { return Ok(sequence) };
+        loop {
+            let (id, mode) = (sequence.id, TableLockMode::RowExclusive);
+            ddl::lock_relation(&transaction, id, mode, LockWait::Wait)?;
+            // Who gave the lock back publishes its catalog right after.
+            if self.engine.publishing.is_locked() {
+                drop(self.engine.publishing.lock());
+            }
+            sequence = self.find(text)?;
+            if sequence.id == id {
+                return Ok(sequence);
+            }
+        }
+    }
+
     fn next_value(&self, name: &str) -> Result<i64> {
-        let sequence = self.find(name)?;
+        let sequence = self.find_locked(name)?;
         self.check_writable(&sequence, "nextval")?;
         let value = self.engine.sequences.next(&sequence)?;
         let mut seen = self.seen.lock();
@@ -90,7 +123,7 @@ impl SessionSequences {
     }
 
     fn current_value(&self, name: &str) -> Result<i64> {
-        let sequence = self.find(name)?;
+        let sequence = self.find_locked(name)?;
         self.seen.lock().values.get(&sequence.id).copied().ok_or_else(|| {
             let message = format!(
                 "currval of sequence \"{}\" is not yet defined in this session",
@@ -110,7 +143,7 @@ impl SessionSequences {
     }
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<()> {
-        let sequence = self.find(name)?;
+        let sequence = self.find_locked(name)?;
         self.check_writable(&sequence, "setval")?;
         self.engine.sequences.set(&sequence, value, is_called)?;
         if is_called {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use store::descriptor::Durability;
 use store::transaction::{
-    Consistency, Isolation, LockMode, Savepoint, SerializableMode, TransactionLimits,
-    TransactionOptions,
+    Consistency, Isolation, LockPlace, Savepoint, SerializableMode, TableLockMode,
+    TransactionLimits, TransactionOptions,
 };
 use store::wal::DurableTicket;
 use store::{TableId, Transaction};
@@ -56,8 +56,8 @@ pub(crate) struct Open {
 /// What the statements of a transaction have left for its end.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Tables that are locked against changes of themselves.
-    tables: Vec<TableId>,
+    /// Tables that are locked against changes of themselves, and how.
+    tables: Vec<(TableId, TableLockMode)>,
     /// What deferred constraints have found, and which are deferred.
     pub deferred: Deferred,
 }
@@ -83,7 +83,7 @@ struct NamedSavepoint {
 /// How many locks there were: of the store, and of tables among them.
 #[derive(Clone, Copy)]
 struct Locks {
-    all: usize,
+    all: LockPlace,
     of_tables: usize,
 }
 
@@ -279,7 +279,7 @@ impl Open {
     ///
     /// `55000` if only a coprocessor may write to the table.
     pub(crate) fn lock_for_write(&mut self, engine: &Engine, table: TableId) -> Result<()> {
-        self.lock_shared(engine, table)?;
+        self.lock_shared(engine, table, TableLockMode::RowExclusive)?;
         // Who attaches such a coprocessor, or detaches it, holds the table's exclusive lock.
         match engine.keeper_of(table) {
             // Its rows stay when the table that they tell of is dropped.
@@ -295,17 +295,25 @@ impl Open {
     }
 
     /// Locks a table, and those that its coprocessors write to, against changes of the tables
-    /// themselves.
-    pub(crate) fn lock_shared(&mut self, engine: &Engine, table: TableId) -> Result<()> {
-        if self.has_locked(table) {
+    /// themselves: as `ROW EXCLUSIVE` to write to it, as `ROW SHARE` to lock rows.
+    pub(crate) fn lock_shared(
+        &mut self,
+        engine: &Engine,
+        table: TableId,
+        mode: TableLockMode,
+    ) -> Result<()> {
+        if self.held.lock().tables.contains(&(table, mode)) {
             return Ok(());
         }
-        ddl::lock_table(&self.transaction, table, LockMode::Shared)?;
-        self.held.lock().tables.push(table);
+        ddl::lock_table(&self.transaction, table, mode)?;
+        self.held.lock().tables.push((table, mode));
+        if mode == TableLockMode::RowShare {
+            return Ok(());
+        }
         // Nobody attaches to the table now.
         for attached in engine.attached(table).iter().flat_map(|known| known.iter()) {
             for &target in &attached.writes {
-                self.lock_shared(engine, target)?;
+                self.lock_shared(engine, target, mode)?;
             }
         }
         Ok(())
@@ -320,7 +328,7 @@ impl Open {
 
     /// Returns whether it has written to a table, or may.
     pub(crate) fn has_locked(&self, table: TableId) -> bool {
-        self.held.lock().tables.contains(&table)
+        self.held.lock().tables.contains(&(table, TableLockMode::RowExclusive))
     }
 
     /// Returns how many savepoints there are.
@@ -336,7 +344,7 @@ impl Open {
         let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
         let read_only = self.modes.read_only;
         let of_tables = self.held.lock().tables.len();
-        let locks = Locks { all: self.transaction.lock_count(), of_tables };
+        let locks = Locks { all: self.transaction.lock_place(), of_tables };
         let marked = NamedSavepoint { name, savepoint, settings, deferred, read_only, locks };
         self.savepoints.push(marked);
     }
@@ -402,7 +410,7 @@ impl Open {
 
     /// Returns the tables that it has locked against changes of themselves: all it has written to.
     pub(crate) fn locked_tables(&self) -> Vec<TableId> {
-        self.held.lock().tables.clone()
+        self.held.lock().tables.iter().map(|(table, _)| *table).collect()
     }
 
     /// Ends with what it was after its transaction has been prepared: the settings of SET LOCAL go
@@ -488,10 +496,17 @@ fn begin_in_store(
 /// Returns the limits that the settings say by now.
 pub(super) fn limits(settings: &Settings) -> TransactionLimits {
     let asynchronous = settings.value("synchronous_commit") == "off";
+    let consistency = match settings.value("consistency") {
+        "TIMELINE" => Consistency::Timeline {
+            timeout: settings.duration("primary_call_timeout").unwrap_or(Duration::ZERO),
+        },
+        _ => Consistency::Strong,
+    };
     TransactionLimits {
         lock_timeout: settings.duration("lock_timeout"),
         deadlock_timeout: settings.deadlock_timeout(),
         durability: asynchronous.then_some(Durability::AsyncWal),
+        consistency,
     }
 }
 
@@ -501,13 +516,8 @@ fn options(
     modes: Modes,
     stop: &StopFlag,
 ) -> TransactionOptions {
-    let consistency = match settings.value("consistency") {
-        "TIMELINE" => Consistency::Timeline {
-            timeout: settings.duration("primary_call_timeout").unwrap_or(Duration::ZERO),
-        },
-        _ => Consistency::Strong,
-    };
-    let TransactionLimits { lock_timeout, deadlock_timeout, durability } = limits(settings);
+    let TransactionLimits { lock_timeout, deadlock_timeout, durability, consistency } =
+        limits(settings);
     TransactionOptions {
         isolation: modes.store_isolation(),
         // What may not be written to is known before: temporary tables may, and values of theirs.

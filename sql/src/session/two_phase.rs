@@ -22,10 +22,12 @@ impl Session {
             Statement::CommitPrepared(gid) => {
                 self.refuse_in_block(tag)?;
                 self.ticket = self.engine.prepared.commit(gid)?;
+                self.forget_ended();
             }
             Statement::RollbackPrepared(gid) => {
                 self.refuse_in_block(tag)?;
                 self.engine.prepared.rollback(gid)?;
+                self.forget_ended();
             }
             _ => {}
         }
@@ -73,18 +75,22 @@ impl Session {
         if self.cursors.has_uncommitted_held() {
             return refuse("created a cursor WITH HOLD");
         }
-        if self.locks.has_transaction_locks() {
-            return refuse("taken advisory locks").map_err(|error: Error| {
-                error.with_hint("Take them with pg_advisory_lock, for the session.")
-            });
-        }
         Ok(())
+    }
+
+    /// Forgets the advisory locks of prepared transactions that have ended.
+    fn forget_ended(&self) {
+        let shown = self.engine.prepared.shown();
+        let is_prepared = |transaction| shown.iter().any(|one| one.transaction == transaction);
+        self.engine.advisory.forget_ended(is_prepared);
     }
 
     fn prepare_open(&mut self, gid: &str) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let owner = self.settings.value("session_authorization").to_owned();
-        let ticket = self.engine.prepared.prepare(gid, &owner, &open.transaction)?;
+        self.locks.give_to(&open.transaction)?;
+        let ticket = self.engine.prepared.prepare(gid, &owner, &open.transaction);
+        let ticket = ticket.inspect_err(|_| self.forget_ended())?;
         let floor = open.transaction.floor();
         self.ticket = Some(ticket);
         if let Some(open) = self.open.take() {

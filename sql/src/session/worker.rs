@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use store::TableId;
+use store::transaction::TableLockMode;
 use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
@@ -193,6 +194,19 @@ impl Worker {
         Ok(())
     }
 
+    /// Locks the tables of which the statement that was begun is going to lock rows; returns whether
+    /// there are any.
+    pub(super) fn lock_for_row_locks(&mut self, planned: &Planned) -> Result<bool> {
+        let Some(open) = self.open.as_mut().filter(|_| !planned.locks.is_empty()) else {
+            return Ok(false);
+        };
+        for (table, _) in &planned.locks {
+            open.lock_shared(&self.around.engine, *table, TableLockMode::RowShare)?;
+        }
+        open.transaction.refresh_statement();
+        Ok(true)
+    }
+
     /// Begins a statement that is held to quotas: one that clients read and write rows with.
     pub(super) fn begin_request(&mut self) -> &mut Open {
         let open = self.begin_statement();
@@ -268,6 +282,7 @@ impl Worker {
     /// Returns the sequences as statements of a transaction use them.
     pub(super) fn sequences_of(&self, open: &Open) -> Sequences {
         let read_only = open.modes.read_only;
+        self.sequences.enter(&open.transaction);
         if open.changes.is_empty() && !read_only {
             return self.shared_sequences.clone();
         }

@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use store::transaction::LockMode;
 use store::{ADVISORY_LOCKS, LockOwner, LockStatus};
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
 
 use crate::activity::Activity;
-use crate::advisory::{AdvisoryWait, Key, Level, Mode, ShownLock};
+use crate::advisory::{AdvisoryWait, Key, Level, Mode};
 use crate::error::{Error, Result, sqlstate};
 use crate::prepared_transactions::ShownPrepared;
 use crate::session_objects::{ShownCursor, ShownStatement};
 use crate::system::functions::Arguments;
 use crate::system::objects::{DATABASE, DATABASE_NAME};
 use crate::system::shape::Shape;
-use crate::system::value::{array, int2, int4, int8, oid, text, text_or_null};
+use crate::system::value::{array, int4, int8, oid, text, text_or_null};
 use crate::system::views::{instant, roles};
 use crate::system::{Row, SystemRowSource};
 
@@ -201,8 +202,12 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
         let is_own = |lock: &&LockStatus| {
             lock.waits.is_some() && session_of(&lock.owner, &sessions) == Some(activity.session)
         };
-        let waits = locks.iter().find(is_own);
-        waits.map(|lock| if lock.table == ADVISORY_LOCKS { "advisory" } else { "tuple" })
+        locks.iter().find(is_own).map(|lock| match lock.mode {
+            _ if lock.table == ADVISORY_LOCKS => "advisory",
+            LockMode::Table(_) => "relation",
+            _ if lock.ahead.is_empty() => "transactionid",
+            _ => "tuple",
+        })
     };
     let row = |activity: &Activity| {
         let wait = wait_event(activity);
@@ -272,31 +277,4 @@ pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
         ])
     };
     source.own_objects.cursors().into_iter().map(row).collect()
-}
-
-/// Row locks are not shown, as in PostgreSQL, nor those that DDL takes.
-pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
-    let row = |lock: &ShownLock| {
-        // As PostgreSQL cuts a number in two, and tells numbers from pairs.
-        let (class, object, kind) = match lock.key {
-            Key::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
-            Key::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
-        };
-        let mode = match lock.mode {
-            Mode::Exclusive => "ExclusiveLock",
-            Mode::Shared => "ShareLock",
-        };
-        shape.row([
-            ("locktype", text("advisory")),
-            ("database", oid(DATABASE)),
-            ("classid", oid(class)),
-            ("objid", oid(object)),
-            ("objsubid", int2(kind)),
-            ("pid", int4(lock.session)),
-            ("mode", text(mode)),
-            ("granted", Datum::Bool(lock.granted)),
-            ("fastpath", Datum::Bool(false)),
-        ])
-    };
-    source.engine.advisory.shown().iter().map(row).collect()
 }

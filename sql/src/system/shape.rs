@@ -101,7 +101,7 @@ fn type_named(name: &str) -> SqlType {
 impl Shape {
     /// Returns a row with these values. What is not named is what PostgreSQL has where there is
     /// nothing: in tables 0, false and the empty name, NULL for what may be NULL; in views NULL.
-    pub(super) fn row<const N: usize>(&self, values: [(&str, Datum); N]) -> Vec<Datum> {
+    pub(super) fn row<'v>(&self, values: impl IntoIterator<Item = (&'v str, Datum)>) -> Vec<Datum> {
         let mut row: Vec<Datum> = match self.is_table {
             true => self.columns.iter().map(|(_, sql_type)| nothing(sql_type.base)).collect(),
             false => vec![Datum::Null; self.columns.len()],
@@ -111,7 +111,11 @@ impl Shape {
     }
 
     /// Changes values of a row.
-    pub(super) fn set<const N: usize>(&self, row: &mut [Datum], values: [(&str, Datum); N]) {
+    pub(super) fn set<'v>(
+        &self,
+        row: &mut [Datum],
+        values: impl IntoIterator<Item = (&'v str, Datum)>,
+    ) {
         for (name, value) in values {
             // Some functions make the rows of several views, of which not all have each column.
             if let Some(position) = self.positions.get(name) {

@@ -15,7 +15,9 @@ use crate::system::objects::{
 };
 use crate::system::shape::Shape;
 use crate::system::value::{array, int4, int8, oid, text, text_or_null};
-use crate::system::{Row, SystemRowSource, definition, information_schema, pg_catalog, session};
+use crate::system::{
+    Row, SystemRowSource, definition, information_schema, locks, pg_catalog, session,
+};
 
 /// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
 pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
@@ -59,7 +61,7 @@ pub(super) fn rows(
         "pg_prepared_statements" => session::prepared_statements(shape, source),
         "pg_prepared_xacts" => session::prepared_transactions(shape, source),
         "pg_cursors" => session::cursors(shape, source),
-        "pg_locks" => session::locks(shape, source),
+        "pg_locks" => locks::locks(shape, source),
         "pg_sequences" => sequences(shape, objects, source)?,
         _ => return Ok(None),
     }))

@@ -20,6 +20,7 @@ use parking_lot::MutexGuard;
 use crate::descriptor::TableId;
 use crate::lock::entry::{LockEntry, LockWaiter};
 use crate::lock::{ADVISORY_LOCKS, LockKey, Owner, Shard};
+use crate::lock_mode::LockMode;
 
 /// So many queues are reordered at most to open circles.
 const ORDERS_MAX: usize = 64;
@@ -89,6 +90,7 @@ struct Edge {
     waiter: Owner,
     blocker: Owner,
     table: TableId,
+    mode: LockMode,
     /// What would take the edge away, if the queue's order makes it.
     soft: Option<Constraint>,
 }
@@ -210,10 +212,10 @@ impl Graph<'_> {
             let Some(entry) = self.entry(key) else { continue };
             // Who was granted the lock and has not woken up yet waits no more.
             let Some(waiter) = entry.queue().find(|waiter| waiter.owner == owner) else { continue };
-            let table = entry.table();
+            let (table, mode) = (entry.table(), waiter.mode);
             let edge = |blocker: Owner, soft| {
                 let blocker = self.processes.node(blocker);
-                Edge { waiter: node, blocker, table, soft }
+                Edge { waiter: node, blocker, table, mode, soft }
             };
             let holders = entry.conflicting_holders(owner, waiter.mode);
             edges.extend(holders.map(|holder| edge(holder, None)));
@@ -251,6 +253,7 @@ fn told(circle: &[Edge]) -> String {
     let line = |edge: &Edge| {
         let what = match edge.table {
             ADVISORY_LOCKS => "an advisory lock".to_owned(),
+            _ if matches!(edge.mode, LockMode::Table(_)) => "a table".to_owned(),
             table => format!("a row of table {}", table.0),
         };
         format!(

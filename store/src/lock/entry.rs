@@ -4,10 +4,12 @@
 //!
 //! 1. No two holders have modes that conflict.
 //! 2. A waiter conflicts with a holder, or with a waiter before it.
-//! 3. A transaction is a holder once, in the strongest mode that it was granted, and waits once.
+//! 3. A transaction is a holder once, in all modes that it was granted, and waits once.
+//! 4. Only who holds a lock alone has deleted what it is of.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
@@ -15,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::descriptor::TableId;
 use crate::lock::Owner;
-use crate::mutation::LockMode;
+use crate::lock_mode::{LockMode, ModeSet};
 
 /// A lock that somebody holds.
 pub(super) struct LockEntry {
@@ -23,14 +25,17 @@ pub(super) struct LockEntry {
     holder: Owner,
     crowd: Option<Box<Crowd>>,
     table: TableId,
-    mode: LockMode,
+    modes: ModeSet,
+    /// The holder has deleted the row: of those who wait for it now, none is to take another one
+    /// that has its key when they get the lock.
+    is_deleted: bool,
 }
 
 /// What an entry has only when several transactions want it.
 #[derive(Default)]
 struct Crowd {
     /// Holders beside the first.
-    sharers: SmallVec<[(Owner, LockMode); 4]>,
+    sharers: SmallVec<[(Owner, ModeSet); 4]>,
     queue: VecDeque<LockWaiter>,
 }
 
@@ -53,12 +58,14 @@ pub(super) struct Ticket {
     pub(super) granted: Mutex<bool>,
     /// Signalled when it is.
     pub(super) changed: Condvar,
+    /// The row was deleted while it was waited for.
+    pub(super) is_gone: AtomicBool,
 }
 
 impl LockEntry {
     /// Returns a lock that one transaction holds.
     pub(super) fn new(table: TableId, holder: Owner, mode: LockMode) -> LockEntry {
-        LockEntry { holder, crowd: None, table, mode }
+        LockEntry { holder, crowd: None, table, modes: ModeSet::of(mode), is_deleted: false }
     }
 
     /// Returns the table that the lock is of.
@@ -67,9 +74,9 @@ impl LockEntry {
     }
 
     /// Returns who holds it.
-    pub(super) fn holders(&self) -> impl Iterator<Item = (Owner, LockMode)> + '_ {
+    pub(super) fn holders(&self) -> impl Iterator<Item = (Owner, ModeSet)> + '_ {
         let sharers = self.crowd.iter().flat_map(|crowd| crowd.sharers.iter().copied());
-        std::iter::once((self.holder, self.mode)).chain(sharers)
+        std::iter::once((self.holder, self.modes)).chain(sharers)
     }
 
     /// Returns who waits for it, the first to get it first.
@@ -77,12 +84,31 @@ impl LockEntry {
         self.crowd.iter().flat_map(|crowd| crowd.queue.iter())
     }
 
-    /// Returns the mode in which a transaction holds it.
-    pub(super) fn mode_of(&self, owner: Owner) -> Option<LockMode> {
+    /// Returns the modes in which a transaction holds it.
+    pub(super) fn modes_of(&self, owner: Owner) -> Option<ModeSet> {
         if self.holder == owner {
-            return Some(self.mode);
+            return Some(self.modes);
         }
-        self.holders().find(|(holder, _)| *holder == owner).map(|(_, mode)| mode)
+        self.holders().find(|(holder, _)| *holder == owner).map(|(_, modes)| modes)
+    }
+
+    /// Notes that its holder has deleted the row, or has not after all.
+    pub(super) fn set_deleted(&mut self, owner: Owner, is_deleted: bool) {
+        if self.holder == owner {
+            self.is_deleted = is_deleted;
+        }
+    }
+
+    /// Returns whether a transaction holds it and has deleted the row.
+    pub(super) fn is_deleted_by(&self, owner: Owner) -> bool {
+        self.is_deleted && self.holder == owner
+    }
+
+    /// Tells who waits that the row is gone, if its holder, whose commit this is, has deleted it.
+    pub(super) fn tell_deleted(&self, owner: Owner) {
+        if self.is_deleted_by(owner) {
+            self.queue().for_each(|waiter| waiter.ticket.is_gone.store(true, Ordering::Release));
+        }
     }
 
     /// Returns the holders, but for `owner` itself, with whom a mode conflicts.
@@ -91,19 +117,18 @@ impl LockEntry {
         owner: Owner,
         mode: LockMode,
     ) -> impl Iterator<Item = Owner> + '_ {
-        let conflicts = move |(holder, held): &(Owner, LockMode)| {
-            *holder != owner && mode.conflicts_with(*held)
-        };
+        let conflicts =
+            move |(holder, held): &(Owner, ModeSet)| *holder != owner && held.conflicts_with(mode);
         self.holders().filter(conflicts).map(|(holder, _)| holder)
     }
 
-    /// Grants a mode to a transaction if nobody is in the way: holders, and waiters if it does not
-    /// hold the lock already. Returns whether it did.
+    /// Grants a mode to a transaction if nobody is in the way: holders, and the waiters behind whom
+    /// it would have to wait. Returns whether it did.
     pub(super) fn try_grant(&mut self, owner: Owner, mode: LockMode) -> bool {
-        let holds = self.mode_of(owner).is_some();
+        let place = self.place_of(owner, mode);
         let waits = |waiter: &LockWaiter| mode.conflicts_with(waiter.mode);
         if self.conflicting_holders(owner, mode).next().is_some()
-            || (!holds && self.queue().any(waits))
+            || self.queue().take(place).any(waits)
         {
             return false;
         }
@@ -111,24 +136,36 @@ impl LockEntry {
         true
     }
 
-    /// Makes a transaction a holder, or its mode stronger.
+    /// Returns the place in the queue of who wants a mode: who has the row in a weaker one goes to
+    /// the front, who has the table in one before the first for whom that is in the way, all others
+    /// to the end.
+    fn place_of(&self, owner: Owner, mode: LockMode) -> usize {
+        let Some(held) = self.modes_of(owner) else { return usize::MAX };
+        let kept_out = |waiter: &LockWaiter| held.conflicts_with(waiter.mode);
+        match mode {
+            LockMode::Table(_) => self.queue().position(kept_out).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
+    /// Makes a transaction a holder, or gives it another mode.
     fn hold(&mut self, owner: Owner, mode: LockMode) {
         if self.holder == owner {
-            self.mode = self.mode.max(mode);
+            self.modes.add(mode);
             return;
         }
         let sharers = &mut self.crowd.get_or_insert_default().sharers;
         match sharers.iter_mut().find(|(sharer, _)| *sharer == owner) {
-            Some((_, held)) => *held = mode.max(*held),
-            None => sharers.push((owner, mode)),
+            Some((_, held)) => held.add(mode),
+            None => sharers.push((owner, ModeSet::of(mode))),
         }
     }
 
-    /// Puts a waiter into the queue: a holder that wants a stronger mode before all others.
+    /// Puts a waiter into the queue.
     pub(super) fn enqueue(&mut self, waiter: LockWaiter) {
-        let holds = self.mode_of(waiter.owner).is_some();
+        let place = self.place_of(waiter.owner, waiter.mode);
         let queue = &mut self.crowd.get_or_insert_default().queue;
-        if holds { queue.push_front(waiter) } else { queue.push_back(waiter) }
+        queue.insert(place.min(queue.len()), waiter);
     }
 
     /// Takes a waiter out of the queue and lets those behind it have the lock, if they only waited
@@ -145,12 +182,13 @@ impl LockEntry {
     /// Takes a holder out and hands the lock on. Returns whether anybody holds it now.
     pub(super) fn release(&mut self, owner: Owner) -> bool {
         if self.holder == owner {
+            self.is_deleted = false;
             let Some(crowd) = &mut self.crowd else { return false };
-            if let Some((next, mode)) = crowd.sharers.pop() {
-                (self.holder, self.mode) = (next, mode);
+            if let Some((next, modes)) = crowd.sharers.pop() {
+                (self.holder, self.modes) = (next, modes);
             } else {
                 let Some(first) = crowd.queue.pop_front() else { return false };
-                (self.holder, self.mode) = (first.owner, first.mode);
+                (self.holder, self.modes) = (first.owner, ModeSet::of(first.mode));
                 first.ticket.grant();
             }
         } else if let Some(crowd) = &mut self.crowd {
@@ -160,14 +198,26 @@ impl LockEntry {
         true
     }
 
-    /// Makes the mode of a holder weaker and hands on what others may have of it.
-    pub(super) fn weaken(&mut self, owner: Owner, mode: LockMode) {
+    /// Makes another transaction, which does not have it, the holder in the place of one; returns
+    /// whether that had it.
+    pub(super) fn hand_over(&mut self, from: Owner, to: Owner) -> bool {
+        if self.holder == from {
+            self.holder = to;
+            return true;
+        }
+        let mut sharers = self.crowd.iter_mut().flat_map(|crowd| &mut crowd.sharers);
+        let found = sharers.find(|(sharer, _)| *sharer == from);
+        found.map(|(sharer, _)| *sharer = to).is_some()
+    }
+
+    /// Leaves a holder some of its modes and hands on what others may have of the rest.
+    pub(super) fn weaken(&mut self, owner: Owner, modes: ModeSet) {
         if self.holder == owner {
-            self.mode = mode;
+            self.modes = modes;
         } else if let Some(crowd) = &mut self.crowd
             && let Some((_, held)) = crowd.sharers.iter_mut().find(|(sharer, _)| *sharer == owner)
         {
-            *held = mode;
+            *held = modes;
         }
         self.grant_waiters();
     }
@@ -183,18 +233,16 @@ impl LockEntry {
     /// Lets those in the queue have the lock who conflict with no holder and nobody before them.
     fn grant_waiters(&mut self) {
         let mut place = 0;
-        let mut ahead: SmallVec<[LockMode; 4]> = SmallVec::new();
+        let mut ahead = ModeSet::default();
         while let Some(waiter) = self.crowd.as_ref().and_then(|crowd| crowd.queue.get(place)) {
             let (owner, mode) = (waiter.owner, waiter.mode);
             let is_held = self.conflicting_holders(owner, mode).next().is_some();
-            if is_held || ahead.iter().any(|other| mode.conflicts_with(*other)) {
+            if is_held || ahead.conflicts_with(mode) {
                 // Nobody gets past who wants the lock alone.
-                if mode == LockMode::Exclusive {
+                if mode.is_alone() {
                     break;
                 }
-                if !ahead.contains(&mode) {
-                    ahead.push(mode);
-                }
+                ahead.add(mode);
                 place += 1;
                 continue;
             }

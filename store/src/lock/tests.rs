@@ -1,10 +1,13 @@
 //! Tests of the lock table.
 
 use super::*;
+use crate::lock_mode::TableLockMode;
 use crate::options::PlainWait;
 use std::sync::mpsc;
 
 const TABLE: TableId = TableId(1);
+const ROW_MODES: [LockMode; 4] =
+    [LockMode::KeyShared, LockMode::Shared, LockMode::NoKeyExclusive, LockMode::Exclusive];
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn patience(wait: LockWait) -> Patience<'static> {
@@ -21,17 +24,17 @@ fn patience(wait: LockWait) -> Patience<'static> {
 fn exclusive(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
     locks
         .lock(Owner(owner), (TABLE, row), LockMode::Exclusive, patience(wait))
-        .map(|(_, taken, _)| taken)
+        .map(|grant| grant.taken)
 }
 
 fn shared(locks: &LockTable, owner: u64, row: &[u8], wait: LockWait) -> Result<Taken> {
     locks
         .lock(Owner(owner), (TABLE, row), LockMode::Shared, patience(wait))
-        .map(|(_, taken, _)| taken)
+        .map(|grant| grant.taken)
 }
 
 fn release(locks: &LockTable, owner: u64, row: &[u8]) {
-    locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], Sequence(0));
+    locks.release(Owner(owner), vec![LockKey::new(TABLE, row)], (End::Committed, Sequence(0)));
 }
 
 /// Returns when `count` transactions wait.
@@ -69,7 +72,7 @@ fn many_locks_go_at_once_and_leave_no_memory_behind() {
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| exclusive(&locks, 2, &row(77), LockWait::Wait));
         until_waiting(&locks, 1);
-        locks.release(Owner(1), keys, Sequence(0));
+        locks.release(Owner(1), keys, (End::Committed, Sequence(0)));
         assert_eq!(waiter.join().unwrap().unwrap(), Taken::New);
     });
     assert_eq!(locks.held_count(), 2);
@@ -99,10 +102,14 @@ fn rows_that_nobody_has_locked_can_be_excluded() {
 fn a_grant_returns_how_far_the_last_holders_were() {
     let locks = LockTable::new();
     let mark = |owner: u64, mode: LockMode| {
-        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().2
+        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Wait)).unwrap().mark
     };
     let release = |owner: u64, commit: u64| {
-        locks.release(Owner(owner), vec![LockKey::new(TABLE, b"r")], Sequence(commit));
+        locks.release(
+            Owner(owner),
+            vec![LockKey::new(TABLE, b"r")],
+            (End::Committed, Sequence(commit)),
+        );
     };
     assert_eq!(mark(1, LockMode::Exclusive), Sequence(0));
     release(1, 5);
@@ -241,7 +248,7 @@ fn a_million_locks_are_little_memory() {
 /// Takes a lock in a mode without waiting; returns whether it was to be had.
 fn takes(locks: &LockTable, owner: u64, mode: LockMode) -> bool {
     let taken = locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(LockWait::Skip));
-    taken.unwrap().1 != Taken::Skipped
+    taken.unwrap().taken != Taken::Skipped
 }
 
 #[test]
@@ -254,7 +261,7 @@ fn modes_conflict_as_those_of_postgresql() {
         (Exclusive, &[KeyShared, Shared, NoKeyExclusive, Exclusive]),
     ];
     for (held, others) in conflicts {
-        for wanted in LockMode::ALL {
+        for wanted in ROW_MODES {
             let locks = LockTable::new();
             assert!(takes(&locks, 1, held));
             assert_eq!(takes(&locks, 2, wanted), !others.contains(&wanted), "{held:?} {wanted:?}");
@@ -299,13 +306,13 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
         locks.release(
             Owner(2),
             vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
-            Sequence(0),
+            (End::Committed, Sequence(0)),
         );
         reader.join().unwrap().unwrap();
         locks.release(
             Owner(1),
             vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
-            Sequence(0),
+            (End::Committed, Sequence(0)),
         );
         writer.join().unwrap().unwrap();
     });
@@ -381,11 +388,11 @@ fn transact(
     let mut keys = Vec::new();
     for _ in 0..draw(4) {
         let at = draw(rows.len() as u64) as usize;
-        let mode = LockMode::ALL[draw(4) as usize];
+        let mode = ROW_MODES[draw(4) as usize];
         let patience =
             Patience { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
         match locks.lock(Owner(owner), (TABLE, rows[at]), mode, patience) {
-            Ok((key, taken, _)) => {
+            Ok(Grant { key, taken, .. }) => {
                 if taken == Taken::New {
                     keys.push(key);
                 }
@@ -402,5 +409,68 @@ fn transact(
         }
     }
     shadow.lock().retain(|(holder, _), _| *holder != owner);
-    locks.release(Owner(owner), keys, Sequence(0));
+    locks.release(Owner(owner), keys, (End::Committed, Sequence(0)));
+}
+
+#[test]
+fn who_waits_for_a_row_that_is_deleted_is_told() {
+    let locks = LockTable::new();
+    let key = LockKey::new(TABLE, b"r");
+    let lock = |owner: u64| {
+        let patience = patience(LockWait::Wait);
+        locks.lock(Owner(owner), (TABLE, b"r"), LockMode::Exclusive, patience).unwrap().is_gone
+    };
+    for (end, undone, is_gone) in
+        [(End::Committed, false, true), (End::Committed, true, false), (End::Undone, false, false)]
+    {
+        assert!(!lock(1));
+        locks.set_deleted(Owner(1), key, true);
+        if undone {
+            locks.set_deleted(Owner(1), key, false);
+        }
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| lock(2));
+            until_waiting(&locks, 1);
+            let third = scope.spawn(|| lock(3));
+            until_waiting(&locks, 2);
+            locks.release(Owner(1), vec![key], (end, Sequence(0)));
+            assert_eq!(second.join().unwrap(), is_gone, "{end:?} {undone}");
+            release(&locks, 2, b"r");
+            assert_eq!(third.join().unwrap(), is_gone, "{end:?} {undone}");
+            release(&locks, 3, b"r");
+        });
+        // Who comes afterwards has seen what there is.
+        assert!(!lock(4));
+        release(&locks, 4, b"r");
+    }
+}
+
+#[test]
+fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
+    use TableLockMode::{AccessExclusive, AccessShare, RowExclusive, Share};
+    let locks = LockTable::new();
+    let lock = |owner: u64, mode: TableLockMode, wait: LockWait| {
+        let mode = LockMode::Table(mode);
+        locks.lock(Owner(owner), (TABLE, b"t"), mode, patience(wait)).unwrap().taken
+    };
+    assert_eq!(lock(1, AccessShare, LockWait::Wait), Taken::New);
+    assert_eq!(lock(2, RowExclusive, LockWait::Wait), Taken::New);
+    std::thread::scope(|scope| {
+        // Waits for 2; what 1 has is not in its way.
+        let share = scope.spawn(|| lock(3, Share, LockWait::Wait));
+        until_waiting(&locks, 1);
+        assert_eq!(lock(1, RowExclusive, LockWait::Skip), Taken::Skipped);
+        let whole = scope.spawn(|| lock(4, AccessExclusive, LockWait::Wait));
+        until_waiting(&locks, 2);
+        // Not behind the one that waits for it.
+        assert_eq!(lock(1, Share, LockWait::Skip), Taken::Skipped);
+        release(&locks, 2, b"t");
+        assert_eq!(share.join().unwrap(), Taken::New);
+        assert_eq!(lock(1, Share, LockWait::Skip), Taken::Held);
+        release(&locks, 1, b"t");
+        release(&locks, 3, b"t");
+        assert_eq!(whole.join().unwrap(), Taken::New);
+    });
+    release(&locks, 4, b"t");
+    assert_eq!(locks.held_count(), 0);
 }

@@ -2,24 +2,34 @@
 
 use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
-use crate::engine::CommitClock;
+use crate::engine::{CommitClock, Engine};
 use crate::error::{Error, Result};
 use crate::lock::LockKey;
-use crate::moves::StagedMove;
-use crate::mutation::{LockMode, LockWait};
+use crate::lock_mode::LockMode;
+use crate::moves::{NetMove, StagedMove, net};
+use crate::mutation::LockWait;
 use crate::region::Surroundings;
 use crate::scan::Get;
-use crate::transaction::{Savepoint, StatementView, Transaction};
+use crate::transaction::{Savepoint, SeenRow, StatementView, Transaction};
 
 /// What has become of a row that a statement saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowedRow {
-    /// It has the key that it had, unless it is gone.
+    /// It has the key that it had, unless nothing has that key.
     Same,
+    /// It was deleted, whatever has its key by now.
+    Gone,
     /// It has another key; the row there is locked, too.
     Moved(Vec<u8>),
     /// It has another key, and somebody else has locked it there.
     Skipped,
+}
+
+/// Tells others of the keys that a commit has changed, whose locks are still held.
+pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
+    if !moved.is_empty() {
+        engine.moves.add(moved, commit, || engine.horizon().snapshot);
+    }
 }
 
 impl Transaction {
@@ -44,15 +54,19 @@ impl Transaction {
     /// Tells others of the keys that the commit has changed, whose locks are still held.
     pub(super) fn publish_moves(&self, commit: Option<CommitClock>) {
         let moved = std::mem::take(&mut *self.moved.lock());
-        if let Some(commit) = commit
-            && !moved.is_empty()
-        {
-            let horizon = || self.engine.horizon().snapshot;
-            self.engine.moves.add(moved, commit.sequence, horizon);
+        if let Some(commit) = commit {
+            publish(&self.engine, net(moved), commit.sequence);
         }
     }
 
-    /// Follows a row that a statement saw and that is locked to the key that it has by now.
+    /// Returns whether a row has got another key since a snapshot.
+    pub(super) fn has_moved(&self, table: TableId, row: &[u8], since: Sequence) -> bool {
+        let moves = &self.engine.moves;
+        !moves.is_empty() && moves.next(LockKey::new(table, row), since).is_some()
+    }
+
+    /// Follows a row that a statement saw and that is locked, with what came of that, to the key
+    /// that it has by now.
     ///
     /// # Errors
     ///
@@ -60,36 +74,31 @@ impl Transaction {
     /// rows got other keys since that it may be one of them.
     pub fn follow_row(
         &self,
-        table: TableId,
-        row: &[u8],
+        (table, row, mut seen): (TableId, &[u8], SeenRow),
         (mode, wait): (LockMode, LockWait),
         view: &StatementView,
     ) -> Result<FollowedRow> {
         let moves = &self.engine.moves;
-        if moves.is_empty() {
-            return Ok(FollowedRow::Same);
-        }
         let mut after: Sequence = view.sequence();
-        let mut followed = FollowedRow::Same;
-        loop {
-            let present = match &followed {
-                FollowedRow::Moved(key) => key.as_slice(),
-                _ => row,
-            };
-            let Some((at, to)) = moves.next(LockKey::new(table, present), after) else { break };
-            if !self.lock_row(table, &to, mode, wait)? {
-                return Ok(FollowedRow::Skipped);
-            }
-            (after, followed) = (at, FollowedRow::Moved(to));
+        let mut key: Option<Vec<u8>> = None;
+        while seen != SeenRow::Skipped && !moves.is_empty() {
+            let present = LockKey::new(table, key.as_deref().unwrap_or(row));
+            let Some((at, to)) = moves.next(present, after) else { break };
+            seen = self.lock_seen_row(table, &to, mode, wait)?;
+            (after, key) = (at, Some(to));
         }
-        let is_lost = moves.lost() > view.sequence() && followed == FollowedRow::Same;
-        if is_lost {
+        if key.is_none() && moves.lost() > view.sequence() {
             let mut cells = CellBatch::new();
             if !self.get_locked(table, &Get::new(row), &mut cells)? {
                 let detail = "due to concurrent update of many keys".to_owned();
                 return Err(Error::Serialization { detail });
             }
         }
-        Ok(followed)
+        Ok(match (seen, key) {
+            (SeenRow::Skipped, _) => FollowedRow::Skipped,
+            (SeenRow::Gone, _) => FollowedRow::Gone,
+            (SeenRow::Locked, None) => FollowedRow::Same,
+            (SeenRow::Locked, Some(key)) => FollowedRow::Moved(key),
+        })
     }
 }

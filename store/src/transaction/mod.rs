@@ -31,7 +31,7 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
-use crate::lock::{LockKey, Owner, Patience, Taken};
+use crate::lock::{ADVISORY_LOCKS, End, LockKey, Owner, Patience, Taken};
 use crate::memstore::Memstore;
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
@@ -47,9 +47,9 @@ use crate::transaction::request::Request;
 use crate::transaction::staging::{KeptBatch, Staging};
 use crate::wal::DurableTicket;
 
-pub use crate::mutation::{
-    Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous,
-};
+use crate::lock_mode::ModeSet;
+pub use crate::lock_mode::{LockMode, TableLockMode};
+pub use crate::mutation::{Consistency, Edit, Expect, LockWait, Locking, Mutation, Previous};
 pub use crate::scanner::Scanner;
 pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
@@ -128,11 +128,20 @@ pub struct TransactionLimits {
     pub deadlock_timeout: Duration,
     /// [`TransactionOptions::durability`], of the commit.
     pub durability: Option<Durability>,
+    /// [`TransactionOptions::consistency`], of reads from now on.
+    pub consistency: Consistency,
 }
 
 /// A place to roll back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Savepoint(pub(crate) u64);
+
+/// A place among the locks of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockPlace {
+    held: usize,
+    strengthened: usize,
+}
 
 /// A commit that was applied.
 pub struct Commit {
@@ -162,6 +171,8 @@ pub struct Transaction {
     work: Arc<StatementWork>,
     request: Request,
     held: Mutex<Vec<LockKey>>,
+    /// Locks that it had before it took them in another mode, too.
+    strengthened: Mutex<Vec<(LockKey, ModeSet)>>,
     /// Up to which commit its next snapshot has to show, because of the locks that it took.
     floor: AtomicU64,
     /// What it reads, at SERIALIZABLE.
@@ -171,6 +182,28 @@ pub struct Transaction {
     moved: Mutex<Vec<StagedMove>>,
     /// Whether the lock table knows its session.
     has_session: AtomicBool,
+    /// Whether the lock table knows of a row that it has deleted.
+    has_deleted: AtomicBool,
+}
+
+/// How a row is locked that a statement has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenRow {
+    /// The transaction has the lock.
+    Locked,
+    /// It has the lock, and the row was deleted while it waited for that: another one may have its
+    /// key.
+    Gone,
+    /// Somebody else has it, and the row was to be skipped then.
+    Skipped,
+}
+
+/// What came of the lock of a row.
+#[derive(Clone, Copy)]
+struct RowLock {
+    taken: Taken,
+    /// It is not the row that was waited for.
+    is_gone: bool,
 }
 
 /// What the reads of the present statement see.
@@ -222,6 +255,7 @@ impl Transaction {
             lock_timeout: options.lock_timeout,
             deadlock_timeout: options.deadlock_timeout,
             durability: options.durability,
+            consistency: options.consistency,
         };
         Transaction {
             engine,
@@ -235,11 +269,13 @@ impl Transaction {
             work: Arc::default(),
             request: Request::default(),
             held: Mutex::default(),
+            strengthened: Mutex::default(),
             floor: AtomicU64::new(0),
             tracker,
             limits: Mutex::new(limits),
             moved: Mutex::default(),
             has_session: AtomicBool::new(false),
+            has_deleted: AtomicBool::new(false),
         }
     }
 
@@ -253,12 +289,30 @@ impl Transaction {
         *self.limits.lock() = limits;
     }
 
+    /// Returns where reads may go now. A SERIALIZABLE transaction notes what the primary shows.
+    fn consistency(&self) -> Consistency {
+        match self.tracker {
+            Some(_) => Consistency::Strong,
+            None => self.limits.lock().consistency,
+        }
+    }
+
     /// Says that it belongs to a session that may hold locks of its own
     /// ([`Store::lock_for_session`](crate::Store::lock_for_session)): who waits for one of them
     /// waits for the other.
     pub fn join_session(&self, session: u32) {
         if !self.has_session.swap(true, Ordering::Relaxed) {
             self.engine.locks.join(self.owner, Owner::session(session));
+        }
+    }
+
+    /// Takes over a lock that its session has ([`Store::lock_for_session`]), in all modes.
+    ///
+    /// [`Store::lock_for_session`]: crate::Store::lock_for_session
+    pub fn take_from_session(&self, session: u32, key: &[u8]) {
+        let key = LockKey::new(ADVISORY_LOCKS, key);
+        if self.engine.locks.hand_over(key, Owner::session(session), self.owner) {
+            self.held.lock().push(key);
         }
     }
 
@@ -407,7 +461,7 @@ impl Transaction {
         let spec = self.spec(get.time_range, get.max_versions, false)?;
         self.note_row(table.id(), &get.row);
         let staged = self.staged_of(table.id());
-        let consistency = self.options.consistency;
+        let consistency = self.consistency();
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
         self.check_snapshot()?;
         worked(1)?;
@@ -476,7 +530,28 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<bool> {
         let table = self.engine.table(table)?;
-        Ok(self.lock_in(&table, row, mode, wait)? != Taken::Skipped)
+        Ok(self.lock_in(&table, row, mode, wait)?.taken != Taken::Skipped)
+    }
+
+    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::lock_row`].
+    pub fn lock_seen_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<SeenRow> {
+        let table = self.engine.table(table)?;
+        let lock = self.lock_in(&table, row, mode, wait)?;
+        Ok(match lock.taken {
+            Taken::Skipped => SeenRow::Skipped,
+            Taken::New | Taken::Held if lock.is_gone => SeenRow::Gone,
+            Taken::New | Taken::Held => SeenRow::Locked,
+        })
     }
 
     /// Says that nobody else knows of a table before the transaction ends, which has created it:
@@ -491,22 +566,35 @@ impl Transaction {
     }
 
     /// Locks a row until the end of the transaction, whatever has become of it since the snapshot,
-    /// and has the transaction see it as it is ([`Transaction::get_locked`]).
+    /// and has the transaction see it as it is ([`Transaction::get_locked`]). Returns `false` only
+    /// for [`LockWait::Skip`].
     ///
     /// # Errors
     ///
     /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
-    pub fn lock_present_row(&self, table: TableId, row: &[u8], mode: LockMode) -> Result<()> {
+    pub fn lock_present_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
         let table = self.engine.table(table)?;
-        self.lock_as_it_is(&table, row, mode, LockWait::Wait).map(drop)
+        Ok(self.lock_as_it_is(&table, row, mode, wait)?.taken != Taken::Skipped)
     }
 
-    fn lock_in(&self, table: &Table, row: &[u8], mode: LockMode, wait: LockWait) -> Result<Taken> {
-        let taken = self.lock_as_it_is(table, row, mode, wait)?;
-        if taken != Taken::Skipped && self.options.isolation.is_repeatable() {
-            self.check_unchanged(table, row)?;
+    fn lock_in(
+        &self,
+        table: &Table,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<RowLock> {
+        let lock = self.lock_as_it_is(table, row, mode, wait)?;
+        if lock.taken != Taken::Skipped && self.options.isolation.is_repeatable() {
+            self.check_unchanged(table, row, lock.is_gone)?;
         }
-        Ok(taken)
+        Ok(lock)
     }
 
     /// Locks a row, whatever has become of it since the snapshot.
@@ -516,9 +604,9 @@ impl Transaction {
         row: &[u8],
         mode: LockMode,
         wait: LockWait,
-    ) -> Result<Taken> {
+    ) -> Result<RowLock> {
         if table.is_private_to(self.owner) {
-            return Ok(Taken::Held);
+            return Ok(RowLock { taken: Taken::Held, is_gone: false });
         }
         let limits = *self.limits.lock();
         let patience = Patience {
@@ -530,26 +618,30 @@ impl Transaction {
             on_wait: &|| table.regions().of_row(row).load().lock_wait(),
         };
         let asked = (table.id(), row);
-        let (key, taken, mark) = self.engine.locks.lock(self.owner, asked, mode, patience)?;
-        self.raise_floor(mark);
-        if taken == Taken::New {
+        let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
+        self.raise_floor(grant.mark);
+        if let Some(before) = grant.before {
+            self.strengthened.lock().push((grant.key, before));
+        }
+        if grant.taken == Taken::New {
             let mut held = self.held.lock();
-            held.push(key);
+            held.push(grant.key);
             let counts = held.len().is_multiple_of(CHARGE_STEP_LOCKS);
             drop(held);
             if counts {
                 self.charge(&mut self.staging.lock())?;
             }
         }
-        Ok(taken)
+        Ok(RowLock { taken: grant.taken, is_gone: grant.is_gone })
     }
 
     /// Checks that a row is as the transaction's snapshot shows it.
-    fn check_unchanged(&self, table: &Table, row: &[u8]) -> Result<()> {
+    fn check_unchanged(&self, table: &Table, row: &[u8], is_gone: bool) -> Result<()> {
         let snapshot = self.spec(TimeRange::ALL, 1, false)?.snapshot;
         if is_newer(table, row, snapshot)? {
-            let found = self.get_newest(table, &Get::new(row), &mut CellBatch::new())?;
-            let what = if found { "update" } else { "delete" };
+            let is_there = || self.get_newest(table, &Get::new(row), &mut CellBatch::new());
+            let is_updated = self.has_moved(table.id(), row, snapshot) || !is_gone && is_there()?;
+            let what = if is_updated { "update" } else { "delete" };
             return Err(Error::Serialization { detail: format!("due to concurrent {what}") });
         }
         self.check_snapshot()
@@ -627,19 +719,29 @@ impl Transaction {
         Some(Savepoint(first.0 & !Sequence::STAGED))
     }
 
-    /// Returns how many locks it holds: a place to give locks back to.
-    pub fn lock_count(&self) -> usize {
-        self.held.lock().len()
+    /// Returns which locks it has: a place to give locks back to.
+    pub fn lock_place(&self) -> LockPlace {
+        let strengthened = self.strengthened.lock().len();
+        LockPlace { held: self.held.lock().len(), strengthened }
     }
 
-    /// Gives back all but the first `count` locks that it took. What was staged under them is to be
-    /// forgotten before.
-    pub fn release_locks_after(&self, count: usize) {
+    /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
+    /// under them is to be forgotten before.
+    pub fn release_locks_after(&self, place: LockPlace) {
+        let mut strengthened = self.strengthened.lock();
+        let kept = place.strengthened.min(strengthened.len());
+        let weaker = strengthened.split_off(kept);
+        drop(strengthened);
         let mut held = self.held.lock();
-        let kept = count.min(held.len());
-        let rest = held.split_off(kept);
+        let kept = place.held.min(held.len());
+        let released = held.split_off(kept);
         drop(held);
-        self.engine.locks.release(self.owner, rest, self.floor());
+        let (locks, seen) = (&self.engine.locks, self.floor());
+        // As it was before the first of them.
+        for (key, before) in weaker.into_iter().rev() {
+            locks.weaken(self.owner, key, Some(before), seen);
+        }
+        locks.release(self.owner, released, (End::Undone, seen));
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.
@@ -655,7 +757,26 @@ impl Transaction {
         drop(self.charge(&mut staging));
         drop(staging);
         self.unmove(count);
+        self.undelete();
         tell(&undone, Fate::Undone);
+    }
+
+    /// Notes that the row is deleted whose lock was taken for that.
+    fn note_deleted(&self, table: &Table, row: &[u8]) {
+        if !table.is_private_to(self.owner) {
+            self.has_deleted.store(true, Ordering::Relaxed);
+            self.engine.locks.set_deleted(self.owner, LockKey::new(table.id(), row), true);
+        }
+    }
+
+    /// Forgets which rows are deleted, as that may be undone. Others are then told nothing of those
+    /// that are, and find out that they are not there.
+    fn undelete(&self) {
+        if self.has_deleted.swap(false, Ordering::Relaxed) {
+            for key in self.held.lock().iter() {
+                self.engine.locks.set_deleted(self.owner, *key, false);
+            }
+        }
     }
 
     /// Counts the memory of the transaction, if it is not about what was counted before.
@@ -692,7 +813,7 @@ impl Transaction {
             self.raise_floor(place.sequence);
         }
         self.publish_moves(written);
-        self.release();
+        self.release(End::Committed);
         tell(&kept, Fate::Committed);
         let Some(place) = written else {
             let timestamp = self.engine.last_timestamp();
@@ -745,11 +866,12 @@ impl Transaction {
     }
 
     /// Gives the locks back; the present statement is over, too.
-    fn release(&self) {
+    fn release(&self, end: End) {
         self.engine.admission.end_statement(&self.work);
         self.end_tracking();
         let held = std::mem::take(&mut *self.held.lock());
-        self.engine.locks.release(self.owner, held, self.floor());
+        self.strengthened.lock().clear();
+        self.engine.locks.release(self.owner, held, (end, self.floor()));
         if self.has_session.swap(false, Ordering::Relaxed) {
             self.engine.locks.leave(self.owner);
         }
@@ -760,7 +882,7 @@ impl Transaction {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         tell(&staging.take_kept(), Fate::Undone);
         self.moved.lock().clear();
-        self.release();
+        self.release(End::Undone);
     }
 
     /// Returns the snapshot of the current statement.
@@ -816,7 +938,7 @@ fn is_newer(table: &Table, row: &[u8], snapshot: Sequence) -> Result<bool> {
 impl Drop for Transaction {
     fn drop(&mut self) {
         tell(&self.staging.get_mut().take_kept(), Fate::Undone);
-        self.release();
+        self.release(End::Undone);
     }
 }
 

@@ -25,15 +25,22 @@ use parking_lot::Mutex;
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{Engine, UNPLACED};
 use crate::error::{Error, Result};
-use crate::lock::{LockKey, Owner, Patience};
-use crate::mutation::{LockMode, LockWait, Mutation};
+use crate::lock::{End, LockKey, Owner, Patience, Taken};
+use crate::lock_mode::LockMode;
+use crate::moves::{NetMove, net};
+use crate::mutation::{LockWait, Mutation};
 use crate::observer::Fate;
+use crate::transaction::followed::publish;
 use crate::transaction::staging::{KeptBatch, Staging};
 use crate::transaction::{Commit, Transaction, prepare_writes, serial, tell};
 use crate::wal::{Cells, Input, push_varint};
 
 /// The version of the bytes.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The oldest version that is read.
+const OLDEST_VERSION: u8 = 1;
+/// Flag of the mode of a row lock: the row is deleted.
+const DELETED: u8 = 0x80;
 /// Flag of a transaction that is SERIALIZABLE.
 const SERIALIZABLE: u8 = 1;
 /// Nobody stops a prepared transaction.
@@ -54,6 +61,8 @@ pub struct PreparedTransaction {
 struct PreparedWork {
     staging: Staging,
     held: Vec<LockKey>,
+    /// Keys of rows that it has changed.
+    moved: Vec<NetMove>,
 }
 
 impl Transaction {
@@ -80,13 +89,14 @@ impl Transaction {
         }
         self.statement.lock().snapshot = None;
         let held = std::mem::take(&mut *self.held.lock());
-        self.release();
+        let moved = net(std::mem::take(&mut *self.moved.lock()));
+        self.release(End::Undone);
         Ok(PreparedTransaction {
             engine: Arc::clone(&self.engine),
             _store: Arc::clone(&self._store),
             owner: self.owner,
             is_serializable,
-            work: Mutex::new(Some(PreparedWork { staging, held })),
+            work: Mutex::new(Some(PreparedWork { staging, held, moved })),
         })
     }
 }
@@ -111,13 +121,17 @@ impl PreparedTransaction {
     /// [`Error::InvalidRequest`] if it has ended.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let work = self.work.lock();
-        let Some(PreparedWork { staging, held }) = &*work else { return Err(ended()) };
+        let Some(PreparedWork { staging, held, moved }) = &*work else { return Err(ended()) };
         let mut bytes = vec![VERSION, if self.is_serializable { SERIALIZABLE } else { 0 }];
         let of_lock = |key: &LockKey| Some((self.engine.locks.held(self.owner, *key)?, *key));
-        let locks: Vec<_> = held.iter().filter_map(of_lock).collect();
+        let locks =
+            held.iter().filter_map(of_lock).flat_map(|((table, modes, is_deleted), key)| {
+                modes.shown().map(move |mode| (table, mode, is_deleted, key))
+            });
+        let locks: Vec<_> = locks.collect();
         push_varint(&mut bytes, locks.len() as u64);
-        for ((table, mode), key) in locks {
-            bytes.push(mode as u8);
+        for (table, mode, is_deleted, key) in locks {
+            bytes.push(mode.index() as u8 | if is_deleted { DELETED } else { 0 });
             push_varint(&mut bytes, u64::from(table.0));
             bytes.extend_from_slice(&key.to_bytes());
         }
@@ -127,6 +141,14 @@ impl PreparedTransaction {
             push_varint(&mut bytes, u64::from(part.region.table().0));
             push_varint(&mut bytes, part.cells.bytes().len() as u64);
             bytes.extend_from_slice(part.cells.bytes());
+        }
+        push_varint(&mut bytes, moved.len() as u64);
+        for NetMove { table, from, to } in moved {
+            push_varint(&mut bytes, u64::from(table.0));
+            for key in [from, to] {
+                push_varint(&mut bytes, key.len() as u64);
+                bytes.extend_from_slice(key);
+            }
         }
         Ok(bytes)
     }
@@ -180,14 +202,17 @@ impl PreparedTransaction {
                 return Err(error);
             }
         };
-        let Some(PreparedWork { mut staging, held }) = slot.take() else { return Err(ended()) };
+        let Some(PreparedWork { mut staging, held, moved }) = slot.take() else {
+            return Err(ended());
+        };
         drop(slot);
         let kept = staging.take_kept();
         kept.iter().for_each(KeptBatch::committed);
         if self.is_serializable {
             self.engine.serializable.committed(self.owner.0, place.sequence);
         }
-        self.engine.locks.release(self.owner, held, place.sequence);
+        publish(&self.engine, moved, place.sequence);
+        self.engine.locks.release(self.owner, held, (End::Committed, place.sequence));
         tell(&kept, Fate::Committed);
         self.engine.wait_applied(place.sequence);
         let durable = self.engine.wal.wait_for(place.sequence);
@@ -197,13 +222,13 @@ impl PreparedTransaction {
     /// Forgets what it has staged and gives its locks back. The rows that keep its bytes are to be
     /// gone by then.
     pub fn rollback(&self) {
-        let Some(PreparedWork { mut staging, held }) = self.work.lock().take() else { return };
+        let Some(PreparedWork { mut staging, held, .. }) = self.work.lock().take() else { return };
         tell(&staging.take_kept(), Fate::Undone);
         if self.is_serializable {
             self.engine.serializable.abandon(self.owner.0);
         }
         let seen = self.engine.clock().sequence;
-        self.engine.locks.release(self.owner, held, seen);
+        self.engine.locks.release(self.owner, held, (End::Undone, seen));
     }
 }
 
@@ -217,12 +242,16 @@ fn read_prepared(
     owner: Owner,
     input: &mut Input<'_>,
 ) -> Result<Option<(bool, PreparedWork)>> {
-    let Some([VERSION, flags]) = input.array() else { return Ok(None) };
+    let Some([version, flags]) = input.array() else { return Ok(None) };
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+        return Ok(None);
+    }
     let Some(lock_count) = input.varint() else { return Ok(None) };
     let mut held = Vec::new();
     for _ in 0..lock_count {
         let Some([mode]) = input.array() else { return Ok(None) };
-        let Some(mode) = LockMode::ALL.get(usize::from(mode)) else { return Ok(None) };
+        let (mode, is_deleted) = (usize::from(mode & !DELETED), mode & DELETED != 0);
+        let Some(mode) = LockMode::ALL.get(mode) else { return Ok(None) };
         let Some(table) = read_table(input) else { return Ok(None) };
         let Some(key) = input.array().map(LockKey::from_bytes) else { return Ok(None) };
         let patience = Patience {
@@ -233,8 +262,11 @@ fn read_prepared(
             blocking: &*engine.options().blocking,
             on_wait: &|| (),
         };
-        engine.locks.lock_key(owner, (key, table), *mode, patience)?;
-        held.push(key);
+        let grant = engine.locks.lock_key(owner, (key, table), *mode, patience)?;
+        if grant.taken == Taken::New {
+            held.push(key);
+        }
+        engine.locks.set_deleted(owner, key, is_deleted);
     }
     let Some(part_count) = input.varint() else { return Ok(None) };
     let mut staging = Staging::default();
@@ -245,7 +277,19 @@ fn read_prepared(
         let Some(cells) = Cells::parse(bytes, UNPLACED) else { return Ok(None) };
         staging.restore(&table, cells);
     }
-    Ok(Some((flags & SERIALIZABLE != 0, PreparedWork { staging, held })))
+    let moved = if version > OLDEST_VERSION { read_moves(input) } else { Some(Vec::new()) };
+    let Some(moved) = moved else { return Ok(None) };
+    Ok(Some((flags & SERIALIZABLE != 0, PreparedWork { staging, held, moved })))
+}
+
+fn read_moves(input: &mut Input<'_>) -> Option<Vec<NetMove>> {
+    let count = input.varint()?;
+    let one = |_| {
+        let table = read_table(input)?;
+        let [from, to] = [input.slice()?.to_vec(), input.slice()?.to_vec()];
+        Some(NetMove { table, from, to })
+    };
+    (0..count).map(one).collect()
 }
 
 fn read_table(input: &mut Input<'_>) -> Option<TableId> {

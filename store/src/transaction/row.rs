@@ -11,7 +11,8 @@
 use crate::cell::{CellBatch, CellRef, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
-use crate::mutation::{Edit, LockMode, LockWait, Mutation};
+use crate::lock_mode::LockMode;
+use crate::mutation::{Edit, LockWait, Mutation};
 use crate::observer::{Flow, Hooks, RegionChain};
 use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
 use crate::scan::{Get, TimeRange};

@@ -17,11 +17,12 @@ use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::Taken;
-use crate::mutation::{Consistency, Edit, Expect, LockMode, LockWait, Locking, Mutation, Previous};
+use crate::lock_mode::LockMode;
+use crate::mutation::{Consistency, Edit, Expect, LockWait, Locking, Mutation, Previous};
 use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting, Write};
 use crate::scan::Get;
 use crate::table::Table;
-use crate::transaction::Transaction;
+use crate::transaction::{RowLock, Transaction};
 
 /// Whose batch it is.
 #[derive(Clone, Copy)]
@@ -140,11 +141,13 @@ impl Transaction {
         let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();
         let mut seen_count = 0;
         for (index, mutation) in batch.iter().enumerate() {
-            let taken = match mutation.locking {
+            let lock = match mutation.locking {
                 // A row that somebody else has put there since the snapshot is in the way of a new
                 // one; one that has gone is not.
                 // Who looks for the key of a row that is new finds none before the commit.
-                Locking::Row | Locking::RowKeepsKey if mutation.expect == Expect::Absent => {
+                Locking::Row | Locking::RowKeepsKey | Locking::RowGoes
+                    if mutation.expect == Expect::Absent =>
+                {
                     let (row, mode) = (&mutation.row, LockMode::NoKeyExclusive);
                     self.lock_as_it_is(table, row, mode, LockWait::Wait)?
                 }
@@ -154,8 +157,15 @@ impl Transaction {
                 Locking::RowKeepsKey => {
                     self.lock_in(table, &mutation.row, LockMode::NoKeyExclusive, LockWait::Wait)?
                 }
-                Locking::Covered => Taken::Held,
+                Locking::RowGoes => {
+                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
+                    let lock = self.lock_in(table, row, mode, LockWait::Wait)?;
+                    self.note_deleted(table, row);
+                    lock
+                }
+                Locking::Covered => RowLock { taken: Taken::Held, is_gone: false },
             };
+            let taken = lock.taken;
             // A row whose lock is new cannot have been here before.
             let distinct_wanted = observed || mutation.expect == Expect::Absent;
             if taken == Taken::Held && distinct_wanted && batch.len() > 1 {

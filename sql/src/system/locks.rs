@@ -1,0 +1,223 @@
+//! `pg_locks`: who has or waits for which lock, as PostgreSQL shows it.
+//!
+//! * `relation`: locks of tables and sequences. Who only reads takes none.
+//! * `virtualxid`, `transactionid`: what each open transaction has of itself, the second once it has
+//!   locked something to change it.
+//! * A row lock is shown where somebody waits for it, as in PostgreSQL: the first in the queue waits
+//!   for the transaction that has the row, and has the row's `tuple` lock; those behind it wait for
+//!   that. Rows have no place that could be shown, so that page and tuple are made of the key's hash.
+//! * `advisory`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use store::transaction::{LockMode, TableLockMode};
+use store::{ADVISORY_LOCKS, LockOwner, LockStatus};
+use types::Datum;
+
+use crate::advisory::{Key, Mode, ShownLock};
+use crate::catalog::record::CATALOG_TABLE;
+use crate::ddl::relation_lock;
+use crate::system::objects::{DATABASE, shown};
+use crate::system::shape::Shape;
+use crate::system::value::{int2, int4, oid, text};
+use crate::system::views::instant;
+use crate::system::{Row, SystemRowSource};
+
+/// Returns the rows of the view.
+pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
+    let mut view = View::new(shape, source);
+    let contended = source.engine.store().contended_locks();
+    let advisory = source.engine.advisory.shown();
+    view.relations();
+    view.rows_waited_for(&contended);
+    view.transactions();
+    view.found.extend(advisory.iter().map(|lock| advisory_lock(shape, lock)));
+    view.found
+}
+
+/// The rows of the view so far.
+struct View<'a> {
+    shape: &'a Shape,
+    source: &'a SystemRowSource,
+    /// Sessions by their open transactions.
+    sessions: BTreeMap<u64, i32>,
+    prepared: BTreeSet<u64>,
+    /// Transactions that have locked what they are to change.
+    writing: BTreeSet<u64>,
+    found: Vec<Row>,
+}
+
+/// What of a lock tells it from others.
+type Target = Vec<(&'static str, Datum)>;
+
+impl<'a> View<'a> {
+    fn new(shape: &'a Shape, source: &'a SystemRowSource) -> View<'a> {
+        let engine = &source.engine;
+        let prepared: BTreeSet<u64> =
+            engine.prepared.shown().iter().map(|one| one.transaction).collect();
+        let all = engine.sessions.all();
+        let open = all.iter().filter(|activity| activity.now().state != "idle");
+        let open: BTreeSet<i32> = open.map(|activity| activity.session).collect();
+        let mut sessions = engine.sessions.by_transaction();
+        sessions.retain(|number, session| open.contains(session) && !prepared.contains(number));
+        let writing = prepared.clone();
+        View { shape, source, sessions, prepared, writing, found: Vec::new() }
+    }
+
+    /// Adds a lock of an owner, who may have waited for it since a time.
+    fn add(&mut self, owner: LockOwner, target: Target, mode: &str, since: Option<i64>) {
+        let (session, transaction) = match owner {
+            LockOwner::Session(session) => (Some(session.cast_signed()), 0),
+            LockOwner::Transaction(number) => (self.sessions.get(&number).copied(), number),
+        };
+        let mut columns = target;
+        // A transaction that has ended since its lock was seen is left out.
+        match session {
+            Some(session) => {
+                columns.push(("pid", int4(session)));
+                columns.push(("virtualtransaction", text(format!("{session}/{transaction}"))));
+            }
+            None if self.prepared.contains(&transaction) => {
+                columns.push(("virtualtransaction", text(format!("-1/{transaction}"))));
+            }
+            None => return,
+        }
+        columns.push(("mode", text(mode)));
+        columns.push(("granted", Datum::Bool(since.is_none())));
+        columns.push(("fastpath", Datum::Bool(false)));
+        columns.extend(since.map(|since| ("waitstart", instant(since))));
+        self.found.push(self.shape.row(columns));
+    }
+
+    /// Returns since when somebody waits.
+    fn since(&self, lock: &LockStatus) -> Option<i64> {
+        let now = self.source.engine.store().now_micros();
+        let micros = |waits: std::time::Duration| i64::try_from(waits.as_micros()).unwrap_or(0);
+        lock.waits.map(|waits| now.saturating_sub(micros(waits)))
+    }
+
+    fn relations(&mut self) {
+        let catalog = self.source.engine.catalog();
+        let tables = catalog.tables().into_iter().map(|table| (table.id.0, table.oid));
+        let sequences = catalog.sequences().map(|sequence| (sequence.id, sequence.oid));
+        let relations: Vec<(u32, u32)> = tables.chain(sequences).collect();
+        for (number, relation) in relations {
+            let store = self.source.engine.store();
+            for lock in store.lock_status(CATALOG_TABLE, &relation_lock(number)) {
+                let LockMode::Table(mode) = lock.mode else { continue };
+                if mode >= TableLockMode::RowExclusive {
+                    self.writes(&lock.owner);
+                }
+                let target = vec![
+                    ("locktype", text("relation")),
+                    ("database", oid(DATABASE)),
+                    ("relation", oid(shown(relation))),
+                ];
+                let since = self.since(&lock);
+                self.add(lock.owner, target, table_mode(mode), since);
+            }
+        }
+    }
+
+    fn writes(&mut self, owner: &LockOwner) {
+        if let LockOwner::Transaction(number) = owner {
+            self.writing.insert(*number);
+        }
+    }
+
+    fn rows_waited_for(&mut self, contended: &[LockStatus]) {
+        for lock in contended {
+            if lock.table == ADVISORY_LOCKS || matches!(lock.mode, LockMode::Table(_)) {
+                continue;
+            }
+            self.writes(&lock.owner);
+            let Some(since) = self.since(lock) else { continue };
+            let catalog = self.source.engine.catalog();
+            let table = catalog.table_stored(lock.table).map(|table| table.oid);
+            let is_first = lock.ahead.is_empty();
+            if let Some(relation) = table {
+                let target = vec![
+                    ("locktype", text("tuple")),
+                    ("database", oid(DATABASE)),
+                    ("relation", oid(shown(relation))),
+                    ("page", int4((lock.key[0] >> 33) as i32)),
+                    ("tuple", int2((lock.key[1] >> 49) as i16)),
+                ];
+                let since = (!is_first).then_some(since);
+                self.add(lock.owner, target, row_mode(lock.mode), since);
+            }
+            let blockers = if is_first { &lock.blockers } else { &lock.ahead };
+            if (is_first || table.is_none())
+                && let Some(LockOwner::Transaction(blocker)) = blockers.first()
+            {
+                self.writing.insert(*blocker);
+                self.add(lock.owner, transaction(*blocker), "ShareLock", Some(since));
+            }
+        }
+    }
+
+    fn transactions(&mut self) {
+        for (number, session) in self.sessions.clone() {
+            let target = vec![
+                ("locktype", text("virtualxid")),
+                ("virtualxid", text(format!("{session}/{number}"))),
+            ];
+            self.add(LockOwner::Transaction(number), target, "ExclusiveLock", None);
+        }
+        for number in self.writing.clone() {
+            let owner = LockOwner::Transaction(number);
+            self.add(owner, transaction(number), "ExclusiveLock", None);
+        }
+    }
+}
+
+fn transaction(number: u64) -> Target {
+    vec![("locktype", text("transactionid")), ("transactionid", oid(number as u32))]
+}
+
+fn table_mode(mode: TableLockMode) -> &'static str {
+    match mode {
+        TableLockMode::AccessShare => "AccessShareLock",
+        TableLockMode::RowShare => "RowShareLock",
+        TableLockMode::RowExclusive => "RowExclusiveLock",
+        TableLockMode::ShareUpdateExclusive => "ShareUpdateExclusiveLock",
+        TableLockMode::Share => "ShareLock",
+        TableLockMode::ShareRowExclusive => "ShareRowExclusiveLock",
+        TableLockMode::Exclusive => "ExclusiveLock",
+        TableLockMode::AccessExclusive => "AccessExclusiveLock",
+    }
+}
+
+/// Source: PostgreSQL's `tupleLockExtraInfo` (heapam.c).
+fn row_mode(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::KeyShared => "AccessShareLock",
+        LockMode::Shared => "RowShareLock",
+        LockMode::NoKeyExclusive => "ExclusiveLock",
+        LockMode::Exclusive | LockMode::Table(_) => "AccessExclusiveLock",
+    }
+}
+
+fn advisory_lock(shape: &Shape, lock: &ShownLock) -> Row {
+    // As PostgreSQL cuts a number in two, and tells numbers from pairs.
+    let (class, object, kind) = match lock.key {
+        Key::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
+        Key::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),
+    };
+    let mode = match lock.mode {
+        Mode::Exclusive => "ExclusiveLock",
+        Mode::Shared => "ShareLock",
+    };
+    let mut columns = vec![
+        ("locktype", text("advisory")),
+        ("database", oid(DATABASE)),
+        ("classid", oid(class)),
+        ("objid", oid(object)),
+        ("objsubid", int2(kind)),
+        ("mode", text(mode)),
+        ("granted", Datum::Bool(lock.granted)),
+        ("fastpath", Datum::Bool(false)),
+    ];
+    columns.extend(lock.session.map(|session| ("pid", int4(session))));
+    shape.row(columns)
+}
