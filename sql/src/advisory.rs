@@ -221,7 +221,8 @@ impl AdvisoryLocks {
         }
     }
 
-    /// Gives the locks of a session's transaction to the transaction, which is about to be prepared.
+    /// Gives the locks of a session's transaction to the transaction, which is about to be
+    /// prepared.
     fn give_to(&self, session: i32, transaction: &Transaction) -> Result<()> {
         let mut state = self.state.lock();
         let has_both = |holders: &Vec<Holder>| {

@@ -308,8 +308,8 @@ impl LockTable {
         self.lock_key(owner, (LockKey::new(table, row), table), mode, patience)
     }
 
-    /// Returns the table of a lock that a transaction holds, the modes in which it does, and whether
-    /// it has deleted the row.
+    /// Returns the table of a lock that a transaction holds, the modes in which it does, and
+    /// whether it has deleted the row.
     pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, ModeSet, bool)> {
         let shard = self.shards[key.shard()].lock();
         let entry = shard.entries.get(&key)?;

@@ -395,7 +395,8 @@ mod tests {
         assert_eq!(decode_table(&bytes).unwrap_err().sqlstate, "XX001");
     }
 
-    /// The bytes of what PostgreSQL's catalog has and has no effect here: `docs/formats/catalog.md`.
+    /// The bytes of what PostgreSQL's catalog has and has no effect here:
+    /// `docs/formats/catalog.md`.
     #[test]
     fn what_is_only_shown_is_written_as_documented() {
         let fillfactor = |value: &str| vec![("fillfactor".to_owned(), value.to_owned())];
@@ -444,7 +445,8 @@ mod tests {
             let (_, read) = decode_with::<TableRecord, Addition>(&written).unwrap();
             assert_eq!(read, [addition]);
             // Frame of eight bytes, version, one addition.
-            assert_eq!(written[first + 8..], [&[&[1, 1]], bytes].concat().concat(), "{read:?}");
+            let one: &[&[u8]] = &[&[1, 1]];
+            assert_eq!(written[first + 8..], [one, bytes].concat().concat(), "{read:?}");
         }
     }
 }
