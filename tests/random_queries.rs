@@ -17,6 +17,8 @@
 mod aggregate;
 pub(crate) mod chance;
 mod change;
+mod computed;
+mod counted;
 mod expression;
 mod from;
 mod function;

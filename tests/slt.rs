@@ -92,6 +92,7 @@ const PORTABLE: &[&str] = &[
     "transaction_modes",
     "advisory_locks",
     "lazy_subqueries",
+    "computed_once",
     "postgresql_attributes",
     "volatile_columns",
     "name_resolution",

@@ -402,6 +402,23 @@ pub struct Apply {
     /// For which rows the subquery is computed, over the input's columns: those for which the
     /// expression around it comes to it. The others get NULL, which nothing reads. `None`: all.
     pub guard: Option<Expr>,
+    /// Its values for all rows at once; the planner adds them.
+    pub groups: Option<Box<ApplyGroups>>,
+}
+
+/// The values of a subquery for all rows at once: groups by what it compares with outer columns.
+///
+/// A row finds its group by its keys. If making the groups fails, the subquery is run for each row
+/// instead: there may be groups that no row asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplyGroups {
+    /// Yields keys, then aggregates.
+    pub plan: Logical,
+    /// What each key equals, over the input's columns.
+    pub keys: Vec<Expr>,
+    /// The value, over the input's columns followed by those of the plan, which are NULL for a row
+    /// without a group.
+    pub value: Expr,
 }
 
 impl Apply {

@@ -373,7 +373,9 @@ impl Binder<'_> {
             }
             let position = value.position;
             let expr = match value.base() {
-                DataType::Bool if !name.starts_with("quote_") => boolean_text(value.expr),
+                DataType::Bool if !name.starts_with("quote_") => {
+                    boolean_text(self.computed_once(value)?.expr)
+                }
                 // A cast would take the blanks at its end away, which are shown.
                 DataType::Char if !name.starts_with("quote_") => value.expr,
                 _ => self.explicit(value, DataType::Text.into(), position)?,

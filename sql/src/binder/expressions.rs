@@ -370,6 +370,7 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let operand = operand.map(|operand| self.bind_expr(operand)).transpose()?;
         let operand = operand.map(|value| self.known(value)).transpose()?;
+        let operand = operand.map(|value| self.computed_once(value)).transpose()?;
         let mut conditions = Vec::new();
         let mut results = Vec::new();
         for (condition, result) in branches {
@@ -401,6 +402,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         let left = self.bind_expr(left)?;
+        let left = self.computed_once(left)?;
         let right = self.bind_expr(right)?;
         let modifier = left.sql_type;
         let equal = self.operator("=", left, right, position)?.expr;

@@ -91,23 +91,24 @@ impl Binder<'_> {
                 bindings,
                 kind: ApplyKind::Rows { on, outer },
                 guard,
+                ..
             }) => {
                 let left = self.part(*input, nullable);
                 let right = self.part(*subquery, nullable || outer);
                 let make = |input, subquery, on| {
                     let kind = ApplyKind::Rows { on, outer };
                     let (bindings, guard) = (bindings.clone(), guard.clone());
-                    Logical::Apply(Apply { input, subquery, bindings, kind, guard })
+                    Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups: None })
                 };
                 beside(left, right, on, &make)
             }
             Logical::Apply(apply) => {
-                let Apply { input, subquery, bindings, kind, guard } = apply;
+                let Apply { input, subquery, bindings, kind, guard, .. } = apply;
                 let below = self.part(*input, nullable);
                 below.with_value(|input| {
                     let (subquery, bindings) = (subquery.clone(), bindings.clone());
                     let (kind, guard) = (kind.clone(), guard.clone());
-                    Logical::Apply(Apply { input, subquery, bindings, kind, guard })
+                    Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups: None })
                 })
             }
             Logical::Filter { input, predicate } => {

@@ -57,6 +57,7 @@ mod names;
 mod variadic;
 mod view;
 mod sets;
+mod once;
 mod endpoint;
 mod table_function;
 mod search_cycle;

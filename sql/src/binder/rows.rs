@@ -207,7 +207,9 @@ impl Rows {
     pub(super) fn apply_plan(&mut self, step: ApplyStep) {
         let ApplyStep { subquery, bindings, kind, guard } = step;
         self.types.extend(kind.added_types(subquery.column_types()));
-        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind, guard }));
+        self.wrap(|input| {
+            Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups: None })
+        });
     }
 
     /// Begins another level, whose subqueries have numbers of their own.
@@ -222,6 +224,13 @@ impl Rows {
         guard: &Guard,
         subqueries: &[SubqueryUse],
     ) -> usize {
+        if let Some(value) = subquery.as_value() {
+            let value = self.place_under(value.clone(), guard, subqueries);
+            return self.column_of(match value {
+                column @ Expr::Column { .. } => column,
+                value => guard.guarded(value),
+            });
+        }
         let mut bindings = Vec::new();
         for (parameter, value) in &subquery.bindings {
             let value = match self.place_under(value.clone(), guard, subqueries) {
@@ -236,7 +245,9 @@ impl Rows {
         }
         let (plan, guard) = (Box::new(subquery.plan.clone()), guard.condition());
         self.types.extend(kind.added_types(plan.column_types()));
-        self.wrap(|input| Logical::Apply(Apply { input, subquery: plan, bindings, kind, guard }));
+        self.wrap(|input| {
+            Logical::Apply(Apply { input, subquery: plan, bindings, kind, guard, groups: None })
+        });
         self.types.len() - 1
     }
 
@@ -312,7 +323,9 @@ impl Rows {
         let subquery = Box::new(right.plan);
         let kind = ApplyKind::Rows { on, outer: kind == JoinKind::Left };
         let guard = None;
-        self.wrap(|input| Logical::Apply(Apply { input, subquery, bindings, kind, guard }));
+        self.wrap(|input| {
+            Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups: None })
+        });
     }
 
     /// Calls functions that return sets for each row; returns the position of the first column that

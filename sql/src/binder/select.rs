@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 
-use crate::ast::{self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder};
+use crate::ast::{
+    self, NullsOrder, OrderItem, Query, Select, SelectItem, SortOrder, UnaryOperator,
+};
 use crate::binder::bound_query::BoundQuery;
 use crate::binder::grouping::{Groups, determining_tables};
 use crate::binder::grouping_sets::GroupBy;
@@ -18,7 +20,8 @@ use crate::binder::level::{
 use crate::binder::lock_rows::{HeldFrom, is_pulled_up};
 use crate::binder::locks::{apply_hints, apply_locks, has_locked, pushed_locks, refuse_padded};
 use crate::binder::names::output_name;
-use crate::binder::rows::Rows;
+use crate::binder::once::varies;
+use crate::binder::rows::{Rows, has_subquery};
 use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::sizes;
 use crate::binder::tree::{for_each_column, identity};
@@ -65,6 +68,8 @@ struct Parts {
     keys: Vec<usize>,
     /// Whether there is an ORDER BY.
     is_ordered: bool,
+    /// Whether there is a LIMIT.
+    is_limited: bool,
     group_by: GroupBy,
     distinct: Distinct,
 }
@@ -108,7 +113,7 @@ impl Binder<'_> {
         if !level.aggregates.is_empty() {
             refuse_recursion(&level, &parts.targets)?;
         }
-        let is_volatile = |target: &Target| target.value.expr.is_volatile();
+        let is_volatile = |target: &Target| varies(&target.value.expr, &level.subqueries);
         let left_to_others = is_pulled_up(query) && !parts.targets.iter().any(is_volatile);
         let mut held = None;
         if !left_to_others && has_locked(&rows.plan) {
@@ -186,6 +191,7 @@ impl Binder<'_> {
             order,
             keys,
             is_ordered,
+            is_limited: query.limit.is_some(),
             group_by,
             distinct,
         };
@@ -384,6 +390,19 @@ pub(super) fn named_target(
     clause: &str,
 ) -> Result<Option<usize>> {
     match expr {
+        // A negative number is a constant, too.
+        ast::Expr::Unary { operator: UnaryOperator::Minus, operand, position }
+            if let ast::Expr::Number { text, .. } = operand.as_ref() =>
+        {
+            let (code, message) = match text.parse::<i32>() {
+                Ok(ordinal) => {
+                    let message = format!("{clause} position {} is not in select list", -ordinal);
+                    (sqlstate::INVALID_COLUMN_REFERENCE, message)
+                }
+                Err(_) => (sqlstate::SYNTAX_ERROR, format!("non-integer constant in {clause}")),
+            };
+            Err(Error::new(code, message).at(*position))
+        }
         ast::Expr::Number { text, position } => {
             let Ok(ordinal) = text.parse::<usize>() else {
                 let message = format!("non-integer constant in {clause}");
@@ -565,8 +584,8 @@ fn plan_select(
 
 /// Calls the functions of the select list that return sets. Rows are sorted, and those that
 /// DISTINCT ON leaves out of them go, before there are more of them, and before anything volatile
-/// is computed of them, unless what they are sorted by comes of that; returns the order that is
-/// left to do.
+/// is computed of them, or subqueries where LIMIT wants few rows, unless what they are sorted by
+/// comes of that; returns the order that is left to do.
 fn place_target_sets(
     rows: &mut Rows,
     parts: &mut Parts,
@@ -577,14 +596,16 @@ fn place_target_sets(
     let calls = parts.targets.iter().flat_map(|target| calls_in(&target.value.expr));
     let wanted: Vec<usize> = calls.collect();
     let is_late = |(at, target): (usize, &Target)| {
-        target.value.expr.is_volatile() && order.iter().all(|key| key.target != at)
+        let expr = &target.value.expr;
+        let costs = varies(expr, &level.subqueries) || (parts.is_limited && has_subquery(expr));
+        costs && order.iter().all(|key| key.target != at)
     };
     if wanted.is_empty() && !parts.targets.iter().enumerate().any(is_late) {
         return order;
     }
     let is_early = |key: &Order| {
         let expr = &parts.targets[key.target].value.expr;
-        calls_in(expr).is_empty() && !expr.is_volatile()
+        calls_in(expr).is_empty() && !varies(expr, &level.subqueries)
     };
     let is_fit = match &parts.distinct {
         Distinct::No => true,

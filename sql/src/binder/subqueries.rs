@@ -27,6 +27,9 @@ impl SubqueryUse {
     /// same value each time.
     fn has_value_of(&self, other: &SubqueryUse) -> bool {
         let values = self.bindings.iter().map(|(_, value)| value);
+        if self.bindings.iter().any(|(_, value)| value.is_volatile()) {
+            return false;
+        }
         if self.kind != other.kind || !values.eq(other.bindings.iter().map(|(_, value)| value)) {
             return false;
         }

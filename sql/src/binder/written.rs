@@ -529,7 +529,7 @@ fn simple(plan: Logical) -> Option<Simple> {
 
 /// Returns rows with what a subquery adds to them.
 fn applied(apply: Apply) -> Option<Simple> {
-    let Apply { input, subquery, bindings, mut kind, guard } = apply;
+    let Apply { input, subquery, bindings, mut kind, guard, .. } = apply;
     let mut rows = simple(*input)?;
     let guard = match guard {
         Some(guard) => Some(over(guard, &rows.expressions)?),

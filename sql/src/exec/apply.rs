@@ -10,7 +10,7 @@
 //! ([`stage`](crate::exec::stage)), if it does no more than read tables: what runs inside of a
 //! region thread waits for no other one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ahash::{AHashMap, AHashSet};
 use parking_lot::Mutex;
@@ -20,6 +20,7 @@ use types::{Batch, DataType, Datum, Vector};
 use types::{batchcode, keycode};
 
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::apply_groups::Groups;
 use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::ApplyKind;
@@ -45,6 +46,9 @@ struct Subquery {
     memo: Mutex<AHashMap<Vec<u8>, Arc<Answer>>>,
     /// The outer and the subquery's column of `column = ANY (subquery)` that runs once.
     equality: Option<(usize, usize)>,
+    /// The values for all rows, once some row has asked; none if there is no such plan, or it
+    /// fails.
+    groups: OnceLock<Option<Groups>>,
 }
 
 /// What the subquery said.
@@ -147,6 +151,7 @@ impl Apply {
             context: Arc::clone(context),
             memo: Mutex::default(),
             equality: equality(node),
+            groups: OnceLock::new(),
         };
         let input = Input::new(build(&node.input, context)?);
         Ok(Apply { subquery: Arc::new(subquery), input, was_begun: false, rows: None })
@@ -175,7 +180,10 @@ impl Apply {
     /// Returns whether region threads may run the subquery.
     fn may_be_handed_down(&self) -> bool {
         let node = &self.subquery.node;
-        !node.bindings.is_empty() && self.input.takes_stages() && only_reads(&node.subquery)
+        !node.bindings.is_empty()
+            && node.groups.is_none()
+            && self.input.takes_stages()
+            && only_reads(&node.subquery)
     }
 
     /// Returns what region threads do with their rows.
@@ -187,6 +195,7 @@ impl Apply {
             context: Arc::new(context),
             memo: Mutex::default(),
             equality: *equality,
+            groups: OnceLock::new(),
         })
     }
 }
@@ -224,6 +233,36 @@ impl Subquery {
             },
             (Answer::Rows(_), _) => Ok(Datum::Null),
         }
+    }
+
+    /// Returns the values for the rows that ask, NULL for the others, if they are found in groups.
+    fn grouped_values(&self, batch: &Batch, asking: Option<&[u32]>) -> Result<Option<Vector>> {
+        let Some(node) = &self.node.groups else { return Ok(None) };
+        if asking.map_or(batch.row_count, <[u32]>::len) == 0 {
+            let values = Vector::new(self.value_type(), batch.row_count);
+            return Ok((batch.row_count == 0).then_some(values));
+        }
+        if self.groups.get().is_none() {
+            let made = Groups::make(node, &self.context)?;
+            self.groups.get_or_init(|| made);
+        }
+        let Some(groups) = self.groups.get().and_then(Option::as_ref) else { return Ok(None) };
+        let Some(asking) = asking else {
+            return groups.values(node, batch.clone(), &self.context).map(Some);
+        };
+        let asked = groups.values(node, batch.take(asking), &self.context)?;
+        let mut values = Vector::new(self.value_type(), batch.row_count);
+        let mut next = 0;
+        for row in 0..batch.row_count {
+            match asking.get(next) {
+                Some(at) if *at as usize == row => {
+                    values.push(&asked.datum(next));
+                    next += 1;
+                }
+                _ => values.push_null(),
+            }
+        }
+        Ok(Some(values))
     }
 
     /// Runs the subquery for a row, or remembers what it said.
@@ -370,11 +409,16 @@ impl Subquery {
 
 impl Stage for Subquery {
     fn apply(&self, mut batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
-        let mut values = Vector::new(self.value_type(), batch.row_count);
         let asking = match &self.node.guard {
             None => None,
             Some(guard) => Some(guard.filter_batch(&batch, &self.context.eval)?),
         };
+        if let Some(values) = self.grouped_values(&batch, asking.as_deref())? {
+            batch.columns.push(Arc::new(values));
+            out.push(batch);
+            return Ok(());
+        }
+        let mut values = Vector::new(self.value_type(), batch.row_count);
         let mut asking = asking.as_deref().map(|rows| rows.iter().peekable());
         for row in 0..batch.row_count {
             let is_asked = match &mut asking {

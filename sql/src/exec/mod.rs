@@ -34,6 +34,7 @@ mod hash_join;
 mod lookup_join;
 mod merge_join;
 mod loop_join;
+mod apply_groups;
 mod apply;
 mod lateral;
 mod aggregate;

@@ -266,13 +266,18 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 ApplyKind::Any { .. } => ("ANY (subquery)", "ANY (subquery)"),
                 ApplyKind::All { .. } => ("ALL (subquery)", "ALL (subquery)"),
             };
-            let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
             let mut names = inputs[0].names.clone();
+            let how = if apply.bindings.is_empty() { "once" } else { "for each row" };
+            let groups = apply.groups.as_ref().map(|groups| {
+                let keys: Vec<String> = groups.keys.iter().map(|key| text(key, &names)).collect();
+                format!(", tried in groups by {} first", keys.join(", "))
+            });
+            let groups = groups.unwrap_or_default();
             let guard = apply.guard.as_ref().map(|guard| format!(" if {}", text(guard, &names)));
             let guard = guard.unwrap_or_default();
             names.push(name.to_owned());
             Step {
-                line: format!("Apply: {what}, {how}{guard}, in the session"),
+                line: format!("Apply: {what}, {how}{guard}{groups}, in the session"),
                 names,
                 inputs,
                 address: None,

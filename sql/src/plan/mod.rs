@@ -325,10 +325,26 @@ pub struct ApplyNode {
     pub varies: bool,
     /// For which rows the subquery is run, over the input's columns; `None`: all.
     pub guard: Option<Expr>,
+    /// Its values for all rows at once, if that is tried first.
+    pub groups: Option<ApplyGroupsNode>,
     /// Types of the input's columns.
     pub input_types: Vec<DataType>,
     /// Types of the subquery's columns.
     pub subquery_types: Vec<DataType>,
+}
+
+/// Groups in which rows find the value of their subquery
+/// ([`ApplyGroups`](crate::logical::ApplyGroups)).
+#[derive(Debug)]
+pub struct ApplyGroupsNode {
+    /// Yields keys, then aggregates.
+    pub plan: Node,
+    /// Types of its columns.
+    pub types: Vec<DataType>,
+    /// What each key equals, over the input's columns.
+    pub keys: Vec<Expr>,
+    /// The value, over the input's columns followed by those of the plan.
+    pub value: Expr,
 }
 
 /// See [`Node::Aggregate`].
@@ -768,7 +784,10 @@ impl Node {
             Node::HashJoin(node) | Node::MergeJoin(node) => vec![&node.left, &node.right],
             Node::LookupJoin(node) => vec![&node.left, &node.right],
             Node::LoopJoin(node) => vec![&node.left, &node.right],
-            Node::Apply(node) => vec![&node.input, &node.subquery],
+            Node::Apply(node) => {
+                let groups = node.groups.iter().map(|groups| &groups.plan);
+                [&node.input, &node.subquery].into_iter().chain(groups).collect()
+            }
             Node::Aggregate(node) => vec![&node.input],
             Node::GroupingSets(node) => vec![&node.input],
             Node::Sort(node) => vec![&node.input],

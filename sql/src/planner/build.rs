@@ -11,13 +11,13 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{
-    Apply, ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey, Window,
-    sort_keys,
+    ApplyGroups, ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey,
+    Window, sort_keys,
 };
 use crate::plan::{
-    AggregateNode, AppendNode, ApplyNode, CteScanNode, DistinctNode, FilterNode, GroupingSetsNode,
-    LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal, SetOperationNode,
-    SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
+    AggregateNode, AppendNode, ApplyGroupsNode, ApplyNode, CteScanNode, DistinctNode, FilterNode,
+    GroupingSetsNode, LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
+    SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
     all, column, columns_of, is_volatile, renumber, split, substitute, within,
@@ -26,6 +26,7 @@ use crate::planner::distinct_values::{Levels, levels};
 use crate::planner::grouping_sets;
 use crate::planner::in_region::{self, Top};
 use crate::planner::join_method;
+use crate::planner::limited::{below_values, is_for_each_row};
 use crate::planner::locked;
 use crate::planner::notes::Notes;
 use crate::planner::push_down::push_down;
@@ -94,6 +95,11 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted, notes);
             let varies = !apply.bindings.is_empty() && apply.subquery.has_effects();
+            let groups = apply.groups.map(|groups| {
+                let types = groups.plan.column_types();
+                let ApplyGroups { plan, keys, value } = *groups;
+                ApplyGroupsNode { plan: build(plan, notes), types, keys, value }
+            });
             let node = ApplyNode {
                 input: input.node,
                 subquery_types: apply.subquery.column_types(),
@@ -101,6 +107,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 bindings: apply.bindings,
                 kind: apply.kind,
                 guard: apply.guard,
+                groups,
                 varies,
                 input_types,
             };
@@ -123,8 +130,6 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Sort { input, keys } => {
             Built { node: build_sort(*input, keys, wanted.goal, notes), ordered: false }
         }
-        // What changes from call to call is called for the rows that are asked for, and so are
-        // subqueries.
         Logical::Limit { input, limit, offset, ties }
             if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
         {
@@ -217,35 +222,6 @@ fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node
 fn all_columns(plan: &Logical) -> Vec<Expr> {
     let types = plan.column_types();
     types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
-}
-
-/// Returns whether a step adds columns to each row, in ways that cost or that have effects. Without
-/// `all`, the first rows are skipped: what has effects has them for these, too.
-fn is_for_each_row(plan: &Logical, all: bool) -> bool {
-    match plan {
-        Logical::Project { input, expressions } => {
-            let is_volatile = expressions.iter().any(is_volatile);
-            (is_volatile && all) || (!is_volatile && is_for_each_row(input, all))
-        }
-        Logical::Apply(apply) => {
-            !matches!(apply.kind, ApplyKind::Rows { .. }) && (all || !apply.subquery.has_effects())
-        }
-        _ => false,
-    }
-}
-
-/// Puts a step below those that add columns to each row.
-fn below_values(plan: Logical, put: impl FnOnce(Box<Logical>) -> Box<Logical>) -> Logical {
-    match plan {
-        Logical::Project { input, expressions } => {
-            let input = Box::new(below_values(*input, put));
-            Logical::Project { input, expressions }
-        }
-        Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
-            Logical::Apply(Apply { input: Box::new(below_values(*apply.input, put)), ..apply })
-        }
-        other => *put(Box::new(other)),
-    }
 }
 
 fn build_filtered_scan(

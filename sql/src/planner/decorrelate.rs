@@ -10,7 +10,8 @@
 //! NULL, or that has no group, gets what the aggregate makes of no rows. EXISTS and IN that decide
 //! whether a row is wanted are for [`semi_join`], which comes first.
 //!
-//! It is not applied where making the groups may fail: there may be groups that no row asks for.
+//! Where making the groups may fail there may be groups that no row asks for: such groups are tried
+//! first, beside the apply ([`ApplyGroups`]), which runs the subquery for each row if they fail.
 //!
 //! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
 //! are remembered by the outer values, so there are no more than different values.
@@ -19,7 +20,7 @@ use types::aggregate::{Aggregate, AggregateKind, PairStatistic};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{Apply, ApplyGroups, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
     Columns, all, as_column, column, is_free, is_volatile, split, substitute, uses_parameters,
 };
@@ -34,7 +35,8 @@ use crate::planner::shape::width_of;
 const RUN: f64 = 50.0;
 
 /// Returns the plan that stands for an apply, if it costs less; it has the apply's input, which the
-/// apply is without then. `conjuncts` hold for its rows.
+/// apply is without then. `conjuncts` hold for its rows. If the groups may fail the apply stays,
+/// and gets them.
 pub(super) fn decorrelated(
     apply: &mut Apply,
     conjuncts: &[Expr],
@@ -51,13 +53,16 @@ pub(super) fn decorrelated(
         | ApplyKind::All { .. }
         | ApplyKind::Rows { .. } => return None,
     };
-    // Groups are made for all rows of the subquery, whether or not a row asks for them.
-    if grouped.may_fail() {
+    let conjuncts: Vec<Expr> = conjuncts.iter().chain(&apply.guard).cloned().collect();
+    if !grouped.pays(apply, &conjuncts, estimator) {
         return None;
     }
-    let conjuncts: Vec<Expr> = conjuncts.iter().chain(&apply.guard).cloned().collect();
+    if grouped.may_fail() {
+        apply.groups = grouped.beside(apply).map(Box::new);
+        return None;
+    }
     grouped.guard = apply.guard.clone();
-    grouped.pays(apply, &conjuncts, estimator).then(|| grouped.joined(apply))
+    Some(grouped.joined(apply))
 }
 
 /// Returns about how many rows there are for which the subquery is wanted. Another one below that
@@ -239,7 +244,9 @@ impl Grouped {
     fn may_fail(&self) -> bool {
         let own = self.keys.iter().chain(&self.outer).chain(&self.conditions);
         let aggregates = self.aggregates.iter().flat_map(Aggregate::expressions);
-        self.inner.may_fail() || own.chain(aggregates).any(Expr::may_fail)
+        self.inner.may_fail()
+            || own.chain(aggregates).any(Expr::may_fail)
+            || self.aggregates.iter().any(Aggregate::may_fail)
     }
 
     /// Returns whether one step for all rows costs less than a run for each.
@@ -266,15 +273,9 @@ impl Grouped {
         together < runs * (RUN + run)
     }
 
-    fn joined(self, apply: &mut Apply) -> Logical {
-        let left_types = apply.input.column_types();
+    /// Returns the value of the subquery, over the columns of its row, those of its group behind.
+    fn value(&self, apply: &Apply, left_types: &[DataType]) -> Expr {
         let width = left_types.len();
-        let mut on = Vec::new();
-        for (position, (key, outer)) in self.keys.iter().zip(&self.outer).enumerate() {
-            let key = column(width + position, key.data_type());
-            let outer = bind(outer.clone(), apply, &left_types);
-            on.push(equal(&outer, &key).expect("it was an equality"));
-        }
         let of_group = |index: usize| {
             let aggregate = &self.aggregates[index];
             let value = column(width + self.keys.len() + index, aggregate.data_type);
@@ -287,22 +288,48 @@ impl Grouped {
                 }
             }
         };
-        let value = match &self.value {
+        match &self.value {
             None => {
                 let first = column(width, self.keys[0].data_type());
                 Expr::Not(Box::new(Expr::IsNull(Box::new(first))))
             }
             Some(value) => {
                 let groups: Vec<Expr> = (0..self.aggregates.len()).map(of_group).collect();
-                let value = bind(substitute(value.clone(), &groups), apply, &left_types);
-                match self.guard.filter(|_| value.may_fail()) {
-                    None => value,
-                    Some(guard) => {
-                        let data_type = value.data_type();
-                        let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
-                        Expr::Case { branches: vec![(guard, value)], otherwise, data_type }
-                    }
-                }
+                bind(substitute(value.clone(), &groups), apply, left_types)
+            }
+        }
+    }
+
+    /// Returns the groups as the apply has them; `None` if rows cannot find theirs by a key's form.
+    fn beside(self, apply: &Apply) -> Option<ApplyGroups> {
+        let has_form = |key: &Expr| types::keycode::check_type(key.data_type()).is_ok();
+        if !self.keys.iter().chain(&self.outer).all(has_form) {
+            return None;
+        }
+        let left_types = apply.input.column_types();
+        let value = self.value(apply, &left_types);
+        let keys = self.outer.into_iter().map(|outer| bind(outer, apply, &left_types)).collect();
+        let input = Box::new(self.inner);
+        let plan = Logical::Aggregate { input, group_by: self.keys, aggregates: self.aggregates };
+        Some(ApplyGroups { plan, keys, value })
+    }
+
+    fn joined(self, apply: &mut Apply) -> Logical {
+        let left_types = apply.input.column_types();
+        let width = left_types.len();
+        let mut on = Vec::new();
+        for (position, (key, outer)) in self.keys.iter().zip(&self.outer).enumerate() {
+            let key = column(width + position, key.data_type());
+            let outer = bind(outer.clone(), apply, &left_types);
+            on.push(equal(&outer, &key).expect("it was an equality"));
+        }
+        let value = self.value(apply, &left_types);
+        let value = match self.guard.filter(|_| value.may_fail()) {
+            None => value,
+            Some(guard) => {
+                let data_type = value.data_type();
+                let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
+                Expr::Case { branches: vec![(guard, value)], otherwise, data_type }
             }
         };
         let mut output: Vec<Expr> =

@@ -97,6 +97,7 @@ fn reassociated(
         bindings: apply.bindings.clone(),
         kind: ApplyKind::Rows { on: boolean(true), outer: false },
         guard: None,
+        groups: None,
     });
     let join = Logical::Join(Join {
         kind: JoinKind::Inner,

@@ -15,6 +15,8 @@ pub mod statistics;
 mod conjunct;
 mod alternatives;
 mod shape;
+mod limited;
+mod kept_order;
 pub(crate) mod key_term;
 mod semi_join;
 mod equivalence;

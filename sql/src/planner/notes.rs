@@ -137,6 +137,10 @@ fn costs(node: &Node, inputs: &[Estimate], rows: f64) -> (f64, f64) {
         (Node::LoopJoin(_), [left, right]) => {
             (left.startup + right.total, all + cost::loop_join(left.rows, right.rows, rows))
         }
+        (Node::Apply(_), [input, _, groups]) => {
+            let own = cost::hash_join(input.rows, groups.rows, rows);
+            (input.startup + groups.total, input.total + groups.total + own)
+        }
         (Node::Apply(apply), [input, subquery]) if !apply.bindings.is_empty() => {
             (startup, input.total + input.rows * subquery.total)
         }

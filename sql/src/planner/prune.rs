@@ -10,8 +10,8 @@ use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyKind, GroupingSets, Join, JoinKind, Logical, ProjectSet, RecursiveUnion,
-    SetFunction, SetOperation, Window, WindowFunction, With,
+    Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, Logical, ProjectSet,
+    RecursiveUnion, SetFunction, SetOperation, Window, WindowFunction, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::locked;
@@ -330,6 +330,11 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
     if let Some(guard) = &apply.guard {
         add_columns(guard, &mut need);
     }
+    if let Some(groups) = &apply.groups {
+        let mut used = Columns::new();
+        groups.keys.iter().chain([&groups.value]).for_each(|e| add_columns(e, &mut used));
+        need.extend(used.range(..width));
+    }
     if let Some(condition) = apply.kind.condition() {
         let mut used = Columns::new();
         add_columns(condition, &mut used);
@@ -355,13 +360,27 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
         });
     }
     let guard = apply.guard.map(|guard| input.renumber(guard));
+    let groups = apply.groups.map(|groups| Box::new(prune_groups(*groups, width, &input)));
     let mut kept = input.kept.clone();
     match yields_rows {
         true => kept.extend(subquery.kept.iter().map(|index| index + width)),
         false => kept.push(width),
     }
     let (input, subquery) = (Box::new(input.plan), Box::new(subquery.plan));
-    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard }), kept }
+    Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), kept }
+}
+
+/// All columns of the groups stay.
+fn prune_groups(groups: ApplyGroups, width: usize, input: &Pruned) -> ApplyGroups {
+    let position = |index: usize| match index.checked_sub(width) {
+        None => input.position(index),
+        Some(of_groups) => input.kept.len() + of_groups,
+    };
+    ApplyGroups {
+        plan: prune(groups.plan),
+        keys: groups.keys.into_iter().map(|key| input.renumber(key)).collect(),
+        value: renumber(groups.value, &position),
+    }
 }
 
 /// All columns of the functions stay: they make the rows.

@@ -14,8 +14,8 @@ use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, LockRows, Logical, ProjectSet,
-    RecursiveUnion, SetOperation, TableScan, Window, With,
+    Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, KnownTable, LockRows, Logical,
+    ProjectSet, RecursiveUnion, SetOperation, TableScan, Window, With,
 };
 use crate::planner::conjunct::{
     all, as_column, boolean, columns_of, is_never_true, is_volatile, renumber, split, substitute,
@@ -25,7 +25,9 @@ use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::Estimator;
 use crate::planner::join_group::JoinGroup;
 use crate::planner::join_tree::{self, Chooser};
+use crate::planner::kept_order::{Order, order_of};
 use crate::planner::lateral;
+use crate::planner::limited::{below_values, is_for_each_row};
 use crate::planner::locked::at_the_scan;
 use crate::planner::semi_join;
 use crate::planner::shape::width_of;
@@ -42,6 +44,9 @@ pub(super) fn push_down(
     let chooser = Chooser { estimator: Estimator { statistics }, next_parameter };
     PushDown { chooser }.push(plan, Vec::new())
 }
+
+/// How many times as long expressions may become by what they read.
+const READ_PARTS: usize = 2;
 
 /// The rule, with what it chooses by.
 struct PushDown<'a> {
@@ -114,6 +119,16 @@ impl PushDown<'_> {
             go.append(&mut conjuncts);
             return self.push(input, go);
         }
+        // What is computed of the rows is computed for those that pass.
+        let input = match input {
+            Logical::Project { input, expressions } if !expressions.iter().any(is_volatile) => {
+                let below = |one: Expr| substitute(one, &expressions);
+                let own: Vec<Expr> = stay.into_iter().chain(go).map(below).collect();
+                let input = Box::new(filter(*input, own));
+                return self.push(Logical::Project { input, expressions }, conjuncts);
+            }
+            input => input,
+        };
         let stay: Vec<Expr> = stay.into_iter().chain(conjuncts).collect();
         match self.push(input, go) {
             // An index may be over what is called: they are looked at together.
@@ -173,6 +188,16 @@ impl PushDown<'_> {
                 let input = self.boxed(*lock.input, conjuncts);
                 let lock = LockRows { input, again, ..lock };
                 at_the_scan(&lock).unwrap_or(Logical::LockRows(lock))
+            }
+            // What changes from call to call is called for the rows that are asked for, and so are
+            // subqueries.
+            Logical::Limit { input, limit, offset, ties }
+                if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
+            {
+                let limited = below_values(*input, |input| {
+                    Box::new(Logical::Limit { input, limit, offset, ties })
+                });
+                self.push(limited, conjuncts)
             }
             Logical::Limit { input, limit, offset, ties } => {
                 let input = self.boxed(*input, Vec::new());
@@ -249,6 +274,7 @@ impl PushDown<'_> {
         expressions: Vec<Expr>,
         conjuncts: Vec<Expr>,
     ) -> Logical {
+        let (input, expressions) = where_read(input, expressions);
         let volatile: Vec<usize> = expressions
             .iter()
             .enumerate()
@@ -293,19 +319,20 @@ impl PushDown<'_> {
             Expr::Not(operand) if as_column(operand) == Some(width) => Some((position, false)),
             _ => None,
         });
+        let order = order_of(&apply.input);
         if let Some((position, wanted)) = wanted
+            && !matches!(order, Order::Lost)
             && let Some(join) = semi_join::from_apply(&mut apply, wanted)
         {
             stay.remove(position);
-            return filter(self.push(join, go), stay);
+            return filter(self.push(in_order(join, order), go), stay);
         }
-        if let Some(plan) = lateral::joined(&mut apply) {
+        if !matches!(order, Order::Lost)
+            && let Some(plan) = lateral::joined(&mut apply)
+                .or_else(|| decorrelated(&mut apply, &go, self.chooser.estimator))
+        {
             go.extend(stay);
-            return self.push(plan, go);
-        }
-        if let Some(plan) = decorrelated(&mut apply, &go, self.chooser.estimator) {
-            go.extend(stay);
-            return self.push(plan, go);
+            return self.push(in_order(plan, order), go);
         }
         let parameter = self.chooser.next_parameter.get();
         if let Some(first) = value_first(&apply, (&go, &stay), parameter) {
@@ -332,8 +359,11 @@ impl PushDown<'_> {
             _ => Vec::new(),
         };
         let subquery = self.boxed(*apply.subquery, below);
+        let groups = apply.groups.map(|groups| {
+            Box::new(ApplyGroups { plan: self.push(groups.plan, Vec::new()), ..*groups })
+        });
         let (bindings, guard) = (apply.bindings, apply.guard);
-        filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard }), stay)
+        filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), stay)
     }
 
     fn push_value_first(&self, first: ValueFirst, parameter: usize) -> Logical {
@@ -343,9 +373,54 @@ impl PushDown<'_> {
             bindings: vec![(parameter, 0)],
             kind: ApplyKind::Rows { on: boolean(true), outer: false },
             guard: None,
+            groups: None,
         };
         let input = Box::new(Logical::Apply(table));
         filter(Logical::Project { input, expressions: first.output }, first.rest)
+    }
+}
+
+/// Puts what a query in FROM computes, and may fail, where it is read: in a branch that decides
+/// whether it is computed, say.
+fn where_read(input: Logical, expressions: Vec<Expr>) -> (Logical, Vec<Expr>) {
+    let (input, inner) = match input {
+        Logical::Project { input, expressions } => (input, expressions),
+        Logical::Filter { input, predicate } => match *input {
+            Logical::Project { input, expressions: inner }
+                if !is_volatile(&predicate) && !inner.iter().any(is_volatile) =>
+            {
+                let predicate = substitute(predicate, &inner);
+                (Box::new(Logical::Filter { input, predicate }), inner)
+            }
+            input => {
+                let input = Box::new(input);
+                return (Logical::Filter { input, predicate }, expressions);
+            }
+        },
+        input => return (input, expressions),
+    };
+    let parts = |list: &[Expr]| {
+        let mut count = 0;
+        list.iter().for_each(|expr| expr.walk(&mut |_| count += 1));
+        count
+    };
+    let is_fit = inner.iter().any(Expr::may_fail) && !inner.iter().any(is_volatile);
+    let put_in = |expr: &Expr| substitute(expr.clone(), &inner);
+    let put: Vec<Expr> = match is_fit {
+        true => expressions.iter().map(put_in).collect(),
+        false => Vec::new(),
+    };
+    if is_fit && parts(&put) <= READ_PARTS * (parts(&expressions) + parts(&inner)) {
+        return (*input, put);
+    }
+    (Logical::Project { input, expressions: inner }, expressions)
+}
+
+/// Sorts the rows of a join that stands for a step which kept them in order.
+fn in_order(plan: Logical, order: Order) -> Logical {
+    match order {
+        Order::By(keys) => Logical::Sort { input: Box::new(plan), keys },
+        Order::None | Order::Lost => plan,
     }
 }
 

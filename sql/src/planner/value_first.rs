@@ -69,6 +69,7 @@ pub(super) fn value_first(
             bindings: Vec::new(),
             kind: ApplyKind::Scalar,
             guard: None,
+            groups: None,
         }),
         table: apply.input.as_ref().clone(),
         conjuncts: go.iter().cloned().chain(bound).collect(),

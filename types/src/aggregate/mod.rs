@@ -310,6 +310,23 @@ pub trait Accumulator: Send {
 }
 
 impl Aggregate {
+    /// Returns whether it may raise an error that its expressions do not raise.
+    pub fn may_fail(&self) -> bool {
+        use AggregateKind::{
+            AnyValue, ApproxCountDistinct, Avg, BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count,
+            CountRows, Max, Min, Sum,
+        };
+        match self.kind {
+            CountRows | Count | Min | Max | BoolAnd | BoolOr | BitAnd | BitOr | BitXor
+            | AnyValue | ApproxCountDistinct => false,
+            Sum | Avg => matches!(
+                self.argument_type(),
+                DataType::Float4 | DataType::Float8 | DataType::Interval
+            ),
+            _ => true,
+        }
+    }
+
     /// Returns an accumulator without groups. `distinct`, `order_by` and `filter` are the caller's
     /// to apply.
     pub fn accumulator(&self, context: &EvalContext) -> Box<dyn Accumulator> {

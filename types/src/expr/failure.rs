@@ -2,11 +2,10 @@
 
 use super::Expr;
 use crate::datatype::{DataType, SqlType};
-use crate::function::{self, ArithmeticOp, FunctionId, Shape};
+use crate::function::{self, FunctionId, Shape};
 
 /// Functions that raise no error but for a value too long or too large to be held.
 const SAFE_FUNCTIONS: &[&str] = &[
-    "abs",
     "ascii",
     "btrim",
     "char_length",
@@ -30,8 +29,7 @@ const SAFE_FUNCTIONS: &[&str] = &[
 ];
 
 impl Expr {
-    /// Returns whether the expression may raise an error for some row. Sums, differences and
-    /// products count as safe, though they may be out of range.
+    /// Returns whether the expression may raise an error for some row.
     pub fn may_fail(&self) -> bool {
         self.any(&|node| match node {
             Expr::Call { function, .. } => !is_safe(*function),
@@ -45,10 +43,10 @@ impl Expr {
 fn is_safe(function: FunctionId) -> bool {
     match function::shape(function) {
         Shape::Compare(_) | Shape::Like { .. } | Shape::Join | Shape::Member { .. } => true,
-        Shape::Arithmetic(op) => !matches!(op, ArithmeticOp::Divide | ArithmeticOp::Remainder),
+        Shape::Arithmetic(_) => false,
         Shape::Other => {
             let name = function::signature(function).name;
-            matches!(name, "+" | "-" | "*" | "=" | "<>" | "<" | "<=" | ">" | ">=" | "||")
+            matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=" | "||")
                 || SAFE_FUNCTIONS.contains(&name)
         }
     }

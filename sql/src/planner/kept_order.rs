@@ -1,0 +1,59 @@
+//! The order of rows that a step passes on, where the step becomes one that does not.
+//!
+//! What costs much or has effects is computed above a sort ([`Apply`](crate::logical::Apply),
+//! projections). An apply leaves rows in their order; a join that stands for it need not, so the
+//! rows are sorted again above the join.
+
+use types::expr::Expr;
+
+use crate::logical::{ApplyKind, Logical, SortKey};
+use crate::planner::conjunct::{as_column, column, columns_of, is_volatile, renumber};
+
+/// The order that rows come in.
+pub(super) enum Order {
+    /// None that anybody asked for.
+    None,
+    /// By these keys, over the columns.
+    By(Vec<SortKey>),
+    /// By what is not among the columns.
+    Lost,
+}
+
+/// Returns the order of a plan's rows.
+pub(super) fn order_of(plan: &Logical) -> Order {
+    match plan {
+        Logical::Sort { keys, .. } => match keys.iter().any(|key| is_volatile(&key.expression)) {
+            true => Order::Lost,
+            false => Order::By(keys.clone()),
+        },
+        Logical::Filter { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input, .. } => order_of(input),
+        Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
+            order_of(&apply.input)
+        }
+        Logical::ProjectSet(sets) => order_of(&sets.input),
+        Logical::Project { input, expressions } => match order_of(input) {
+            Order::By(keys) => projected(keys, expressions),
+            other => other,
+        },
+        _ => Order::None,
+    }
+}
+
+/// Returns the keys over columns that are computed of those that they are over.
+fn projected(mut keys: Vec<SortKey>, expressions: &[Expr]) -> Order {
+    let place = |index: usize| expressions.iter().position(|one| as_column(one) == Some(index));
+    for key in &mut keys {
+        if let Some(at) = expressions.iter().position(|one| *one == key.expression) {
+            key.expression = column(at, key.expression.data_type());
+        } else if columns_of(&key.expression).iter().all(|&index| place(index).is_some()) {
+            let expression =
+                std::mem::replace(&mut key.expression, column(0, types::DataType::Bool));
+            key.expression = renumber(expression, &|index| place(index).unwrap_or(index));
+        } else {
+            return Order::Lost;
+        }
+    }
+    Order::By(keys)
+}

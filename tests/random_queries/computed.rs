@@ -1,0 +1,536 @@
+//! Random statements in which it matters what is computed, and how often.
+//!
+//! Expressions here may fail (`10 / x`, `2147483647 + x`, `CAST(t AS integer)`, a subquery of several
+//! rows) and call `nextval`, each of a sequence of its own, in the places where SQL decides whether
+//! something is computed: CASE, COALESCE, AND, OR, IN, FILTER, HAVING, ORDER BY, LIMIT, SET, VALUES,
+//! arguments, ON. Both servers must fail with one SQLSTATE or not at all, and a statement that does
+//! not fail must have called each `nextval` equally often.
+//!
+//! What plans may decide is not drawn: failing conditions beside others in one WHERE, constants that
+//! fail (PostgreSQL computes them while it plans).
+
+use crate::random_queries::chance::Chance;
+use crate::random_queries::piece::Piece;
+
+/// Sequences, each of which a statement calls in one place.
+pub(super) const SEQUENCES: usize = 10;
+
+/// Integer columns of the tables.
+const COLUMNS: [&str; 3] = ["k", "x", "y"];
+
+/// Returns what makes the tables.
+pub(super) fn setup(chance: &mut Chance) -> Vec<String> {
+    let schema = ["DROP SCHEMA IF EXISTS computed CASCADE", "CREATE SCHEMA computed"];
+    let mut steps: Vec<String> = schema.map(str::to_owned).into();
+    steps.push("SET search_path = computed".to_owned());
+    for number in 0..SEQUENCES {
+        steps.push(format!("CREATE SEQUENCE s{number}"));
+    }
+    for number in 0..3 {
+        let table = format!("e{number}");
+        steps.push(format!("CREATE TABLE {table} (k int PRIMARY KEY, x int, y int, t text)"));
+        // The last one is empty.
+        for k in 0..if number == 2 { 0 } else { 3 + chance.below(4) } {
+            let mut value =
+                || *chance.one_of(&["0", "0", "1", "1", "2", "-3", "NULL", "2147483647"]);
+            let (x, y) = (value(), value());
+            let text = *chance.one_of(&["'1'", "'0'", "'a'", "NULL", "'7'"]);
+            steps.push(format!("INSERT INTO {table} VALUES ({k}, {x}, {y}, {text})"));
+        }
+    }
+    steps
+}
+
+/// Returns the statement that puts all sequences back.
+pub(super) fn restart() -> String {
+    let calls = (0..SEQUENCES).map(|number| format!("setval('s{number}', 1, false)"));
+    format!("SELECT {}", calls.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the query of how often each sequence was called.
+pub(super) fn counts() -> String {
+    let counted = (0..SEQUENCES).map(|number| {
+        format!("SELECT {number}, CASE WHEN is_called THEN last_value ELSE 0 END FROM s{number}")
+    });
+    format!("{} ORDER BY 1", counted.collect::<Vec<_>>().join(" UNION ALL "))
+}
+
+/// A statement that was drawn.
+pub(super) struct Drawn {
+    pub(super) piece: Piece,
+    /// Whether the order of its rows is known.
+    pub(super) ordered: bool,
+    /// The table that it changes.
+    pub(super) changes: Option<String>,
+}
+
+/// Draws statements.
+pub(super) struct Computed<'a> {
+    chance: &'a mut Chance,
+    /// The next sequence.
+    sequence: usize,
+    subqueries_left: usize,
+    names_given: usize,
+    /// In how many expressions it is, in which neither failures nor effects are drawn.
+    calm: usize,
+}
+
+/// The names of rows that an expression may use, the nearest last.
+type Scope = Vec<String>;
+
+fn infix(left: Piece, operator: &str, right: Piece) -> Piece {
+    Piece::text("(").or_only(left).then(format!(" {operator} ")).or_only(right).then(")")
+}
+
+impl Computed<'_> {
+    /// Returns a source of statements.
+    pub(super) fn new(chance: &mut Chance) -> Computed<'_> {
+        let subqueries_left = 1 + chance.below(5);
+        Computed { chance, sequence: 0, subqueries_left, names_given: 0, calm: 0 }
+    }
+
+    /// Returns a statement.
+    pub(super) fn statement(&mut self) -> Drawn {
+        let drawn = |piece, ordered| Drawn { piece, ordered, changes: None };
+        match self.chance.below(20) {
+            0..=6 => {
+                let (piece, ordered) = self.ordered_query();
+                drawn(piece, ordered)
+            }
+            7 | 8 => drawn(self.joined(), false),
+            9..=11 => drawn(self.grouped(), false),
+            12 => drawn(self.of_values(), false),
+            13 => drawn(self.from_subquery(), false),
+            14 => drawn(self.set_operation(), false),
+            _ => self.change(),
+        }
+    }
+
+    fn table(&mut self) -> &'static str {
+        *self.chance.one_of(&["e0", "e0", "e0", "e1", "e1", "e1", "e2"])
+    }
+
+    fn new_name(&mut self) -> String {
+        self.names_given += 1;
+        format!("q{}", self.names_given)
+    }
+
+    fn column(&mut self, scope: &Scope) -> String {
+        let name = match scope.len() {
+            0 => return self.chance.between(-1, 3).to_string(),
+            1 => &scope[0],
+            count if self.chance.percent(60) => &scope[count - 1],
+            count => &scope[self.chance.below(count)],
+        };
+        format!("{name}.{}", self.chance.one_of(&COLUMNS))
+    }
+
+    /// Draws something that neither fails nor has effects.
+    fn calmly<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> T {
+        self.calm += 1;
+        let drawn = draw(self);
+        self.calm -= 1;
+        drawn
+    }
+
+    /// Returns an integer that depends on a row.
+    fn of_row(&mut self, scope: &Scope) -> String {
+        match scope.is_empty() {
+            true => "2".to_owned(),
+            false => self.column(scope),
+        }
+    }
+
+    fn leaf(&mut self, scope: &Scope) -> Piece {
+        if self.calm > 0 {
+            return Piece::text(self.column(scope)).or_text("1");
+        }
+        match self.chance.below(10) {
+            0 | 1 if !scope.is_empty() => {
+                Piece::text(format!("(10 / {})", self.column(scope))).or_text("1")
+            }
+            2 if !scope.is_empty() => {
+                let operator = *self.chance.one_of(&["+", "-", "*"]);
+                let text = format!("(2147483647 {operator} {})", self.column(scope));
+                Piece::text(text).or_text("1")
+            }
+            3 if !scope.is_empty() => {
+                let name = self.chance.one_of(scope);
+                Piece::text(format!("CAST({name}.t AS integer)")).or_text("1")
+            }
+            4 | 5 if self.sequence < SEQUENCES => {
+                self.sequence += 1;
+                let value = self.of_row(scope);
+                let number = self.sequence - 1;
+                Piece::text(format!("(nextval('s{number}')::int * 0 + {value})")).or_text("1")
+            }
+            6 => Piece::text(self.chance.between(-1, 2).to_string()),
+            _ => Piece::text(self.column(scope)).or_text("1"),
+        }
+    }
+
+    /// Returns an integer.
+    fn integer(&mut self, scope: &Scope, depth: usize) -> Piece {
+        self.any_integer(scope, depth).or_text("1").or_text("0")
+    }
+
+    fn any_integer(&mut self, scope: &Scope, depth: usize) -> Piece {
+        if depth == 0 {
+            return self.leaf(scope);
+        }
+        let below = depth - 1;
+        match self.chance.below(18) {
+            0..=3 => self.case(scope, below),
+            4 | 5 => {
+                let operands = (0..2 + self.chance.below(2)).map(|_| self.integer(scope, below));
+                let operands = operands.collect();
+                Piece::text("coalesce(").list(operands, ", ").then(")")
+            }
+            6 => {
+                let names = ["greatest", "least", "nullif", "nullif"];
+                let name = *self.chance.one_of(&names);
+                let (one, other) = (self.integer(scope, below), self.integer(scope, below));
+                Piece::text(format!("{name}(")).or_only(one).then(", ").or_only(other).then(")")
+            }
+            7 | 8 if self.calm == 0 => {
+                let operator = *self.chance.one_of(&["+", "-", "*"]);
+                infix(self.integer(scope, below), operator, self.integer(scope, below))
+            }
+            9..=14 if self.subqueries_left > 0 => self.scalar(scope, below),
+            15 => Piece::text("CAST(").with(self.condition(scope, below)).then(" AS integer)"),
+            _ => self.leaf(scope),
+        }
+    }
+
+    fn case(&mut self, scope: &Scope, depth: usize) -> Piece {
+        let mut piece = Piece::text("CASE");
+        let simple = self.chance.percent(25);
+        if simple {
+            piece = piece.then(" ").with(self.integer(scope, depth));
+        }
+        for _ in 0..=self.chance.below(2) {
+            let when = match simple {
+                true => self.integer(scope, depth.min(1)),
+                false => self.condition(scope, depth),
+            };
+            let then = self.integer(scope, depth);
+            piece = piece.then(" WHEN ").with(when).then(" THEN ").or_only(then);
+        }
+        if self.chance.percent(75) {
+            piece = piece.then(" ELSE ").or_only(self.integer(scope, depth));
+        }
+        piece.then(" END")
+    }
+
+    /// Returns a subquery of one value.
+    fn scalar(&mut self, scope: &Scope, depth: usize) -> Piece {
+        self.subqueries_left -= 1;
+        let (table, name) = (self.table(), self.new_name());
+        let mut inner = scope.clone();
+        inner.push(name.clone());
+        let from = format!(" FROM {table} AS {name}");
+        match self.chance.below(12) {
+            0 => Piece::text("(SELECT ").with(self.integer(scope, depth)).then(")"),
+            1..=4 if self.calm == 0 => {
+                let function = *self.chance.one_of(&["sum", "max", "count", "min"]);
+                let argument = self.integer(&inner, depth);
+                let piece = Piece::text(format!("(SELECT {function}(")).with(argument);
+                let piece = match self.chance.percent(25) {
+                    true => {
+                        let filter = self.condition(&inner, depth.min(1));
+                        piece.then(")").maybe(Piece::text(" FILTER (WHERE ").with(filter).then(")"))
+                    }
+                    false => piece.then(")"),
+                };
+                let condition = self.correlated(scope, &inner, depth);
+                piece.then("::int").then(from).maybe(condition).then(")")
+            }
+            1..=9 => {
+                let value = self.integer(&inner, depth);
+                let key = match scope.is_empty() || self.chance.percent(20) {
+                    true => format!(" WHERE {name}.k = {}", self.chance.between(0, 4)),
+                    false => {
+                        let outer = self.column(scope);
+                        format!(" WHERE {name}.k = {outer}")
+                    }
+                };
+                Piece::text("(SELECT ").with(value).then(from + &key).then(")")
+            }
+            10 => {
+                let value = self.calmly(|this| this.integer(&inner, depth));
+                let order = format!(" ORDER BY {name}.k LIMIT 1)");
+                Piece::text("(SELECT ").with(value).then(from + &order)
+            }
+            _ if self.calm > 0 => Piece::text(self.column(scope)),
+            _ => Piece::text("(SELECT ").with(self.integer(&inner, depth)).then(from).then(")"),
+        }
+    }
+
+    /// Returns a WHERE for the rows of a subquery.
+    fn correlated(&mut self, scope: &Scope, inner: &Scope, depth: usize) -> Piece {
+        let name = inner.last().unwrap();
+        match self.chance.below(4) {
+            0 => Piece::default(),
+            1 => {
+                let condition = self.calmly(|this| this.condition(inner, depth.min(1)));
+                Piece::text(" WHERE ").with(condition)
+            }
+            _ if scope.is_empty() => Piece::default(),
+            _ => {
+                let column = *self.chance.one_of(&COLUMNS);
+                let outer = self.column(scope);
+                Piece::text(format!(" WHERE {name}.{column} = {outer}"))
+            }
+        }
+    }
+
+    fn condition(&mut self, scope: &Scope, depth: usize) -> Piece {
+        self.any_condition(scope, depth).or_text("true").or_text("false")
+    }
+
+    fn any_condition(&mut self, scope: &Scope, depth: usize) -> Piece {
+        let below = depth.saturating_sub(1);
+        let operator = *self.chance.one_of(&["=", "<>", "<", ">="]);
+        match self.chance.below(if depth == 0 { 3 } else { 16 }) {
+            0..=2 => infix(self.integer(scope, below), operator, self.integer(scope, below)),
+            3..=7 => {
+                let word = *self.chance.one_of(&["AND", "OR"]);
+                infix(self.condition(scope, below), word, self.condition(scope, below))
+            }
+            8 => Piece::text("(NOT ").or_only(self.condition(scope, below)).then(")"),
+            9 => {
+                let test = *self.chance.one_of(&["IS NULL", "IS NOT NULL"]);
+                Piece::text("(").with(self.integer(scope, below)).then(format!(" {test})"))
+            }
+            10 if !scope.is_empty() => {
+                let not = *self.chance.one_of(&["", " NOT"]);
+                // PostgreSQL computes the operand again for each item, and constants first.
+                let value = self.calmly(|this| this.integer(scope, below));
+                let items = (0..=self.chance.below(2)).map(|_| {
+                    let item = self.calmly(|this| this.integer(scope, below));
+                    let of_row = self.of_row(scope);
+                    infix(item, "+", Piece::text(format!("0 * {of_row}")))
+                });
+                let items = items.collect();
+                let piece = Piece::text("(").with(value).then(format!("{not} IN ("));
+                piece.list(items, ", ").then("))")
+            }
+            _ if self.subqueries_left > 0 => self.subquery_condition(scope, below),
+            _ => {
+                let column = self.column(scope);
+                Piece::text(format!("({column} {operator} 1)"))
+            }
+        }
+    }
+
+    fn subquery_condition(&mut self, scope: &Scope, depth: usize) -> Piece {
+        self.subqueries_left -= 1;
+        let (table, name) = (self.table(), self.new_name());
+        let mut inner = scope.clone();
+        inner.push(name.clone());
+        let from = format!(" FROM {table} AS {name}");
+        let not = *self.chance.one_of(&["", "NOT "]);
+        let condition = self.correlated(scope, &inner, depth);
+        if self.chance.percent(40) {
+            let query = Piece::text(format!("({not}EXISTS (SELECT 1")).then(from);
+            return query.maybe(condition).then("))");
+        }
+        // One that matches is enough; plans decide how many are looked at.
+        let (value, own) =
+            self.calmly(|this| (this.integer(scope, depth), this.integer(&inner, depth)));
+        let operator = *self.chance.one_of(&["= ANY", "= ANY", "<> ALL", "< ANY", ">= ALL"]);
+        let piece = Piece::text("(").with(value).then(format!(" {operator} (SELECT "));
+        piece.with(own).then(from).maybe(condition).then("))")
+    }
+
+    /// Returns WHERE with one condition that may fail.
+    fn filter(&mut self, scope: &Scope) -> Piece {
+        match self.chance.below(3) {
+            // IS TRUE: what stands beside AND alone is put into another order.
+            0 => Piece::text(" WHERE (").with(self.condition(scope, 2)).then(") IS TRUE"),
+            1 => Piece::text(format!(" WHERE {} > 0", self.of_row(scope))),
+            _ => Piece::default(),
+        }
+    }
+
+    fn items(&mut self, scope: &Scope, depth: usize) -> Vec<Piece> {
+        (0..=self.chance.below(2)).map(|_| self.integer(scope, depth)).collect()
+    }
+
+    fn ordered_query(&mut self) -> (Piece, bool) {
+        let (table, name) = (self.table(), self.new_name());
+        let scope = vec![name.clone()];
+        let mut items = vec![Piece::text(format!("{name}.k"))];
+        items.extend(self.items(&scope, 3));
+        let piece =
+            Piece::text("SELECT ").list(items, ", ").then(format!(" FROM {table} AS {name}"));
+        let piece = piece.maybe(self.filter(&scope));
+        match self.chance.below(5) {
+            0 | 1 => (piece, false),
+            2 => {
+                let key = self.integer(&scope, 2);
+                let order = Piece::text(" ORDER BY (0 + ").with(key).then(format!("), {name}.k"));
+                (piece.with(order), true)
+            }
+            _ => {
+                let column = *self.chance.one_of(&COLUMNS);
+                let count = self.chance.below(4);
+                let order = format!(" ORDER BY {name}.{column}, {name}.k");
+                let limit = Piece::text(format!(" LIMIT {count}"));
+                (piece.with(Piece::text(order).maybe(limit)), true)
+            }
+        }
+    }
+
+    fn joined(&mut self) -> Piece {
+        let (one, other) = (self.table(), self.table());
+        let scope: Scope = vec![self.new_name(), self.new_name()];
+        // A table that nobody reads is not joined by PostgreSQL.
+        let mut items = vec![Piece::text(format!("{}.k + {}.k", scope[0], scope[1]))];
+        items.extend(self.items(&scope, 2));
+        let kind = *self.chance.one_of(&["JOIN", "LEFT JOIN", "LEFT JOIN"]);
+        let from = format!(
+            " FROM {one} AS {a} {kind} {other} AS {b} ON {a}.k = {b}.k",
+            a = scope[0],
+            b = scope[1]
+        );
+        let mut piece = Piece::text("SELECT ").list(items, ", ").then(from);
+        if self.chance.percent(30) {
+            // Over both sides, so that it cannot be computed for rows of one.
+            let both = format!("(CASE WHEN {}.k = {}.k THEN ", scope[0], scope[1]);
+            let condition = self.condition(&scope, 2);
+            piece = piece.maybe(Piece::text(" AND ").then(both).with(condition).then(" END)"));
+        }
+        piece
+    }
+
+    fn grouped(&mut self) -> Piece {
+        let (table, name) = (self.table(), self.new_name());
+        let scope = vec![name.clone()];
+        let key = format!("{name}.{}", self.chance.one_of(&COLUMNS));
+        let grouped = self.chance.percent(70);
+        let mut items = Vec::new();
+        for _ in 0..=self.chance.below(2) {
+            let aggregate = self.aggregate(&scope);
+            let item = match self.chance.below(3) {
+                0 => aggregate,
+                1 => {
+                    let value = self.integer(&Vec::new(), 2);
+                    let piece = Piece::text("CASE WHEN ").with(aggregate).then(" > 1 THEN ");
+                    piece.or_only(value).then(" END")
+                }
+                _ => {
+                    let value = self.integer(&Vec::new(), 2);
+                    Piece::text("coalesce(").with(aggregate).then(", ").or_only(value).then(")")
+                }
+            };
+            items.push(item);
+        }
+        let piece = Piece::text("SELECT ").list(items, ", ");
+        let mut piece = piece.then(format!(" FROM {table} AS {name}")).maybe(self.filter(&scope));
+        if grouped {
+            piece = piece.then(format!(" GROUP BY {key}"));
+        }
+        if self.chance.percent(30) {
+            let aggregate = self.aggregate(&scope);
+            let having = Piece::text(" HAVING ").with(aggregate).then(" >= 1");
+            piece = piece.maybe(having);
+        }
+        piece
+    }
+
+    fn aggregate(&mut self, scope: &Scope) -> Piece {
+        let function = *self.chance.one_of(&["sum", "max", "count", "min"]);
+        let piece = Piece::text(format!("{function}(")).with(self.integer(scope, 2)).then(")");
+        let piece = match self.chance.percent(40) {
+            true => {
+                let filter = self.condition(scope, 2);
+                piece.maybe(Piece::text(" FILTER (WHERE ").with(filter).then(")"))
+            }
+            false => piece,
+        };
+        piece.then("::int")
+    }
+
+    fn of_values(&mut self) -> Piece {
+        let rows = (0..=self.chance.below(3))
+            .map(|_| Piece::text("(").with(self.integer(&Vec::new(), 3)).then(", 1)"));
+        let rows = rows.collect();
+        Piece::text("VALUES ").list(rows, ", ")
+    }
+
+    fn from_subquery(&mut self) -> Piece {
+        let (table, name, outer) = (self.table(), self.new_name(), self.new_name());
+        let scope = vec![name.clone()];
+        let value = self.integer(&scope, 2);
+        let inner = Piece::text(format!("SELECT {name}.k, {name}.x, "))
+            .with(value)
+            .then(format!(" AS y, {name}.t FROM {table} AS {name}"));
+        let reader = vec![outer.clone()];
+        let items = self.items(&reader, 2);
+        let query = Piece::text("SELECT ").list(items, ", ").then(" FROM (").with(inner);
+        query.then(format!(") AS {outer}")).maybe(self.filter(&reader))
+    }
+
+    fn set_operation(&mut self) -> Piece {
+        let mut side = || {
+            let (table, name) = (self.table(), self.new_name());
+            let item = self.integer(&vec![name.clone()], 2);
+            Piece::text("SELECT ").with(item).then(format!(" FROM {table} AS {name}"))
+        };
+        let (left, right) = (side(), side());
+        let word = *self.chance.one_of(&["UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
+        Piece::default().or_only(left).then(format!(" {word} ")).or_only(right)
+    }
+
+    fn change(&mut self) -> Drawn {
+        let table = *self.chance.one_of(&["e0", "e1"]);
+        let name = "target".to_owned();
+        let scope = vec![name];
+        let piece = match self.chance.below(6) {
+            0 | 1 => {
+                let set = Piece::text("x = ").with(self.integer(&scope, 3));
+                let more = Piece::text("y = ").with(self.integer(&scope, 2));
+                let piece = Piece::text(format!("UPDATE {table} AS target SET "));
+                piece.list(vec![set, more], ", ").maybe(self.filter(&scope))
+            }
+            2 => {
+                let piece = Piece::text(format!("DELETE FROM {table} AS target"));
+                piece.then(" WHERE (").with(self.condition(&scope, 3)).then(") IS TRUE")
+            }
+            3 => {
+                let (source, name) = (self.table(), self.new_name());
+                let inner = vec![name.clone()];
+                let value = self.integer(&inner, 3);
+                let piece = Piece::text(format!("INSERT INTO {table} SELECT {name}.k + 100, "));
+                let piece = piece.with(value).then(format!(" FROM {source} AS {name}"));
+                piece.maybe(self.filter(&inner))
+            }
+            4 => {
+                let rows = (0..=self.chance.below(3)).map(|at| {
+                    let value = self.integer(&Vec::new(), 3);
+                    Piece::text(format!("({}, ", 100 + at)).with(value).then(")")
+                });
+                let rows = rows.collect();
+                Piece::text(format!("INSERT INTO {table} (k, x) VALUES ")).list(rows, ", ")
+            }
+            _ => {
+                let set = self.integer(&vec!["target".to_owned(), "excluded".to_owned()], 2);
+                let piece = Piece::text(format!(
+                    "INSERT INTO {table} AS target (k, x) VALUES (1, 5), (200, 6) \
+                     ON CONFLICT (k) DO UPDATE SET x = "
+                ));
+                let condition = self.condition(&scope, 2);
+                piece.with(set).maybe(Piece::text(" WHERE (").with(condition).then(") IS TRUE"))
+            }
+        };
+        let piece = match self.chance.percent(25) {
+            true => {
+                let returned = self.integer(&scope, 2);
+                piece.maybe(Piece::text(" RETURNING ").with(returned))
+            }
+            false => piece,
+        };
+        Drawn { piece, ordered: false, changes: Some(table.to_owned()) }
+    }
+}
