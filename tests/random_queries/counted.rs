@@ -45,8 +45,8 @@ fn difference(
         (Some((a, _)), Some((b, _))) => {
             (a != b && !(is_of_values(a) && is_of_values(b))).then_some("SQLSTATE")
         }
-        // LIMIT: which rows are looked at is up to plans, and bennu computes what the select list has
-        // for those that LIMIT lets through.
+        // LIMIT: which rows are looked at is up to plans, and bennu computes what the select list
+        // has for those that LIMIT lets through.
         (Some(_), None) => (!is_limited || !filters).then_some("only the left side fails"),
         (None, Some(_)) => (!is_limited).then_some("only the right side fails"),
         (None, None) => {
