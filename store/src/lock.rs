@@ -6,8 +6,8 @@
 //! entry without waiters has no queue; the queue is first come, first served, but for a holder that
 //! wants a stronger mode, who goes to the front ([`entry`]).
 //!
-//! There are four modes of rows and eight of tables ([`LockMode`]). Sessions hold locks beside those
-//! of their transactions: advisory locks, whose keys are the rows of a table that is none
+//! There are four modes of rows and eight of tables ([`LockMode`]). Sessions hold locks beside
+//! those of their transactions: advisory locks, whose keys are the rows of a table that is none
 //! ([`ADVISORY_LOCKS`]).
 //!
 //! A row lock is released when its holder's commit is applied, which is before it is durable and

@@ -194,8 +194,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Locks the tables of which the statement that was begun is going to lock rows; returns whether
-    /// there are any.
+    /// Locks the tables of which the statement that was begun is going to lock rows; returns
+    /// whether there are any.
     pub(super) fn lock_for_row_locks(&mut self, planned: &Planned) -> Result<bool> {
         let Some(open) = self.open.as_mut().filter(|_| !planned.locks.is_empty()) else {
             return Ok(false);

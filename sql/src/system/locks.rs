@@ -1,11 +1,12 @@
 //! `pg_locks`: who has or waits for which lock, as PostgreSQL shows it.
 //!
 //! * `relation`: locks of tables and sequences. Who only reads takes none.
-//! * `virtualxid`, `transactionid`: what each open transaction has of itself, the second once it has
-//!   locked something to change it.
-//! * A row lock is shown where somebody waits for it, as in PostgreSQL: the first in the queue waits
-//!   for the transaction that has the row, and has the row's `tuple` lock; those behind it wait for
-//!   that. Rows have no place that could be shown, so that page and tuple are made of the key's hash.
+//! * `virtualxid`, `transactionid`: what each open transaction has of itself, the second once it
+//!   has locked something to change it.
+//! * A row lock is shown where somebody waits for it, as in PostgreSQL: the first in the queue
+//!   waits for the transaction that has the row, and has the row's `tuple` lock; those behind it
+//!   wait for that. Rows have no place that could be shown: page and tuple are made of the key's
+//!   hash.
 //! * `advisory`.
 
 use std::collections::{BTreeMap, BTreeSet};
