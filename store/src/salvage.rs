@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cache::{BlockCache, FamilyCache};
-use crate::cell::{Sequence, compare_keys, row_of};
+use crate::cell::{KeyParts, Sequence, compare_keys, row_of};
 use crate::description::RegionDescription;
 use crate::descriptor::{
     DatabaseId, FileId, FileIdentity, RegionId, RowRange, TableDescriptor, TableId,
@@ -71,7 +71,10 @@ pub fn salvage(env: &Arc<dyn Env>, from: &Path, to: &Path) -> Result<Salvaged> {
     env.create_directory(to)?;
     let cache = Arc::new(FamilyCache::new(Arc::new(BlockCache::new(16 << 20))));
     let salvaged = Salvaged::default();
-    let mut salvage = Salvage { env, from, to, database, cache, salvaged, next_region: 0 };
+    let logged = BTreeMap::new();
+    let (next_region, newest) = (0, 0);
+    let mut salvage =
+        Salvage { env, from, to, database, cache, salvaged, next_region, newest, logged };
     salvage.run()?;
     Ok(salvage.salvaged)
 }
@@ -84,7 +87,14 @@ struct Salvage<'a> {
     cache: Arc<FamilyCache>,
     salvaged: Salvaged,
     next_region: u64,
+    /// The newest commit in any file.
+    newest: u64,
+    /// The commits of the log in each region, ascending.
+    logged: BTreeMap<RegionId, Vec<Sequence>>,
 }
+
+/// The commit of a bulk load of which no manifest tells.
+const UNKNOWN_LOAD: u64 = 1;
 
 /// A store file to be read.
 struct Source {
@@ -100,7 +110,7 @@ struct RegionSource {
     flushed: u64,
     /// By family.
     files: Vec<Vec<Source>>,
-    /// Whether the manifest lists the files.
+    /// Whether a manifest that is whole lists the files.
     listed: bool,
     /// Whether it does, and all are there.
     is_complete: bool,
@@ -112,10 +122,15 @@ impl Salvage<'_> {
         let released = Sequence(state.released);
         let log_to = self.to.join("wal");
         let mut next_region = state.next_region;
-        let mut seen = |region: RegionId| next_region = next_region.max(region.0 + 1);
+        let mut logged: BTreeMap<RegionId, Vec<Sequence>> = BTreeMap::new();
+        let mut seen = |region: RegionId, sequence| {
+            next_region = next_region.max(region.0 + 1);
+            logged.entry(region).or_default().push(sequence);
+        };
         let copy = (log_to.as_path(), self.database);
         let log = wal::rescue(&**self.env, &self.from.join("wal"), copy, released, &mut seen)?;
         self.next_region = next_region;
+        self.logged = logged;
         self.salvaged.commits = log.record_count;
         self.salvaged.losses.extend(log.losses);
         if state.log.is_some_and(|known| known > log.read_to) {
@@ -145,6 +160,7 @@ impl Salvage<'_> {
             written.last_sequence = written.last_sequence.max(flushed.unwrap_or(0));
             written.tables.insert(id, Arc::new(record));
         }
+        written.last_sequence = written.last_sequence.max(self.newest);
         written.next_region = self.next_region;
         self.salvaged.tables = written.tables.len();
         manifest::write_closed(&**self.env, self.to, self.database, &written)
@@ -252,7 +268,7 @@ impl Salvage<'_> {
         let rows = RowRange { start: record.start.clone(), stop: record.stop.clone() };
         let is_complete = files.iter().flatten().all(|file| self.env.open(&file.path).is_ok());
         let (id, flushed) = (record.id, record.flushed);
-        let mut region = RegionSource { id, rows, flushed, files, listed: true, is_complete };
+        let mut region = RegionSource { id, rows, flushed, files, listed: is_whole, is_complete };
         if !is_whole {
             // What the manifest has forgotten may be newer than all that it lists, or have been
             // made of that.
@@ -288,7 +304,7 @@ impl Salvage<'_> {
                     let loaded = self
                         .open(&source)
                         .is_ok_and(|file| file.properties().max_sequence == Sequence(0));
-                    sources.push(Source { adopted: loaded.then_some(1), ..source });
+                    sources.push(Source { adopted: loaded.then_some(UNKNOWN_LOAD), ..source });
                 }
             }
             files.push(sources);
@@ -346,7 +362,7 @@ impl Salvage<'_> {
     ) -> Result<RegionRecord> {
         self.salvaged.regions += 1;
         self.next_region = self.next_region.max(region.id.0 + 1);
-        let mut files = Vec::with_capacity(descriptor.families.len());
+        let mut by_family = Vec::with_capacity(descriptor.families.len());
         let (mut is_whole, mut newest) = (region.listed, 0);
         for family in 0..descriptor.families.len() {
             let sources = region.files.get(family).map_or(&[][..], Vec::as_slice);
@@ -360,10 +376,28 @@ impl Salvage<'_> {
                     None => is_whole = false,
                 }
             }
-            files.push(self.merge(descriptor, (&region, family), opened)?.into_iter().collect());
+            by_family.push(opened);
         }
-        // Of files that are lost, the log may have the cells.
-        let flushed = if is_whole { region.flushed } else { newest };
+        self.newest = self.newest.max(newest);
+        // Of files that are lost, or that a flush had not written yet, the log may have the cells.
+        let (flushed, replayed) = match is_whole {
+            true => (region.flushed, Vec::new()),
+            false => {
+                let mut replayed = self.logged.remove(&region.id).unwrap_or_default();
+                replayed.retain(|sequence| sequence.0 <= newest);
+                // Cells of a load of which nobody knows the commit would be taken for those of one.
+                let is_load = |source: &Source| source.adopted == Some(UNKNOWN_LOAD);
+                if region.files.iter().flatten().any(is_load) {
+                    replayed.retain(|sequence| sequence.0 > UNKNOWN_LOAD);
+                }
+                (replayed.first().map_or(newest, |first| first.0 - 1), replayed)
+            }
+        };
+        let mut files = Vec::with_capacity(by_family.len());
+        for (family, opened) in by_family.into_iter().enumerate() {
+            let merged = self.merge(descriptor, (&region, family), opened, &replayed)?;
+            files.push(merged.into_iter().collect());
+        }
         let RowRange { start, stop } = region.rows;
         Ok(RegionRecord { id: region.id, start, stop, flushed, files })
     }
@@ -404,12 +438,14 @@ impl Salvage<'_> {
         Ok(Some(file))
     }
 
-    /// Writes the cells of a family of a region to one file.
+    /// Writes the cells of a family of a region to one file, but for those of the commits that the
+    /// first start takes from the log.
     fn merge(
         &mut self,
         descriptor: &TableDescriptor,
         (region, family): (&RegionSource, usize),
         files: Vec<StoreFile>,
+        replayed: &[Sequence],
     ) -> Result<Option<FileRecord>> {
         let directory = directory_of(&self.to.join("regions"), region.id).join(family.to_string());
         self.env.create_directory(&directory)?;
@@ -437,7 +473,10 @@ impl Salvage<'_> {
                 break;
             }
             // A file and what a compaction has made of it may both be there.
-            if previous.is_empty() || compare_keys(&previous, key).is_lt() {
+            let is_new = previous.is_empty() || compare_keys(&previous, key).is_lt();
+            let is_replayed = KeyParts::decode(key)
+                .is_some_and(|parts| replayed.binary_search(&parts.sequence).is_ok());
+            if is_new && !is_replayed {
                 writer.add(key, merge.value())?;
                 previous.clear();
                 previous.extend_from_slice(key);

@@ -37,7 +37,8 @@ pub(crate) struct RescuedLog {
 const NUMBER: u32 = 1;
 
 /// Copies the commits of the log in `from`, in their order, to a new log in `to`, as far as they
-/// can be read. What is at or below `released` is not missed. `seen` is told of each region.
+/// can be read. What is at or below `released` is not missed. `seen` is told of each commit in
+/// each region.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub(crate) fn rescue(
     from: &Path,
     (to, database): (&Path, DatabaseId),
     released: Sequence,
-    seen: &mut dyn FnMut(RegionId),
+    seen: &mut dyn FnMut(RegionId, Sequence),
 ) -> Result<RescuedLog> {
     let numbers = segment_numbers(env, from)?;
     let chain = Chain::of(env, from, &numbers)?;
@@ -176,10 +177,10 @@ impl Copy {
         &mut self,
         clock: CommitClock,
         body: &[u8],
-        seen: &mut dyn FnMut(RegionId),
+        seen: &mut dyn FnMut(RegionId, Sequence),
     ) -> Result<()> {
         let Some(record) = Record::of(clock, body) else { return Ok(()) };
-        record.edits().for_each(|(region, _)| seen(region));
+        record.edits().for_each(|(region, _)| seen(region, clock.sequence));
         let start = self.pending.len();
         push_read_commit(&mut self.pending, clock, body);
         seal(&mut self.pending[start..], NUMBER, Mark { segment: 0, byte_count: 0 });

@@ -403,3 +403,47 @@ fn a_region_that_nothing_describes_is_told_as_lost() {
     let is_told = |loss: &String| loss.starts_with("region ");
     assert!(report.losses.iter().any(is_told), "{report:?}");
 }
+
+#[test]
+fn the_log_has_what_a_lost_file_had() {
+    let env = FaultEnv::new(1);
+    let store = open(&env).unwrap();
+    let families = vec![FamilyDescriptor::new("d"), FamilyDescriptor::new("e")];
+    let of = |id| TableDescriptor { id, families: families.clone(), ..descriptor(&[], 1) };
+    TABLES.into_iter().for_each(|id| store.create_table(of(id)).unwrap());
+    let write = |row: &str| {
+        let transaction = begin(&store);
+        for table in TABLES {
+            let put = Mutation::new(row).put(0, "q", "0".into()).put(1, "q", "1".into());
+            transaction.mutate(table, vec![put]).unwrap();
+        }
+        transaction.commit().unwrap().durable.wait().unwrap();
+    };
+    // The other tables are not flushed, so that the log stays.
+    for rows in [["a", "b"], ["c", "d"]] {
+        rows.into_iter().for_each(write);
+        store.flush(TABLES[0]).unwrap();
+    }
+    let files = files_of(&env.after_crash(Unsynced::Kept));
+    let is_file = |path: &&PathBuf| kind(path) == "store";
+    for lost in files.keys().filter(is_file).chain([&PathBuf::from("/data/MANIFEST")]) {
+        let mut damaged = files.clone();
+        damaged.insert(lost.clone(), vec![0; files[lost].len()]);
+        let env = env_of(&damaged);
+        let disk: Arc<dyn Env> = Arc::new(env.clone());
+        salvage(&disk, Path::new("/data"), Path::new("/copy")).unwrap();
+        let store = open_copy(&env);
+        let reader = begin(&store);
+        for table in TABLES {
+            let mut scanner = reader.scan(table, Scan::all()).unwrap();
+            let (mut batch, mut found) = (CellBatch::new(), Vec::new());
+            while scanner.next_batch(100, &mut batch).unwrap() {
+                for cell in batch.rows().flat_map(|row| row.cells()) {
+                    found.push(format!("{}{}", String::from_utf8_lossy(cell.row), cell.family));
+                }
+            }
+            let all = ["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"];
+            assert_eq!(found, all, "{}: table {}", lost.display(), table.0);
+        }
+    }
+}
