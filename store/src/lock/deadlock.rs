@@ -127,7 +127,8 @@ impl Graph<'_> {
         constraints: &mut Vec<Constraint>,
         tries: &mut usize,
     ) -> Option<Orders> {
-        for constraint in circle.iter().filter_map(|edge| edge.soft) {
+        // Those who have waited longer pass first, and the one that looks last, as by PostgreSQL.
+        for constraint in circle.iter().rev().filter_map(|edge| edge.soft) {
             if *tries == 0 {
                 return None;
             }
