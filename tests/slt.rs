@@ -203,6 +203,7 @@ const PORTABLE: &[&str] = &[
     "subscripts",
     "subqueries",
     "search_cycle",
+    "search_path",
     "subqueries_in_changes",
     "subqueries_written_twice",
     "tablesample",

@@ -54,6 +54,8 @@ enum Kind {
     Word(&'static [&'static str]),
     /// Any text.
     Text,
+    /// A name: of other characters than those of ASCII that can be printed there are `?`.
+    Name,
     /// A time zone.
     Zone,
     /// The form of dates and the order of their fields.
@@ -67,6 +69,9 @@ enum Kind {
     /// Cannot be changed.
     Fixed,
 }
+
+/// The bytes of a name.
+const NAME_BYTES_MAX: usize = 63;
 
 const fn spec(
     name: &'static str,
@@ -493,6 +498,13 @@ impl Settings {
         &self.values[position(name).expect("callers name settings of SPECS")]
     }
 
+    /// Returns what is left of a value that is too long for a setting that is a name.
+    pub fn truncated<'v>(name: &str, value: &'v str) -> Option<&'v str> {
+        let index = position(name)?;
+        let is_name = matches!(SPECS[index].kind, Kind::Name);
+        (is_name && value.len() > NAME_BYTES_MAX).then(|| name_cut(value))
+    }
+
     /// Returns whether a setting is a list of names.
     pub fn is_list(name: &str) -> bool {
         position(name).is_some_and(|index| matches!(SPECS[index].kind, Kind::Names))
@@ -503,6 +515,11 @@ impl Settings {
         let rank = |level: &str| LEVELS.iter().position(|known| known.eq_ignore_ascii_case(level));
         rank(severity) >= rank(self.value("client_min_messages"))
     }
+}
+
+/// Returns as much of a text as a name holds.
+fn name_cut(value: &str) -> &str {
+    &value[..value.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
 /// Reads the name of an encoding, in any spelling.
@@ -518,7 +535,7 @@ fn read_encoding(value: &str) -> Result<String> {
     }
     let detail = format!("Conversion between {} and UTF8 is not supported.", encoding.name);
     let hint = "There are UTF8, SQL_ASCII, LATIN1 to LATIN10, WIN866 to WIN1258, KOI8R, KOI8U, \
-                ISO_8859_5 to ISO_8859_8, EUC_CN, EUC_JP, EUC_KR, BIG5, GBK, SJIS and UHC.";
+                ISO_8859_5 to ISO_8859_8, EUC_CN, EUC_JP, EUC_KR, EUC_TW, BIG5, GBK, SJIS and UHC.";
     let error = Error { sqlstate: sqlstate::FEATURE_NOT_SUPPORTED.into(), ..invalid(NAME, value) };
     Err(error.with_detail(detail).with_hint(hint))
 }
@@ -623,6 +640,10 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             })
             .map(|word| (*word).to_owned())
             .ok_or_else(|| bad().with_hint(format!("Available values: {}.", words.join(", ")))),
+        Kind::Name => {
+            let shown = |byte| if matches!(byte, b' '..=b'~') { char::from(byte) } else { '?' };
+            Ok(name_cut(value).bytes().map(shown).collect())
+        }
         Kind::Text | Kind::Zone | Kind::Dates => Ok(value.to_owned()),
         Kind::Encoding => read_encoding(value),
         Kind::Only(spellings) => {
@@ -872,6 +893,17 @@ mod tests {
         let any = CoprocessorLimits { time: None, ..limits };
         let settings = Settings::new("ann", AdmissionOptions::default(), &any);
         assert_eq!(settings.value("coprocessor_time_limit"), "0");
+    }
+
+    #[test]
+    fn the_name_of_the_client_is_short_and_ascii() {
+        let mut settings = settings();
+        settings.set("application_name", Some("a\té€")).unwrap();
+        assert_eq!(settings.value("application_name"), "a??????");
+        let long = "x".repeat(62) + "é";
+        assert_eq!(Settings::truncated("Application_Name", &long), Some(&long[..62]));
+        settings.set("application_name", Some(&long)).unwrap();
+        assert_eq!(settings.value("application_name"), &long[..62]);
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub(crate) async fn start(
     let registration =
         service.cancels.register(process_id, session.cancel_handle(), channel.socket()?);
     channel.output.encoding = session.client_encoding();
+    for notice in session.take_notices() {
+        channel.output.put_notice(&notice);
+    }
     for (name, value) in session.take_reported() {
         channel.output.put_parameter_status(name, &value);
     }

@@ -55,3 +55,36 @@ fn reset_goes_back_to_the_values_of_the_start() {
     let row = rows(&raw.query(&format!("{query} 'TimeZone'"))).remove(0);
     assert_eq!(row[3].as_deref(), Some("client"));
 }
+
+#[test]
+fn a_long_name_of_a_client_is_cut_with_a_notice() {
+    let server = TestServer::start();
+    let mut raw = Raw::connect(server.address());
+    let long = "x".repeat(65);
+    raw.send(&startup(&[("user", "bennu"), ("application_name", &long)]));
+    let greeting = raw.until_ready();
+    let cut = "x".repeat(63);
+    let notice = greeting.iter().find(|message| message.kind == b'N').expect("a notice");
+    let message = format!("identifier \"{long}\" will be truncated to \"{cut}\"");
+    assert_eq!(notice.field(b'M'), Some(message));
+    assert_eq!(shown(&mut raw, "application_name"), cut);
+    assert_eq!(kinds(&raw.query(&format!("SET application_name = '{long}'"))), "NCZ");
+    // A setting of a transaction that is over is none, and nothing is said of it.
+    let local = "SELECT set_config('application_name', 'y', true)";
+    assert_eq!(kinds(&raw.query(local)), "TDCZ");
+    assert_eq!(shown(&mut raw, "application_name"), cut);
+}
+
+#[test]
+fn what_is_no_startup_packet_is_not_answered() {
+    let server = TestServer::start();
+    let mut raw = Raw::connect(server.address());
+    // Terminate: its type is the first byte of a length.
+    raw.send(b"X\0\0\0\x04");
+    assert!(raw.read().is_none());
+    for database in ["postgres", "template1"] {
+        let mut raw = Raw::connect(server.address());
+        raw.send(&startup(&[("user", "ann"), ("database", database)]));
+        assert!(kinds(&raw.until_ready()).ends_with('Z'), "{database}");
+    }
+}

@@ -4,7 +4,7 @@
 //! `convert_from` and `convert_to`. A table is read when its encoding is first asked for. In all of
 //! them the bytes below 80 are ASCII.
 //!
-//! Not there: `EUC_TW`, `EUC_JIS_2004`, `SHIFT_JIS_2004`, `GB18030`, `JOHAB`, `MULE_INTERNAL`.
+//! Not there: `EUC_JIS_2004`, `SHIFT_JIS_2004`, `GB18030`, `JOHAB`, `MULE_INTERNAL`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,7 +35,7 @@ enum Kind {
     Utf8,
     /// A byte is a character.
     Single(LazyLock<Table>),
-    /// One to three bytes are.
+    /// One to four bytes are.
     Multiple(Lead, LazyLock<Table>),
     /// There is no table.
     Missing,
@@ -46,6 +46,8 @@ enum Kind {
 enum Lead {
     /// Two, but for the half-width characters behind 8E and the three bytes behind 8F.
     EucJp,
+    /// Two, but for those of other planes behind 8E, with the plane's byte.
+    EucTw,
     /// Two, but for the half-width characters from A1 to DF.
     Sjis,
     /// Two.
@@ -97,7 +99,7 @@ static ENCODINGS: [Encoding; 42] = [
     multiple!("EUC_JP", 1, EucJp, "encoding/euc_jp.txt"),
     multiple!("EUC_CN", 2, Two, "encoding/euc_cn.txt"),
     multiple!("EUC_KR", 3, Two, "encoding/euc_kr.txt"),
-    missing!("EUC_TW", 4),
+    multiple!("EUC_TW", 4, EucTw, "encoding/euc_tw.txt"),
     missing!("EUC_JIS_2004", 5),
     Encoding { name: "UTF8", number: 6, kind: Kind::Utf8 },
     missing!("MULE_INTERNAL", 7),
@@ -390,7 +392,8 @@ impl Encoding {
     /// Returns how many bytes a character has that begins with this one.
     fn length_of(&self, first: u8) -> usize {
         match (&self.kind, first) {
-            (Kind::Multiple(Lead::EucJp, _), 0x8f) => 3,
+            (Kind::Multiple(Lead::EucJp | Lead::EucTw, _), 0x8f) => 3,
+            (Kind::Multiple(Lead::EucTw, _), 0x8e) => 4,
             (Kind::Multiple(Lead::Sjis, _), 0xa1..=0xdf) => 1,
             (Kind::Multiple(..), _) => 2,
             _ => 1,
@@ -399,7 +402,7 @@ impl Encoding {
 
     fn may_trail(&self, byte: u8) -> bool {
         match self.number {
-            1..=3 => byte >= 0xa1 && byte != 0xff,
+            1..=4 => byte >= 0xa1 && byte != 0xff,
             35 => matches!(byte, 0x40..=0x7e | 0x80..=0xfc),
             _ => byte != 0,
         }
@@ -489,10 +492,12 @@ mod tests {
                 unreachable!("the others are filtered out")
             };
             assert!(table.characters.len() > 80, "{encoding:?}");
-            // A few come back as others in PostgreSQL, too: `¢` as `￠` in SJIS.
+            // A few come back as others in PostgreSQL, too: `¢` as `￠` in SJIS. Some of EUC_TW do
+            // not come back at all.
             let returns =
                 |(character, code): &(&char, &u32)| table.characters.get(code) == Some(*character);
-            let others = table.bytes.iter().filter(|pair| !returns(pair)).count();
+            let is_there = |(_, code): &(&char, &u32)| table.characters.contains_key(code);
+            let others = table.bytes.iter().filter(|pair| is_there(pair) && !returns(pair)).count();
             assert!(others <= 8, "{encoding:?}");
             for (character, _) in table.bytes.iter().filter(returns) {
                 let text = format!("a{character}b");

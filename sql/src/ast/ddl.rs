@@ -366,7 +366,7 @@ pub struct CreateSchema {
     pub elements: Vec<Statement>,
 }
 
-/// `DROP` of things of which there are never any: extensions, triggers and so on.
+/// `DROP` of things of which there are never any: extensions, triggers, other databases and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropNothing {
     /// `EXTENSION`, in lower case.

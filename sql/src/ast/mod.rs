@@ -314,6 +314,7 @@ impl Statement {
                 "policy" => "DROP POLICY",
                 "publication" => "DROP PUBLICATION",
                 "server" => "DROP SERVER",
+                "database" => "DROP DATABASE",
                 _ => "DROP EXTENSION",
             },
             Statement::Drop(drop) => match drop.kind {

@@ -6,7 +6,7 @@ use types::expr::Expr;
 use crate::ast::Ident;
 use crate::binder::level::{Barred, Binder, Level, Reach, Reference};
 use crate::binder::misspelled;
-use crate::binder::scope::{Relation, ScopeColumn};
+use crate::binder::scope::{Relation, ScopeColumn, system_column};
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
@@ -159,6 +159,7 @@ impl Binder<'_> {
     fn no_column(&self, parts: &[Ident]) -> Error {
         match parts {
             [qualifier @ .., _] if !qualifier.is_empty() => self.no_relation(qualifier),
+            [name] if let Some(error) = system_column(&name.value) => error,
             _ => self.with_hint(unknown_column(parts), parts),
         }
     }

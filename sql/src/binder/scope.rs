@@ -436,6 +436,9 @@ impl Scope {
 }
 
 fn missing_in(relation: &Relation, name: &str) -> Error {
+    if let Some(error) = system_column(name) {
+        return error;
+    }
     let message = format!("column {}.{name} does not exist", relation.alias);
     Error::new(sqlstate::UNDEFINED_COLUMN, message)
 }
@@ -443,6 +446,17 @@ fn missing_in(relation: &Relation, name: &str) -> Error {
 fn specified_twice(name: &str) -> Error {
     let message = format!("table name \"{name}\" specified more than once");
     Error::new(sqlstate::DUPLICATE_ALIAS, message)
+}
+
+/// Columns that every table of PostgreSQL has, and that say where a row lies and who wrote it.
+const ROW_LOCATORS: [&str; 5] = ["ctid", "xmin", "cmin", "xmax", "cmax"];
+
+/// Returns the error of a system column of PostgreSQL, if it is one, that there is none of here.
+pub(super) fn system_column(name: &str) -> Option<Error> {
+    ROW_LOCATORS.contains(&name).then(|| {
+        let hint = "Rows have no place that a statement could name: use the primary key.";
+        Error::not_supported(format!("system column {name}"), hint)
+    })
 }
 
 /// Returns the system column that tells which relation a row is of.

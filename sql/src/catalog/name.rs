@@ -81,7 +81,7 @@ impl SearchPath {
     ///
     /// 22023 if it is no list of names.
     pub fn parse(value: &str, user: &str) -> Result<SearchPath> {
-        let schemas = parser::parse_name_list(value).map_err(|_| {
+        let schemas = parser::parse_name_list(value).ok_or_else(|| {
             let message = format!("invalid value for parameter \"search_path\": \"{value}\"");
             Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
                 .with_detail("List syntax is invalid.")

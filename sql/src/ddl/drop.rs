@@ -7,7 +7,7 @@ use store::transaction::{LockWait, TableLockMode};
 
 use crate::assemble::{self, Texts};
 use crate::ast;
-use crate::ast::{ObjectKind, TableName};
+use crate::ast::{DATABASE, ObjectKind, TableName};
 use crate::catalog::record::{
     CATALOG_TABLE, IndexRecord, TableRecord, coprocessors_key, table_key, view_key,
 };
@@ -46,6 +46,11 @@ impl Ddl<'_> {
             return self.miss(missing, statement.if_exists);
         }
         for name in &statement.names {
+            if kind == "database" {
+                let missing = missing_database(&name.value)?;
+                self.miss(missing, statement.if_exists)?;
+                continue;
+            }
             // PostgreSQL calls it a relation where nothing is wrong with that.
             let word = if statement.if_exists || kind == "rule" { "relation" } else { "table" };
             let shown = |table: &TableName| match statement.if_exists {
@@ -299,4 +304,18 @@ fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
     let table = catalog.table(table)?;
     let identity = table.columns.get(column as usize)?.identity;
     identity.map(|_| Object::Column(table.oid, column as usize))
+}
+
+/// Returns the error that there is no database of a name.
+///
+/// # Errors
+///
+/// 55006 if there is one: it is the one that is open.
+fn missing_database(name: &str) -> Result<Error> {
+    if name == DATABASE {
+        let message = "cannot drop the currently open database";
+        return Err(Error::new(sqlstate::OBJECT_IN_USE, message));
+    }
+    let message = format!("database \"{name}\" does not exist");
+    Ok(Error::new(sqlstate::INVALID_CATALOG_NAME, message))
 }

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{Drop, DropNothing, ObjectKind, Statement, TableName, Truncate};
+use crate::ast::{Drop, DropNothing, Ident, ObjectKind, Statement, TableName, Truncate};
 
 impl Cursor<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
@@ -48,7 +48,7 @@ impl Cursor<'_> {
     /// Reads DROP of what there is never any of, behind the word DROP.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
         let of_table = ["trigger", "rule", "policy"];
-        let others = ["extension", "publication", "server"];
+        let others = ["extension", "publication", "server", "database"];
         let kind = self.peek_word();
         if !of_table.iter().chain(&others).any(|known| **known == kind) {
             return Ok(None);
@@ -61,10 +61,26 @@ impl Cursor<'_> {
                 self.expect_words(&["on"])?;
                 (vec![name], Some(self.table_name()?))
             }
+            false if kind == "database" => (vec![self.database_to_drop()?], None),
             false => (self.list(Self::name)?, None),
         };
-        self.cascade();
+        if kind != "database" {
+            self.cascade();
+        }
         Ok(Some(Statement::DropNothing(Box::new(DropNothing { kind, if_exists, names, table }))))
+    }
+
+    /// Reads the name of a database and the options behind it.
+    fn database_to_drop(&mut self) -> Result<Ident> {
+        let name = self.name()?;
+        let with = self.take_word("with");
+        if self.take(&Token::LParen) {
+            self.list(|cursor| cursor.expect_words(&["force"]))?;
+            self.expect(&Token::RParen)?;
+        } else if with {
+            return Err(self.unexpected());
+        }
+        Ok(name)
     }
 
     pub(super) fn truncate(&mut self) -> Result<Statement> {

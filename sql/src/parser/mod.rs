@@ -211,22 +211,45 @@ pub fn rename_identifier(
     Ok(out)
 }
 
-/// Parses a list of names, as the value of `search_path` is one; may be empty.
-///
-/// # Errors
-///
-/// 42601 if it is something else.
-pub fn parse_name_list(text: &str) -> std::result::Result<Vec<String>, ParseError> {
-    with_cursor(text, |cursor| {
-        if cursor.peek() == &Token::EOF {
-            return Ok(Vec::new());
+/// Reads a list of names, as the value of `search_path` is one: PostgreSQL's
+/// `SplitIdentifierString`. There may be none, and in quotes one may be empty; `None` if it is
+/// something else.
+pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text.trim_start();
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let behind;
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            loop {
+                let (part, after) = quoted.split_once('"')?;
+                name.push_str(part);
+                let Some(again) = after.strip_prefix('"') else {
+                    behind = after;
+                    break;
+                };
+                name.push('"');
+                quoted = again;
+            }
+            names.push(name);
+        } else {
+            let ends = |c: char| c == ',' || c.is_ascii_whitespace();
+            let end = rest.find(ends).unwrap_or(rest.len());
+            if end == 0 {
+                return None;
+            }
+            names.push(rest[..end].to_lowercase());
+            behind = &rest[end..];
         }
-        let names = cursor.list(Cursor::label)?;
-        if cursor.peek() != &Token::EOF {
-            return Err(cursor.unexpected());
+        let behind = behind.trim_start();
+        if behind.is_empty() {
+            return Some(names);
         }
-        Ok(names.into_iter().map(|name| name.value).collect())
-    })
+        rest = behind.strip_prefix(',')?.trim_start();
+    }
 }
 
 /// Checks the limits of a text and runs `parse` over its tokens.

@@ -387,9 +387,14 @@ impl Session {
 
     /// Sets what functions of the last statement have set: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         for ChangedSetting { name, value, local } in self.changed.take() {
-            let scope = if local { SetScope::Local } else { SetScope::Session };
-            self.assign(&name, value.as_deref(), scope)?;
+            match local {
+                true if in_block => self.assign(&name, value.as_deref(), SetScope::Local)?,
+                // It was of a transaction that ends with its statement.
+                true => {}
+                false => self.assign(&name, value.as_deref(), SetScope::Session)?,
+            }
         }
         Ok(())
     }
@@ -504,7 +509,9 @@ impl Session {
     ///
     /// See [`Settings::set`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.settings.set_initial(name, value)
+        self.settings.set_initial(name, value)?;
+        self.notice_truncation(name, value);
+        Ok(())
     }
 
     /// Sets what the server was started with, which a client perhaps cannot change.

@@ -27,7 +27,7 @@ use crate::session::prepared::{PlannedQuery, Prepared, PreparedKind};
 use crate::session::transaction::{Modes, Open};
 use crate::session::two_phase::is_two_phase;
 use crate::session::worker::Worker;
-use crate::session::{Execution, Parsed, Session, read_only};
+use crate::session::{Execution, Notice, Parsed, Session, read_only};
 use crate::settings::Settings;
 use crate::system::SystemNames;
 
@@ -309,12 +309,21 @@ impl Session {
         }
         let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
         self.settings.set(name, value)?;
+        self.notice_truncation(name, value.unwrap_or_default());
         if scope == SetScope::Local
             && let Some(open) = &mut self.open
         {
             open.note_local(name, &before);
         }
         Ok(())
+    }
+
+    /// Says that a value was too long for a setting that is a name.
+    pub(super) fn notice_truncation(&mut self, name: &str, value: &str) {
+        if let Some(cut) = Settings::truncated(name, value) {
+            let message = format!("identifier \"{value}\" will be truncated to \"{cut}\"");
+            self.notices.push(Notice { severity: "NOTICE", error: Error::new("42622", message) });
+        }
     }
 
     /// Gives the present transaction a mode, as SET TRANSACTION does; without a transaction there

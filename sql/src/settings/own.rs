@@ -17,7 +17,7 @@ pub(super) const LEVELS: &[&str] = &[
 
 /// The settings that have an effect, and those whose other values would have one.
 pub(super) const OWN: &[Spec] = &[
-    spec("application_name", "", Kind::Text, true, "Name of the client program."),
+    spec("application_name", "", Kind::Name, true, "Name of the client program."),
     spec(
         "array_nulls",
         "on",
