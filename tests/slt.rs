@@ -89,6 +89,8 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "parameter_types",
+    "plain_strings",
     "transaction_modes",
     "advisory_locks",
     "lazy_subqueries",

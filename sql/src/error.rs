@@ -104,6 +104,8 @@ pub mod sqlstate {
     pub const TRIGGERED_DATA_CHANGE_VIOLATION: &str = "27000";
     /// `cardinality_violation`
     pub const CARDINALITY_VIOLATION: &str = "21000";
+    /// `nonstandard_use_of_escape_character`
+    pub const NONSTANDARD_USE_OF_ESCAPE_CHARACTER: &str = "22P06";
     /// `invalid_text_representation`
     pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
     /// `invalid_parameter_value`

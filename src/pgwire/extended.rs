@@ -65,7 +65,8 @@ impl Connection {
             self.unnamed = None;
         }
         let planning = Duration::of_bytes(parse.query.len());
-        let parsed = run(planning, || sql::session::parse(&parse.query))?;
+        let text = self.session.conforming(&parse.query)?;
+        let parsed = run(planning, || sql::session::parse(&text))?;
         let statement = match parsed.as_slice() {
             [] => UnnamedStatement::Empty,
             [one] => {

@@ -18,6 +18,7 @@ impl Connection {
     pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
         self.unnamed = None;
         self.session.close_portal("");
+        let text = &*self.session.conforming(text)?;
         if let Some(prepared) = self.session.cached(text) {
             if self.session.is_logged(prepared.statement()) {
                 self.client.runs(text, None);

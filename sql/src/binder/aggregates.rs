@@ -152,7 +152,7 @@ impl Binder<'_> {
         let mut bound: Vec<Typed> = Vec::new();
         for (value, taken) in arguments.into_iter().zip(found.arguments) {
             bound.push(match taken {
-                DataType::Unknown if value.is_unknown() => self.known(value)?,
+                DataType::Unknown if value.is_unknown() => self.of_any_type(value)?,
                 taken => {
                     let position = value.position;
                     Typed::new(self.implicit(value, taken)?, taken, position)

@@ -344,7 +344,7 @@ impl Binder<'_> {
             let is_object = name.ends_with("_object") && arguments.len().is_multiple_of(2);
             let no_key = if to_json == "to_json" { " no json key" } else { " no jsonb key" };
             let value = |(index, value): (usize, Typed)| {
-                let mut value = self.known(value)?;
+                let mut value = self.of_any_type(value)?;
                 let position = value.position;
                 let mut through = to_json;
                 match value.base() {
@@ -371,6 +371,10 @@ impl Binder<'_> {
             if index < first {
                 return Ok(value);
             }
+            let value = match name.starts_with("quote_") {
+                true => value,
+                false => self.of_any_type(value)?,
+            };
             let position = value.position;
             let expr = match value.base() {
                 DataType::Bool if !name.starts_with("quote_") => {

@@ -17,6 +17,7 @@ use types::text::{TextStyle, parse, parse_as, write};
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::level::Binder;
+use crate::binder::parameters::undetermined;
 use crate::binder::typed::{Typed, can_coerce, category, is_preferred, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -113,6 +114,18 @@ impl Binder<'_> {
         let position = value.position;
         let expr = self.settle(value, DataType::Text.into(), false)?;
         Ok(Typed::new(expr, DataType::Text, position))
+    }
+
+    /// Settles an argument that a function takes of any type: a literal is text.
+    ///
+    /// # Errors
+    ///
+    /// 42P18 for a parameter of which nothing in front of it has told the type.
+    pub(super) fn of_any_type(&mut self, value: Typed) -> Result<Typed> {
+        match value.expr {
+            Expr::Parameter { index, .. } if value.is_unknown() => Err(undetermined(index)),
+            _ => self.known(value),
+        }
     }
 
     fn settle(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Expr> {

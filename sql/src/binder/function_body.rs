@@ -100,7 +100,7 @@ pub fn bind_body_statement(
     for expr in result.iter_mut().flatten() {
         prune::finish_expression(expr, &binder.parameters);
     }
-    Ok(BodyStatement { bound: binder.finish(bound), result })
+    Ok(BodyStatement { bound: binder.finish(bound)?, result })
 }
 
 /// Returns what the body of a function uses.

@@ -163,7 +163,7 @@ pub fn bind(
     let parameters = Parameters::new(parameter_types);
     let mut binder = Binder::new(catalog, system, constants, parameters);
     let bound = binder.bind_statement(statement)?;
-    Ok(binder.finish(bound))
+    binder.finish(bound)
 }
 
 /// Binds the query of a cursor, whose rows have keys behind their columns where they can be
@@ -187,7 +187,7 @@ pub fn bind_cursor(
     check_cursor(cursor)?;
     let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
     let bound = binder.close_steps(with, bound);
-    let mut statement = binder.finish(bound);
+    let mut statement = binder.finish(bound)?;
     let reads = &mut statement.reads;
     for_each_source(&mut statement.bound, &mut |plan| {
         walk_plan(plan, &mut |step| {
@@ -213,7 +213,7 @@ pub fn bind_materialized(
     let mut binder = Binder::new(catalog, system, constants, Parameters::none());
     binder.view = Some(Arc::clone(view));
     let query = binder.bind_query(view.query()?, true)?;
-    Ok(binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns })))
+    binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns }))
 }
 
 /// Binds the query of a view, in the view's own world, for what its names and values mean.
@@ -232,7 +232,12 @@ pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog
 
 impl Binder<'_> {
     /// Ends the binding of a statement.
-    fn finish(self, mut bound: Bound) -> BoundStatement {
+    ///
+    /// # Errors
+    ///
+    /// 42P18 for a parameter whose type nothing tells.
+    fn finish(self, mut bound: Bound) -> Result<BoundStatement> {
+        self.parameters.check_determined()?;
         prune::finish(&mut bound, &self.parameters);
         let mut calls_routines = false;
         let mut look = |expr: &mut Expr| calls_routines |= expr.calls_routines();
@@ -252,7 +257,7 @@ impl Binder<'_> {
             let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
             CurrentRow { parameters: parameters.collect(), ..row }
         });
-        BoundStatement {
+        Ok(BoundStatement {
             bound,
             parameter_types: self.parameters.final_types(),
             parameter_count: self.parameters.count(),
@@ -262,7 +267,7 @@ impl Binder<'_> {
             calls_routines,
             locks,
             reads: Vec::new(),
-        }
+        })
     }
 
     /// Binds a statement with its WITH.
@@ -548,7 +553,10 @@ mod tests {
         let types = |sql: &str, given: &[Option<DataType>]| bases(&query(sql, given).unwrap());
         assert_eq!(types("select $1 + 1", &[Some(DataType::Int8)]), [DataType::Int8]);
         assert_eq!(types("select $1 + 1", &[]), [DataType::Int4]);
-        assert_eq!(types("select $2 + 1.5", &[None]), [DataType::Text, DataType::Numeric]);
+        assert_eq!(types("select $2 + 1.5, $1", &[None]), [DataType::Text, DataType::Numeric]);
+        for undetermined in ["select $2 + 1.5", "select $1 is null, $2", "select row($1)"] {
+            assert_eq!(query(undetermined, &[]).unwrap_err().sqlstate, "42P18", "{undetermined}");
+        }
         assert_eq!(types("select $1", &[Some(DataType::Unknown)]), [DataType::Text]);
         let error = query("select $1 is null, $1 = 1, $1 = true", &[]).unwrap_err();
         assert_eq!(error.sqlstate, "42883");
@@ -559,7 +567,7 @@ mod tests {
 
     #[test]
     fn parameters_of_subqueries_come_after_the_client_s() {
-        let sql = "select (select x + $1) from (select $3::int as x) s";
+        let sql = "select (select x + $1) from (select $3::int as x, $2::text) s";
         let bound = query(sql, &[]).unwrap();
         assert_eq!(bases(&bound), [DataType::Int4, DataType::Text, DataType::Int4]);
         assert_eq!(bound.parameter_count, 4);

@@ -67,6 +67,18 @@ impl Parameters {
         }
     }
 
+    /// Fails if nothing has settled the type of a parameter of the client.
+    ///
+    /// # Errors
+    ///
+    /// 42P18 with the first of them.
+    pub(super) fn check_determined(&self) -> Result<()> {
+        match self.types.iter().position(Option::is_none) {
+            Some(index) => Err(undetermined(index)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the index of a new outer parameter.
     pub(super) fn outer(&mut self) -> usize {
         self.outer_count += 1;
@@ -92,4 +104,10 @@ impl Parameters {
     pub(super) fn count(&self) -> usize {
         self.types.len() + self.outer_count
     }
+}
+
+/// Returns the error of a parameter whose type nothing tells.
+pub(super) fn undetermined(index: usize) -> Error {
+    let message = format!("could not determine data type of parameter ${}", index + 1);
+    Error::new(sqlstate::INDETERMINATE_DATATYPE, message)
 }

@@ -33,9 +33,8 @@ impl Binder<'_> {
                     values.extend(fields.into_iter().map(|(_, value)| value));
                 }
                 field => {
-                    let value = self.bind_expr(field)?;
-                    let is_literal = matches!(value.expr, Expr::Constant { .. });
-                    values.push(if is_literal { value } else { self.known(value)? });
+                    // What is unknown may get the type of an attribute.
+                    values.push(self.bind_expr(field)?);
                 }
             }
         }

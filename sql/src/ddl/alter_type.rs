@@ -4,6 +4,7 @@
 use coprocessors::constraint::duplicated_key_veto;
 use store::transaction::Expect;
 use store::{Mutation, ValueLayout};
+use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
@@ -73,12 +74,16 @@ impl Ddl<'_> {
         }
         generated::refuse_type(table, position)?;
         self.refuse_views(table, position, &column.value)?;
-        self.refuse_type_of_key(table, position)?;
+        let is_column = matches!(value, Expr::Column { index, .. } if index == position);
+        let is_same = from == to && is_column;
+        if !is_same {
+            self.refuse_type_of_key(table, position)?;
+        }
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored();
         column.collation.0 = collation::written(type_name, to)?;
         record.schema_version += 1;
-        if using.is_none() && stays(from, to) {
+        if is_same || (using.is_none() && stays(from, to)) {
             return self.store_changed(table, record);
         }
         let eval = self.eval.clone();

@@ -194,8 +194,8 @@ pub(super) fn index_of_constraint(
     })
 }
 
-/// Returns the positions of the included columns of an index. Those that the row key has are in
-/// every index.
+/// Returns the positions of the included columns of an index, each once. Those of the row key are
+/// among them, although every index has them, so that the definition is shown as it was given.
 ///
 /// # Errors
 ///
@@ -208,8 +208,7 @@ pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Resu
             let message = format!("column \"{}\" does not exist", ident.value);
             Error::new(sqlstate::UNDEFINED_COLUMN, message).at(ident.position)
         })? as u32;
-        let in_key = table.primary_key.iter().any(|key| key.column == position);
-        if !in_key && !include.contains(&position) {
+        if !include.contains(&position) {
             include.push(position);
         }
     }

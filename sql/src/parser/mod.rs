@@ -16,6 +16,7 @@
 pub mod error;
 mod source;
 mod literal;
+pub mod plain_strings;
 pub mod limits;
 mod name;
 mod tokens;

@@ -33,6 +33,54 @@ pub(super) struct Step {
     pub inputs: Vec<Step>,
     /// Of its [`Node`], if it is one.
     pub address: Option<usize>,
+    /// What it reads or changes.
+    pub relation: Option<StepRelation>,
+}
+
+/// The relation that a step reads or changes, as documents name it.
+pub(super) struct StepRelation {
+    /// `Insert`, `Update`, `Delete` or `Merge`.
+    pub operation: Option<&'static str>,
+    /// The index that is read.
+    pub index: Option<String>,
+    pub name: String,
+    /// Unless it is one of the system's.
+    pub schema: Option<String>,
+    pub alias: String,
+}
+
+impl StepRelation {
+    fn changed(operation: &'static str, table: &Table) -> Option<StepRelation> {
+        Some(StepRelation {
+            operation: Some(operation),
+            index: None,
+            name: table.name.clone(),
+            schema: Some(table.schema.clone()),
+            alias: table.name.clone(),
+        })
+    }
+
+    fn read(table: &Table, alias: &str, path: &AccessPath) -> Option<StepRelation> {
+        Some(StepRelation {
+            operation: None,
+            index: path.index.as_ref().map(|index| index.name.clone()),
+            name: table.name.clone(),
+            schema: Some(table.schema.clone()),
+            alias: alias.to_owned(),
+        })
+    }
+
+    /// Of rows of the system; `None` if they are those of a function.
+    fn of_system(rows: &SystemRowsNode) -> Option<StepRelation> {
+        let is_view = rows.arguments.is_empty() && rows.endpoint.is_none();
+        is_view.then(|| StepRelation {
+            operation: None,
+            index: None,
+            name: rows.name.clone(),
+            schema: None,
+            alias: rows.name.clone(),
+        })
+    }
 }
 
 /// Returns the plan's steps, the last one at the root.
@@ -47,6 +95,7 @@ pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
         names: after.names.clone(),
         inputs: vec![root_step(&part.root, regions), after],
         address: None,
+        relation: None,
     })
 }
 
@@ -76,6 +125,7 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
+                relation: StepRelation::changed("Insert", &insert.table),
             }
         }
         Root::Update(update) => {
@@ -96,12 +146,19 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                     .map(|node| step(node, regions))
                     .collect(),
                 address: None,
+                relation: StepRelation::changed("Update", &update.table),
             }
         }
         Root::Merge(merge) => {
             let line = format!("Merge: {}{}", merge_text(merge), upkeep(&merge.table));
             let inputs = vec![step(&merge.source, regions)];
-            Step { line, names: Vec::new(), inputs, address: None }
+            Step {
+                line,
+                names: Vec::new(),
+                inputs,
+                address: None,
+                relation: StepRelation::changed("Merge", &merge.table),
+            }
         }
         Root::Delete(delete) => {
             let line = format!("Delete: {}{}", delete.table.name, upkeep(&delete.table));
@@ -110,6 +167,7 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
                 names: Vec::new(),
                 inputs: vec![step(&delete.source.node, regions)],
                 address: None,
+                relation: StepRelation::changed("Delete", &delete.table),
             }
         }
     }
@@ -211,23 +269,35 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
         Node::RegionTopN(top) => region_top_n_step(top, regions),
         Node::SystemRows(rows) => {
             let names = (0..rows.types.len()).map(|index| column_name(&rows.name, index)).collect();
-            Step { line: system_rows_line(rows, regions), names, inputs, address: None }
+            Step {
+                line: system_rows_line(rows, regions),
+                names,
+                inputs,
+                address: None,
+                relation: StepRelation::of_system(rows),
+            }
         }
         Node::Values(values) => {
             let count = values.rows.len();
             let line = format!("Values: {count} row{}", plural(count));
             let names =
                 (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Filter(filter) => {
             let line = format!("Filter: {}, in the session", text(&filter.predicate, &names));
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Project(project) => {
             let names: Vec<String> =
                 project.expressions.iter().map(|expression| text(expression, &names)).collect();
-            Step { line: format!("Project: {}", names.join(", ")), names, inputs, address: None }
+            Step {
+                line: format!("Project: {}", names.join(", ")),
+                names,
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::ProjectSet(sets) => project_set_step(sets, inputs, names),
         Node::HashJoin(join) => {
@@ -246,7 +316,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             let on = join.on.as_ref().map_or("all pairs".to_owned(), |on| text(on, &names));
             let line = format!("Loop join: {}{on}, in the session", kind_name(join.kind));
             let names = if is_half(join.kind) { inputs[0].names.clone() } else { names };
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Apply(apply) if let ApplyKind::Rows { on, outer } = &apply.kind => {
             let kind = if *outer { "left, " } else { "" };
@@ -255,7 +325,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 on => format!("{}, ", text(on, &names)),
             };
             let line = format!("Lateral join: {kind}{on}for each row, in the session");
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Apply(apply) => {
             let (what, name) = match &apply.kind {
@@ -281,6 +351,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 names,
                 inputs,
                 address: None,
+                relation: None,
             }
         }
         Node::Aggregate(aggregate) => {
@@ -290,11 +361,12 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 names,
                 inputs,
                 address: None,
+                relation: None,
             }
         }
         Node::GroupingSets(grouping) => {
             let (line, names) = grouping.text(&names);
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Sort(sort) => {
             let top = match &sort.goal {
@@ -302,7 +374,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 None => String::new(),
             };
             let line = format!("Sort: {top}{}, in the session", sort_text(&sort.keys, &names));
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::LockRows(lock) => {
             let limit = match &lock.goal {
@@ -311,7 +383,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             };
             let tables: Vec<String> = lock.held.tables.iter().map(locked_text).collect();
             let line = format!("Lock rows: {}{limit}, in the session", tables.join(", "));
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
         Node::Limit(limit) => {
             let mut parts = Vec::new();
@@ -322,14 +394,26 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             if !limit.ties.is_empty() {
                 parts.push(format!("with ties of {}", texts(&limit.ties, &names)));
             }
-            Step { line: format!("Limit: {}", parts.join(", ")), names, inputs, address: None }
+            Step {
+                line: format!("Limit: {}", parts.join(", ")),
+                names,
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::Distinct(distinct) => {
             let on = match distinct.on.len() == names.len() {
                 true => String::new(),
                 false => format!("on {}, ", texts(&distinct.on, &names)),
             };
-            Step { line: format!("Distinct: {on}in the session"), names, inputs, address: None }
+            Step {
+                line: format!("Distinct: {on}in the session"),
+                names,
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::WindowAgg(window) => {
             let calls: Vec<String> = window
@@ -338,23 +422,30 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
                 .map(|function| window_call(function, window, &names))
                 .collect();
             let line = format!("WindowAgg: {}, in the session", calls.join(", "));
-            Step { line, names: names.into_iter().chain(calls).collect(), inputs, address: None }
+            Step {
+                line,
+                names: names.into_iter().chain(calls).collect(),
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
         Node::With(with) => Step {
             line: format!("CTE: {}", with.name),
             names: inputs[1].names.clone(),
             inputs,
             address: None,
+            relation: None,
         },
         Node::CteScan(scan) => {
             let kind = if scan.is_work_table { "WorkTable Scan" } else { "CTE Scan" };
             let line = format!("{kind}: {}", scan.name);
-            Step { line, names: scan.names.clone(), inputs, address: None }
+            Step { line, names: scan.names.clone(), inputs, address: None, relation: None }
         }
         Node::RecursiveUnion(union) => {
             let distinct = if union.all { "" } else { ", distinct" };
             let line = format!("Recursive Union: {}{distinct}, in the session", union.name);
-            Step { line, names: inputs[0].names.clone(), inputs, address: None }
+            Step { line, names: inputs[0].names.clone(), inputs, address: None, relation: None }
         }
         Node::SetOperation(operation) => {
             let kind = match operation.kind {
@@ -363,11 +454,17 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             };
             let all = if operation.all { " All" } else { "" };
             let line = format!("HashSetOp: {kind}{all}, in the session");
-            Step { line, names: inputs[0].names.clone(), inputs, address: None }
+            Step { line, names: inputs[0].names.clone(), inputs, address: None, relation: None }
         }
         Node::Append(_) => {
             let names = inputs.first().map(|input| input.names.clone()).unwrap_or_default();
-            Step { line: format!("Append: {} inputs", inputs.len()), names, inputs, address: None }
+            Step {
+                line: format!("Append: {} inputs", inputs.len()),
+                names,
+                inputs,
+                address: None,
+                relation: None,
+            }
         }
     }
 }
@@ -396,11 +493,11 @@ fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<Str
     match is_unit {
         true => {
             let line = format!("Function Scan: {line}, in the session");
-            Step { line, names, inputs: Vec::new(), address: None }
+            Step { line, names, inputs: Vec::new(), address: None, relation: None }
         }
         false => {
             let line = format!("Project Set: {outer}{line}, for each row, in the session");
-            Step { line, names, inputs, address: None }
+            Step { line, names, inputs, address: None, relation: None }
         }
     }
 }
@@ -426,7 +523,7 @@ fn join_step(
         line.push_str(&format!(", filter: {}", text(residual, &names)));
     }
     let names = if is_half(kind) { left } else { names };
-    Step { line: line + ", in the session", names, inputs, address: None }
+    Step { line: line + ", in the session", names, inputs, address: None, relation: None }
 }
 
 fn plural(count: usize) -> &'static str {
@@ -562,7 +659,13 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     }
     line.push_str(&region_text(scan, regions));
     let names = scan.output.iter().map(|&position| names[position].clone()).collect();
-    Step { line, names, inputs: Vec::new(), address: None }
+    Step {
+        line,
+        names,
+        inputs: Vec::new(),
+        address: None,
+        relation: StepRelation::read(&scan.table, &scan.alias, &scan.path),
+    }
 }
 
 /// `orders o`
@@ -675,6 +778,7 @@ fn region_aggregate_step(node: &RegionAggregateNode, regions: Regions<'_>) -> St
         names: output,
         inputs: vec![scan],
         address: None,
+        relation: None,
     }
 }
 
@@ -685,7 +789,7 @@ fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
     let output = node.output.iter().map(|&position| names[position].clone()).collect();
     let scan = scan_in_regions((&node.table, &node.alias), &node.path, &node.filter, names);
     let line = format!("Sort: first {limit} by {keys}, {place}");
-    Step { line, names: output, inputs: vec![scan], address: None }
+    Step { line, names: output, inputs: vec![scan], address: None, relation: None }
 }
 
 /// The regions of a path.
@@ -713,5 +817,11 @@ fn scan_in_regions(
         line.push_str(&format!(", filter: {}", text(filter, &names)));
     }
     line.push_str(", in the regions");
-    Step { line, names, inputs: Vec::new(), address: None }
+    Step {
+        line,
+        names,
+        inputs: Vec::new(),
+        address: None,
+        relation: StepRelation::read(table, alias, path),
+    }
 }

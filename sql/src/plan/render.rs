@@ -187,6 +187,17 @@ pub(super) fn document(
 fn step_group(step: &Step, shown: Shown<'_>) -> Group {
     let (kind, rest) = step.line.split_once(": ").unwrap_or((&step.line, ""));
     let mut group = vec![member("Node Type", Value::Text(kind.to_owned()))];
+    if let Some(relation) = &step.relation {
+        let named = [
+            ("Operation", relation.operation),
+            ("Index Name", relation.index.as_deref()),
+            ("Relation Name", Some(relation.name.as_str())),
+            ("Schema", relation.schema.as_deref().filter(|_| shown.verbose)),
+            ("Alias", Some(relation.alias.as_str())),
+        ];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        group.extend(named.map(|(name, value)| member(name, Value::Text(value.to_owned()))));
+    }
     if !rest.is_empty() {
         group.push(member("Description", Value::Text(rest.to_owned())));
     }
@@ -227,10 +238,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::plan::explain::StepRelation;
     use crate::plan::{Node, ValuesNode};
 
     fn step(line: &str, address: Option<usize>, inputs: Vec<Step>) -> Step {
-        Step { line: line.to_owned(), names: Vec::new(), inputs, address }
+        Step { line: line.to_owned(), names: Vec::new(), inputs, address, relation: None }
     }
 
     #[test]
@@ -294,6 +306,28 @@ mod tests {
       "Plan Rows": 100,
       "Plan Width": 8"#;
         assert!(found.contains(wanted), "{found}");
+    }
+
+    #[test]
+    fn documents_name_relations_as_postgresql_s_do() {
+        let relation = StepRelation {
+            operation: None,
+            index: Some("t_b".to_owned()),
+            name: "t".to_owned(),
+            schema: Some("public".to_owned()),
+            alias: "u".to_owned(),
+        };
+        let scan = Step { relation: Some(relation), ..step("Scan: t u", None, Vec::new()) };
+        let wanted = r#""Node Type": "Scan",
+      "Index Name": "t_b",
+      "Relation Name": "t",
+      "Alias": "u",
+      "Description": "t u""#;
+        let found = document(&scan, Shown::default(), &[], Format::Json);
+        assert!(found.contains(wanted), "{found}");
+        let shown = Shown { verbose: true, ..Shown::default() };
+        let found = document(&scan, shown, &[], Format::Json);
+        assert!(found.contains(r#""Schema": "public""#), "{found}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod explain;
 mod lock_tables;
 mod materialized;
 mod plan_cache;
+mod plain_strings;
 pub mod portals;
 mod prepared;
 mod referential;

@@ -229,7 +229,7 @@ pub(super) const OWN: &[Spec] = &[
     spec(
         "standard_conforming_strings",
         "on",
-        Kind::Only(&["on", "true", "1", "yes"]),
+        Kind::Bool,
         true,
         "Backslashes in '…' are plain characters.",
     ),

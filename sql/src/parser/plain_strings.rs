@@ -1,0 +1,237 @@
+//! Backslashes in plain strings: texts of clients that set `standard_conforming_strings = off`.
+//!
+//! Such a text is rewritten before it is parsed: a plain string with a backslash, `'a\'b'`, becomes
+//! `E'a\'b'`, which means the same whatever the setting. So what the catalog retains of the text,
+//! and what is parsed again later, means what it meant to the client. Positions in errors count the
+//! letters that were put in.
+//!
+//! Source: PostgreSQL's scan.l (`xqs`, `xe`, `warn_on_first_escape`).
+
+use std::ops::Range;
+
+use super::error::{ParseError, Result, sqlstate};
+
+/// What PostgreSQL warns of: the first escape of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EscapeInString {
+    /// `\'`
+    Quote,
+    /// `\\`
+    Backslash,
+    /// Any other.
+    Other,
+}
+
+/// Returns a text with its plain strings rewritten, and the first escape of each of them.
+///
+/// # Errors
+///
+/// 0A000 for `U&'…'`, in which a backslash would have two meanings.
+pub fn conforming(sql: &str) -> Result<(String, Vec<EscapeInString>)> {
+    let mut reader = Reader { sql, at: 0, copied: 0, out: String::new(), escapes: Vec::new() };
+    while reader.at < sql.len() {
+        reader.token()?;
+    }
+    reader.out.push_str(&sql[reader.copied..]);
+    Ok((reader.out, reader.escapes))
+}
+
+struct Reader<'a> {
+    sql: &'a str,
+    at: usize,
+    /// So much of the text is in `out`.
+    copied: usize,
+    out: String,
+    escapes: Vec<EscapeInString>,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.sql[self.at..]
+    }
+
+    /// Skips what is no string; reads a string.
+    fn token(&mut self) -> Result<()> {
+        let rest = self.rest();
+        let first = rest.as_bytes()[0];
+        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
+        match first {
+            b'\'' => self.plain(self.at),
+            b'"' => self.skip_behind(1, "\""),
+            b'-' if rest.starts_with("--") => self.skip_behind(2, "\n"),
+            b'/' if rest.starts_with("/*") => self.comment(),
+            b'$' => self.dollars(),
+            _ if rest.starts_with(is_word) => {
+                let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                let (word, start) = (&rest[..length], self.at);
+                self.at += length;
+                return self.after_word(word, start);
+            }
+            _ => self.at += rest.chars().next().map_or(1, char::len_utf8),
+        }
+        Ok(())
+    }
+
+    /// Reads the string that a letter in front of it gives another meaning.
+    fn after_word(&mut self, word: &str, start: usize) -> Result<()> {
+        let rest = self.rest();
+        let is_unicode = word.eq_ignore_ascii_case("u") && rest.starts_with("&'");
+        if is_unicode {
+            let position = self.sql[..start].chars().count() + 1;
+            let message = "unsafe use of string constant with Unicode escapes";
+            return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position)
+                .with_hint(
+                    "String constants with Unicode escapes cannot be used when \
+                     standard_conforming_strings is off.",
+                ));
+        }
+        if !rest.starts_with('\'') {
+            return Ok(());
+        }
+        match word {
+            "e" | "E" => {
+                let gaps = self.string(|_| ());
+                self.copy(&gaps);
+            }
+            "b" | "B" | "x" | "X" => self.skip_behind(1, "'"),
+            "n" | "N" => self.plain(start),
+            _ => self.plain(self.at),
+        }
+        Ok(())
+    }
+
+    /// Reads a plain string, the letter in front of which stands at `start`.
+    fn plain(&mut self, start: usize) {
+        let quote = self.at;
+        let mut first = None;
+        let gaps = self.string(|escape| {
+            first.get_or_insert(escape);
+        });
+        let Some(first) = first else { return };
+        self.escapes.push(first);
+        let before = &self.sql[..start];
+        self.out.push_str(&self.sql[self.copied..start]);
+        let joins = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
+        self.out.push_str(if joins { " E" } else { "E" });
+        self.copied = quote;
+        self.copy(&gaps);
+    }
+
+    /// Copies a string whose parts on several lines become one.
+    fn copy(&mut self, gaps: &[Range<usize>]) {
+        for gap in gaps {
+            self.out.push_str(&self.sql[self.copied..gap.start]);
+            self.copied = gap.end;
+        }
+    }
+
+    /// Skips a string with escapes and what continues it on further lines; returns what lies
+    /// between the parts, quotes included.
+    fn string(&mut self, mut found: impl FnMut(EscapeInString)) -> Vec<Range<usize>> {
+        let bytes = self.sql.as_bytes();
+        let mut gaps = Vec::new();
+        self.at += 1;
+        while self.at < bytes.len() {
+            match bytes[self.at] {
+                b'\\' => {
+                    found(match bytes.get(self.at + 1) {
+                        Some(b'\'') => EscapeInString::Quote,
+                        Some(b'\\') => EscapeInString::Backslash,
+                        _ => EscapeInString::Other,
+                    });
+                    let escaped = self.sql[self.at + 1..].chars().next();
+                    self.at += 1 + escaped.map_or(0, char::len_utf8);
+                }
+                b'\'' if bytes.get(self.at + 1) == Some(&b'\'') => self.at += 2,
+                b'\'' => {
+                    let end = self.at;
+                    self.at += 1;
+                    let rest = self.rest();
+                    let next = rest.trim_start();
+                    let blank = &rest[..rest.len() - next.len()];
+                    if !blank.contains(['\n', '\r']) || !next.starts_with('\'') {
+                        break;
+                    }
+                    self.at += blank.len() + 1;
+                    gaps.push(end..self.at);
+                }
+                _ => self.at += 1,
+            }
+        }
+        gaps
+    }
+
+    /// Skips so many bytes, and what follows up to the end of a mark.
+    fn skip_behind(&mut self, first: usize, mark: &str) {
+        self.at += first;
+        self.at += self.rest().find(mark).map_or(self.rest().len(), |found| found + mark.len());
+    }
+
+    fn comment(&mut self) {
+        let mut depth = 0;
+        loop {
+            let rest = self.rest();
+            let (step, change) = match rest.as_bytes() {
+                [] => return,
+                [b'/', b'*', ..] => (2, 1),
+                [b'*', b'/', ..] => (2, -1),
+                _ => (rest.chars().next().map_or(1, char::len_utf8), 0),
+            };
+            self.at += step;
+            depth += change;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Skips `$tag$…$tag$`, or the dollar of something else.
+    fn dollars(&mut self) {
+        let rest = self.rest();
+        let tag = rest[1..].find('$').map(|length| &rest[..length + 2]);
+        let is_tag = |tag: &&str| {
+            let name = &tag[1..tag.len() - 1];
+            let starts = !name.starts_with(|c: char| c.is_ascii_digit());
+            starts && name.chars().all(|c| c.is_alphanumeric() || c == '_' || !c.is_ascii())
+        };
+        match tag.filter(is_tag) {
+            Some(tag) => self.skip_behind(tag.len(), tag),
+            None => self.at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(sql: &str) -> String {
+        conforming(sql).unwrap().0
+    }
+
+    #[test]
+    fn plain_strings_with_backslashes_get_a_letter() {
+        for (text, expected) in [
+            (r"SELECT 'a\'b', 'c'", r"SELECT E'a\'b', 'c'"),
+            (r"SELECT 'a''\\', E'\\', N'\n'", r"SELECT E'a''\\', E'\\', E'\n'"),
+            (r"SELECT date'\\' \d", r"SELECT date E'\\' \d"),
+            ("SELECT 'a'\n  'b\\t' 'c\\'", "SELECT E'ab\\t' E'c\\'"),
+            ("SELECT E'a'\n  '\\t', 'c'\n'd'", "SELECT E'a\\t', 'c'\n'd'"),
+            (r#"SELECT "a\" -- '\'"#, r#"SELECT "a\" -- '\'"#),
+            (r"/* /* '\' */ '\' */ '\é'", r"/* /* '\' */ '\' */ E'\é'"),
+            (r"SELECT $a$ '\' $a$, $1, '\$'", r"SELECT $a$ '\' $a$, $1, E'\$'"),
+            (r"SELECT B'1\', x'\', '", r"SELECT B'1\', x'\', '"),
+            (r"SELECT '\", r"SELECT E'\"),
+        ] {
+            assert_eq!(rewritten(text), expected);
+        }
+    }
+
+    #[test]
+    fn the_first_escape_of_a_string_is_found() {
+        let (_, escapes) = conforming(r"'a\'\\' '\\' '\n\'' 'x'").unwrap();
+        let expected = [EscapeInString::Quote, EscapeInString::Backslash, EscapeInString::Other];
+        assert_eq!(escapes, expected);
+        assert!(conforming(r"SELECT U&'\0061'").is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! What a session makes of backslashes in plain strings: `standard_conforming_strings` and
+//! `escape_string_warning`.
+
+use std::borrow::Cow;
+
+use super::Session;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser::plain_strings::{self, EscapeInString};
+
+impl Session {
+    /// Returns a text as it reads with `standard_conforming_strings = on`: where the session has
+    /// turned it off, plain strings with backslashes become strings with escapes, of which a
+    /// warning tells.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 for `U&'…'` with the setting off.
+    pub fn conforming<'t>(&mut self, text: &'t str) -> Result<Cow<'t, str>> {
+        let has_meaning = text.contains('\\') || text.contains("&'");
+        if !has_meaning || self.settings.is_on("standard_conforming_strings") {
+            return Ok(Cow::Borrowed(text));
+        }
+        let (text, escapes) = plain_strings::conforming(text)?;
+        if self.settings.is_on("escape_string_warning") {
+            escapes.into_iter().for_each(|escape| self.notice("WARNING", warning(escape)));
+        }
+        Ok(Cow::Owned(text))
+    }
+}
+
+fn warning(escape: EscapeInString) -> Error {
+    let (what, hint) = match escape {
+        EscapeInString::Quote => {
+            (r"\'", "Use '' to write quotes in strings, or use the escape string syntax (E'...').")
+        }
+        EscapeInString::Backslash => {
+            (r"\\", r"Use the escape string syntax for backslashes, e.g., E'\\'.")
+        }
+        EscapeInString::Other => {
+            ("escape", r"Use the escape string syntax for escapes, e.g., E'\r\n'.")
+        }
+    };
+    let message = format!("nonstandard use of {what} in a string literal");
+    Error::new(sqlstate::NONSTANDARD_USE_OF_ESCAPE_CHARACTER, message).with_hint(hint)
+}
