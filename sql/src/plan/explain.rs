@@ -129,11 +129,8 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
             }
         }
         Root::Update(update) => {
-            let columns: Vec<&str> = update
-                .assignments
-                .iter()
-                .map(|assignment| update.table.columns[assignment.column].name.as_str())
-                .collect();
+            let name = |one: &Assignment| update.table.columns[one.column].name.as_str();
+            let columns: Vec<&str> = update.assignments.iter().map(name).collect();
             let columns = columns.join(", ");
             let line =
                 format!("Update: {}, set {columns}{}", update.table.name, upkeep(&update.table));
