@@ -147,6 +147,7 @@ impl Moment {
             }
             number => {
                 let (value, width) = self.number(number);
+                let filled = filled || is_fraction(number);
                 number_text(value, if filled { width } else { 0 }, out);
             }
         }
@@ -232,6 +233,11 @@ impl Moment {
     fn weekday(&self) -> usize {
         datetime::day_of_week(self.days) as usize
     }
+}
+
+/// Returns whether a keyword is a part of a second: FM takes no zeros from it.
+pub(super) fn is_fraction(keyword: &str) -> bool {
+    keyword == "MS" || keyword == "US" || keyword.starts_with("FF")
 }
 
 /// Writes a number with zeros before it up to a width, which its sign counts for.

@@ -3,7 +3,7 @@
 //! Source: PostgreSQL's formatting.c (`DCH_to_char` with `is_interval`).
 
 use super::argument::text_datum;
-use super::date_format::{ROMAN, era, pad_right, push, write_ordinal};
+use super::date_format::{ROMAN, era, is_fraction, pad_right, push, write_ordinal};
 use super::date_template::{Field, Piece, Spelling, read};
 use crate::datetime::{Interval, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::datum::Datum;
@@ -45,7 +45,8 @@ fn write(interval: &Interval, field: &Field, out: &mut String) -> Result<()> {
             Some((value, width)) => {
                 // The sign takes a place of its own.
                 let sign = usize::from(value < 0 && keyword != "DD");
-                let width = if field.unpadded { 0 } else { width + sign };
+                let unpadded = field.unpadded && !is_fraction(keyword);
+                let width = if unpadded { 0 } else { width + sign };
                 push(out, format_args!("{value:0width$}"));
             }
             None => {
