@@ -180,6 +180,10 @@ fn a_directory_of_the_version_before_is_opened() {
         let output = sql(&data, "SELECT count(*), min(a), max(a) FROM t WHERE b > ''");
         assert!(text(&output).contains("1001 |   1 | 5000"), "{}", text(&output));
     }
+    let before = sql(&data, "SELECT count(*) FROM t FOR SYSTEM_TIME AS OF '2000-01-01'");
+    assert!(text(&before).contains("history of table \"t\" begins at"), "{}", text(&before));
+    let now = sql(&data, "SELECT count(*) FROM t FOR SYSTEM_TIME AS OF now()");
+    assert!(text(&now).contains("1001"), "{}", text(&now));
     // From now on it is known what is in it.
     let log = files(&data).into_keys().filter(|path| path.extension().is_some_and(|e| e == "log"));
     std::fs::remove_file(log.max().unwrap()).unwrap();

@@ -11,6 +11,9 @@ use crate::parser::ParseError;
 /// The result of anything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What is said of a state that is not whole any more, until it is known of which table.
+pub(crate) const BEFORE_HISTORY: &str = "history begins after the time that was asked for";
+
 /// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Error {
@@ -397,6 +400,7 @@ impl From<store::Error> for Error {
                     .with_hint(format!("Retry after {millis} ms."))
             }
             Store::Cancelled => Error::new(sqlstate::QUERY_CANCELED, message),
+            Store::BeforeHistory { .. } => Error::new(sqlstate::SNAPSHOT_TOO_OLD, BEFORE_HISTORY),
             Store::SnapshotTooOld => Error::new(sqlstate::SNAPSHOT_TOO_OLD, message),
             Store::RegionTimeout { .. } => Error::new(sqlstate::QUERY_CANCELED, message),
             Store::Vetoed(veto) => from_veto(*veto),

@@ -8,6 +8,7 @@ mod coprocessors;
 mod definition;
 mod functions;
 mod grants;
+mod history;
 mod information_schema;
 mod locks;
 mod names;
@@ -57,7 +58,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::deparse::Reader;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::{EndpointRequest, SystemSource};
+use crate::exec::{EndpointRequest, HistoryBegin, SystemSource};
 use crate::logical::{Origin, OutputColumn};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
@@ -403,6 +404,10 @@ impl SystemSource for SystemRowSource {
             let rows = pg_catalog::rows(shape, objects, &self.catalog);
             rows.or_else(|| views::shared_rows(shape, objects))
         }))
+    }
+
+    fn history_begin(&self, table: &Table, columns: &[usize]) -> Result<HistoryBegin> {
+        history::begin(self, table, columns)
     }
 
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>> {

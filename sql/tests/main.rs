@@ -9,6 +9,7 @@ mod deferrable_unique;
 mod error_places;
 mod expiry;
 mod foreign_keys;
+mod history;
 mod large_statements;
 mod long_unions;
 mod long_values;

@@ -301,6 +301,7 @@ impl BulkLoad {
                 family: *family,
                 removed: Vec::new(),
                 added: run.records().collect(),
+                history: None,
             };
             edits.push((region.id(), opened.iter().map(change).collect()));
             runs.push(opened);

@@ -145,6 +145,7 @@ impl Copy<'_> {
     fn region(&mut self, region: &Region, views: &[Arc<ReadView>]) -> Result<RegionRecord> {
         let directory = directory_of(&self.temporary.join("regions"), region.id());
         let mut files = Vec::with_capacity(views.len());
+        let history = views.iter().map(|view| view.history_begin.0).collect();
         for (family, view) in views.iter().enumerate() {
             view.check_whole()?;
             let directory = directory.join(family.to_string());
@@ -165,6 +166,7 @@ impl Copy<'_> {
             stop: region.stop().map(<[u8]>::to_vec),
             flushed: self.clock.sequence.0,
             files,
+            history,
         })
     }
 
@@ -184,6 +186,7 @@ impl Copy<'_> {
                 let mut record = records[index].clone();
                 // A family that came later has nothing in it yet.
                 record.files.truncate(family_count);
+                record.history.truncate(family_count);
                 Some(record)
             };
             let regions = table.regions.iter().filter_map(find).collect();

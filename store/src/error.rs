@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::cell::Timestamp;
 use crate::descriptor::TableId;
 
 /// The result of a store operation.
@@ -77,6 +78,13 @@ pub enum Error {
     /// [`Options::snapshot_age_max`](crate::Options::snapshot_age_max) or one too many: what it
     /// could see is not kept any more. Roll back and run it again.
     SnapshotTooOld,
+    /// The state of a former time was asked for, and some of it was dropped by retention. States
+    /// from `begin` on are whole where that was found out; other regions and families of the table
+    /// may have a later one: [`Store::history_begin`](crate::Store::history_begin).
+    BeforeHistory {
+        /// The first time of which the state is whole.
+        begin: Timestamp,
+    },
     /// The region did not answer within the time the caller gave it.
     RegionTimeout {
         /// The table.
@@ -264,6 +272,9 @@ impl fmt::Display for Error {
             Error::QuotaExceeded { subject, .. } => write!(f, "quota of {subject} exceeded"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),
+            Error::BeforeHistory { begin } => {
+                write!(f, "history begins later, at {} microseconds since 1970", begin.0)
+            }
             Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),
             Error::Vetoed(veto) => f.write_str(&veto.message),
             Error::NoSuchTable(table) => write!(f, "table {} does not exist in the store", table.0),

@@ -107,6 +107,8 @@ pub struct FlushOutcome {
     pub cells_out: u64,
     /// All commits up to here are in files now.
     pub flushed: Sequence,
+    /// States from this time on are whole in what was written.
+    pub history_begin: Timestamp,
 }
 
 /// What a rewrite wrote.
@@ -115,6 +117,8 @@ pub(crate) struct Written {
     pub(crate) files: Vec<(usize, LiveFile)>,
     pub(crate) cells_in: u64,
     pub(crate) cells_out: u64,
+    /// States from this time on are whole in it.
+    pub(crate) history_begin: Timestamp,
 }
 
 /// Figures of a family store.
@@ -193,6 +197,7 @@ impl FamilyStore {
             frozen: Vec::new(),
             runs: assemble(live),
             damage,
+            history_begin: Timestamp(i64::MIN),
         });
         Ok(FamilyStore {
             context,
@@ -249,6 +254,11 @@ impl FamilyStore {
     pub fn set_family(&self, family: Arc<FamilyDescriptor>) {
         self.cache.set_takes_data(family.block_cache);
         self.change_view(|view| view.family = family);
+    }
+
+    /// Makes the history begin at `begin` or later.
+    pub(crate) fn begin_history(&self, begin: Timestamp) {
+        self.change_view(|view| view.begin_history(begin));
     }
 
     /// Puts cells, with sequence and timestamp set, into the active memstore. Concurrent calls are
@@ -352,6 +362,7 @@ impl FamilyStore {
             cells_in: written.cells_in,
             cells_out: written.cells_out,
             flushed,
+            history_begin: written.history_begin,
         };
         let flush = PendingFlush { outcome: outcome.clone(), file, memstores };
         self.pending.lock().flush = Some(flush);
@@ -374,13 +385,19 @@ impl FamilyStore {
         let mut writer = RunWriter::new(env.clone(), &view.family, output, &name_file);
         let mut retention = Retention::of_rewrite(&view.family, spec);
         let stop = self.rows.stop.as_deref();
+        let mut filter_dropped = false;
         let rewritten = match filter {
             None => rewrite(&mut merge, stop, &mut retention, &mut writer, progress),
             Some(filter) => {
-                let family = self.family_index;
-                let mut sink = FilteredSink { sink: &mut writer, filter, family };
+                let (family, dropped) = (self.family_index, &mut filter_dropped);
+                let mut sink = FilteredSink { sink: &mut writer, filter, family, dropped };
                 rewrite(&mut merge, stop, &mut retention, &mut sink, progress)
             }
+        };
+        let history_begin = match filter_dropped {
+            // User code may drop what was visible until now.
+            true => retention.history_begin().max(Timestamp(env.now_micros())),
+            false => retention.history_begin(),
         };
         let rewritten = rewritten.and_then(|cells_in| Ok((cells_in, writer.finish()?)));
         let (cells_in, outputs) = match rewritten {
@@ -404,7 +421,8 @@ impl FamilyStore {
                 }
             }
         }
-        Ok(Written { files, cells_in, cells_out: writer.cell_count() })
+        let cells_out = writer.cell_count();
+        Ok(Written { files, cells_in, cells_out, history_begin })
     }
 
     /// Returns a file that was never there, and where it is to be.
@@ -462,6 +480,7 @@ impl FamilyStore {
                 flush.memstores.iter().any(|flushed| Arc::ptr_eq(flushed, memstore))
             };
             view.frozen.retain(|(memstore, _)| !flushed(memstore));
+            view.begin_history(flush.outcome.history_begin);
             view.runs.extend(flush.file.map(|file| Arc::new(Run::of_file(file))));
         });
         Ok(())

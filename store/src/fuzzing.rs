@@ -17,7 +17,7 @@ use crate::env::fault::FaultEnv;
 use crate::error::Error;
 use crate::file;
 use crate::manifest::{
-    FamilyChange, Manifest, ManifestEdit, RegionRecord, append_noted, empty_manifest,
+    FamilyChange, Manifest, ManifestEdit, NO_BEGIN, RegionRecord, append_noted, empty_manifest,
 };
 use crate::mutation::Mutation;
 use crate::options::Options;
@@ -67,6 +67,7 @@ fn put_table() -> ManifestEdit {
         stop: None,
         flushed: 0,
         files: vec![Vec::new()],
+        history: vec![NO_BEGIN],
     };
     ManifestEdit::PutTable { descriptor: table(), regions: vec![region] }
 }
@@ -134,6 +135,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         family: 0,
         removed: Vec::new(),
         added: vec![FileRecord::alone(crate::descriptor::FileId(4), 5)],
+        history: Some(7),
     };
     let edits = [
         put_table(),

@@ -21,10 +21,15 @@
 //! Files and directories that the manifest does not name are leftovers, if nothing is missing; who
 //! opens the directory decides.
 
+mod records;
+
+pub use records::{FamilyChange, NO_BEGIN, RegionRecord};
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::cell::Timestamp;
 use crate::codec;
 use crate::codec::Damage;
 use crate::descriptor::{DatabaseId, FileId, RegionId, TableDescriptor, TableId};
@@ -36,9 +41,11 @@ use crate::wal::{ManifestMark, Position};
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 6;
+pub const FORMAT_VERSION: u32 = 7;
 /// The oldest version that this program reads.
 const OLDEST_VERSION: u32 = 5;
+/// The first version with all of the header.
+const HEADER_VERSION: u32 = OLDEST_VERSION + 1;
 /// Magic and version: all of the header in version 5.
 const MAGIC_BYTES: usize = 12;
 /// What the file is called.
@@ -47,34 +54,6 @@ pub(crate) const NAME: &str = "MANIFEST";
 const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
-
-/// A region as the manifest knows it.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-#[bincode(decode_context = "RecordLayout")]
-pub struct RegionRecord {
-    /// Its id.
-    pub id: RegionId,
-    /// First row.
-    pub start: Vec<u8>,
-    /// Row after the last; `None` for open.
-    pub stop: Option<Vec<u8>>,
-    /// All commits up to here are in its files.
-    pub flushed: u64,
-    /// Live files of each family.
-    pub files: Vec<Vec<FileRecord>>,
-}
-
-/// Files of one family that came and went.
-#[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
-#[bincode(decode_context = "RecordLayout")]
-pub struct FamilyChange {
-    /// Index of the family.
-    pub family: u8,
-    /// Files that are not read any more, or not where they were.
-    pub removed: Vec<FileId>,
-    /// New files, and files in a new place: what is removed goes first.
-    pub added: Vec<FileRecord>,
-}
 
 /// A change of what is alive. Whole on disk or not there at all.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
@@ -212,7 +191,7 @@ impl ManifestState {
             ManifestEdit::AlterTable { descriptor } => {
                 let table = self.table(descriptor.id)?;
                 for region in &mut table.regions {
-                    region.files.resize(descriptor.families.len(), Vec::new());
+                    region.resize(descriptor.families.len());
                 }
                 table.descriptor = descriptor.clone();
             }
@@ -229,7 +208,7 @@ impl ManifestState {
                 replace(&mut table.regions, removed, added)?;
                 // The split may know nothing of a family that was added, but could not be opened.
                 for region in &mut table.regions {
-                    region.files.resize(table.descriptor.families.len(), Vec::new());
+                    region.resize(table.descriptor.families.len());
                 }
             }
             ManifestEdit::Region { table, region, changes, flushed } => {
@@ -273,10 +252,13 @@ impl ManifestState {
             .find(|record| record.id == region)
             .ok_or_else(|| format!("region {} is not there", region.0))?;
         for change in changes {
+            let family = usize::from(change.family);
             let files = record
                 .files
-                .get_mut(usize::from(change.family))
+                .get_mut(family)
                 .ok_or_else(|| format!("family {} is not there", change.family))?;
+            let begin = &mut record.history[family];
+            *begin = (*begin).max(change.history.unwrap_or(NO_BEGIN));
             for removed in &change.removed {
                 let before = files.len();
                 files.retain(|file| file.id != *removed);
@@ -293,6 +275,15 @@ impl ManifestState {
         }
         record.flushed = record.flushed.max(flushed.unwrap_or(0));
         Ok(())
+    }
+
+    /// Makes all histories begin at `begin` or later: it is not known what was dropped.
+    pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
+        for table in self.tables.values_mut() {
+            for region in &mut Arc::make_mut(table).regions {
+                region.history.iter_mut().for_each(|known| *known = begin.0.max(*known));
+            }
+        }
     }
 
     fn edits(&self) -> Vec<ManifestEdit> {
@@ -436,6 +427,16 @@ impl Manifest {
     /// Takes note of how far the log is on disk: the next edit says so too.
     pub(crate) fn note_log(&mut self, log: Position) {
         self.log = self.log.max(Some(log));
+    }
+
+    /// Returns whether what was read says where histories begin.
+    pub(crate) fn knows_histories(&self) -> bool {
+        self.read_version.is_none_or(|version| RecordLayout(version) >= RecordLayout::HISTORIES)
+    }
+
+    /// Makes all histories begin at `begin` or later.
+    pub(crate) fn begin_histories(&mut self, begin: Timestamp) {
+        self.state.begin_histories(begin);
     }
 
     /// Names no region below `next_region`.
@@ -584,7 +585,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the header at the start of a file of version 6; `None` if its checksum is wrong.
+    /// Returns the header at the start of a file of version 6 or later; `None` if its checksum is wrong.
     fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
         let (covered, checksum) = bytes.split_at(48);
@@ -658,7 +659,7 @@ pub(crate) fn read_some(env: &dyn Env, path: &Path) -> Result<(ManifestContent, 
             byte_count: MAGIC_BYTES,
             ..ManifestContent::of_new(env.new_id()?)
         },
-        FORMAT_VERSION => match Header::decode(&bytes) {
+        HEADER_VERSION..=FORMAT_VERSION => match Header::decode(&bytes) {
             Some(header) => ManifestContent {
                 version,
                 header,
@@ -747,6 +748,7 @@ mod tests {
                 stop: None,
                 flushed: 0,
                 files: vec![Vec::new()],
+                history: vec![NO_BEGIN],
             }],
         }
     }
@@ -757,7 +759,7 @@ mod tests {
         ManifestEdit::Region {
             table: TableId(table),
             region: RegionId(u64::from(table) * 10),
-            changes: vec![FamilyChange { family: 0, added, removed }],
+            changes: vec![FamilyChange { family: 0, added, removed, history: None }],
             flushed,
         }
     }
@@ -847,6 +849,38 @@ mod tests {
             let count = after.state().tables.len();
             assert!(count == 2 || !second && count == 1, "{count} after write {failing}");
         }
+    }
+
+    /// A manifest of version 6: what it says of regions ends before their histories.
+    #[test]
+    fn a_manifest_that_knows_no_histories_is_read_and_says_so() {
+        let file = FileRecord::alone(FileId(1), 5);
+        let ManifestEdit::PutTable { descriptor, regions } = table(1) else { unreachable!() };
+        let RegionRecord { id, start, stop, flushed, .. } = regions[0].clone();
+        let no_log = None::<(u32, u64)>;
+        let put = (no_log, 0_u32, descriptor, vec![(id, start, stop, flushed, vec![vec![file]])]);
+        let changes = vec![(0_u8, vec![FileId(1)], vec![FileRecord::alone(FileId(2), 6)])];
+        let change = (no_log, 3_u32, TableId(1), id, changes, Some(7_u64));
+        let mut bytes = empty_manifest();
+        bytes[8] = 6;
+        let checksum = crc32c::crc32c(&bytes[..48]);
+        bytes[48..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        codec::append_record(&put, &mut bytes);
+        codec::append_record(&change, &mut bytes);
+        let env = FaultEnv::new(1);
+        env.create_directory(Path::new(DIRECTORY)).unwrap();
+        env.place(&path(), bytes);
+        let mut manifest = Manifest::read(Arc::new(env.clone()), Path::new(DIRECTORY)).unwrap();
+        assert!(!manifest.knows_histories());
+        let region = |manifest: &Manifest| manifest.state().tables[&TableId(1)].regions[0].clone();
+        let read = region(&manifest);
+        assert_eq!(read.files, [vec![FileRecord::alone(FileId(2), 6)]]);
+        assert_eq!((read.flushed, read.history), (7, vec![NO_BEGIN]));
+        manifest.begin_histories(Timestamp(9));
+        manifest.begin(None).unwrap();
+        let again = open(&env).unwrap();
+        assert!(again.knows_histories());
+        assert_eq!(region(&again).history, [9]);
     }
 
     /// The example of `docs/formats/manifest.md`.

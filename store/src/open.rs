@@ -80,6 +80,11 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         tables.values().flat_map(|table| table.regions().all().to_vec()).collect();
     let is_whole = regions.iter().all(|region| region.check_whole().is_ok());
     let wal = replay(directory, &options, (&manifest, is_whole), &regions)?;
+    if !manifest.knows_histories() {
+        let now = Timestamp(env.now_micros()).max(wal.clock().timestamp);
+        manifest.begin_histories(now);
+        regions.iter().for_each(|region| region.begin_histories(now));
+    }
     // All was found that is known of. From here on the directory is changed.
     let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
     manifest.skip_regions(directories.next_region);

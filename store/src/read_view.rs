@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
-use crate::error::{Damage, Result};
+use crate::error::{Damage, Error, Result};
 use crate::file::{
     Admits, Asked, Caching, ColumnSlice, FileCursor, Span, StoreFile, WantedColumns,
 };
@@ -50,6 +50,8 @@ pub struct ReadView {
     pub(crate) runs: Vec<Arc<Run>>,
     /// A file that is missing among them: no read of the family can be answered.
     pub(crate) damage: Option<Arc<Damage>>,
+    /// Of the states from this time on nothing was dropped.
+    pub(crate) history_begin: Timestamp,
 }
 
 /// Views of families, with their indexes: borrowed, as it were, so that reads need not fight for
@@ -99,9 +101,9 @@ impl ReadView {
         let live_from = if spec.raw || self.family.min_versions > 0 {
             spec.time_range.min
         } else {
-            spec.time_range.min.max(expiry(&self.family, spec.now_micros))
+            spec.time_range.min.max(expiry(&self.family, spec.expires_micros()))
         };
-        let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.now_micros });
+        let seen_from = Timestamp(if spec.raw { i64::MIN } else { spec.expires_micros() });
         Admission { snapshot: spec.snapshot, live_from, seen_from }
     }
 
@@ -173,6 +175,20 @@ impl ReadView {
         self.damage.as_ref().map_or(Ok(()), |damage| Err(damage.error()))
     }
 
+    /// Makes the history begin at `begin` or later.
+    pub(crate) fn begin_history(&mut self, begin: Timestamp) {
+        self.history_begin = self.history_begin.max(begin);
+    }
+
+    /// Checks that the state that a read asks for is there.
+    fn check_history(&self, spec: &ReadSpec) -> Result<()> {
+        let (range, begin) = (spec.time_range, self.history_begin);
+        match range.as_of && range.max <= begin {
+            true => Err(Error::BeforeHistory { begin }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns whether what a read sees depends on when it reads.
     pub(crate) fn may_expire(&self) -> bool {
         self.family.ttl.is_some()
@@ -189,6 +205,7 @@ impl ReadView {
         staged: Option<&Memstore>,
         output: &mut Output<'_>,
     ) -> Result<()> {
+        self.check_history(&rules.spec)?;
         let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
         for memstore in staged.into_iter().chain(memstores) {
@@ -251,6 +268,7 @@ impl ReadView {
         staged: Option<Arc<Memstore>>,
     ) -> Result<FamilyScanner> {
         self.check_whole()?;
+        self.check_history(&rules.spec)?;
         let retention = self.retention(&rules.spec, staged.as_deref());
         let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
         for memstore in staged.into_iter().chain(self.memstores().cloned()) {

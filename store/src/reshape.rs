@@ -35,7 +35,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::family_store::file_name;
 use crate::file::StoreFile;
-use crate::manifest::{ManifestEdit, RegionRecord};
+use crate::manifest::{ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::observer::RegionRef;
 use crate::region::{HeldFiles, Region, RegionMap, Surroundings, directory_of};
 use crate::run::{FileRecord, LiveFile};
@@ -421,13 +421,25 @@ impl NewRegion {
     /// Returns what the manifest says of the region.
     fn record(&self, old: &[Arc<Region>], flushed: u64) -> RegionRecord {
         let files = (0..self.families.len()).map(|family| self.files(old, family)).collect();
+        let history = (0..self.families.len()).map(|family| self.history_begin(old, family));
         RegionRecord {
             id: self.id,
             start: self.rows.start.clone(),
             stop: self.rows.stop.clone(),
             flushed,
             files,
+            history: history.collect(),
         }
+    }
+
+    /// Returns where the history of a family begins: of all old regions with rows of this one.
+    fn history_begin(&self, old: &[Arc<Region>], family: usize) -> i64 {
+        let rows = &self.rows;
+        let overlapping = old.iter().filter(|region| {
+            rows.is_before_stop(region.start()) && region.rows().is_before_stop(&rows.start)
+        });
+        let begins = overlapping.filter_map(|region| Some(region.view(family)?.history_begin.0));
+        begins.max().unwrap_or(NO_BEGIN)
     }
 
     /// Returns the files of a family with their places.

@@ -52,6 +52,8 @@ pub struct RecordLayout(pub u32);
 impl RecordLayout {
     /// The first one in which files have identities.
     const IDENTITIES: RecordLayout = RecordLayout(6);
+    /// The first one that says where histories begin.
+    pub(crate) const HISTORIES: RecordLayout = RecordLayout(7);
 }
 
 bincode::impl_borrow_decode_with_context!(FileRecord, RecordLayout);

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cache::{BlockCache, FamilyCache};
-use crate::cell::{KeyParts, Sequence, compare_keys, row_of};
+use crate::cell::{KeyParts, Sequence, Timestamp, compare_keys, row_of};
 use crate::description::RegionDescription;
 use crate::descriptor::{
     DatabaseId, FileId, FileIdentity, RegionId, RowRange, TableDescriptor, TableId,
@@ -27,7 +27,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::family_store::file_name;
 use crate::file::{Caching, FileCursor, FileWriter, StoreFile, rescue};
-use crate::manifest::{self, ManifestState, RegionRecord, TableRecord};
+use crate::manifest::{self, ManifestState, NO_BEGIN, RegionRecord, TableRecord};
 use crate::region::directory_of;
 use crate::run::FileRecord;
 use crate::scan::merge::{Cursor, Merge, RowOrder};
@@ -162,6 +162,9 @@ impl Salvage<'_> {
         }
         written.last_sequence = written.last_sequence.max(self.newest);
         written.next_region = self.next_region;
+        // What was dropped, and what is lost, is not known of former states.
+        let now = Timestamp(self.env.now_micros());
+        written.begin_histories(now.max(Timestamp(written.last_timestamp)));
         self.salvaged.tables = written.tables.len();
         manifest::write_closed(&**self.env, self.to, self.database, &written)
     }
@@ -352,7 +355,8 @@ impl Salvage<'_> {
         self.next_region += 1;
         self.lose(format!("table \"{}\": a region of which nothing is there", descriptor.name));
         let files = vec![Vec::new(); descriptor.families.len()];
-        RegionRecord { id, start: rows.start, stop: rows.stop, flushed: 0, files }
+        let history = vec![NO_BEGIN; files.len()];
+        RegionRecord { id, start: rows.start, stop: rows.stop, flushed: 0, files, history }
     }
 
     fn region(
@@ -399,7 +403,8 @@ impl Salvage<'_> {
             files.push(merged.into_iter().collect());
         }
         let RowRange { start, stop } = region.rows;
-        Ok(RegionRecord { id: region.id, start, stop, flushed, files })
+        let history = vec![NO_BEGIN; files.len()];
+        Ok(RegionRecord { id: region.id, start, stop, flushed, files, history })
     }
 
     /// Returns a file of which all can be read: the one that is there, or one of what is left of

@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 use crate::admission::QueueStatus;
 use crate::background::Background;
 use crate::bulk_load::BulkLoad;
-use crate::cell::Sequence;
+use crate::cell::{Sequence, Timestamp};
 use crate::checkpoint;
 use crate::compaction::Request;
 use crate::descriptor::{RegionId, TableDescriptor, TableId};
 use crate::engine::{Engine, Tables};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::manifest::{ManifestEdit, RegionRecord};
+use crate::manifest::{ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::observer::RewriteKind;
 use crate::open::{open_engine, open_table};
 use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
@@ -388,6 +388,19 @@ impl Store {
         Ok(all)
     }
 
+    /// Returns the time from which on all states of a table are whole. What was dropped before,
+    /// by VERSIONS, TTL or deletes, was visible until then at the latest; `Timestamp(i64::MIN)` if
+    /// nothing was dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`].
+    pub fn history_begin(&self, table: TableId) -> Result<Timestamp> {
+        let regions = self.engine.table(table)?.regions();
+        let begins = regions.all().iter().map(|region| region.history_begin());
+        Ok(begins.max().unwrap_or(Timestamp(NO_BEGIN)))
+    }
+
     /// Returns the figures of the store.
     pub fn status(&self) -> StoreStatus {
         let log = self.engine.wal.status();
@@ -683,6 +696,7 @@ fn region_records(descriptor: &TableDescriptor, next_region: u64) -> Vec<RegionR
             stop,
             flushed: 0,
             files: vec![Vec::new(); descriptor.families.len()],
+            history: vec![NO_BEGIN; descriptor.families.len()],
         })
         .collect()
 }

@@ -16,6 +16,7 @@ pub mod domain;
 pub mod enumeration;
 pub mod foreign_key;
 pub mod function;
+pub mod history;
 pub mod later;
 pub mod mended;
 pub mod name;

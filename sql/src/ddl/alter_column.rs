@@ -4,7 +4,7 @@
 //! before have no such slot, and read as the value that its DEFAULT had when it was added. A column
 //! that is dropped keeps its slot and its number; new rows have NULL there.
 
-use store::{CellBatch, Scan};
+use store::{CellBatch, RowRef, Scan};
 use types::text::{self, TextStyle};
 use types::{Datum, SqlType};
 
@@ -227,6 +227,7 @@ impl Ddl<'_> {
             self.drop_primary_key(oid)?;
         }
         self.refuse_coprocessors(&table, "DROP COLUMN")?;
+        self.end_column_history(oid, &table.columns[position].name)?;
         let catalog = self.changes.catalog(self.engine);
         let sql_type = table.columns[position].sql_type;
         let stored_as = SqlType::new(sql_type.base.stored_as(), sql_type.modifier);
@@ -310,6 +311,15 @@ impl Ddl<'_> {
         table: &Table,
         visit: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<()> {
+        self.each_stored_row(table, &mut |row, _| visit(row))
+    }
+
+    /// The same, with the cells of each row.
+    pub(super) fn each_stored_row(
+        &mut self,
+        table: &Table,
+        visit: &mut dyn FnMut(&[Datum], &RowRef<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
         let families = table.layout.family_count;
@@ -319,7 +329,7 @@ impl Ddl<'_> {
             for row in batch.rows() {
                 let packed: Vec<Option<&[u8]>> =
                     (0..families).map(|family| row.value(family as u8, b"")).collect();
-                visit(&table.layout.unpack(row.key(), &packed)?)?;
+                visit(&table.layout.unpack(row.key(), &packed)?, &row)?;
             }
         }
         Ok(())

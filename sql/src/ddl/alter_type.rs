@@ -1,10 +1,13 @@
 //! ALTER COLUMN … TYPE. Where the stored form of a value stays, nothing is written again; otherwise
 //! the rows are written to new tables of the store, as TRUNCATE makes them.
+//!
+//! A row that is written again keeps the timestamps and TTLs of its cells: it expires when it would
+//! have expired. Older versions are not copied, so the history of the table begins again.
 
 use coprocessors::constraint::duplicated_key_veto;
-use store::transaction::Expect;
-use store::{Mutation, ValueLayout};
+use store::{Edit, Mutation, RowRef, Timestamp, ValueLayout};
 use types::expr::Expr;
+use types::rowcode::{Place, RowLayout};
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
@@ -113,12 +116,14 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
         let (transaction, row_ids) = (self.transaction, &self.engine.row_ids);
+        let mut is_first = true;
         let eval = &self.eval.clone();
         let mut numbers = 0..0;
         let mut rows: Vec<Mutation> = Vec::new();
         let layout = &now.layout;
-        self.each_row(table, &mut |row| {
+        self.each_stored_row(table, &mut |row, stored| {
             let mut row = row.to_vec();
+            is_first = false;
             change(&mut row)?;
             // The new table of the store counts its rows from the start.
             if let Some(at) = now.row_id_column() {
@@ -127,11 +132,7 @@ impl Ddl<'_> {
                 }
                 row[at] = Datum::Int8(numbers.next().unwrap_or_default() as i64);
             }
-            let mut mutation = Mutation::new(layout.encode_key(&row)?);
-            for family in 0..layout.family_count {
-                mutation = mutation.put(family as u8, Vec::new(), layout.pack(family, &row)?);
-            }
-            rows.push(Mutation { expect: Expect::Absent, ..mutation });
+            rows.push(copied(layout, &row, stored)?);
             if rows.len() >= ROWS_AT_ONCE {
                 let rows = std::mem::take(&mut rows);
                 let written = transaction.mutate_with(now.id, rows, eval);
@@ -140,7 +141,11 @@ impl Ddl<'_> {
             Ok(())
         })?;
         let written = self.transaction.mutate_with(now.id, rows, eval);
-        written.map_err(|error| duplicated(error, &now))
+        written.map_err(|error| duplicated(error, &now))?;
+        if !is_first {
+            self.note_end_of_history(&table.name);
+        }
+        Ok(())
     }
 
     fn refuse_views(&self, table: &Table, position: usize, column: &str) -> Result<()> {
@@ -167,6 +172,33 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             .with_detail(format!("rule _RETURN on {view} depends on column \"{column}\"")))
     }
+}
+
+/// Returns what writes a row to a new table, with the timestamps and TTLs that its cells have. A
+/// family that has expired stays so, unless one of its columns has got a value.
+fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Mutation> {
+    let mut mutation = Mutation::new(layout.encode_key(row)?).expect_absent();
+    for family in 0..layout.family_count {
+        let of_family = stored.cells().find(|cell| usize::from(cell.family) == family);
+        let is_packed =
+            |place: &Place| matches!(place, Place::Packed { family: of, .. } if *of == family);
+        let mut columns = layout.columns.iter().zip(row).filter(|(one, _)| is_packed(&one.place));
+        if of_family.is_none() && columns.all(|(_, value)| value.is_null()) {
+            continue;
+        }
+        mutation = mutation.with(Edit::Put {
+            family: family as u8,
+            qualifier: Vec::new(),
+            // What the transaction itself has written gets the time of its commit.
+            timestamp: of_family
+                .as_ref()
+                .map(|cell| cell.timestamp)
+                .filter(|&at| at != Timestamp::LATEST),
+            value: layout.pack(family, row)?,
+            ttl: of_family.and_then(|cell| cell.ttl),
+        });
+    }
+    Ok(mutation)
 }
 
 /// Returns the error of a write to a table; of a row that exists, that of a key that cannot be.

@@ -223,6 +223,7 @@ impl Ddl<'_> {
             rows.push(Mutation::new(coprocessors_key(oid)).delete_row());
         }
         self.transaction.mutate(CATALOG_TABLE, rows)?;
+        self.forget_history(oid)?;
         self.changes.dropped.push(id);
         self.changes.dropped.extend(table.indexes.iter().map(|index| index.spec.store_table));
         let catalog = self.changes.catalog(self.engine);

@@ -12,6 +12,7 @@
 
 pub mod name;
 mod storage_parameters;
+mod history;
 pub mod options;
 pub mod pre_split;
 mod key_constraint;
@@ -320,6 +321,7 @@ impl Ddl<'_> {
             self.create_in_store(&index.descriptor)?;
         }
         self.prepare_server_targets(&table)?;
+        self.begin_history(table.oid)?;
         let catalog = self.changes.catalog(self.engine);
         self.store_record(&catalog, table, record)
     }

@@ -116,6 +116,7 @@ impl Ddl<'_> {
         for index in &record.indexes {
             self.create_in_store(&index.descriptor)?;
         }
+        self.begin_history(table.oid)?;
         let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
         let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;

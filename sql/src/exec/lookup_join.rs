@@ -19,13 +19,13 @@ use types::{Batch, DataType, Vector};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::feed::{with_salt, with_salts};
 use crate::exec::hash_join::KeyIndex;
+use crate::exec::history;
 use crate::exec::key_range::{Keys, resolve, united};
 use crate::exec::measured::measured;
 use crate::exec::pairs::{Collected, JoinParts, PairJoin};
 use crate::exec::part_reader::RowStage;
 use crate::exec::project::columns_of;
 use crate::exec::range_reader::{RangeReader, RowOptions};
-use crate::exec::scan::time_range;
 use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::scan::ScanNode;
@@ -63,7 +63,7 @@ impl LookupJoin {
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
-            time_range: time_range(&scan.as_of, context)?,
+            time_range: history::time_range(scan, context)?,
             limit: None,
             reverse: false,
         };
@@ -147,6 +147,7 @@ impl Lookup {
             }
         };
         let right = RightRows {
+            scan: Arc::clone(&self.scan),
             context: Arc::clone(&self.context),
             table: Arc::clone(&self.table),
             stage: Arc::clone(&self.stage),
@@ -229,6 +230,7 @@ enum Source {
 
 /// The right rows of a left batch.
 struct RightRows {
+    scan: Arc<ScanNode>,
     context: Arc<Context>,
     table: Arc<TableReader>,
     stage: Arc<RowStage>,
@@ -237,8 +239,8 @@ struct RightRows {
     rows: StoredRows,
 }
 
-impl Operator for RightRows {
-    fn next(&mut self) -> Result<Option<Batch>> {
+impl RightRows {
+    fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
             self.rows.clear();
@@ -261,5 +263,13 @@ impl Operator for RightRows {
                 return Ok(Some(self.stage.output(&wanted.batch)));
             }
         }
+    }
+}
+
+impl Operator for RightRows {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let batch = self.next_batch();
+        let range = self.options.time_range;
+        batch.map_err(|error| history::named(error, (&self.scan, range), &self.context))
     }
 }

@@ -15,6 +15,7 @@ mod key_range;
 mod range_reader;
 mod part_reader;
 mod feed;
+mod history;
 mod lock;
 mod scan;
 mod lock_rows;
@@ -86,6 +87,7 @@ use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
 
 pub use cte::NamedRows;
+pub use history::HistoryBegin;
 pub use modify::modify;
 pub use point::point;
 
@@ -148,6 +150,15 @@ pub trait SystemSource: Send + Sync {
     /// What the view raises.
     fn shared_rows(&self, _name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
         Ok(None)
+    }
+
+    /// Returns where the history of a table begins, as far as these columns of it are shown.
+    ///
+    /// # Errors
+    ///
+    /// What reading the catalog raises.
+    fn history_begin(&self, _table: &Table, _columns: &[usize]) -> Result<HistoryBegin> {
+        Ok(HistoryBegin::NEVER)
     }
 
     /// Takes numbers for new rows of a table without a primary key, at least one and at most

@@ -14,13 +14,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use coprocessors::rows::{EPOCH_MICROSECONDS, StoredRows};
-use store::{TimeRange, Timestamp};
+use coprocessors::rows::StoredRows;
+use store::TimeRange;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
 use crate::error::Result;
 use crate::exec::feed::{Fed, RowFeed};
+use crate::exec::history;
 use crate::exec::lock::lock_rows;
 use crate::exec::part_reader::RowStage;
 use crate::exec::range_reader::RowOptions;
@@ -46,6 +47,8 @@ pub(super) struct TableScan {
     batch_rows: usize,
     /// Rows still wanted.
     left: Option<u64>,
+    /// The versions that are read.
+    time_range: TimeRange,
 }
 
 /// Returns the number of rows that will be taken; `None` for all.
@@ -60,31 +63,17 @@ pub(super) fn goal_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Opt
     Ok(Some(limit.saturating_add(offset)))
 }
 
-/// Returns the versions that `FOR SYSTEM_TIME AS OF` asks for.
-pub(super) fn time_range(
-    as_of: &Option<types::expr::Expr>,
-    context: &Context,
-) -> Result<TimeRange> {
-    let Some(as_of) = as_of else { return Ok(TimeRange::ALL) };
-    Ok(match context.value(as_of)? {
-        Datum::Timestamptz(time) => {
-            TimeRange::as_of(Timestamp(time.saturating_add(EPOCH_MICROSECONDS)))
-        }
-        // Nothing is known of an unknown time.
-        _ => TimeRange { min: Timestamp(i64::MIN), max: Timestamp(i64::MIN) },
-    })
-}
-
 impl TableScan {
     /// Computes the keys and opens the scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScan> {
         let stage = Arc::new(RowStage::open(node, context)?);
         let left = goal_rows(&node.goal, context)?;
         let exact = !node.has_filter();
+        let time_range = history::time_range(node, context)?;
         let options = RowOptions {
             families: stage.families(),
             sections: stage.sections()?,
-            time_range: time_range(&node.as_of, context)?,
+            time_range,
             limit: left.filter(|_| exact),
             reverse: node.path.reverse,
         };
@@ -107,6 +96,7 @@ impl TableScan {
             ready: VecDeque::new(),
             batch_rows,
             left,
+            time_range,
         })
     }
 
@@ -120,20 +110,7 @@ impl TableScan {
         self.stage.staged(&wanted.batch)
     }
 
-    /// Makes batches of rows that are to be locked.
-    fn lock(&mut self) -> Result<Vec<Batch>> {
-        let Some(lock) = &self.node.lock else { return Ok(Vec::new()) };
-        let limit = self.left.unwrap_or(u64::MAX);
-        let batch = lock_rows(&self.node, lock, &mut self.unlocked, limit, &self.context)?;
-        match batch.row_count {
-            0 => Ok(Vec::new()),
-            _ => self.stage.staged(&batch),
-        }
-    }
-}
-
-impl Operator for TableScan {
-    fn next(&mut self) -> Result<Option<Batch>> {
+    fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
             if self.left == Some(0) {
@@ -161,6 +138,24 @@ impl Operator for TableScan {
             }
             self.ready.extend(batches);
         }
+    }
+
+    /// Makes batches of rows that are to be locked.
+    fn lock(&mut self) -> Result<Vec<Batch>> {
+        let Some(lock) = &self.node.lock else { return Ok(Vec::new()) };
+        let limit = self.left.unwrap_or(u64::MAX);
+        let batch = lock_rows(&self.node, lock, &mut self.unlocked, limit, &self.context)?;
+        match batch.row_count {
+            0 => Ok(Vec::new()),
+            _ => self.stage.staged(&batch),
+        }
+    }
+}
+
+impl Operator for TableScan {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let batch = self.next_batch();
+        batch.map_err(|error| history::named(error, (&self.node, self.time_range), &self.context))
     }
 
     /// With a row goal few rows are read, and it is for the session to say when it has enough.

@@ -41,6 +41,8 @@ pub(crate) struct FilteredSink<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) filter: &'a mut dyn CellFilter,
     pub(crate) family: u8,
+    /// Set once the filter has dropped a cell.
+    pub(crate) dropped: &'a mut bool,
 }
 
 impl<S: Sink> Sink for FilteredSink<'_, S> {
@@ -54,7 +56,10 @@ impl<S: Sink> Sink for FilteredSink<'_, S> {
         }
         match self.filter.judge(&CellRef::of_stored(self.family, parts, value))? {
             CellVerdict::Keep => self.sink.add(key, parts, value),
-            CellVerdict::Drop => Ok(()),
+            CellVerdict::Drop => {
+                *self.dropped = true;
+                Ok(())
+            }
             CellVerdict::Change(changed) => {
                 let expiring = match parts.cell_type {
                     CellType::ExpiringPut => split_expiring(value),

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::family_store::{CompactionFigures, FamilyStore, Horizon, ReadView, Written};
 use crate::file::Caching;
 use crate::run::{Admission, FileRecord, LiveFile, Run, RunCursor, sort_runs};
+use crate::scan::history::begin_without;
 use crate::scan::merge::{Merge, RowOrder};
 use crate::scan::retention::{RewriteKind, RewriteSpec, expiry};
 
@@ -70,6 +71,8 @@ pub struct CompactionOutcome {
     pub bytes_in: u64,
     /// Bytes of the files that were written.
     pub bytes_out: u64,
+    /// States from this time on are whole without what was dropped.
+    pub history_begin: Timestamp,
     live: Vec<(FileRecord, LiveFile)>,
 }
 
@@ -188,7 +191,13 @@ impl FamilyStore {
         progress: &impl Progress,
     ) -> Result<CompactionOutcome> {
         let (level, cuts) = match &plan.selection.action {
-            Action::Drop => return Ok(outcome(plan, Vec::new(), (0, 0))),
+            Action::Drop => {
+                let history_begin = begin_without_inputs(plan);
+                return Ok(CompactionOutcome {
+                    history_begin,
+                    ..outcome(plan, Vec::new(), (0, 0))
+                });
+            }
             Action::Move { level } => (*level, Vec::new()),
             Action::Merge { level, cuts } => (*level, cuts.clone()),
         };
@@ -196,12 +205,14 @@ impl FamilyStore {
         let mut files: Vec<(usize, LiveFile)> =
             plan.kept.iter().map(|live| (0, live.clone())).collect();
         let mut cells = (0, 0);
+        let mut history_begin = Timestamp(i64::MIN);
         for inputs in &plan.merged {
             let file_bytes = plan.view.family.compaction.file_bytes;
             let output = OutputSpec { cuts: cuts.clone(), file_bytes };
             match self.merge(plan, inputs, (&mut rules, output), progress) {
                 Ok(written) => {
                     files.extend(written.files);
+                    history_begin = history_begin.max(written.history_begin);
                     cells = (cells.0 + written.cells_in, cells.1 + written.cells_out);
                 }
                 Err(error) => {
@@ -211,7 +222,7 @@ impl FamilyStore {
                 }
             }
         }
-        Ok(outcome(plan, place(files, level), cells))
+        Ok(CompactionOutcome { history_begin, ..outcome(plan, place(files, level), cells) })
     }
 
     fn merge(
@@ -258,7 +269,10 @@ impl FamilyStore {
         for live in view.files().filter(|live| is_input(live) && !moved(live)) {
             live.file.mark_obsolete();
         }
-        self.change_view_locked(|view| replace(&mut view.runs, outcome));
+        self.change_view_locked(|view| {
+            view.begin_history(outcome.history_begin);
+            replace(&mut view.runs, outcome);
+        });
         self.counters.compacted(outcome);
         Ok(())
     }
@@ -312,6 +326,16 @@ pub(crate) fn file_expiry(view: &ReadView, now_micros: i64) -> Timestamp {
         0 => expiry(&view.family, now_micros),
         _ => Timestamp(i64::MIN),
     }
+}
+
+/// Returns where history begins without the inputs of a plan, all of whose cells have expired.
+fn begin_without_inputs(plan: &CompactionPlan) -> Timestamp {
+    let inputs = plan.view.files().filter(|live| plan.selection.inputs.contains(&live.id));
+    let begins = inputs.map(|live| {
+        let properties = live.file.properties();
+        begin_without(&plan.view.family, (properties.max_timestamp, properties.last_seen))
+    });
+    begins.max().unwrap_or(Timestamp(i64::MIN))
 }
 
 /// Returns what a compaction does with its inputs, portion by portion.
@@ -375,6 +399,7 @@ fn outcome(
 ) -> CompactionOutcome {
     let is_written = |live: &&LiveFile| !plan.selection.inputs.contains(&live.id);
     CompactionOutcome {
+        history_begin: Timestamp(i64::MIN),
         inputs: plan.selection.inputs.clone(),
         outputs: live.iter().map(|(record, _)| *record).collect(),
         cells_in,

@@ -476,7 +476,7 @@ fn spec(env: &FaultEnv, read: &Read, newest: u64, oldest_snapshot: u64) -> ReadS
     ReadSpec {
         snapshot: Sequence(newest.saturating_sub(read.age).max(oldest_snapshot)),
         staged_through: Sequence(0),
-        time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
+        time_range: TimeRange::new(Timestamp(read.min), Timestamp(read.max)),
         max_versions: read.max_versions,
         raw: false,
         now_micros: env.now_micros(),
@@ -619,7 +619,7 @@ fn staged_cells_are_seen_by_their_owner() {
             let spec = ReadSpec {
                 snapshot: Sequence(30),
                 staged_through: Sequence(Sequence::STAGED | through),
-                time_range: TimeRange { min: Timestamp(read.min), max: Timestamp(read.max) },
+                time_range: TimeRange::new(Timestamp(read.min), Timestamp(read.max)),
                 max_versions: read.max_versions,
                 raw: false,
                 now_micros: NOW,
@@ -811,7 +811,7 @@ fn raw_scans_show_markers_and_what_they_mask() {
     };
     assert_eq!(sequences(&spec), [3, 2, 1], "not what is after the snapshot");
     assert_eq!(sequences(&ReadSpec { max_versions: 1, ..spec }), [3, 2]);
-    let time_range = TimeRange { min: Timestamp(1), max: Timestamp(3) };
+    let time_range = TimeRange::new(Timestamp(1), Timestamp(3));
     assert_eq!(sequences(&ReadSpec { time_range, ..spec }), [2, 1]);
     flush(&store, 4, 3);
     // The masked versions are gone, the marker stays, and so does what no snapshot has seen yet.

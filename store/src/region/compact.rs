@@ -9,7 +9,7 @@ use crate::family_store::{
 };
 use crate::manifest::FamilyChange;
 use crate::region::observed::CompactionWatch;
-use crate::region::{Region, Surroundings, Upkeep};
+use crate::region::{Region, Surroundings, Upkeep, begin_in_manifest};
 use crate::scan::Horizon;
 
 impl Region {
@@ -114,6 +114,7 @@ impl Region {
             family: index as u8,
             removed: outcome.inputs.clone(),
             added: outcome.outputs.clone(),
+            history: begin_in_manifest(outcome.history_begin),
         };
         match self.append_edit(surroundings, vec![change], None) {
             Ok(()) => {}

@@ -48,7 +48,7 @@ use crate::family_store::{
     FamilyPlace, FamilyStore, FlushOutcome, ReadView, StoreContext, at_one_moment,
 };
 use crate::file::FileWriter;
-use crate::manifest::{FamilyChange, ManifestEdit, RegionRecord};
+use crate::manifest::{FamilyChange, ManifestEdit, NO_BEGIN, RegionRecord};
 use crate::observer::{RegionChain, RegionRef};
 use crate::read_view::Views;
 use crate::region::gate::{Held, ServiceGate};
@@ -201,7 +201,10 @@ impl Region {
                 table: descriptor.id,
                 region: record.id,
             };
-            families.push(open_family(context, place, &rows, (descriptor, index), files)?);
+            let family = open_family(context, place, &rows, (descriptor, index), files)?;
+            let begin = record.history.get(index).copied().unwrap_or(NO_BEGIN);
+            family.begin_history(Timestamp(begin));
+            families.push(family);
         }
         let region = Region {
             id: record.id,
@@ -333,6 +336,18 @@ impl Region {
     /// Returns the number of families.
     pub(crate) fn family_count(&self) -> usize {
         self.families.load().len()
+    }
+
+    /// Returns the time from which on all states of all families are whole.
+    pub(crate) fn history_begin(&self) -> Timestamp {
+        let families = self.families.load();
+        let begins = families.iter().map(|family| family.borrow_view().history_begin);
+        begins.max().unwrap_or(Timestamp(NO_BEGIN))
+    }
+
+    /// Makes the histories of all families begin at `begin` or later.
+    pub(crate) fn begin_histories(&self, begin: Timestamp) {
+        self.families.load().iter().for_each(|family| family.begin_history(begin));
     }
 
     /// Returns the present view of a family, of the primary.
@@ -527,8 +542,10 @@ impl Region {
         }
         watch.commit(&outcomes)?;
         let changes = outcomes.iter().filter_map(|(index, outcome)| {
-            let added = vec![outcome.file?];
-            Some(FamilyChange { family: *index as u8, added, removed: Vec::new() })
+            let (added, history) = (Vec::from_iter(outcome.file), outcome.history_begin);
+            let (family, history) = (*index as u8, begin_in_manifest(history));
+            let says = !added.is_empty() || history.is_some();
+            says.then(|| FamilyChange { family, added, removed: Vec::new(), history })
         });
         self.append_edit(surroundings, changes.collect(), Some(through))?;
         for (index, outcome) in &outcomes {
@@ -698,6 +715,11 @@ impl Region {
 /// Returns where a region keeps its files.
 pub(crate) fn directory_of(regions_directory: &Path, region: RegionId) -> PathBuf {
     regions_directory.join(region.0.to_string())
+}
+
+/// Returns what an edit says of where a history begins.
+fn begin_in_manifest(begin: Timestamp) -> Option<i64> {
+    (begin.0 != NO_BEGIN).then_some(begin.0)
 }
 
 fn flush_bytes(context: &StoreContext, descriptor: &TableDescriptor) -> u64 {

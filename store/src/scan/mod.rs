@@ -14,13 +14,14 @@
 //! Where neither 2 nor 3 needs to know more than one cell, [`plain_rows`] does all of it.
 
 pub mod filter;
+pub(crate) mod history;
 pub mod merge;
 pub(crate) mod plain_rows;
 pub mod request;
 pub mod retention;
 pub mod rows;
 
-use crate::cell::{Sequence, Timestamp};
+use crate::cell::{KeyParts, Sequence, Timestamp};
 
 pub use filter::Filter;
 pub use request::{CellPosition, CellWindow, FamilyRead, Get, Position, Scan};
@@ -32,11 +33,21 @@ pub struct TimeRange {
     pub min: Timestamp,
     /// First timestamp outside. `Timestamp(i64::MAX)` also lets staged cells in.
     pub max: Timestamp,
+    /// Whether the state of the moment before `max` is wanted: what came later neither ends nor
+    /// evicts a version, and what has expired since is there. An error where retention has dropped
+    /// some of it: [`Error::BeforeHistory`](crate::Error::BeforeHistory).
+    pub as_of: bool,
 }
 
 impl TimeRange {
     /// All versions.
-    pub const ALL: TimeRange = TimeRange { min: Timestamp(i64::MIN), max: Timestamp(i64::MAX) };
+    pub const ALL: TimeRange = TimeRange::new(Timestamp(i64::MIN), Timestamp(i64::MAX));
+
+    /// Returns the range of the versions from `min` (inclusive) to `max` (exclusive) that there
+    /// are now.
+    pub const fn new(min: Timestamp, max: Timestamp) -> TimeRange {
+        TimeRange { min, max, as_of: false }
+    }
 
     /// Returns whether a timestamp is inside.
     pub fn contains(&self, timestamp: Timestamp) -> bool {
@@ -48,9 +59,11 @@ impl TimeRange {
         timestamp < self.max || self.max.0 == i64::MAX
     }
 
-    /// Returns the range of all versions at or before `at`.
+    /// Returns the range that shows the state of the moment `at`: of what was written at that time
+    /// or before.
     pub fn as_of(at: Timestamp) -> TimeRange {
-        TimeRange { min: Timestamp(i64::MIN), max: Timestamp(at.0.saturating_add(1)) }
+        let max = Timestamp(at.0.saturating_add(1));
+        TimeRange { as_of: true, ..TimeRange::new(Timestamp(i64::MIN), max) }
     }
 }
 
@@ -85,5 +98,20 @@ impl ReadSpec {
     /// Returns whether the read may see what happened at `sequence`.
     pub fn sees(&self, sequence: Sequence) -> bool {
         sequence <= if sequence.is_staged() { self.staged_through } else { self.snapshot }
+    }
+
+    /// Returns whether a cell counts for the read, be it seen or not.
+    #[inline]
+    pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
+        self.sees(cell.sequence)
+            && (!self.time_range.as_of || self.time_range.is_before_max(cell.timestamp))
+    }
+
+    /// Returns the time by which the read judges what has expired: microseconds since 1970.
+    pub(crate) fn expires_micros(&self) -> i64 {
+        match self.time_range.as_of {
+            true => self.now_micros.min(self.time_range.max.0.saturating_sub(1)),
+            false => self.now_micros,
+        }
     }
 }

@@ -117,7 +117,7 @@ impl<'a> PlainRows<'a> {
                 return self.refuse(Stop::BeforeRow);
             }
         }
-        if self.newest.sees(cell.sequence) {
+        if self.newest.regards(cell) {
             let is_wanted = self.only_column.is_none_or(|only| only == cell.qualifier);
             if !is_wanted || !self.newest.takes(cell) {
                 return self.refuse(if goes_on { Stop::InRow } else { Stop::BeforeRow });

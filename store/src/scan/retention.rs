@@ -66,6 +66,7 @@ use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, last_seen};
 use crate::descriptor::{FamilyDescriptor, KeepDeletedCells};
+use crate::scan::history::HistoryTracker;
 use crate::scan::{Horizon, ReadSpec};
 
 /// What to do with a cell.
@@ -123,6 +124,8 @@ pub struct Retention {
     family_markers: bool,
     row: RowMarkers,
     column: Column,
+    /// Of a rewrite: what it drops of former states.
+    history: HistoryTracker,
 }
 
 /// Decides for a read of newest versions what needs no knowledge of other cells: a put that comes
@@ -142,10 +145,10 @@ impl NewestOnly {
         !self.family_markers || !qualifier.is_empty()
     }
 
-    /// Returns whether the read may see what happened at `sequence`.
+    /// Returns whether a cell counts for the read.
     #[inline]
-    pub(crate) fn sees(&self, sequence: Sequence) -> bool {
-        self.spec.sees(sequence)
+    pub(crate) fn regards(&self, cell: &KeyParts<'_>) -> bool {
+        self.spec.regards(cell)
     }
 
     /// Returns whether a cell that is seen and comes first in its column is the newest version for
@@ -232,6 +235,8 @@ struct Column {
     lives: SmallVec<[Life; 4]>,
     /// Lives that have no end and will always be there.
     live_count: u32,
+    /// Timestamp of the last of these.
+    live_at: Option<Timestamp>,
     /// Puts given to the reader.
     returned_count: u32,
     /// Every put that follows is dead or unwanted.
@@ -256,7 +261,7 @@ const ALWAYS: Timestamp = Timestamp(i64::MAX);
 impl Retention {
     /// Returns the judge of a read.
     pub fn of_read(family: &FamilyDescriptor, spec: ReadSpec) -> Retention {
-        Retention::new(family, Task::Read(spec), spec.now_micros)
+        Retention::new(family, Task::Read(spec), spec.expires_micros())
     }
 
     /// Returns the judge of a flush or compaction.
@@ -279,7 +284,13 @@ impl Retention {
             family_markers: true,
             row: RowMarkers::default(),
             column: Column::new(),
+            history: HistoryTracker::new(family, Timestamp(now_micros)),
         }
+    }
+
+    /// Returns the time from which on what a rewrite has kept shows all former states.
+    pub(crate) fn history_begin(&self) -> Timestamp {
+        self.history.begin()
     }
 
     /// Promises that no visible cell is a family marker, so that the column without a name can be
@@ -331,30 +342,52 @@ impl Retention {
         self.row.ranges.clear();
         self.row.points.clear();
         self.column.begun = false;
+        self.history.start_row();
     }
 
     /// Judges the next cell of the row. `stored` returns its value as it is stored; it is asked for
     /// only if the judgement depends on it.
     pub fn judge<'v>(&mut self, cell: &KeyParts<'_>, stored: impl FnOnce() -> &'v [u8]) -> Verdict {
         match &self.task {
-            Task::Read(spec) if !spec.sees(cell.sequence) => return Verdict::Skip,
+            Task::Read(spec) if !spec.regards(cell) => return Verdict::Skip,
             Task::Rewrite(spec) if cell.sequence > spec.horizon.snapshot => return Verdict::Keep,
             _ => {}
         }
         if !self.column.begun || self.column.qualifier[..] != *cell.qualifier {
             self.column.begin(cell.qualifier);
+            self.history.start_column();
         }
+        if let Task::Read(spec) = &self.task
+            && spec.raw
+        {
+            let spec = *spec;
+            return self.judge_raw(cell, &spec);
+        }
+        let until = match cell.cell_type {
+            CellType::ExpiringPut => last_seen(cell.timestamp, stored()),
+            _ => ALWAYS,
+        };
         match &self.task {
-            Task::Read(spec) if spec.raw => {
-                let spec = *spec;
-                self.judge_raw(cell, &spec)
-            }
-            _ => match cell.cell_type {
-                CellType::Put => self.judge_put(cell, ALWAYS),
-                CellType::ExpiringPut => self.judge_put(cell, last_seen(cell.timestamp, stored())),
-                _ => self.judge_marker(cell),
-            },
+            Task::Read(_) if cell.cell_type.is_put() => self.judge_put(cell, until),
+            Task::Read(_) => self.judge_marker(cell),
+            Task::Rewrite(_) => self.judge_rewritten(cell, until),
         }
+    }
+
+    /// Judges a cell of a rewrite, and takes note of what is dropped.
+    fn judge_rewritten(&mut self, cell: &KeyParts<'_>, until: Timestamp) -> Verdict {
+        self.history.meet(cell);
+        if !cell.cell_type.is_put() {
+            return self.judge_marker(cell);
+        }
+        // Of versions with one timestamp a former state shows the last.
+        let was_seen = !self.column.replaces(cell, until);
+        let live_at = self.column.live_at;
+        let verdict = self.judge_put(cell, until);
+        if verdict != Verdict::Keep && was_seen {
+            self.history.drop_put(cell, until, live_at);
+        }
+        verdict
     }
 
     fn judge_raw(&mut self, cell: &KeyParts<'_>, spec: &ReadSpec) -> Verdict {
@@ -480,6 +513,7 @@ impl Retention {
         let index = self.column.live_count;
         if end == FOREVER && until == ALWAYS {
             self.column.live_count += 1;
+            self.column.live_at = Some(put.timestamp);
             self.column.done |= self.column.live_count >= self.versions;
         }
         self.judge_live(put, index, range.is_some() || hidden.is_some())
@@ -575,6 +609,7 @@ impl Column {
             at: Timestamp::LATEST,
             lives: SmallVec::new(),
             live_count: 0,
+            live_at: None,
             returned_count: 0,
             done: false,
         }
@@ -590,8 +625,14 @@ impl Column {
         self.puts.clear();
         self.lives.clear();
         self.live_count = 0;
+        self.live_at = None;
         self.returned_count = 0;
         self.done = false;
+    }
+
+    /// Returns whether a put that was seen replaces one, for as long as that is there.
+    fn replaces(&self, put: &KeyParts<'_>, until: Timestamp) -> bool {
+        self.at == put.timestamp && self.puts.iter().any(|(_, other)| *other >= until)
     }
 
     /// Notes a put, and returns the sequences of the first one that replaced it for good, and of

@@ -50,7 +50,7 @@ impl World {
             let (family, range) = times.split_once(':').ok_or("bad times")?;
             let (min, max) = range.split_once("..").ok_or("bad times")?;
             let parse = |text: &str| text.parse().map(Timestamp).map_err(|_| "bad times");
-            let time_range = Some(TimeRange { min: parse(min)?, max: parse(max)? });
+            let time_range = Some(TimeRange::new(parse(min)?, parse(max)?));
             let family = self.family_index(table, family)?;
             scan.family_reads.push(FamilyRead { family, time_range, ..FamilyRead::default() });
         }
@@ -74,7 +74,10 @@ impl World {
             None => None,
         };
         let Scan { families, family_reads, .. } = scan;
-        let time_range = TimeRange { min, max };
+        let time_range = match words.named.remove("as_of") {
+            Some(at) => TimeRange::as_of(Timestamp(at.parse().map_err(|_| "bad as_of")?)),
+            None => TimeRange::new(min, max),
+        };
         Ok(Common { families, family_reads, time_range, max_versions, cells, filter })
     }
 

@@ -49,7 +49,7 @@ impl World {
         let mut mutation = RowMutation::new(words.next("row")?);
         let min = Timestamp(words.number("since", i64::MIN)?);
         let max = Timestamp(words.number("until", i64::MAX)?);
-        mutation.time_range = TimeRange { min, max };
+        mutation.time_range = TimeRange::new(min, max);
         let mut condition = None;
         let parts: Vec<&str> = words.positional.drain(..).collect();
         for part in parts.split(|word| *word == "/") {

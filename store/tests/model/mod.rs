@@ -135,6 +135,18 @@ pub(crate) fn visible(cells: &[Cell], family: &FamilyDescriptor, spec: &ReadSpec
     found
 }
 
+/// Returns what a read of the state at `at` finds: by the rules, of what was written until then.
+#[allow(dead_code, reason = "the unit tests of one family ask for no former states")]
+pub(crate) fn visible_as_of(
+    cells: &[Cell],
+    family: &FamilyDescriptor,
+    (spec, at): (&ReadSpec, Timestamp),
+) -> Vec<Found> {
+    let until: Vec<Cell> = cells.iter().filter(|cell| cell.timestamp <= at).cloned().collect();
+    let now_micros = spec.now_micros.min(at.0);
+    visible(&until, family, &ReadSpec { now_micros, max_versions: 1, ..*spec })
+}
+
 /// Returns whether the rules promise that rewrites change no answer for a family whose history has
 /// markers of single versions: MIN_VERSIONS leaves open how many of the expired come back then.
 pub(crate) fn allows_version_markers(family: &FamilyDescriptor) -> bool {

@@ -87,7 +87,7 @@ fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
     let (columns, rows) = counts(&store, &spec(55));
     assert_eq!(columns + rows, 55);
     assert!((40..55).contains(&columns), "{columns}");
-    let range = TimeRange { min: Timestamp(20), max: Timestamp(81) };
+    let range = TimeRange::new(Timestamp(20), Timestamp(81));
     let (columns, rows) = counts(&store, &ReadSpec { time_range: range, ..spec(100) });
     assert_eq!(columns + rows, 61);
     assert!((40..61).contains(&columns), "{columns}");

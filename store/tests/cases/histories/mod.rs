@@ -2,6 +2,7 @@
 //! with savepoints, with flushes, compactions, restarts and crashes between them; and reads of
 //! every kind, by new transactions, by the one that writes, and by snapshots that stay open.
 
+mod as_of;
 #[path = "../../model/mod.rs"]
 mod model;
 mod reads;
@@ -22,8 +23,8 @@ use store::layout::{Piece, SectionKind, ValueShape};
 use store::store::SplitPoint;
 use store::transaction::{Isolation, Savepoint, TransactionOptions};
 use store::{
-    Cell, CellBatch, FamilyDescriptor, Sequence, Store, TableDescriptor, Timestamp, Transaction,
-    ValueLayout,
+    Cell, CellBatch, Error, FamilyDescriptor, Get, Scan, Sequence, Store, TableDescriptor,
+    TimeRange, Timestamp, Transaction, ValueLayout,
 };
 
 use crate::cases::histories::model::{families, hold};
@@ -75,6 +76,8 @@ enum Step {
     Reopen,
     Crash,
     Read(Who, Read),
+    /// The state of a former time: microseconds since 1970.
+    ReadAsOf(Who, i64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -99,8 +102,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..ROWS).prop_map(Step::Merge),
         1 => Just(Step::Reopen),
         1 => Just(Step::Crash),
-        25 => (who, read()).prop_map(|(who, read)| Step::Read(who, read)),
+        25 => (who.clone(), read()).prop_map(|(who, read)| Step::Read(who, read)),
+        8 => (who, time()).prop_map(|(who, at)| Step::ReadAsOf(who, at)),
     ]
+}
+
+/// Times of versions, and of commits.
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![(0..9i64).prop_map(|number| number * 100_000), BEGIN..BEGIN + 3_000_000]
 }
 
 /// A snapshot that stays open.
@@ -123,6 +132,8 @@ struct World {
     savepoint: Option<(Savepoint, u64)>,
     readers: Vec<Reader>,
     last: Sequence,
+    /// Whether a flush or compaction may have dropped something.
+    was_rewritten: bool,
 }
 
 /// What a policy needs that a random family may not have.
@@ -156,6 +167,7 @@ impl World {
             savepoint: None,
             readers: Vec::new(),
             last: Sequence(0),
+            was_rewritten: false,
         };
         let points: &[&str] = if split { &["b", "c2"] } else { &[] };
         world.store().create_table(world.table(points)).unwrap();
@@ -226,8 +238,8 @@ impl World {
             Step::Wait(milliseconds) => {
                 self.env.set_now(self.env.now_micros() + milliseconds * 1000);
             }
-            Step::Flush => self.store().flush(TABLE).unwrap(),
-            Step::Compact(major) => self.store().compact(TABLE, *major).unwrap(),
+            Step::Flush => self.rewrite(|store| store.flush(TABLE)),
+            Step::Compact(major) => self.rewrite(|store| store.compact(TABLE, *major)),
             Step::Alter(family, compaction) => {
                 let family = &mut self.families[usize::from(*family)];
                 *family = fitting(family.clone(), compaction.clone());
@@ -241,10 +253,17 @@ impl World {
                 self.reopen();
             }
             Step::Read(who, read) => self.read(*who, read),
+            Step::ReadAsOf(who, at) => self.read_as_of(*who, Timestamp(*at)),
         }
     }
 
-    fn split(&self, row: Vec<u8>) {
+    fn rewrite(&mut self, rewrite: impl Fn(&Store) -> store::Result<()>) {
+        self.was_rewritten = true;
+        rewrite(self.store()).unwrap();
+    }
+
+    fn split(&mut self, row: Vec<u8>) {
+        self.was_rewritten = true;
         let regions = self.store().regions(TABLE).unwrap();
         if regions.iter().all(|region| region.start != row) {
             let done = self.store().split_region(TABLE, SplitPoint::At(row)).unwrap();
@@ -252,7 +271,8 @@ impl World {
         }
     }
 
-    fn merge(&self, row: &[u8]) {
+    fn merge(&mut self, row: &[u8]) {
+        self.was_rewritten = true;
         let regions = self.store().regions(TABLE).unwrap();
         let first = regions.partition_point(|region| region.start.as_slice() <= row) - 1;
         if let Some([a, b]) = regions.get(first..first + 2) {
@@ -323,6 +343,69 @@ impl World {
                 let expected = one.answer(&self.cells(), &self.families, standpoint).concat();
                 assert_eq!(cells_of(&batch), expected, "a get of the store, {standpoint:?}");
             }
+        }
+    }
+
+    fn read_as_of(&self, who: Who, at: Timestamp) {
+        match who {
+            Who::Reader(index) if index < self.readers.len() => {
+                let Reader { transaction, standpoint } = &self.readers[index];
+                transaction.begin_statement();
+                self.compare_as_of(transaction, *standpoint, at);
+            }
+            Who::Writer => {
+                let transaction = self.transaction();
+                transaction.begin_statement();
+                let staged_through = Sequence(Sequence::STAGED | self.edits);
+                let standpoint = Standpoint { staged_through, ..self.standpoint(transaction) };
+                self.compare_as_of(transaction, standpoint, at);
+            }
+            Who::New | Who::Reader(_) => {
+                let transaction = self.store().begin(TransactionOptions::default());
+                transaction.begin_statement();
+                self.compare_as_of(&transaction, self.standpoint(&transaction), at);
+            }
+        }
+    }
+
+    /// Compares the state of a former time with the model, family by family, by scan and get: it is
+    /// right, or there is an error because something was dropped.
+    fn compare_as_of(&self, transaction: &Transaction, standpoint: Standpoint, at: Timestamp) {
+        let cells = self.cells();
+        for family in 0..FAMILIES {
+            let rules = &self.families[usize::from(family)];
+            if !model::allows_version_markers(rules) {
+                continue;
+            }
+            let spec = as_of::spec(standpoint);
+            let all = model::visible_as_of(&cells[usize::from(family)], rules, (&spec, at));
+            let scan = Scan { time_range: TimeRange::as_of(at), ..Scan::all().family(family) };
+            let of_scan = as_of::scan(transaction, scan);
+            self.check_as_of(of_scan, all.clone(), at);
+            for number in 0..ROWS {
+                let time_range = TimeRange::as_of(at);
+                let get = Get { time_range, ..Get::new(row(number)).family(family) };
+                let mut batch = CellBatch::new();
+                let of_get = transaction.get(TABLE, &get, &mut batch).map(|_| batch);
+                let expected = all.iter().filter(|cell| cell.0 == row(number)).cloned().collect();
+                self.check_as_of(of_get.map(|batch| as_of::found(&batch)), expected, at);
+            }
+        }
+    }
+
+    fn check_as_of(
+        &self,
+        found: store::Result<Vec<as_of::Version>>,
+        expected: Vec<model::Found>,
+        at: Timestamp,
+    ) {
+        match found {
+            Ok(found) => assert_eq!(found, as_of::versions(expected), "as of {at:?}"),
+            Err(Error::BeforeHistory { begin }) => {
+                let whole = self.store().history_begin(TABLE).unwrap();
+                assert!(at < begin && begin <= whole && self.was_rewritten, "{at:?} {begin:?}");
+            }
+            Err(error) => panic!("{error}"),
         }
     }
 

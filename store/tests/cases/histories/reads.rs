@@ -474,7 +474,7 @@ impl Read {
 }
 
 fn time_range((min, max): (i64, i64)) -> TimeRange {
-    TimeRange { min: Timestamp(min), max: Timestamp(max) }
+    TimeRange::new(Timestamp(min), Timestamp(max))
 }
 
 /// Returns the cells of rows of an answer.

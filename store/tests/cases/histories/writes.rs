@@ -345,7 +345,7 @@ impl World {
 }
 
 fn range((min, max): (i64, i64)) -> TimeRange {
-    TimeRange { min: Timestamp(min), max: Timestamp(max) }
+    TimeRange::new(Timestamp(min), Timestamp(max))
 }
 
 fn is_ahead(at: i64, last_timestamp: i64) -> bool {

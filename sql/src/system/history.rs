@@ -1,0 +1,35 @@
+//! Where the histories of tables begin: the catalog's marks and what the store has dropped.
+
+use store::{CellBatch, Get, Timestamp};
+
+use crate::catalog::history::{dropped_column_key, history_key};
+use crate::catalog::record::CATALOG_TABLE;
+use crate::catalog::table::Table;
+use crate::error::Result;
+use crate::exec::HistoryBegin;
+use crate::system::SystemRowSource;
+
+/// Returns where the history of a table begins, as far as these columns of it are shown.
+pub(super) fn begin(
+    source: &SystemRowSource,
+    table: &Table,
+    columns: &[usize],
+) -> Result<HistoryBegin> {
+    let mut defined = marked(source, history_key(table.oid))?;
+    for &column in columns {
+        let key = dropped_column_key(table.oid, &table.columns[column].name);
+        defined = defined.max(marked(source, key)?);
+    }
+    let retained = source.engine.store().history_begin(table.id)?;
+    Ok(HistoryBegin { defined, retained })
+}
+
+/// Returns the time of a mark: the present transaction's own, or the newest that there is, for the
+/// catalog is newer than the snapshot of a transaction may be.
+fn marked(source: &SystemRowSource, key: Vec<u8>) -> Result<Timestamp> {
+    let (get, mut found) = (Get::new(key), CellBatch::new());
+    source.transaction.get(CATALOG_TABLE, &get, &mut found)?;
+    source.engine.store().get(CATALOG_TABLE, &get, &mut found)?;
+    let times = found.rows().flat_map(|row| row.cells()).map(|cell| cell.timestamp);
+    Ok(times.max().unwrap_or(Timestamp(i64::MIN)))
+}

@@ -1,0 +1,250 @@
+//! Former states: `FOR SYSTEM_TIME AS OF` shows what there was, or says from which time on it can.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sql::EngineOptions;
+use sql::engine::Engine;
+use sql::session::{Session, SessionOptions};
+use store::env::fault::{FaultEnv, Unsynced};
+use store::{Options, Store};
+
+use crate::server::answer;
+
+/// When time begins, in seconds since 1970.
+const BEGIN: i64 = 1_700_000_000;
+
+/// A database whose clock is set: each statement comes a second after the one before.
+struct Database {
+    env: FaultEnv,
+    engine: Option<Arc<Engine>>,
+    session: Option<Session>,
+    now: i64,
+}
+
+impl Database {
+    fn new() -> Database {
+        let env = FaultEnv::new(1);
+        env.set_now(BEGIN * 1_000_000);
+        let mut database = Database { env, engine: None, session: None, now: 0 };
+        database.open();
+        database
+    }
+
+    fn open(&mut self) {
+        let options = Options { env: Arc::new(self.env.clone()), ..Options::default() };
+        let store = Store::open(Path::new("/data"), options).unwrap();
+        let engine = Engine::open(store, EngineOptions::default()).unwrap();
+        self.session = Some(Session::open(&engine, SessionOptions { user: "bennu".to_owned() }));
+        self.engine = Some(engine);
+    }
+
+    fn close(&mut self) {
+        self.session = None;
+        self.engine.take().unwrap().store().shut_down().unwrap();
+    }
+
+    fn crash(&mut self) {
+        self.env = self.env.after_crash(Unsynced::Lost);
+        self.env.set_now((BEGIN + self.now) * 1_000_000);
+        (self.session, self.engine) = (None, None);
+        self.open();
+    }
+
+    /// Runs a statement a second later, and returns the second.
+    fn does(&mut self, sql: &str) -> i64 {
+        self.now += 1;
+        self.env.set_now((BEGIN + self.now) * 1_000_000);
+        let said = self.ask(sql);
+        assert!(!said.contains("error"), "{sql}: {said}");
+        self.now
+    }
+
+    fn ask(&mut self, sql: &str) -> String {
+        answer(self.session.as_mut().unwrap(), sql)
+    }
+
+    /// Returns what a table showed half a second after a statement: lines with spaces between, or
+    /// the second in which the history begins.
+    fn at(&mut self, what: &str, table: &str, second: i64) -> String {
+        let time = format!("to_timestamp({}.5)", BEGIN + second);
+        let sql = format!("SELECT {what} FROM {table} FOR SYSTEM_TIME AS OF {time} ORDER BY 1");
+        let said = self.ask(&sql);
+        let Some(rest) = said.strip_prefix("error 72000: ") else {
+            assert!(!said.starts_with("error"), "{said}");
+            return said.trim_end().replace('\n', " ");
+        };
+        let named = format!("history of table \"{table}\" begins at ");
+        let begin = rest.strip_prefix(&named).unwrap_or_else(|| panic!("{said}"));
+        let begin = begin.split(", after").next().unwrap();
+        let second = self.ask(&format!("SELECT extract(epoch FROM '{begin}'::timestamptz)"));
+        let second = second.trim_end().parse::<f64>().unwrap() - BEGIN as f64;
+        format!("from {second:.1}")
+    }
+}
+
+#[test]
+fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
+    let mut database = Database::new();
+    let created = database.does("CREATE TABLE t (k int PRIMARY KEY, x int)");
+    let inserted = database.does("INSERT INTO t VALUES (1, 10), (2, 20)");
+    let updated = database.does("UPDATE t SET x = 11 WHERE k = 1");
+    let deleted = database.does("DELETE FROM t WHERE k = 2");
+    assert_eq!(database.at("k, x", "t", created - 1), "from 1.0");
+    assert_eq!(database.at("k, x", "t", created), "ok");
+    // What is in memory is there, whatever came later.
+    assert_eq!(database.at("k, x", "t", inserted), "1|10 2|20");
+    assert_eq!(database.at("k, x", "t", updated), "1|11 2|20");
+    assert_eq!(database.at("k, x", "t", deleted), "1|11");
+    let null = database.ask("SELECT * FROM t FOR SYSTEM_TIME AS OF NULL");
+    assert_eq!(null, "error 22004: argument of FOR SYSTEM_TIME AS OF must not be null\n");
+    database.does("FLUSH t");
+    for round in ["flushed", "opened again", "after a crash", "compacted", "split", "merged"] {
+        match round {
+            "opened again" => {
+                database.close();
+                database.open();
+            }
+            "after a crash" => database.crash(),
+            "compacted" => drop(database.does("MAJOR COMPACT t")),
+            "split" => drop(database.does("ALTER TABLE t SPLIT AT (2)")),
+            "merged" => {
+                database.does("MAJOR COMPACT t");
+                let regions = "SELECT region FROM bennu.regions WHERE table_name = 't'";
+                let ids = database.ask(regions).trim_end().replace('\n', ", ");
+                database.does(&format!("ALTER TABLE t MERGE REGIONS {ids}"));
+            }
+            _ => {}
+        }
+        assert_eq!(database.at("k, x", "t", created - 1), "from 4.0", "{round}");
+        assert_eq!(database.at("k, x", "t", inserted), "from 4.0", "{round}");
+        assert_eq!(database.at("k, x", "t", updated), "from 4.0", "{round}");
+        assert_eq!(database.at("k, x", "t", deleted), "1|11", "{round}");
+        let now = database.now;
+        assert_eq!(database.at("k, x", "t", now), "1|11", "{round}");
+    }
+}
+
+#[test]
+fn versions_ttls_and_regions_have_their_own_histories() {
+    let mut database = Database::new();
+    database.does(
+        "CREATE TABLE t (k int PRIMARY KEY, a.x int, b.y int) a.VERSIONS = 2, b.TTL = 9 \
+         SPLIT ON ((10))",
+    );
+    let first = database.does("INSERT INTO t VALUES (1, 1, 1), (11, 1, 1)");
+    let second = database.does("UPDATE t SET x = 2 WHERE k = 1");
+    let third = database.does("UPDATE t SET x = 3 WHERE k = 1");
+    database.does("FLUSH t");
+    // Of the three versions of family a in the first region two are left.
+    assert_eq!(database.at("k, x", "t", first), "from 3.0");
+    assert_eq!(database.at("k, x", "t", second), "1|2 11|1");
+    assert_eq!(database.at("k, x", "t", third), "1|3 11|1");
+    assert_eq!(database.at("y", "t", first), "from 3.0", "a row may have a cell in each family");
+    let later = "SELECT x FROM t FOR SYSTEM_TIME AS OF to_timestamp(1700000002.5) WHERE k = 11";
+    assert_eq!(database.ask(later), "1\n", "the second region has dropped nothing");
+    for _ in 0..10 {
+        database.does("SELECT 1");
+    }
+    let now = database.now;
+    assert_eq!(database.at("k, x, y", "t", now), "1|3|NULL 11|1|NULL");
+    assert_eq!(database.at("k, x, y", "t", third), "1|3|1 11|1|1", "it is there still");
+    database.does("MAJOR COMPACT t");
+    assert_eq!(database.at("k, x, y", "t", third), "from 11.0", "when family b has expired");
+    assert_eq!(database.at("k, x, y", "t", 11), "1|3|NULL 11|1|NULL");
+}
+
+#[test]
+fn rewrites_keep_times_and_begin_the_history_again() {
+    let mut database = Database::new();
+    database.does("CREATE TABLE t (k int PRIMARY KEY, a.x int, b.y int) VERSIONS = 9, b.TTL = 20");
+    let inserted = database.does("INSERT INTO t VALUES (1, 10, 100)");
+    let updated = database.does("UPDATE t SET x = 11");
+    let times = database.ask("SELECT _timestamp FROM t");
+    let notice = "notice: history of table \"t\" begins again: its rows are rewritten\n";
+    let rewrites = [
+        "ALTER TABLE t ALTER x TYPE text",
+        "ALTER TABLE t ADD COLUMN a.r float8 DEFAULT random()",
+        "ALTER TABLE t ADD COLUMN a.i int GENERATED ALWAYS AS IDENTITY",
+        "ALTER TABLE t ADD COLUMN a.g int GENERATED ALWAYS AS (y + 1) STORED",
+        "ALTER TABLE t DROP CONSTRAINT t_pkey",
+        "ALTER TABLE t ADD PRIMARY KEY (k)",
+    ];
+    for rewrite in rewrites {
+        let before = database.now;
+        assert_eq!(database.at("k, x, y", "t", before), "1|11|100");
+        database.now += 1;
+        database.env.set_now((BEGIN + database.now) * 1_000_000);
+        assert_eq!(database.ask(rewrite), notice, "{rewrite}");
+        let rewritten = database.now;
+        assert_eq!(database.ask("SELECT _timestamp FROM t"), times, "{rewrite}");
+        assert_eq!(database.at("k, x, y", "t", inserted), format!("from {rewritten}.0"));
+        assert_eq!(database.at("k, x, y", "t", updated), format!("from {rewritten}.0"));
+        assert_eq!(database.at("k, x, y", "t", rewritten), "1|11|100", "{rewrite}");
+    }
+    let not_written = database.does("ALTER TABLE t ALTER x TYPE varchar");
+    assert_eq!(database.at("k, x, y", "t", not_written - 1), "1|11|100");
+    // The TTL counts from when the row was written, not from the rewrites.
+    while database.now < inserted + 20 {
+        database.does("SELECT 1");
+    }
+    assert_eq!(database.ask("SELECT y FROM t"), "100\n");
+    database.does("SELECT 1");
+    assert_eq!(database.ask("SELECT y FROM t"), "NULL\n");
+}
+
+#[test]
+fn tables_that_are_emptied_begin_again_with_the_commit() {
+    let mut database = Database::new();
+    database.does("CREATE TABLE t (k int PRIMARY KEY)");
+    let inserted = database.does("INSERT INTO t VALUES (1)");
+    database.does("BEGIN; TRUNCATE t");
+    let said = database.ask("SELECT * FROM t FOR SYSTEM_TIME AS OF now()");
+    assert!(said.contains("history of table \"t\" begins with this transaction"), "{said}");
+    database.does("ROLLBACK");
+    assert_eq!(database.at("k", "t", inserted), "1");
+    database.does("BEGIN; TRUNCATE t");
+    let between = database.does("SELECT 1");
+    let truncated = database.does("COMMIT");
+    assert_eq!(database.at("k", "t", between), format!("from {truncated}.0"));
+    assert_eq!(database.at("k", "t", truncated), "ok");
+    database.does("DROP TABLE t");
+    let created = database.does("CREATE TABLE t (k int PRIMARY KEY)");
+    assert_eq!(database.at("k", "t", inserted), format!("from {created}.0"));
+}
+
+#[test]
+fn a_column_does_not_show_what_another_one_of_its_name_had() {
+    let mut database = Database::new();
+    database.does("CREATE TABLE t (k int PRIMARY KEY, x int, y int)");
+    let inserted = database.does("INSERT INTO t VALUES (1, 10, 100)");
+    let dropped = database.does("ALTER TABLE t DROP COLUMN x");
+    let added = database.does("ALTER TABLE t ADD COLUMN x int DEFAULT 7");
+    assert_eq!(database.at("k, y", "t", inserted), "1|100");
+    assert_eq!(database.at("k, x, y", "t", inserted), format!("from {dropped}.0"));
+    assert_eq!(database.at("k, x", "t", dropped), "1|7", "rows of then in columns of today");
+    assert_eq!(database.at("k, x", "t", added), "1|7");
+    database.does("ALTER TABLE t ADD COLUMN z int");
+    assert_eq!(database.at("k, y, z", "t", inserted), "1|100|NULL");
+}
+
+#[test]
+fn joins_that_look_rows_up_name_the_table_too() {
+    let mut database = Database::new();
+    database.does("CREATE TABLE t (k int PRIMARY KEY, x int)");
+    database.does("CREATE TABLE few (k int PRIMARY KEY)");
+    database.does("INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g");
+    let filled = database.does("INSERT INTO few VALUES (7), (8)");
+    database.does("UPDATE t SET x = 0 WHERE k = 7");
+    let join = format!(
+        "SELECT few.k, t.x FROM few JOIN t FOR SYSTEM_TIME AS OF to_timestamp({}.5) \
+         ON t.k = few.k ORDER BY 1",
+        BEGIN + filled
+    );
+    assert_eq!(database.ask(&join), "7|7\n8|8\n");
+    database.does("FLUSH t");
+    let said = database.ask(&join);
+    assert!(said.starts_with("error 72000: history of table \"t\" begins at "), "{said}");
+}

@@ -1,0 +1,197 @@
+//! History tracker: which former states a flush or a compaction makes incomplete.
+//!
+//! A read of a former state ([`TimeRange::as_of`](crate::TimeRange::as_of)) takes the cells up to a
+//! timestamp and applies the rule of [`retention`](crate::scan::retention) to those alone. It is
+//! right as long as no version was dropped that was the newest one, and visible, at that time. A
+//! version that is dropped was so until the first of these, at the latest:
+//!
+//! * the timestamp of a version above it that goes on living;
+//! * that of a marker that covers it and was written after it;
+//! * the end of its TTL: the family's, unless MIN_VERSIONS keeps versions beyond it, or its own;
+//! * the highest timestamp in its column, unless it has expired: then all that decides about it was
+//!   there.
+//!
+//! The latest of these times, over all versions that were ever dropped, is where the history of a
+//! store begins. The manifest has it with the files; it never goes back.
+//!
+//! # Invariants
+//!
+//! 1. What is passed over here ended no later than [`HistoryTracker::begin`] says. It may say a
+//!    later time than need be, never an earlier one.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
+use crate::descriptor::FamilyDescriptor;
+
+/// Takes note of what one rewrite drops.
+pub(crate) struct HistoryTracker {
+    begin: Timestamp,
+    /// Microseconds after which a version has expired, if that alone decides.
+    ttl: Option<i64>,
+    /// When the rewrite judges what has expired.
+    now: Timestamp,
+    row_markers: SmallVec<[Marker; 2]>,
+    column_markers: SmallVec<[Marker; 2]>,
+    /// Highest timestamp of the row's family markers, and of what the column has.
+    row_highest: Timestamp,
+    highest: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Marker {
+    timestamp: Timestamp,
+    sequence: Sequence,
+    /// Of one version only.
+    of_version: bool,
+}
+
+const NEVER: Timestamp = Timestamp(i64::MIN);
+
+impl HistoryTracker {
+    /// Returns the tracker of a rewrite that has dropped nothing yet.
+    pub(crate) fn new(family: &FamilyDescriptor, now: Timestamp) -> HistoryTracker {
+        let ttl = family.ttl.filter(|_| family.min_versions == 0);
+        HistoryTracker {
+            begin: NEVER,
+            ttl: ttl.map(micros),
+            now,
+            row_markers: SmallVec::new(),
+            column_markers: SmallVec::new(),
+            row_highest: NEVER,
+            highest: NEVER,
+        }
+    }
+
+    /// Returns the time from which on all states are whole.
+    pub(crate) fn begin(&self) -> Timestamp {
+        self.begin
+    }
+
+    /// Begins a row.
+    pub(crate) fn start_row(&mut self) {
+        self.row_markers.clear();
+        self.row_highest = NEVER;
+    }
+
+    /// Begins a column.
+    pub(crate) fn start_column(&mut self) {
+        self.column_markers.clear();
+        self.highest = NEVER;
+    }
+
+    /// Takes note of a cell, before it is judged.
+    pub(crate) fn meet(&mut self, cell: &KeyParts<'_>) {
+        self.highest = self.highest.max(cell.timestamp);
+        if cell.cell_type.is_put() {
+            return;
+        }
+        let (timestamp, sequence) = (cell.timestamp, cell.sequence);
+        let of_version = matches!(cell.cell_type, CellType::Delete | CellType::DeleteFamilyVersion);
+        let marker = Marker { timestamp, sequence, of_version };
+        if cell.cell_type.is_family_marker() {
+            self.row_highest = self.row_highest.max(timestamp);
+            self.row_markers.push(marker);
+        } else {
+            self.column_markers.push(marker);
+        }
+    }
+
+    /// Takes note of a put that is dropped, by itself the last version of its timestamp. It would
+    /// be seen until `until` by a TTL of its own; `live_at` is the timestamp of the last version
+    /// before it in the column that goes on living.
+    pub(crate) fn drop_put(
+        &mut self,
+        put: &KeyParts<'_>,
+        until: Timestamp,
+        live_at: Option<Timestamp>,
+    ) {
+        let ttl = self.ttl.map_or(i64::MAX, |ttl| put.timestamp.0.saturating_add(ttl));
+        let last_seen = until.min(Timestamp(ttl));
+        let mut end = match last_seen < self.now {
+            true => Timestamp(last_seen.0 + 1),
+            false => self.highest.max(self.row_highest),
+        };
+        for marker in self.row_markers.iter().chain(&self.column_markers) {
+            if marker.timestamp < put.timestamp || marker.sequence <= put.sequence {
+                continue;
+            }
+            if !marker.of_version {
+                end = end.min(marker.timestamp);
+            } else if marker.timestamp == put.timestamp {
+                return;
+            }
+        }
+        end = end.min(live_at.unwrap_or(end));
+        if end > put.timestamp {
+            self.begin = self.begin.max(end);
+        }
+    }
+}
+
+/// Returns the time from which on the states without the cells of a file are whole, all of which
+/// have expired: by the family's TTL the last of them at `newest`, or by their own at `last_seen`.
+pub(crate) fn begin_without(
+    family: &FamilyDescriptor,
+    (newest, last_seen): (Timestamp, Timestamp),
+) -> Timestamp {
+    let ttl = family.ttl.filter(|_| family.min_versions == 0).map(micros);
+    let by_family = ttl.map_or(i64::MAX, |ttl| newest.0.saturating_add(ttl));
+    Timestamp(by_family.min(last_seen.0).saturating_add(1))
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(timestamp: i64, sequence: u64) -> KeyParts<'static> {
+        cell(timestamp, sequence, CellType::Put)
+    }
+
+    fn cell(timestamp: i64, sequence: u64, cell_type: CellType) -> KeyParts<'static> {
+        let (timestamp, sequence) = (Timestamp(timestamp), Sequence(sequence));
+        KeyParts { row: b"r", qualifier: b"q", timestamp, sequence, cell_type }
+    }
+
+    fn begin_of(
+        family: &FamilyDescriptor,
+        met: &[KeyParts<'_>],
+        until: i64,
+        live_at: Option<i64>,
+    ) -> i64 {
+        let mut tracker = HistoryTracker::new(family, Timestamp(90));
+        tracker.start_row();
+        tracker.start_column();
+        met.iter().for_each(|cell| tracker.meet(cell));
+        tracker.drop_put(met.last().unwrap(), Timestamp(until), live_at.map(Timestamp));
+        tracker.begin().0
+    }
+
+    #[test]
+    fn history_begins_where_the_first_end_of_what_is_dropped_was() {
+        let family = FamilyDescriptor::new("d");
+        let brief =
+            FamilyDescriptor { ttl: Some(Duration::from_micros(4)), ..FamilyDescriptor::new("d") };
+        let kept = FamilyDescriptor { min_versions: 1, ..brief.clone() };
+        const EVER: i64 = i64::MAX;
+        assert_eq!(begin_of(&family, &[put(9, 2), put(5, 1)], EVER, Some(9)), 9);
+        assert_eq!(begin_of(&family, &[put(9, 3), put(7, 2), put(5, 1)], EVER, Some(7)), 7);
+        assert_eq!(begin_of(&family, &[put(9, 3), put(5, 1)], EVER, None), 9);
+        let marker = cell(8, 2, CellType::DeleteColumn);
+        assert_eq!(begin_of(&family, &[put(9, 3), marker, put(5, 1)], EVER, Some(9)), 8);
+        assert_eq!(begin_of(&family, &[put(9, 3), marker, put(5, 4)], EVER, Some(9)), 9);
+        assert_eq!(begin_of(&brief, &[put(99, 3), put(5, 1)], EVER, Some(99)), 10);
+        assert_eq!(begin_of(&kept, &[put(99, 3), put(5, 1)], EVER, Some(99)), 99);
+        assert_eq!(begin_of(&family, &[put(99, 3), put(5, 1)], 30, Some(99)), 31);
+        let exact = cell(5, 2, CellType::Delete);
+        assert_eq!(begin_of(&family, &[put(9, 3), exact, put(5, 1)], EVER, Some(9)), i64::MIN);
+        assert_eq!(begin_without(&brief, (Timestamp(5), Timestamp(EVER))).0, 10);
+        assert_eq!(begin_without(&kept, (Timestamp(5), Timestamp(7))).0, 8);
+    }
+}
