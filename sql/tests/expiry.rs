@@ -1,6 +1,7 @@
 //! What expires, against a model: families with TTLs of their own, cells with a TTL, indexes of all
 //! kinds, a clock that jumps. Every way to read a table answers as the model does, before and after
-//! flushes, compactions, splits, restarts and crashes.
+//! flushes, compactions, splits, restarts, crashes and ALTER TABLE. Former states are those that the
+//! model remembers, or errors where something may have been dropped.
 //!
 //! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` runs so many times as many.
 
@@ -189,6 +190,24 @@ struct Run {
     model: Model,
     now: i64,
     log: Vec<String>,
+    past: Past,
+    /// Columns that are bigints by now.
+    wide: [bool; 4],
+}
+
+/// Former states of the table.
+#[derive(Default)]
+struct Past {
+    /// The state at the end of a second.
+    states: BTreeMap<i64, Model>,
+    /// The second in which the table was created, emptied or rewritten.
+    begin: i64,
+    /// The second from which on the states are known: a crash may have lost those before.
+    known_from: i64,
+    /// The second from which on column w is the one that there is.
+    w_begin: i64,
+    /// Whether anything may have been dropped.
+    was_rewritten: bool,
 }
 
 fn open(env: &FaultEnv) -> Arc<Engine> {
@@ -213,6 +232,8 @@ impl Run {
             model: Model::new(),
             now: BEGIN,
             log: Vec::new(),
+            past: Past { begin: BEGIN, known_from: BEGIN, w_begin: BEGIN, ..Past::default() },
+            wide: [false; 4],
             case,
         };
         let create = run.case.create.clone();
@@ -228,7 +249,10 @@ impl Run {
         run.case.indexes.retain(|index| first.contains(index));
         for step in 0..STEPS {
             run.step();
+            let (now, state) = (run.now, run.model.clone());
+            run.past.states.insert(now, state);
             run.check();
+            run.check_past();
             if step == STEPS / 2 {
                 for index in &late {
                     run.create_index(index);
@@ -273,7 +297,7 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.random.below(20) {
+        match self.random.below(22) {
             0..4 => self.insert(),
             4..9 => self.update(),
             9 => self.move_row(),
@@ -283,6 +307,7 @@ impl Run {
             13..17 => self.wait(),
             17 => self.rewrite(),
             18 => self.does("REINDEX TABLE t"),
+            19 | 20 => self.alter(),
             _ => self.restart(),
         }
     }
@@ -301,6 +326,7 @@ impl Run {
             _ => "ALTER TABLE t SPLIT AT (3)",
         };
         let said = self.ask(table);
+        self.past.was_rewritten = true;
         let may_be = said == "ok\n" || table.contains("SPLIT");
         assert!(may_be, "{table}: {said}{}", self.shown());
     }
@@ -316,6 +342,7 @@ impl Run {
             self.env.set_now(self.now * 1_000_000);
         } else {
             self.log.push("-- restart".to_owned());
+            self.past.was_rewritten = true;
             engine.store().flush_all().unwrap();
             engine.store().shut_down().unwrap();
         }
@@ -328,7 +355,139 @@ impl Run {
             self.check_indexes();
             self.does("DELETE FROM t");
             self.model.clear();
+            self.past.states.clear();
+            self.past.known_from = self.now;
         }
+    }
+
+    /// Changes the table. Not where its rows expire by a column: most is refused there.
+    fn alter(&mut self) {
+        if self.case.by_column {
+            return;
+        }
+        let column = self.random.below(4);
+        let name = COLUMNS[column];
+        match self.random.below(4) {
+            0 => {
+                let wide = !self.wide[column];
+                let to = if wide { "bigint" } else { "int" };
+                if self.alters(&format!("ALTER TABLE t ALTER COLUMN {name} TYPE {to}")) {
+                    self.wide[column] = wide;
+                    self.begin_again();
+                }
+            }
+            1 => self.add_random_column(),
+            2 => {
+                self.does("TRUNCATE t");
+                self.model.clear();
+                self.begin_again();
+            }
+            _ => self.replace_w(),
+        }
+    }
+
+    /// Returns whether a statement has changed the table, which it may say; it may be refused.
+    fn alters(&mut self, sql: &str) -> bool {
+        let said = self.ask(sql);
+        let is_done = said == "ok\n" || said.starts_with("notice: history of table \"t\" begins");
+        assert!(is_done || said.starts_with("error 0A000"), "{sql}: {said}{}", self.shown());
+        is_done
+    }
+
+    fn begin_again(&mut self) {
+        let (begin, w_begin) = (self.now, self.past.w_begin);
+        self.past = Past { begin, known_from: begin, w_begin, ..Past::default() };
+    }
+
+    /// Adds a column that has another value in each row: families that have expired get a cell.
+    fn add_random_column(&mut self) {
+        let family = self.random.below(self.case.ttls.len());
+        let name = format!("r{}", self.log.len());
+        if !self
+            .alters(&format!("ALTER TABLE t ADD COLUMN f{family}.{name} float8 DEFAULT random()"))
+        {
+            return;
+        }
+        self.begin_again();
+        let now = self.now;
+        for id in self.live().into_keys() {
+            let cells = self.model.get_mut(&id).unwrap();
+            let is_live =
+                cells[family].as_ref().is_some_and(|cell| self.case.is_live(cell, family, now));
+            if !is_live {
+                let fresh = Cell { values: [None; 4], written: now, until: None };
+                cells[family] = Some(fresh);
+            }
+        }
+    }
+
+    /// Puts another column in the place of w, unless an index has it.
+    fn replace_w(&mut self) {
+        let names = |index: &String| {
+            index.split(|c: char| !c.is_alphanumeric()).any(|word| word == COLUMNS[3])
+        };
+        if self.case.indexes.iter().any(names) {
+            return;
+        }
+        let family = self.case.families[3];
+        self.does("ALTER TABLE t DROP COLUMN w");
+        self.does(&format!("ALTER TABLE t ADD COLUMN f{family}.w int"));
+        self.wide[3] = false;
+        self.past.w_begin = self.now;
+        for cell in self.model.values_mut().filter_map(|cells| cells[family].as_mut()) {
+            cell.values[3] = None;
+        }
+    }
+
+    /// Compares former states with what the model remembers of them.
+    fn check_past(&mut self) {
+        let second = self.random.from(self.past.begin - 2..self.now + 1);
+        let as_of = format!("FROM t FOR SYSTEM_TIME AS OF to_timestamp({second}.25)");
+        let all = format!("SELECT id, x, y, z, w {as_of} ORDER BY id");
+        if second < self.past.begin {
+            let said = self.ask(&all);
+            assert!(said.starts_with("error 72000"), "{all}: {said}{}", self.shown());
+            return;
+        }
+        if second < self.past.known_from {
+            return;
+        }
+        let state = self.past.states.range(..=second).next_back();
+        let state = state.map(|(_, state)| state.clone()).unwrap_or_default();
+        let live = self.case.rows(&state, second);
+        if second < self.past.w_begin {
+            let said = self.ask(&all);
+            assert!(said.starts_with("error 72000"), "{all}: {said}{}", self.shown());
+        } else {
+            self.was(&all, &rows_of(&live, 4));
+        }
+        self.was(&format!("SELECT id, x, y, z {as_of} ORDER BY id"), &rows_of(&live, 3));
+        self.was(&format!("SELECT count(*) {as_of}"), &format!("{}\n", live.len()));
+        let id = self.random.below(KEYS) as i32;
+        let one: BTreeMap<i32, Values> =
+            live.get_key_value(&id).map(|(id, row)| (*id, *row)).into_iter().collect();
+        self.was(&format!("SELECT id, x, y, z {as_of} WHERE id = {id}"), &rows_of(&one, 3));
+        let column = self.random.below(3);
+        let value = self.random.below(VALUES) as i32;
+        let with: BTreeMap<i32, Values> =
+            live.into_iter().filter(|(_, row)| row[column] == Some(value)).collect();
+        let name = COLUMNS[column];
+        let sql = format!("SELECT id, x, y, z {as_of} WHERE {name} = {value} ORDER BY id");
+        self.was(&sql, &rows_of(&with, 3));
+        self.was(
+            &format!("SELECT id {as_of} WHERE {name} = {value} ORDER BY id"),
+            &rows_of(&with, 0),
+        );
+    }
+
+    /// Asserts that a former state is as expected, or an error if something may be missing.
+    fn was(&mut self, sql: &str, expected: &str) {
+        let said = self.ask(sql);
+        if said.starts_with("error 72000") && self.past.was_rewritten {
+            return;
+        }
+        let expected = if expected.is_empty() { "ok\n" } else { expected };
+        assert_eq!(said, expected, "{sql} at {} s{}", self.now - BEGIN, self.shown());
     }
 
     fn live(&self) -> BTreeMap<i32, Values> {
@@ -377,7 +536,9 @@ impl Run {
             list.push(time(until));
         }
         let ending = if ignores { " ON CONFLICT DO NOTHING" } else { "" };
-        let sql = format!("INSERT INTO t VALUES ({id}, {}){ending}", list.join(", "));
+        let names = if self.case.by_column { "id, x, y, z, w, until" } else { "id, x, y, z, w" };
+        let values_list = list.join(", ");
+        let sql = format!("INSERT INTO t ({names}) VALUES ({id}, {values_list}){ending}");
         let taken = self.live().contains_key(&id) || self.collides(id, &values);
         self.changes(&sql, taken && !ignores);
         if !taken {
@@ -608,6 +769,15 @@ impl Run {
             assert_eq!(differences, (0, 0), "{}: {found:?}{}", index.name, self.shown());
         }
     }
+}
+
+/// Returns rows as they are shown, with so many of their columns.
+fn rows_of(rows: &BTreeMap<i32, Values>, columns: usize) -> String {
+    let line = |(id, row): (&i32, &Values)| {
+        let values = row[..columns].iter().map(|value| format!("|{}", shown(*value)));
+        format!("{id}{}\n", values.collect::<String>())
+    };
+    rows.iter().map(line).collect()
 }
 
 fn session(engine: &Arc<Engine>) -> Session {
