@@ -8,7 +8,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cell::Timestamp;
 use crate::descriptor::TableId;
 
 /// The result of a store operation.
@@ -79,11 +78,11 @@ pub enum Error {
     /// could see is not kept any more. Roll back and run it again.
     SnapshotTooOld,
     /// The state of a former time was asked for, and some of it was dropped by retention. States
-    /// from `begin` on are whole where that was found out; other regions and families of the table
+    /// from `begin_micros` on are whole where that was found out; other regions and families of the table
     /// may have a later one: [`Store::history_begin`](crate::Store::history_begin).
     BeforeHistory {
-        /// The first time of which the state is whole.
-        begin: Timestamp,
+        /// The first time of which the state is whole: a timestamp.
+        begin_micros: i64,
     },
     /// The region did not answer within the time the caller gave it.
     RegionTimeout {
@@ -272,8 +271,8 @@ impl fmt::Display for Error {
             Error::QuotaExceeded { subject, .. } => write!(f, "quota of {subject} exceeded"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),
-            Error::BeforeHistory { begin } => {
-                write!(f, "history begins later, at {} microseconds since 1970", begin.0)
+            Error::BeforeHistory { begin_micros } => {
+                write!(f, "history begins later, at {begin_micros} microseconds since 1970")
             }
             Error::RegionTimeout { .. } => write!(f, "the region did not answer in time"),
             Error::Vetoed(veto) => f.write_str(&veto.message),

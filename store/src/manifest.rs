@@ -32,10 +32,10 @@ use std::sync::Arc;
 use crate::cell::Timestamp;
 use crate::codec;
 use crate::codec::Damage;
-use crate::descriptor::{DatabaseId, FileId, RegionId, TableDescriptor, TableId};
+use crate::descriptor::{DatabaseId, RegionId, TableDescriptor, TableId};
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, RESTORE, Result};
-use crate::run::{FileRecord, RecordLayout};
+use crate::run::RecordLayout;
 use crate::wal::{ManifestMark, Position};
 
 /// The first bytes of a manifest. Never change.
@@ -585,7 +585,8 @@ impl Header {
         bytes
     }
 
-    /// Returns the header at the start of a file of version 6 or later; `None` if its checksum is wrong.
+    /// Returns the header at the start of a file of version 6 or later; `None` if its checksum is
+    /// wrong.
     fn decode(bytes: &[u8]) -> Option<Header> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
         let (covered, checksum) = bytes.split_at(48);
@@ -725,8 +726,9 @@ impl ManifestContent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::{Durability, FamilyDescriptor, SplitOptions};
+    use crate::descriptor::{Durability, FamilyDescriptor, FileId, SplitOptions};
     use crate::env::fault::{FaultEnv, Unsynced};
+    use crate::run::FileRecord;
 
     const DIRECTORY: &str = "/data";
 

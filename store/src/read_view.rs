@@ -184,7 +184,7 @@ impl ReadView {
     fn check_history(&self, spec: &ReadSpec) -> Result<()> {
         let (range, begin) = (spec.time_range, self.history_begin);
         match range.as_of && range.max <= begin {
-            true => Err(Error::BeforeHistory { begin }),
+            true => Err(Error::BeforeHistory { begin_micros: begin.0 }),
             false => Ok(()),
         }
     }

@@ -116,14 +116,14 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
         let (transaction, row_ids) = (self.transaction, &self.engine.row_ids);
-        let mut is_first = true;
+        let mut had_rows = self.engine.store().row_estimate(table.id)?.rows > 0;
         let eval = &self.eval.clone();
         let mut numbers = 0..0;
         let mut rows: Vec<Mutation> = Vec::new();
         let layout = &now.layout;
         self.each_stored_row(table, &mut |row, stored| {
             let mut row = row.to_vec();
-            is_first = false;
+            had_rows = true;
             change(&mut row)?;
             // The new table of the store counts its rows from the start.
             if let Some(at) = now.row_id_column() {
@@ -142,7 +142,7 @@ impl Ddl<'_> {
         })?;
         let written = self.transaction.mutate_with(now.id, rows, eval);
         written.map_err(|error| duplicated(error, &now))?;
-        if !is_first {
+        if had_rows {
             self.note_end_of_history(&table.name);
         }
         Ok(())

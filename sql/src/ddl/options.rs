@@ -392,8 +392,11 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
 
 /// Reads a TTL: seconds as in HBase, an interval as text, or FOREVER.
 fn ttl(option: &TableOption) -> Result<Option<Duration>> {
-    let seconds = match &option.value {
-        OptionValue::Number(_) => integer(option, 1, i64::from(i32::MAX))? as u64,
+    let micros = match &option.value {
+        OptionValue::Number(_) => {
+            let seconds = integer(option, 1, i64::from(i32::MAX))? as u64;
+            return Ok(Some(Duration::from_secs(seconds)));
+        }
         OptionValue::Word(word) if word == "forever" => return Ok(None),
         OptionValue::String(text) if text.eq_ignore_ascii_case("forever") => return Ok(None),
         OptionValue::String(text) => {
@@ -403,15 +406,15 @@ fn ttl(option: &TableOption) -> Result<Option<Duration>> {
                 return Err(bad(option, "it is not an interval"));
             };
             let days = i64::from(interval.months) * 30 + i64::from(interval.days);
-            let seconds = days * 86_400 + interval.microseconds / 1_000_000;
-            u64::try_from(seconds)
+            let micros = i128::from(days) * 86_400_000_000 + i128::from(interval.microseconds);
+            u64::try_from(micros)
                 .ok()
-                .filter(|seconds| *seconds > 0)
+                .filter(|micros| *micros >= 1_000_000)
                 .ok_or_else(|| bad(option, "it must be at least a second"))?
         }
         _ => return Err(bad(option, "use seconds, an interval or FOREVER")),
     };
-    Ok(Some(Duration::from_secs(seconds)))
+    Ok(Some(Duration::from_micros(micros)))
 }
 
 fn integer(option: &TableOption, low: i64, high: i64) -> Result<i64> {
@@ -462,6 +465,9 @@ mod tests {
         let by_number = TableOptions::read(&[option("ttl", number("2592000"))]).unwrap();
         assert_eq!(by_text, by_number);
         assert_eq!(by_text.family.ttl, Some(Duration::from_secs(2_592_000)));
+        let text = OptionValue::String("1500 milliseconds".to_owned());
+        let exact = TableOptions::read(&[option("ttl", text)]).unwrap();
+        assert_eq!(exact.family.ttl, Some(Duration::from_millis(1_500)));
     }
 
     #[test]

@@ -184,5 +184,8 @@ fn rules(family: &FamilyDescriptor) -> Vec<Parameter> {
 
 /// Returns a time as an interval that options take.
 fn seconds(time: Duration) -> String {
-    format!("{} seconds", time.as_secs())
+    match time.subsec_micros() {
+        0 => format!("{} seconds", time.as_secs()),
+        _ => format!("{} seconds", time.as_secs_f64()),
+    }
 }

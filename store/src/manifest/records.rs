@@ -44,7 +44,7 @@ bincode::impl_borrow_decode_with_context!(RegionRecord, RecordLayout);
 impl Decode<RecordLayout> for RegionRecord {
     fn decode<D: Decoder<Context = RecordLayout>>(
         decoder: &mut D,
-    ) -> std::result::Result<RegionRecord, DecodeError> {
+    ) -> Result<RegionRecord, DecodeError> {
         let mut record = RegionRecord {
             id: Decode::decode(decoder)?,
             start: Decode::decode(decoder)?,
@@ -66,7 +66,7 @@ bincode::impl_borrow_decode_with_context!(FamilyChange, RecordLayout);
 impl Decode<RecordLayout> for FamilyChange {
     fn decode<D: Decoder<Context = RecordLayout>>(
         decoder: &mut D,
-    ) -> std::result::Result<FamilyChange, DecodeError> {
+    ) -> Result<FamilyChange, DecodeError> {
         Ok(FamilyChange {
             family: Decode::decode(decoder)?,
             removed: Decode::decode(decoder)?,

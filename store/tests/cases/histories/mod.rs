@@ -401,7 +401,8 @@ impl World {
     ) {
         match found {
             Ok(found) => assert_eq!(found, as_of::versions(expected), "as of {at:?}"),
-            Err(Error::BeforeHistory { begin }) => {
+            Err(Error::BeforeHistory { begin_micros }) => {
+                let begin = Timestamp(begin_micros);
                 let whole = self.store().history_begin(TABLE).unwrap();
                 assert!(at < begin && begin <= whole && self.was_rewritten, "{at:?} {begin:?}");
             }
