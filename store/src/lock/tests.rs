@@ -474,3 +474,66 @@ fn a_holder_of_a_table_goes_before_those_for_whom_it_is_in_the_way() {
     release(&locks, 4, b"t");
     assert_eq!(locks.held_count(), 0);
 }
+
+/// Locks of tables at random, in all modes, several of one transaction on one table.
+#[test]
+fn random_locks_of_tables_keep_the_rules_and_end() {
+    const OWNERS: u64 = 5;
+    const TABLES: [&[u8]; 2] = [b"a", b"b"];
+    for seed in 0..20_u64 {
+        let locks = LockTable::new();
+        let shadow: Mutex<Vec<(u64, usize, LockMode)>> = Mutex::default();
+        std::thread::scope(|scope| {
+            for owner in 1..=OWNERS {
+                let (locks, shadow) = (&locks, &shadow);
+                scope.spawn(move || {
+                    let mut random = seed * 1000 + owner + 7;
+                    let mut draw = |below: usize| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        (random % below as u64) as usize
+                    };
+                    for _ in 0..30 {
+                        lock_tables(locks, shadow, owner, (&TABLES, &mut draw));
+                    }
+                });
+            }
+        });
+        assert_eq!(locks.held_count(), 0, "seed {seed}");
+        assert!(locks.waits.lock().is_empty(), "seed {seed}");
+    }
+}
+
+/// Takes some locks of tables and gives them back.
+fn lock_tables(
+    locks: &LockTable,
+    shadow: &Mutex<Vec<(u64, usize, LockMode)>>,
+    owner: u64,
+    (tables, draw): (&[&[u8]], &mut dyn FnMut(usize) -> usize),
+) {
+    let mut keys = Vec::new();
+    for _ in 0..draw(4) {
+        let at = draw(tables.len());
+        let mode = LockMode::ALL[ROW_MODES.len() + draw(LockMode::COUNT - ROW_MODES.len())];
+        let patience =
+            Patience { deadlock_after: Duration::from_micros(200), ..patience(LockWait::Wait) };
+        match locks.lock(Owner(owner), (TABLE, tables[at]), mode, patience) {
+            Ok(Grant { key, taken, .. }) => {
+                if taken == Taken::New {
+                    keys.push(key);
+                }
+                let mut shadow = shadow.lock();
+                for (other, table, held) in shadow.iter() {
+                    let meets = *table == at && *other != owner && held.conflicts_with(mode);
+                    assert!(!meets, "{owner} has {mode:?} beside {held:?} of {other}");
+                }
+                shadow.push((owner, at, mode));
+            }
+            Err(Error::Deadlock { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    shadow.lock().retain(|(holder, _, _)| *holder != owner);
+    locks.release(Owner(owner), keys, (End::Undone, Sequence(0)));
+}

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::env::fault::{FaultEnv, Unsynced};
-use store::transaction::{LockMode, LockWait, PreparedTransaction, TransactionOptions};
+use store::transaction::{
+    FollowedRow, LockMode, LockWait, PreparedTransaction, TransactionOptions,
+};
 use store::{Error, Get, Mutation, Result, Store};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, put, scan};
@@ -141,6 +143,43 @@ fn the_example_of_the_format() {
         .flat_map(|line| line.split('|').next().unwrap().split_whitespace())
         .collect();
     assert_eq!(hex.join(" "), example.join(" "));
+}
+
+#[test]
+fn what_the_version_before_has_prepared_is_read() {
+    let store = created(&FaultEnv::new(1));
+    let mut bytes = prepare(&store).encode().unwrap();
+    // Without the rows that have got other keys.
+    assert_eq!((bytes[0], bytes.pop()), (2, Some(0)));
+    bytes[0] = 1;
+    let other = created(&FaultEnv::new(2));
+    put(&other, "b", "2");
+    end(&other.recover_prepared(&bytes).unwrap()).unwrap();
+    assert_eq!(rows(&other), ["n=new"]);
+}
+
+#[test]
+fn keys_that_it_has_changed_are_kept() {
+    let store = created(&FaultEnv::new(1));
+    put(&store, "b", "2");
+    let transaction = begin(&store);
+    let is_new = transaction.begin_move(TABLE, b"b");
+    let row = |row: &str| Mutation::new(row);
+    transaction.mutate(TABLE, vec![row("b").delete_row()]).unwrap();
+    transaction.mutate(TABLE, vec![row("z").put(0, "q", "2".into())]).unwrap();
+    transaction.note_move(TABLE, b"b".to_vec(), b"z".to_vec(), is_new);
+    let bytes = transaction.prepare().unwrap().encode().unwrap();
+    let other = created(&FaultEnv::new(2));
+    put(&other, "b", "2");
+    let prepared = other.recover_prepared(&bytes).unwrap();
+    assert_eq!(prepared.encode().unwrap(), bytes);
+    let reader = begin(&other);
+    let view = reader.view().unwrap();
+    end(&prepared).unwrap();
+    let lock = (LockMode::Exclusive, LockWait::Wait);
+    let seen = reader.lock_seen_row(TABLE, b"b", lock.0, lock.1).unwrap();
+    let followed = reader.follow_row((TABLE, b"b", seen), lock, &view).unwrap();
+    assert_eq!(followed, FollowedRow::Moved(b"z".to_vec()));
 }
 
 #[test]
