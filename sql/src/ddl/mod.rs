@@ -223,6 +223,11 @@ pub fn relation_lock(relation: u32) -> Vec<u8> {
     [b"x", relation.to_be_bytes().as_slice()].concat()
 }
 
+/// Returns whether a transaction has locked a table or a sequence in a mode.
+pub fn has_relation_lock(transaction: &Transaction, relation: u32, mode: TableLockMode) -> bool {
+    transaction.has_lock(CATALOG_TABLE, &relation_lock(relation), LockMode::Table(mode))
+}
+
 /// Locks a table, by its number in the store, or a sequence.
 pub fn lock_relation(
     transaction: &Transaction,

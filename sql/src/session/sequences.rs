@@ -100,15 +100,15 @@ impl SessionSequences {
         let Some(transaction) = self.transaction.lock().upgrade() else { return Ok(sequence) };
         loop {
             let (id, mode) = (sequence.id, TableLockMode::RowExclusive);
+            if ddl::has_relation_lock(&transaction, id, mode) {
+                return Ok(sequence);
+            }
             ddl::lock_relation(&transaction, id, mode, LockWait::Wait)?;
             // Who gave the lock back publishes its catalog right after.
             if self.engine.publishing.is_locked() {
                 drop(self.engine.publishing.lock());
             }
             sequence = self.find(text)?;
-            if sequence.id == id {
-                return Ok(sequence);
-            }
         }
     }
 

@@ -583,6 +583,12 @@ impl Transaction {
         Ok(self.lock_as_it_is(&table, row, mode, wait)?.taken != Taken::Skipped)
     }
 
+    /// Returns whether it has locked a row in a mode.
+    pub fn has_lock(&self, table: TableId, row: &[u8], mode: LockMode) -> bool {
+        let held = self.engine.locks.held(self.owner, LockKey::new(table, row));
+        held.is_some_and(|(_, modes, _)| modes.covers(mode))
+    }
+
     fn lock_in(
         &self,
         table: &Table,
