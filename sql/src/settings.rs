@@ -94,6 +94,10 @@ static SPECS: LazyLock<Vec<Spec>> = LazyLock::new(|| {
     specs
 });
 
+/// The places in [`SPECS`] of the settings that clients are told of.
+static REPORTED: LazyLock<Vec<usize>> =
+    LazyLock::new(|| (0..SPECS.len()).filter(|index| SPECS[*index].reported).collect());
+
 /// Reads a line of the file of settings that have no effect.
 fn without_effect(line: &'static str) -> Option<Spec> {
     let mut parts = line.split('|');
@@ -119,6 +123,12 @@ fn without_effect(line: &'static str) -> Option<Spec> {
     let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
     Some(Spec { default, ..draft })
 }
+
+/// The places in [`SPECS`] of the modes of a transaction.
+static MODES: LazyLock<[usize; 3]> = LazyLock::new(|| {
+    ["transaction_isolation", "transaction_read_only", "transaction_deferrable"]
+        .map(|name| position(name).expect("it is in SPECS"))
+});
 
 /// What there is to tell of a setting.
 pub struct Description<'s> {
@@ -154,6 +164,8 @@ pub struct Settings {
     /// The schema of the session's temporary things; empty without a session.
     temp_schema: Arc<str>,
     logged: LoggedStatements,
+    /// The modes of the present transaction, in the order of [`MODES`].
+    modes: Option<[&'static str; 3]>,
 }
 
 /// What RESET goes back to.
@@ -201,6 +213,7 @@ impl Settings {
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
             logged: LoggedStatements::None,
+            modes: None,
         };
         let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
         let of_server = [
@@ -257,53 +270,45 @@ impl Settings {
     /// 42704 if there is no such setting.
     pub fn show(&self, name: &str) -> Result<(&str, &str)> {
         if let Some(index) = position(name) {
-            return Ok((SPECS[index].name, &self.values[index]));
+            return Ok((SPECS[index].name, self.value_at(index)));
         }
         let custom = self.custom.get_key_value(&name.to_ascii_lowercase());
         custom.map(|(name, value)| (name.as_str(), &**value)).ok_or_else(|| unknown(name))
     }
 
     /// Shows the modes of the present transaction: isolation, read only, deferrable.
-    pub fn show_transaction(&mut self, isolation: &str, read_only: bool, deferrable: bool) {
-        let word = |on| if on { "on" } else { "off" };
-        let modes = [
-            ("transaction_isolation", isolation),
-            ("transaction_read_only", word(read_only)),
-            ("transaction_deferrable", word(deferrable)),
-        ];
-        for (name, value) in modes {
-            let index = position(name).expect("it is in SPECS");
-            if *self.values[index] != *value {
-                Arc::make_mut(&mut self.values)[index] = Arc::from(value);
-            }
-        }
+    pub fn show_transaction(&mut self, modes: [&'static str; 3]) {
+        self.modes = Some(modes);
     }
 
     /// Returns whether a setting is a mode of the present transaction.
     pub fn is_transaction_mode(name: &str) -> bool {
-        ["transaction_isolation", "transaction_read_only", "transaction_deferrable"]
-            .iter()
-            .any(|mode| mode.eq_ignore_ascii_case(name))
+        position(name).is_some_and(|index| MODES.contains(&index))
+    }
+
+    /// Returns the value of the setting at a place of [`SPECS`].
+    fn value_at(&self, index: usize) -> &str {
+        let mode = MODES.iter().position(|mode| *mode == index);
+        let shown = self.modes.zip(mode).map(|(modes, mode)| modes[mode]);
+        shown.unwrap_or(&self.values[index])
     }
 
     /// Returns name, value and description of all settings, by name.
     pub fn show_all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
-        SPECS
-            .iter()
-            .zip(self.values.iter())
-            .map(|(spec, value)| (spec.name, &**value, spec.description))
+        let specs = SPECS.iter().enumerate();
+        specs.map(|(index, spec)| (spec.name, self.value_at(index), spec.description))
     }
 
     /// Returns all settings with what `pg_settings` tells of them, by name.
     pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
-        let pairs = SPECS.iter().zip(self.values.iter()).zip(self.initial.values.iter());
-        pairs.map(|((spec, value), initial)| Description {
+        let pairs = SPECS.iter().enumerate().zip(self.initial.values.iter());
+        pairs.map(|((index, spec), initial)| Description {
             name: spec.name,
-            value,
+            value: self.value_at(index),
             about: spec.description,
             default: spec.default,
             initial,
-            is_default: **value == *spec.default,
+            is_default: self.value_at(index) == spec.default,
             is_fixed: matches!(spec.kind, Kind::Fixed),
             kind: match spec.kind {
                 Kind::Bool => "bool",
@@ -321,11 +326,7 @@ impl Settings {
 
     /// Returns the settings that clients are told of.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
-        SPECS
-            .iter()
-            .zip(self.values.iter())
-            .filter(|(spec, _)| spec.reported)
-            .map(|(spec, value)| (spec.name, value))
+        REPORTED.iter().map(|index| (SPECS[*index].name, &self.values[*index]))
     }
 
     /// Sets a setting; `None` gives it the value that the session began with.
@@ -490,7 +491,7 @@ impl Settings {
 
     /// Returns the value of a setting that exists.
     pub fn value(&self, name: &str) -> &str {
-        &self.values[position(name).expect("callers name settings of SPECS")]
+        self.value_at(position(name).expect("callers name settings of SPECS"))
     }
 
     /// Returns the value of a setting that exists, for those who want to know when it changes.
@@ -540,8 +541,11 @@ fn read_encoding(value: &str) -> Result<String> {
     Err(error.with_detail(detail).with_hint(hint))
 }
 
+/// Returns where a setting is in [`SPECS`]. Each statement asks for a dozen.
 fn position(name: &str) -> Option<usize> {
-    SPECS.iter().position(|spec| spec.name.eq_ignore_ascii_case(name))
+    let lower = |name: &'static str| name.bytes().map(|byte| byte.to_ascii_lowercase());
+    let wanted = || name.bytes().map(|byte| byte.to_ascii_lowercase());
+    SPECS.binary_search_by(|spec| lower(spec.name).cmp(wanted())).ok()
 }
 
 fn unknown(name: &str) -> Error {

@@ -120,7 +120,9 @@ impl Modes {
 
     /// Has the settings show these modes.
     pub(crate) fn show_in(self, settings: &mut Settings) {
-        settings.show_transaction(self.isolation.name(), self.read_only, self.deferrable);
+        let word = |on| if on { "on" } else { "off" };
+        let modes = [self.isolation.name(), word(self.read_only), word(self.deferrable)];
+        settings.show_transaction(modes);
     }
 
     /// Returns whether all statements see one snapshot.
