@@ -79,7 +79,7 @@ impl Ddl<'_> {
         self.refuse_views(table, position, &column.value)?;
         let is_column = matches!(value, Expr::Column { index, .. } if index == position);
         let is_same = from == to && is_column;
-        if !is_same {
+        if !is_same && (using.is_some() || !keeps_references(from, to)) {
             self.refuse_type_of_key(table, position)?;
         }
         let column = &mut record.columns[position];
@@ -222,6 +222,15 @@ fn stays(from: SqlType, to: SqlType) -> bool {
         return to.modifier < 0 || (from.modifier >= 0 && from.modifier <= to.modifier);
     }
     from.base == to.base && (to.modifier < 0 || from.modifier == to.modifier)
+}
+
+/// Returns whether what refers to the values of one type refers to those of another after a plain
+/// cast: foreign keys hold without a look at the rows.
+fn keeps_references(from: SqlType, to: SqlType) -> bool {
+    let is_integer = |one: SqlType| {
+        one.domain.is_none() && matches!(one.base, DataType::Int2 | DataType::Int4 | DataType::Int8)
+    };
+    stays(from, to) || (is_integer(from) && is_integer(to))
 }
 
 fn cannot_cast(error: Error, column: &str, to: &str, using: bool) -> Error {
