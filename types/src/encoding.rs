@@ -298,7 +298,8 @@ impl Encoding {
         let Some(character) = bytes.get(..length) else {
             return Err(invalid(self.name, bytes));
         };
-        if character[1..].iter().any(|byte| !self.may_trail(*byte)) {
+        let trails = &character[1..];
+        if !self.may_lead(bytes[0]) || trails.iter().any(|byte| !self.may_trail(*byte)) {
             return Err(invalid(self.name, character));
         }
         let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
@@ -397,6 +398,15 @@ impl Encoding {
             (Kind::Multiple(Lead::Sjis, _), 0xa1..=0xdf) => 1,
             (Kind::Multiple(..), _) => 2,
             _ => 1,
+        }
+    }
+
+    fn may_lead(&self, byte: u8) -> bool {
+        match self.number {
+            1 | 4 => matches!(byte, 0x8e | 0x8f | 0xa1..=0xfe),
+            2 | 3 => matches!(byte, 0xa1..=0xfe),
+            35 => matches!(byte, 0x81..=0x9f | 0xa1..=0xfc),
+            _ => true,
         }
     }
 
@@ -541,6 +551,8 @@ mod tests {
         assert_eq!(japanese.decode(b"\xa4\xa2").unwrap(), "あ");
         assert_eq!(japanese.decode(b"\xa4").unwrap_err().sqlstate, "22021");
         assert_eq!(japanese.decode(b"\xa4a").unwrap_err().sqlstate, "22021");
+        assert_eq!(japanese.decode(b"\x9f\xa7").unwrap_err().sqlstate, "22021");
+        assert_eq!(japanese.decode(b"\xa9\xa7").unwrap_err().sqlstate, "22P05");
         assert_eq!(japanese.whole_length(b"a\xa4\xa2\x8f\xb0"), 3);
     }
 }
