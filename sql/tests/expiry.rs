@@ -1,7 +1,7 @@
 //! What expires, against a model: families with TTLs of their own, cells with a TTL, indexes of all
 //! kinds, a clock that jumps. Every way to read a table answers as the model does, before and after
-//! flushes, compactions, splits, restarts, crashes and ALTER TABLE. Former states are those that the
-//! model remembers, or errors where something may have been dropped.
+//! flushes, compactions, splits, restarts, crashes and ALTER TABLE. Former states are those that
+//! the model remembers, or errors where something may have been dropped.
 //!
 //! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` runs so many times as many.
 

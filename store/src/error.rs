@@ -78,8 +78,8 @@ pub enum Error {
     /// could see is not kept any more. Roll back and run it again.
     SnapshotTooOld,
     /// The state of a former time was asked for, and some of it was dropped by retention. States
-    /// from `begin_micros` on are whole where that was found out; other regions and families of the table
-    /// may have a later one: [`Store::history_begin`](crate::Store::history_begin).
+    /// from `begin_micros` on are whole where that was found out; other regions and families of the
+    /// table may have a later one: [`Store::history_begin`](crate::Store::history_begin).
     BeforeHistory {
         /// The first time of which the state is whole: a timestamp.
         begin_micros: i64,

@@ -3,7 +3,7 @@
 //! A row of the system table for each table: its key is `b` and the table's number, its one cell is
 //! empty. It is written when the table is created, and again when TRUNCATE or a rewrite puts new
 //! tables of the store in the place of the old ones; the timestamp of the cell is that of the
-//! commit. A row with the name of a column behind the number is written when that column is dropped.
+//! commit. A row with the name of a column behind the number is written when that one is dropped.
 //! Tables of older builds have none: nothing is known of their beginning.
 
 /// What the keys of marks begin with.
