@@ -3,8 +3,8 @@
 //! Expressions here may fail (`10 / x`, `2147483647 + x`, `CAST(t AS integer)`, a subquery of
 //! several rows) and call `nextval`, each of a sequence of its own, in the places where SQL decides
 //! whether something is computed: CASE, COALESCE, AND, OR, IN, FILTER, HAVING, ORDER BY, LIMIT,
-//! SET, VALUES, arguments, ON. Both servers must fail with one SQLSTATE or not at all, and a statement
-//! that does not fail must have called each `nextval` equally often.
+//! SET, VALUES, arguments, ON. Both servers must fail with one SQLSTATE or not at all, and a
+//! statement that does not fail must have called each `nextval` equally often.
 //!
 //! What plans may decide is not drawn: failing conditions beside others in one WHERE, constants
 //! that fail. Some differences are left: PostgreSQL computes constants while it plans, and so calls
