@@ -1,7 +1,8 @@
 //! Apply: a subquery for each row, with columns of the row as its parameters.
 //!
 //! A subquery is run for the rows that its guard lets through: those for which the expression
-//! comes to it. One without outer columns runs once, when the first such row asks for it. Otherwise
+//! comes to it. One without outer columns runs once, when the first such row asks for it: once for
+//! the statement, however often the steps around are run, if it depends on nothing else. Otherwise
 //! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them,
 //! unless each run may have another result.
 //! `column IN (subquery)` that runs once looks its values up in a set.
@@ -50,6 +51,10 @@ struct Subquery {
     /// fails.
     groups: OnceLock<Option<Groups>>,
 }
+
+/// What subqueries said that are run once for the statement, by the address of their node.
+#[derive(Clone, Default)]
+pub struct OnceAnswers(Arc<Mutex<AHashMap<usize, Arc<Answer>>>>);
 
 /// What the subquery said.
 enum Answer {
@@ -270,6 +275,9 @@ impl Subquery {
         if self.node.varies {
             return self.run(&self.context_of(batch, row)).map(Arc::new);
         }
+        if self.node.once {
+            return self.answer_of_statement();
+        }
         let mut key = Vec::new();
         let (mut columns, mut types) = (Vec::new(), Vec::new());
         for &(_, column) in &self.node.bindings {
@@ -289,6 +297,18 @@ impl Subquery {
             memo.clear();
         }
         memo.insert(key, Arc::clone(&answer));
+        Ok(answer)
+    }
+
+    /// Runs the subquery, or remembers what it said to any step of the statement.
+    fn answer_of_statement(&self) -> Result<Arc<Answer>> {
+        let OnceAnswers(answers) = &self.context.once;
+        let address = Arc::as_ptr(&self.node) as usize;
+        if let Some(answer) = answers.lock().get(&address) {
+            return Ok(Arc::clone(answer));
+        }
+        let answer = Arc::new(self.run(&self.context)?);
+        answers.lock().insert(address, Arc::clone(&answer));
         Ok(answer)
     }
 

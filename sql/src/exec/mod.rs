@@ -86,6 +86,7 @@ use crate::plan::profile::Profile;
 use crate::plan::{Node, Plan, Root};
 use crate::spill::Spill;
 
+pub use apply::OnceAnswers;
 pub use cte::NamedRows;
 pub use history::HistoryBegin;
 pub use modify::modify;
@@ -111,6 +112,8 @@ pub struct Context {
     pub profile: Option<Arc<Profile>>,
     /// Rows of the named queries that can be read; empty at first.
     pub named: NamedRows,
+    /// What subqueries said that are run once; empty at first.
+    pub once: OnceAnswers,
     /// Bytes that a step may keep in memory.
     pub work_mem: usize,
     /// Where it sets aside what is more.

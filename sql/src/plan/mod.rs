@@ -323,6 +323,8 @@ pub struct ApplyNode {
     pub kind: ApplyKind,
     /// Whether it may give another value for the same row: what it gave is not remembered.
     pub varies: bool,
+    /// Whether it depends on nothing of the steps around: it is run once for the statement.
+    pub once: bool,
     /// For which rows the subquery is run, over the input's columns; `None`: all.
     pub guard: Option<Expr>,
     /// Its values for all rows at once, if that is tried first.

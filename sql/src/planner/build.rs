@@ -20,7 +20,7 @@ use crate::plan::{
     SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
-    all, column, columns_of, is_volatile, renumber, split, substitute, within,
+    Columns, all, column, columns_of, is_volatile, renumber, split, substitute, within,
 };
 use crate::planner::distinct_values::{Levels, levels};
 use crate::planner::grouping_sets;
@@ -95,6 +95,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted, notes);
             let varies = !apply.bindings.is_empty() && apply.subquery.has_effects();
+            let once = apply.bindings.is_empty() && depends_on_nothing(&apply.subquery);
             let groups = apply.groups.map(|groups| {
                 let types = groups.plan.column_types();
                 let ApplyGroups { plan, keys, value } = *groups;
@@ -109,6 +110,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
                 guard: apply.guard,
                 groups,
                 varies,
+                once,
                 input_types,
             };
             Built { node: Node::Apply(Arc::new(node)), ordered: passes && input.ordered }
@@ -201,6 +203,25 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
 }
 
 /// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
+/// Returns whether a plan has neither rows with a name nor parameters, but for those that it sets
+/// itself.
+fn depends_on_nothing(plan: &Logical) -> bool {
+    let (mut set, mut used, mut named) = (Columns::new(), Columns::new(), false);
+    plan.walk(&mut |step| match step {
+        Logical::Apply(apply) => set.extend(apply.bindings.iter().map(|(parameter, _)| *parameter)),
+        Logical::CteScan(_) | Logical::RecursiveUnion(_) => named = true,
+        _ => {}
+    });
+    plan.for_each_expression(&mut |expr| {
+        expr.walk(&mut |part| {
+            if let Expr::Parameter { index, .. } = part {
+                used.insert(*index);
+            }
+        });
+    });
+    !named && used.is_subset(&set)
+}
+
 fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,

@@ -228,6 +228,7 @@ impl Worker {
             side_by_side: true,
             profile: None,
             named: exec::NamedRows::default(),
+            once: exec::OnceAnswers::default(),
             changed: None,
             moved: Arc::clone(&open.moved),
             watch: None,

@@ -13,7 +13,7 @@ use sql::catalog::Catalog;
 use sql::catalog::name::ObjectName;
 use sql::catalog::statistics::TableStatistics;
 use sql::catalog::table::Table;
-use sql::exec::{self, Context, NamedRows, SystemSource};
+use sql::exec::{self, Context, NamedRows, OnceAnswers, SystemSource};
 use sql::logical::OutputColumn;
 use sql::parser::parse_statements;
 use sql::plan::Plan;
@@ -298,6 +298,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         side_by_side: true,
         profile: None,
         named: NamedRows::default(),
+        once: OnceAnswers::default(),
         changed: None,
         work_mem: 4 << 20,
         spill: SPILL.1.begin(None),
