@@ -138,7 +138,7 @@ pub enum Locking {
     /// The row's own lock, taken when the mutation is staged.
     Row,
     /// The same, in the mode of those who do not change the row's key
-    /// ([`LockMode::NoKeyExclusive`]).
+    /// ([`LockMode::NoKeyExclusive`](crate::lock_mode::LockMode::NoKeyExclusive)).
     RowKeepsKey,
     /// The same as [`Locking::Row`], of a delete: who waits for the row is not to take another one
     /// that gets its key.

@@ -170,7 +170,7 @@ impl ReadView {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     pub(crate) fn check_whole(&self) -> Result<()> {
         self.damage.as_ref().map_or(Ok(()), |damage| Err(damage.error()))
     }
