@@ -164,8 +164,9 @@ pub struct Settings {
     /// The schema of the session's temporary things; empty without a session.
     temp_schema: Arc<str>,
     logged: LoggedStatements,
-    /// The modes of the present transaction, in the order of [`MODES`].
-    modes: Option<[&'static str; 3]>,
+    /// The modes of the present transaction, in the order of [`MODES`]; a value that has been set
+    /// since has none here.
+    modes: [Option<&'static str>; 3],
 }
 
 /// What RESET goes back to.
@@ -213,7 +214,7 @@ impl Settings {
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
             logged: LoggedStatements::None,
-            modes: None,
+            modes: [None; 3],
         };
         let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
         let of_server = [
@@ -278,7 +279,7 @@ impl Settings {
 
     /// Shows the modes of the present transaction: isolation, read only, deferrable.
     pub fn show_transaction(&mut self, modes: [&'static str; 3]) {
-        self.modes = Some(modes);
+        self.modes = modes.map(Some);
     }
 
     /// Returns whether a setting is a mode of the present transaction.
@@ -289,7 +290,7 @@ impl Settings {
     /// Returns the value of the setting at a place of [`SPECS`].
     fn value_at(&self, index: usize) -> &str {
         let mode = MODES.iter().position(|mode| *mode == index);
-        let shown = self.modes.zip(mode).map(|(modes, mode)| modes[mode]);
+        let shown = mode.and_then(|mode| self.modes[mode]);
         shown.unwrap_or(&self.values[index])
     }
 
@@ -383,6 +384,9 @@ impl Settings {
             _ => {}
         }
         Arc::make_mut(&mut self.values)[index] = Arc::from(canonical);
+        if let Some(mode) = MODES.iter().position(|mode| *mode == index) {
+            self.modes[mode] = None;
+        }
         Ok(())
     }
 

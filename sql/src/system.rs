@@ -20,6 +20,7 @@ mod pg_opclass;
 mod pg_proc;
 mod pg_type;
 mod privileges;
+mod pseudo_types;
 mod regions;
 mod session;
 mod shape;

@@ -27,7 +27,8 @@ use crate::system::updatable::Updatable;
 use crate::system::value::{array, int4, int8, text, text_or_null};
 use crate::system::views::{Viewer, instant, roles};
 use crate::system::{
-    Row, SystemRowSource, names, pg_proc, privileges, session, text_search, user_functions,
+    Row, SystemRowSource, names, pg_proc, privileges, pseudo_types, session, text_search,
+    user_functions,
 };
 
 /// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
@@ -284,12 +285,12 @@ fn defined(
             let of_users = of_user_function(source, first, |names, one| {
                 names.arguments(one, function == "pg_get_function_arguments")
             });
-            let built_in = || pg_proc::by_oid(first).map(|one| one.argument_list());
+            let built_in = || pg_proc::by_oid(first).map(|one| one.argument_list(", "));
             text_or_null(of_users.or_else(built_in))
         }
         "pg_get_function_result" => {
             let of_users = of_user_function(source, first, |names, one| names.result(one));
-            let built_in = || pg_proc::by_oid(first)?.result.map(|one| one.sql_name().to_owned());
+            let built_in = || pg_proc::by_oid(first).map(|one| one.result());
             text_or_null(of_users.unwrap_or_else(built_in))
         }
         "pg_get_functiondef" | "pg_get_function_sqlbody" => {
@@ -377,7 +378,11 @@ fn format_type(catalog: &Catalog, path: &SearchPath, arguments: Arguments<'_>) -
         return Datum::Null;
     }
     let modifier = arguments[1].as_i64().unwrap_or(-1) as i32;
-    let known = match oid_at(arguments, 0) {
+    let number = oid_at(arguments, 0);
+    if let Some(known) = pseudo_types::sql_name(number) {
+        return text(known);
+    }
+    let known = match number {
         0 => return text("-"),
         number => catalog.type_with_oid(number),
     };

@@ -13,6 +13,7 @@ use crate::parser;
 use crate::system::definition::{identifier, qualified};
 use crate::system::objects::{Objects, Relation};
 use crate::system::pg_proc::{self, Named};
+use crate::system::pseudo_types;
 use crate::system::shape::PG_CATALOG;
 use crate::system::views::{Viewer, roles};
 use crate::system::{text_search, user_functions};
@@ -103,10 +104,7 @@ pub(super) fn oid_of(
     let undefined = |code, message: String| Err(Error::new(code, message));
     match kind {
         RegKind::Class => relation(viewer, objects, text).map(|relation| relation.oid),
-        RegKind::Type => {
-            let name = parser::parse_type(text)?;
-            Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.oid())
-        }
+        RegKind::Type => type_oid(viewer, text),
         RegKind::Namespace => {
             let name = parse_alone(text)?;
             match objects.namespace_named(&name) {
@@ -268,6 +266,15 @@ fn functions(name: &TableName) -> Vec<Named> {
     }
 }
 
+/// Returns the OID of the type that a text names.
+fn type_oid(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
+    if let Some(known) = pseudo_types::named(text) {
+        return Ok(known);
+    }
+    let name = parser::parse_type(text)?;
+    Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.oid())
+}
+
 /// Finds `name(type, …)`.
 fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     let undefined = || {
@@ -276,16 +283,15 @@ fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     };
     let (name, list) = name_and_types(text)?;
     let path = viewer.search_path();
-    let mut types: Vec<SqlType> = Vec::new();
+    let mut types: Vec<u32> = Vec::new();
     for one in list {
-        types.push(viewer.catalog.type_named(&parser::parse_type(one)?, &path)?);
+        types.push(type_oid(viewer, one)?);
     }
-    let bases: Vec<DataType> = types.iter().map(|one| one.base).collect();
-    let found = functions(&name).into_iter().find(|one| one.arguments == bases);
+    let found = functions(&name).into_iter().find(|one| one.arguments == types);
     let schema = name.schema.as_ref().map(|one| one.value.as_str());
     let of_users = viewer.catalog.functions_named(schema, &name.name.value, &path);
     let oids = |types: &[SqlType]| types.iter().map(|one| one.oid()).collect::<Vec<u32>>();
-    let of_users = of_users.iter().find(|one| oids(&one.parameters) == oids(&types));
+    let of_users = of_users.iter().find(|one| oids(&one.parameters) == types);
     let oid = found.map(|one| one.oid).or_else(|| of_users.map(|one| one.oid()));
     oid.ok_or_else(undefined)
 }
@@ -309,7 +315,10 @@ pub(super) fn name_of(
                 false => qualified(objects.namespace(relation.schema), &relation.name),
             })
         }
-        RegKind::Type => viewer.catalog.shown_type_with(number, -1, &viewer.search_path()),
+        RegKind::Type => match pseudo_types::sql_name(number) {
+            Some(known) => Some(known.to_owned()),
+            None => viewer.catalog.shown_type_with(number, -1, &viewer.search_path()),
+        },
         RegKind::Namespace => match objects.namespace(number) {
             "" => None,
             name => Some(identifier(name)),
@@ -335,8 +344,7 @@ pub(super) fn name_of(
         }
         RegKind::Procedure => {
             let function = pg_proc::by_oid(number)?;
-            let types: Vec<&str> = function.arguments.iter().map(|one| one.sql_name()).collect();
-            Some(format!("{}({})", identifier(&function.name), types.join(",")))
+            Some(format!("{}({})", identifier(&function.name), function.argument_list(",")))
         }
         RegKind::Oper => {
             let symbol = pg_proc::operator_by_oid(number)?;

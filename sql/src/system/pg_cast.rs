@@ -13,7 +13,7 @@ use crate::system::value::{char, oid};
 pub(super) struct Cast {
     oid: u32,
     pub(super) source: DataType,
-    target: DataType,
+    pub(super) target: DataType,
     /// The name of its function; none where values stay as they are, or go by their text.
     pub(super) function: Option<&'static str>,
     context: char,

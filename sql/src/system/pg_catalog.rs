@@ -24,6 +24,7 @@ use crate::system::objects::{
     DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
 };
 use crate::system::pg_type::{self, Facts};
+use crate::system::pseudo_types;
 use crate::system::shape::{BENNU, PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, int4, int8, oid, text, text_or_null, vector};
 use crate::system::{
@@ -365,7 +366,8 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
         let namespace = namespace(&one.record.schema);
         [domain_row(shape, one, namespace, catalog), domain_array_row(shape, one, namespace)]
     });
-    built_in.chain(of_users).chain(domains.flatten()).collect()
+    let pseudo = pseudo_types::rows(shape);
+    built_in.chain(pseudo).chain(of_users).chain(domains.flatten()).collect()
 }
 
 /// The type of arrays of a domain is told of as that of arrays of its base type, but for names.
@@ -429,7 +431,8 @@ fn labels(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     rows
 }
 
-fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
+/// Returns the row of `pg_type` of a type.
+pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
     let data_type = facts.data_type;
     let [input, output, receive, send] = facts.io();
     let function = |name: &str| oid(pg_proc::internal_oid(name));

@@ -10,7 +10,8 @@ use types::{DataType, Datum};
 use crate::system::Row;
 use crate::system::objects::OWNER;
 use crate::system::pg_cast;
-use crate::system::pg_type;
+use crate::system::pg_type::{self, Facts};
+use crate::system::pseudo_types;
 use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{array, char, int2, oid, text, vector};
 
@@ -24,45 +25,119 @@ const FIRST_FUNCTION: u32 = 6_500;
 /// The OID of the first function that only types and access methods name.
 const FIRST_INTERNAL: u32 = 11_000;
 
-/// Functions that types and access methods name.
-static INTERNALS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let io = pg_type::all().flat_map(|facts| {
-        let stem = facts.functions.trim_end_matches('_');
-        let has_own = facts.modified && stem != "array";
-        let modifiers = ["in", "out"].map(|suffix| format!("{stem}typmod{suffix}"));
-        facts.io().into_iter().chain(modifiers.into_iter().filter(move |_| has_own))
-    });
-    let others = [
-        "array_subscript_handler",
-        "bthandler",
-        "domain_in",
-        "domain_recv",
-        "enum_in",
-        "enum_out",
-        "enum_recv",
-        "enum_send",
-        "heap_tableam_handler",
+/// A function that only types, casts and access methods name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Internal {
+    name: String,
+    /// OIDs of types.
+    arguments: Vec<u32>,
+    result: u32,
+}
+
+/// Functions that types, casts and access methods name, by name.
+static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
+    let internal = |name: String, arguments: &[u32], result: u32| Internal {
+        name,
+        arguments: arguments.to_vec(),
+        result,
+    };
+    // Those of arrays of `cstring` are those of all arrays.
+    let pseudo = pseudo_types::ALL.iter().filter(|one| one.oid != pseudo_types::CSTRING_ARRAY);
+    let of_pseudo = pseudo.flat_map(|one| input_and_output(one.io(), one.oid, &[]));
+    let handlers = [
+        ("array_subscript_handler", pseudo_types::INTERNAL),
+        ("bthandler", pseudo_types::INDEX_AM_HANDLER),
+        ("heap_tableam_handler", pseudo_types::TABLE_AM_HANDLER),
     ];
+    let handlers = handlers
+        .into_iter()
+        .map(|(name, result)| internal(name.to_owned(), &[pseudo_types::INTERNAL], result));
+    let of_domains = ["domain_in", "", "domain_recv", ""].map(str::to_owned);
+    let more = [DataType::Oid.oid(), DataType::Int4.oid()];
+    let domains = input_and_output(of_domains, pseudo_types::ANY, &more);
     let casts = pg_cast::all().filter_map(|cast| {
-        let of_source = cast.function.and_then(|name| overload_of(name, cast.source));
-        cast.function.filter(|_| of_source.is_none())
+        let name = cast.function?;
+        overload_of(name, cast.source).is_none().then(|| {
+            internal(name.to_owned(), &cast_arguments(cast.source, cast.target), cast.target.oid())
+        })
     });
-    let others = others.into_iter().chain(casts).map(str::to_owned);
-    let mut names: Vec<String> = io.chain(others).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let of_types = pg_type::all().flat_map(functions_of_type);
+    // No type is an enumerated type before a user makes one.
+    let of_enums = ["enum_in", "enum_out", "enum_recv", "enum_send"].map(str::to_owned);
+    let enums = input_and_output(of_enums, DataType::AnyEnum.oid(), &more[..1]);
+    let others = of_pseudo.chain(enums).chain(handlers).chain(domains).chain(casts);
+    let mut all: Vec<Internal> = of_types.chain(others).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 });
+
+const ANY_ARRAY: u32 = 2277;
+
+/// Returns the functions that read and write values of a type, and its modifiers.
+fn functions_of_type(facts: &Facts) -> Vec<Internal> {
+    let (oid_type, int4) = (DataType::Oid.oid(), DataType::Int4.oid());
+    let stem = facts.functions.trim_end_matches('_');
+    let is_modified = facts.modified && stem != "array";
+    let (own, more) = match stem {
+        "array" => (ANY_ARRAY, vec![oid_type, int4]),
+        "record" => (DataType::Record.oid(), vec![oid_type, int4]),
+        _ if is_modified => (facts.data_type.oid(), vec![oid_type, int4]),
+        _ => (facts.data_type.oid(), Vec::new()),
+    };
+    let mut all = input_and_output(facts.io(), own, &more);
+    if is_modified {
+        let (name_in, name_out) = (format!("{stem}typmodin"), format!("{stem}typmodout"));
+        let texts = vec![pseudo_types::CSTRING_ARRAY];
+        all.push(Internal { name: name_in, arguments: texts, result: int4 });
+        let result = pseudo_types::CSTRING;
+        all.push(Internal { name: name_out, arguments: vec![int4], result });
+    }
+    all
+}
+
+/// Returns the functions of these names that read and write values of a type: as text, then in
+/// binary form. Those that read have more arguments; an empty name is none.
+fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<Internal> {
+    let reads = |from: u32| [&[from], more].concat();
+    let [input, output, receive, send] = names;
+    let all = [
+        (input, reads(pseudo_types::CSTRING), own),
+        (output, vec![own], pseudo_types::CSTRING),
+        (receive, reads(pseudo_types::INTERNAL), own),
+        (send, vec![own], DataType::Bytea.oid()),
+    ];
+    let named = all.into_iter().filter(|(name, ..)| !name.is_empty());
+    named.map(|(name, arguments, result)| Internal { name, arguments, result }).collect()
+}
+
+/// Returns what the function of a cast takes: that of a type to itself applies a modifier.
+fn cast_arguments(source: DataType, target: DataType) -> Vec<u32> {
+    use DataType::{Bit, Char, Varbit, Varchar};
+    let (int4, boolean) = (DataType::Int4.oid(), DataType::Bool.oid());
+    match source {
+        _ if source != target => vec![source.oid()],
+        Bit | Char | Varbit | Varchar => vec![source.oid(), int4, boolean],
+        _ => vec![source.oid(), int4],
+    }
+}
 
 /// Returns the OID of a function that a type or an access method names.
 pub(super) fn internal_oid(name: &str) -> u32 {
-    let at = INTERNALS.binary_search_by(|known| known.as_str().cmp(name));
-    at.map_or(0, |at| FIRST_INTERNAL + at as u32)
+    let at = INTERNALS.partition_point(|known| known.name.as_str() < name);
+    match INTERNALS.get(at).is_some_and(|found| found.name == name) {
+        true => FIRST_INTERNAL + at as u32,
+        false => 0,
+    }
 }
 
 /// Returns the OID of the function that casts a type, by its name.
 pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
-    overload_of(name, source).map_or_else(|| internal_oid(name), function_oid)
+    let internal = || {
+        let takes = |one: &Internal| one.name == name && one.arguments[0] == source.oid();
+        INTERNALS.iter().position(takes).map_or(0, |at| FIRST_INTERNAL + at as u32)
+    };
+    overload_of(name, source).map_or_else(internal, function_oid)
 }
 
 /// Returns the function of a name that takes a type first.
@@ -79,16 +154,41 @@ pub(super) fn function_oid(signature: &Signature) -> u32 {
 pub(super) struct Named {
     pub(super) oid: u32,
     pub(super) name: String,
-    pub(super) arguments: Vec<DataType>,
-    pub(super) result: Option<DataType>,
+    /// OIDs of types.
+    pub(super) arguments: Vec<u32>,
+    result: u32,
 }
 
 impl Named {
-    /// Returns the types of the arguments as `pg_get_function_arguments` writes them.
-    pub(super) fn argument_list(&self) -> String {
-        let types: Vec<&str> = self.arguments.iter().map(|one| one.sql_name()).collect();
-        types.join(", ")
+    fn of(signature: &Signature) -> Named {
+        Named {
+            oid: function_oid(signature),
+            name: signature.name.to_owned(),
+            arguments: signature.arguments.iter().map(|one| one.oid()).collect(),
+            result: signature.result.oid(),
+        }
     }
+
+    fn of_internal((at, one): (usize, &Internal)) -> Named {
+        let Internal { name, arguments, result } = one.clone();
+        Named { oid: FIRST_INTERNAL + at as u32, name, arguments, result }
+    }
+
+    /// Returns the types of the arguments, as SQL writes them, with this between them.
+    pub(super) fn argument_list(&self, separator: &str) -> String {
+        let types: Vec<&str> = self.arguments.iter().map(|one| type_name(*one)).collect();
+        types.join(separator)
+    }
+
+    /// Returns the type of the result, as SQL writes it.
+    pub(super) fn result(&self) -> String {
+        type_name(self.result).to_owned()
+    }
+}
+
+fn type_name(number: u32) -> &'static str {
+    let known = DataType::all().find(|one| one.oid() == number).map(DataType::sql_name);
+    known.or_else(|| pseudo_types::sql_name(number)).unwrap_or("???")
 }
 
 fn is_function(signature: &&Signature) -> bool {
@@ -97,41 +197,22 @@ fn is_function(signature: &&Signature) -> bool {
 
 /// Returns the functions of a name.
 pub(super) fn named(name: &str) -> Vec<Named> {
-    let of = |signature: &Signature| Named {
-        oid: function_oid(signature),
-        name: signature.name.to_owned(),
-        arguments: signature.arguments.to_vec(),
-        result: Some(signature.result),
-    };
     if function::is_operator(name) || function::is_internal(name) {
         return Vec::new();
     }
-    let mut all: Vec<Named> = function::overloads(name).iter().map(of).collect();
-    let internal = internal_oid(name);
-    if all.is_empty() && internal > 0 {
-        all.push(Named {
-            oid: internal,
-            name: name.to_owned(),
-            arguments: Vec::new(),
-            result: None,
-        });
-    }
-    all
+    let of_sql = function::overloads(name).iter().map(Named::of);
+    let internal = INTERNALS.iter().enumerate().filter(|(_, one)| one.name == name);
+    of_sql.chain(internal.map(Named::of_internal)).collect()
 }
 
 /// Returns the function with an OID.
 pub(super) fn by_oid(number: u32) -> Option<Named> {
     if let Some(at) = number.checked_sub(FIRST_INTERNAL) {
-        let name = INTERNALS.get(at as usize)?.clone();
-        return Some(Named { oid: number, name, arguments: Vec::new(), result: None });
+        let at = at as usize;
+        return INTERNALS.get(at).map(|one| Named::of_internal((at, one)));
     }
     let signature = function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?;
-    is_function(&signature).then(|| Named {
-        oid: number,
-        name: signature.name.to_owned(),
-        arguments: signature.arguments.to_vec(),
-        result: Some(signature.result),
-    })
+    is_function(&signature).then(|| Named::of(signature))
 }
 
 /// Returns the symbol of the operator with an OID.
@@ -164,10 +245,10 @@ pub(super) fn operators_named(symbol: &str) -> Vec<u32> {
 pub(super) fn functions(shape: &Shape) -> Vec<Row> {
     let mut rows: Vec<Row> =
         function::all().iter().filter(is_function).map(|one| function_row(shape, one)).collect();
-    let internal = |(at, name): (usize, &String)| {
+    let internal = |(at, one): (usize, &Internal)| {
         shape.row([
             ("oid", oid(FIRST_INTERNAL + at as u32)),
-            ("proname", text(name)),
+            ("proname", text(&one.name)),
             ("pronamespace", oid(PG_CATALOG)),
             ("proowner", oid(OWNER)),
             ("prolang", oid(INTERNAL)),
@@ -176,8 +257,10 @@ pub(super) fn functions(shape: &Shape) -> Vec<Row> {
             ("proisstrict", Datum::Bool(true)),
             ("provolatile", char('i')),
             ("proparallel", char('s')),
-            ("proargtypes", vector(Vec::new())),
-            ("prosrc", text(name)),
+            ("pronargs", int2(one.arguments.len())),
+            ("prorettype", oid(one.result)),
+            ("proargtypes", vector(one.arguments.iter().map(|one| oid(*one)).collect())),
+            ("prosrc", text(&one.name)),
         ])
     };
     rows.extend(INTERNALS.iter().enumerate().map(internal));
@@ -270,5 +353,8 @@ mod tests {
         let last = function::all().last().unwrap();
         assert!(function_oid(last) < FIRST_INTERNAL);
         assert!(internal_oid("no such function") == 0);
+        let input = by_oid(internal_oid("numeric_in")).unwrap();
+        assert_eq!(input.argument_list(", "), "cstring, oid, integer");
+        assert_eq!(input.result(), "numeric");
     }
 }
