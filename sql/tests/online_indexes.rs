@@ -125,9 +125,9 @@ fn modes_of_lock_table_meet_as_in_postgres() {
         "EXCLUSIVE",
         "ACCESS EXCLUSIVE",
     ];
-    // PostgreSQL's table 13.2; two SHARE locks meet here.
+    // PostgreSQL's table 13.2.
     let conflicts = [
-        "0000000X", "000000XX", "0000XXXX", "000XXXXX", "00XXXXXX", "00XXXXXX", "0XXXXXXX",
+        "0000000X", "000000XX", "0000XXXX", "000XXXXX", "00XX0XXX", "00XXXXXX", "0XXXXXXX",
         "XXXXXXXX",
     ];
     let mut server = Server::start(EngineOptions::default);
