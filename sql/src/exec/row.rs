@@ -92,10 +92,7 @@ impl RowWriter {
         previous: Previous,
         context: &Context,
     ) -> Result<()> {
-        let mut mutation = Mutation::new(key).delete_row();
-        mutation.previous = previous;
-        mutation.locking = Locking::RowGoes;
-        self.push(mutation, context)
+        self.push(deletion(key, previous, Locking::RowGoes), context)
     }
 
     /// Deletes a row that is inserted again, with another key.
@@ -105,9 +102,7 @@ impl RowWriter {
         previous: Previous,
         context: &Context,
     ) -> Result<()> {
-        let mut mutation = Mutation::new(key).delete_row();
-        mutation.previous = previous;
-        self.push(mutation, context)
+        self.push(deletion(key, previous, Locking::Row), context)
     }
 
     /// Stages what is pending, so that locked reads see it.
@@ -245,6 +240,11 @@ impl RowWriter {
                 in_family(column, family) && !(value.is_null() && column.missing.is_null())
             })
     }
+}
+
+/// Returns the deletion of a row that was as `previous` says.
+fn deletion(key: Vec<u8>, previous: Previous, locking: Locking) -> Mutation {
+    Mutation { previous, locking, ..Mutation::new(key).delete_row() }
 }
 
 fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
