@@ -116,6 +116,7 @@ impl<'a> ConflictWriter<'a> {
 
     fn upsert(&mut self, mut values: Vec<Datum>, context: &Context) -> Result<Vec<Datum>> {
         let key = self.table.layout.encode_key(&values)?;
+        context.claims_row(self.table.id, &key);
         self.writer.flush_row(&key, context)?;
         if self.names_all && !context.watches(self.table) {
             let unknown = Previous::Unknown;
@@ -156,7 +157,8 @@ impl<'a> ConflictWriter<'a> {
         predicate: &Option<Expr>,
         context: &Context,
     ) -> Result<Option<Vec<Datum>>> {
-        if self.touched.contains(&existing.key) {
+        if self.touched.contains(&existing.key) || context.has_claimed(self.table.id, &existing.key)
+        {
             return Err(Error::new(
                 sqlstate::CARDINALITY_VIOLATION,
                 "ON CONFLICT DO UPDATE command cannot affect row a second time",
@@ -181,6 +183,7 @@ impl<'a> ConflictWriter<'a> {
         refuse_changed((self.table, &existing.key), "updated", context)?;
         context.row_changed(self.table, Some(&both), Some(&new))?;
         self.touched.insert(existing.key.clone());
+        context.claims_row(self.table.id, &existing.key);
         let key = existing.key;
         let (writer, cells) = (&mut self.writer, &mut self.cells);
         let change = update::RowUpdate { old: &both, new: &new, assignments };

@@ -127,6 +127,7 @@ impl<'a> Merge<'a> {
             return self.again(&vec![Datum::Null; width], of);
         };
         let key = seen.moved_to.unwrap_or(key);
+        self.context.claims_row(table.id, &key);
         let mut action = Some(action);
         if newest != row[..width] {
             let Some(again) = self.again(&newest, of)? else { return Ok(None) };
@@ -162,7 +163,8 @@ impl<'a> Merge<'a> {
     fn touch(&mut self, key: &[u8]) -> Result<()> {
         self.touched_bytes += key.len() + size_of::<Vec<u8>>();
         memory::check(self.touched_bytes, self.context.work_mem)?;
-        if self.touched.insert(key.to_vec()) {
+        let is_first = self.context.claims_row(self.plan.table.id, key);
+        if self.touched.insert(key.to_vec()) && is_first {
             return Ok(());
         }
         let message = "MERGE command cannot affect row a second time";

@@ -53,11 +53,11 @@ mod set_operation;
 mod append;
 mod point;
 mod violation;
-pub mod watch;
 pub mod moved_rows;
 mod row;
 mod row_numbers;
 mod target;
+pub mod watch;
 mod update;
 mod conflict;
 pub mod insert;
@@ -70,6 +70,7 @@ use std::sync::{Arc, OnceLock};
 
 use ahash::AHashSet;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use store::transaction::{Parallelism, RowRange, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
@@ -118,8 +119,9 @@ pub struct Context {
     pub work_mem: usize,
     /// Where it sets aside what is more.
     pub spill: Arc<Spill>,
-    /// The rows that the statement has changed, if several parts of it do: a row is changed once.
-    pub changed: Option<Arc<Mutex<ChangedRows>>>,
+    /// The rows that the statement has changed of tables that several parts of it change: a row is
+    /// changed once.
+    pub changed: Option<Arc<ChangedRows>>,
     /// The rows that get other keys.
     pub moved: Arc<MovedRows>,
     /// What foreign keys are about among the rows that the statement changes.
@@ -133,8 +135,23 @@ pub struct Context {
 /// What a statement sees, once that is known: functions that it calls are told.
 pub type SharedView = Arc<OnceLock<StatementView>>;
 
-/// Rows by table and key.
-pub type ChangedRows = AHashSet<(TableId, Vec<u8>)>;
+/// Rows of the tables that several parts of a statement change.
+pub struct ChangedRows {
+    tables: SmallVec<[TableId; 2]>,
+    keys: Mutex<AHashSet<(TableId, Vec<u8>)>>,
+}
+
+impl ChangedRows {
+    /// Returns an empty set for a plan; `None` if no two parts of it change the same table.
+    fn of(plan: &Plan) -> Option<Arc<ChangedRows>> {
+        let roots = plan.before.iter().map(|step| &step.root).chain([&plan.root]);
+        let changed: Vec<TableId> = roots.filter_map(Root::changed_table).collect();
+        let is_shared = |at: &usize| changed[..*at].contains(&changed[*at]);
+        let tables: SmallVec<_> =
+            (0..changed.len()).filter(is_shared).map(|at| changed[at]).collect();
+        (!tables.is_empty()).then(|| Arc::new(ChangedRows { tables, keys: Mutex::default() }))
+    }
+}
 
 /// What the server gives to plans: rows of system views and table functions, row numbers.
 pub trait SystemSource: Send + Sync {
@@ -271,7 +288,7 @@ impl Context {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
         }
         self.ordered = !plan.is_query() || plan.locks_rows;
-        self.changed = (!plan.before.is_empty()).then(Arc::default);
+        self.changed = ChangedRows::of(plan);
         self.statement_view()?;
         Ok(self)
     }
@@ -295,6 +312,23 @@ impl Context {
     /// of the session may run before a cursor comes to its end.
     fn reader(&self, table: TableId) -> Result<TableReader> {
         Ok(self.transaction.reader_of(self.statement_view()?, table)?)
+    }
+
+    /// Returns the rows that the statement has changed, if several parts of it change the table.
+    fn shared_changes(&self, table: TableId) -> Option<&ChangedRows> {
+        self.changed.as_deref().filter(|changed| changed.tables.contains(&table))
+    }
+
+    /// Notes that a part of the statement changes a row. Returns whether it is the first one.
+    fn claims_row(&self, table: TableId, key: &[u8]) -> bool {
+        let shared = self.shared_changes(table);
+        shared.is_none_or(|shared| shared.keys.lock().insert((table, key.to_vec())))
+    }
+
+    /// Returns whether a part of the statement has changed a row.
+    fn has_claimed(&self, table: TableId, key: &[u8]) -> bool {
+        let shared = self.shared_changes(table);
+        shared.is_some_and(|shared| shared.keys.lock().contains(&(table, key.to_vec())))
     }
 
     /// Computes an expression without columns.

@@ -64,6 +64,7 @@ impl RowWriter {
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         self.refuse_nulls(values, context)?;
         let key = self.table.layout.encode_key(values)?;
+        context.claims_row(self.table.id, &key);
         let mut mutation = self.puts(key, values, Written::Fresh, context)?;
         mutation.expect = Expect::Absent;
         mutation.previous = Previous::Absent;

@@ -52,7 +52,9 @@ impl Targets {
     ) -> Result<Targets> {
         let source = match &rows.point {
             // What another part of the statement has put there is none of its rows.
-            Some(key) if context.changed.is_none() => Source::Point(key_from(table, key, context)?),
+            Some(key) if context.shared_changes(table.id).is_none() => {
+                Source::Point(key_from(table, key, context)?)
+            }
             _ => Source::Rows { operator: build(&rows.node, context)?, batch: None, next: 0 },
         };
         Ok(Targets { table: Arc::clone(table), source })
@@ -97,7 +99,7 @@ pub(super) fn lock_and_read(
     read_locked((table, key), cells, context)
 }
 
-fn read_locked(
+pub(super) fn read_locked(
     (table, key): (&Table, &[u8]),
     cells: &mut CellBatch,
     context: &Context,
@@ -272,12 +274,7 @@ pub(super) fn take_target(
     if !recheck.holds((table, &target.key), &row, context)? {
         return Ok(None);
     }
-    if let Some(changed) = &context.changed
-        && !changed.lock().insert((table.id, target.key.clone()))
-    {
-        return Ok(None);
-    }
-    Ok(Some(row))
+    Ok(context.claims_row(table.id, &target.key).then_some(row))
 }
 
 /// Checks that no function that the statement calls has changed a row that is about to be `done`:

@@ -1,8 +1,21 @@
 //! Which named queries a step reads: what is to be there before it runs.
 
+use store::TableId;
+
 use crate::plan::{GivenRowPlan, Node, Root, ViewCheckPlan};
 
 impl Root {
+    /// Returns the table whose rows it changes; `None` of a query.
+    pub fn changed_table(&self) -> Option<TableId> {
+        match self {
+            Root::Query(_) => None,
+            Root::Insert(insert) => Some(insert.table.id),
+            Root::Update(update) => Some(update.table.id),
+            Root::Delete(delete) => Some(delete.table.id),
+            Root::Merge(merge) => Some(merge.table.id),
+        }
+    }
+
     /// Returns the numbers of the parts of WITH that it reads itself.
     pub fn named_reads(&self) -> Vec<usize> {
         let mut found = Vec::new();

@@ -116,7 +116,7 @@ impl Worker {
                     change.old.as_ref().is_some_and(|old| reference.key.values(old) == values);
                 if !same {
                     let context = self.inner_context(&[], None, &watch);
-                    watch.look(watched, &reference, new, &context)?;
+                    watch.look_late(watched, &reference, new, &context)?;
                 }
             }
         }
