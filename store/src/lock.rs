@@ -316,11 +316,11 @@ impl LockTable {
         Some((entry.table(), entry.modes_of(owner)?, entry.is_deleted_by(owner)))
     }
 
-    /// Notes that a transaction has deleted the row whose lock it holds, or has not after all.
-    pub(crate) fn set_deleted(&self, owner: Owner, key: LockKey, is_deleted: bool) {
-        if let Some(entry) = self.shards[key.shard()].lock().entries.get_mut(&key) {
-            entry.set_deleted(owner, is_deleted);
-        }
+    /// Notes that a transaction has deleted the row whose lock it holds, or has not after all;
+    /// returns whether that is news.
+    pub(crate) fn set_deleted(&self, owner: Owner, key: LockKey, is_deleted: bool) -> bool {
+        let mut shard = self.shards[key.shard()].lock();
+        shard.entries.get_mut(&key).is_some_and(|entry| entry.set_deleted(owner, is_deleted))
     }
 
     /// Takes a lock, as [`LockTable::lock`] does, of a row that is known by its key alone.

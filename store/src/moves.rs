@@ -27,6 +27,8 @@ const MOVES_MAX: usize = 200_000;
 
 /// A key that an open transaction has changed.
 pub(crate) struct StagedMove {
+    /// Edits staged before it.
+    pub(crate) before: u64,
     /// Edits staged when it was made.
     pub(crate) place: u64,
     /// The table of the row.
@@ -35,19 +37,17 @@ pub(crate) struct StagedMove {
     pub(crate) from: Vec<u8>,
     /// The key that it has now.
     pub(crate) to: Vec<u8>,
-    /// The row that others know by the old key was deleted before by the same transaction.
-    pub(crate) is_new: bool,
 }
 
 /// A key that a transaction has changed, as others see it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NetMove {
     /// The table of the row.
     pub(crate) table: TableId,
     /// The key by which others know it.
     pub(crate) from: Vec<u8>,
-    /// The key that it has now.
-    pub(crate) to: Vec<u8>,
+    /// The key that it has now; `None` if it was deleted under another key.
+    pub(crate) to: Option<Vec<u8>>,
 }
 
 /// The keys that recent commits have changed.
@@ -68,8 +68,12 @@ struct Recent {
 
 struct Move {
     at: Sequence,
-    to: Box<[u8]>,
+    /// `None` if it was deleted there.
+    to: Option<Box<[u8]>>,
 }
+
+/// The commit that has moved a row, and the key that it got; `None` if it was deleted there.
+pub(crate) type NextMove = (Sequence, Option<Vec<u8>>);
 
 impl Moves {
     /// Returns whether no commit has changed a key lately.
@@ -89,7 +93,7 @@ impl Moves {
         let mut added = 0;
         for NetMove { table, from, to } in moved {
             let key = LockKey::new(table, &from);
-            recent.by_row.entry(key).or_default().push(Move { at, to: to.into_boxed_slice() });
+            recent.by_row.entry(key).or_default().push(Move { at, to: to.map(Vec::into) });
             added += 1;
         }
         let mut count = self.count.load(Ordering::Relaxed) + added;
@@ -112,10 +116,10 @@ impl Moves {
     }
 
     /// Returns the key that a row got by the first commit after `after` that changed it.
-    pub(crate) fn next(&self, row: LockKey, after: Sequence) -> Option<(Sequence, Vec<u8>)> {
+    pub(crate) fn next(&self, row: LockKey, after: Sequence) -> Option<NextMove> {
         let recent = self.recent.lock();
         let moves = recent.by_row.get(&row)?.iter().filter(|one| one.at > after);
-        moves.min_by_key(|one| one.at).map(|one| (one.at, one.to.to_vec()))
+        moves.min_by_key(|one| one.at).map(|one| (one.at, one.to.as_deref().map(<[u8]>::to_vec)))
     }
 
     /// Returns up to which commit moves may be missing.
@@ -124,20 +128,47 @@ impl Moves {
     }
 }
 
-/// Returns what of the moves of a transaction others see.
-pub(crate) fn net(staged: Vec<StagedMove>) -> Vec<NetMove> {
-    // By which key others know the row that has a key now.
-    let mut known: HashMap<(TableId, Vec<u8>), Option<Vec<u8>>> = HashMap::new();
-    for StagedMove { table, from, to, is_new, .. } in staged {
+/// By which key others know a row, if they do, and since which place it has the key that it has.
+type KnownRow = (Option<Vec<u8>>, u64);
+
+/// Returns what of the moves of a transaction others see. `deletion_after` returns the place of the
+/// first deletion of a row that was staged after a place.
+pub(crate) fn net(
+    staged: Vec<StagedMove>,
+    deletion_after: impl Fn(TableId, &[u8], u64) -> Option<u64>,
+) -> Vec<NetMove> {
+    let mut known: HashMap<(TableId, Vec<u8>), KnownRow> = HashMap::new();
+    let mut deleted: Vec<(TableId, Vec<u8>)> = Vec::new();
+    for StagedMove { before, place, table, from, to } in staged {
         let row = (table, from);
-        let before = known.remove(&row);
-        let origin = before.unwrap_or_else(|| (!is_new).then_some(row.1));
-        known.insert((table, to), origin);
+        let (origin, since) = match known.remove(&row) {
+            Some((origin, since)) => (origin, since),
+            None => (Some(row.1.clone()), 0),
+        };
+        let gone = deletion_after(table, &row.1, since).is_some_and(|gone| gone <= before);
+        // The row that had the key was deleted, so this one is new.
+        let origin = match gone {
+            true => {
+                deleted.extend(origin.filter(|_| since > 0).map(|origin| (table, origin)));
+                None
+            }
+            false => origin,
+        };
+        let other = known.insert((table, to), (origin, place));
+        deleted.extend(other.and_then(|(origin, _)| Some((table, origin?))));
     }
-    let moved = known
-        .into_iter()
-        .filter_map(|((table, to), from)| Some(NetMove { table, from: from?, to }));
-    moved.filter(|one| one.from != one.to).collect()
+    let mut moved = Vec::with_capacity(known.len());
+    for ((table, to), (origin, since)) in known {
+        match origin {
+            Some(origin) if deletion_after(table, &to, since).is_some() => {
+                deleted.push((table, origin));
+            }
+            Some(from) if from != to => moved.push(NetMove { table, from, to: Some(to) }),
+            _ => {}
+        }
+    }
+    moved.extend(deleted.into_iter().map(|(table, from)| NetMove { table, from, to: None }));
+    moved
 }
 
 #[cfg(test)]
@@ -146,50 +177,96 @@ mod tests {
 
     const TABLE: TableId = TableId(1);
 
-    fn staged(from: &str, to: &str, is_new: bool) -> StagedMove {
-        StagedMove { place: 0, table: TABLE, from: from.into(), to: to.into(), is_new }
+    fn staged(from: &str, to: &str) -> StagedMove {
+        StagedMove { before: 0, place: 1, table: TABLE, from: from.into(), to: to.into() }
+    }
+
+    /// Returns what is left of moves and deletions, in their order: `a>b` and `-a`.
+    fn outcome(steps: &[&str]) -> Vec<String> {
+        let (mut moves, mut deletions) = (Vec::new(), Vec::new());
+        for (at, step) in steps.iter().enumerate() {
+            let before = 10 * at as u64;
+            match step.split_once('>') {
+                Some((from, to)) => {
+                    deletions.push((from.as_bytes(), before + 1));
+                    moves.push(StagedMove { before, place: before + 2, ..staged(from, to) });
+                }
+                None => deletions.push((&step.as_bytes()[1..], before + 1)),
+            }
+        }
+        let deletion_after = |_, row: &[u8], after| {
+            let of_row = deletions.iter().filter(|(of, at)| *of == row && *at > after);
+            of_row.map(|(_, at)| *at).min()
+        };
+        let shown = |one: NetMove| {
+            let to = one.to.map_or("gone".into(), |to| String::from_utf8(to).unwrap());
+            format!("{}>{to}", String::from_utf8(one.from).unwrap())
+        };
+        let mut found: Vec<String> = net(moves, deletion_after).into_iter().map(shown).collect();
+        found.sort();
+        found
+    }
+
+    fn plain(staged: Vec<StagedMove>) -> Vec<NetMove> {
+        net(staged, |_, _, _| None)
     }
 
     fn next(moves: &Moves, row: &str, after: u64) -> Option<(u64, String)> {
         let found = moves.next(LockKey::new(TABLE, row.as_bytes()), Sequence(after));
-        found.map(|(at, to)| (at.0, String::from_utf8(to).unwrap()))
+        let shown =
+            |to: Option<Vec<u8>>| to.map_or("gone".into(), |to| String::from_utf8(to).unwrap());
+        found.map(|(at, to)| (at.0, shown(to)))
     }
 
     #[test]
     fn a_row_is_followed_from_commit_to_commit() {
         let moves = Moves::default();
         assert!(moves.is_empty());
-        moves.add(net(vec![staged("a", "b", false)]), Sequence(5), || Sequence(0));
-        moves.add(net(vec![staged("c", "a", false)]), Sequence(6), || Sequence(0));
-        moves.add(net(vec![staged("a", "d", false)]), Sequence(7), || Sequence(0));
+        moves.add(plain(vec![staged("a", "b")]), Sequence(5), || Sequence(0));
+        moves.add(plain(vec![staged("c", "a")]), Sequence(6), || Sequence(0));
+        moves.add(plain(vec![staged("a", "d")]), Sequence(7), || Sequence(0));
         assert_eq!(next(&moves, "a", 4), Some((5, "b".into())));
         // Another row had the key since.
         assert_eq!(next(&moves, "a", 5), Some((7, "d".into())));
         assert_eq!(next(&moves, "a", 7), None);
         assert_eq!(next(&moves, "b", 4), None);
+        let gone = NetMove { table: TABLE, from: b"d".to_vec(), to: None };
+        moves.add(vec![gone], Sequence(8), || Sequence(0));
+        assert_eq!(next(&moves, "d", 7), Some((8, "gone".into())));
     }
 
     #[test]
     fn of_one_transaction_the_outcome_counts() {
-        let moves = Moves::default();
-        let back = vec![staged("a", "b", false), staged("b", "a", true)];
-        moves.add(net(back), Sequence(5), || Sequence(0));
-        assert_eq!(next(&moves, "a", 0), None);
-        let far = vec![staged("a", "b", false), staged("c", "a", false), staged("b", "c", false)];
-        moves.add(net(far), Sequence(6), || Sequence(0));
-        assert_eq!(next(&moves, "a", 0), Some((6, "c".into())));
-        assert_eq!(next(&moves, "c", 0), Some((6, "a".into())));
-        // Another row than the one that was there.
-        moves.add(net(vec![staged("x", "y", true)]), Sequence(7), || Sequence(0));
-        assert_eq!(next(&moves, "x", 0), None);
+        assert_eq!(outcome(&["a>b"]), ["a>b"]);
+        assert!(outcome(&["a>b", "b>a"]).is_empty());
+        assert_eq!(outcome(&["a>b", "c>a", "b>c"]), ["a>c", "c>a"]);
+        assert_eq!(outcome(&["a>b", "b>c", "d>b"]), ["a>c", "d>b"]);
+    }
+
+    #[test]
+    fn a_row_that_was_deleted_under_its_new_key_is_gone() {
+        assert_eq!(outcome(&["a>b", "-b"]), ["a>gone"]);
+        assert_eq!(outcome(&["a>b", "b>a", "-a"]), ["a>gone"]);
+        assert_eq!(outcome(&["a>b", "-b", "c>b"]), ["a>gone", "c>b"]);
+        assert_eq!(outcome(&["a>b", "b>c", "-c"]), ["a>gone"]);
+        // Another row has the key by then.
+        assert_eq!(outcome(&["a>b", "-b", "b>c"]), ["a>gone"]);
+    }
+
+    #[test]
+    fn a_row_that_got_the_key_of_a_deleted_one_is_known_to_nobody() {
+        assert!(outcome(&["-a", "a>b"]).is_empty());
+        assert!(outcome(&["-a", "a>b", "b>c", "-c"]).is_empty());
+        // One that came to the key of a deleted one is known.
+        assert_eq!(outcome(&["-a", "b>a", "a>c"]), ["b>c"]);
     }
 
     #[test]
     fn what_all_snapshots_show_is_dropped_and_what_is_too_much_is_known_to_be_lost() {
         let moves = Moves::default();
         let many = |count: usize, prefix: &str| -> Vec<NetMove> {
-            let one = |row| staged(&format!("{prefix}{row}"), &format!("to {row}"), false);
-            net((0..count).map(one).collect())
+            let one = |row| staged(&format!("{prefix}{row}"), &format!("to {row}"));
+            plain((0..count).map(one).collect())
         };
         moves.add(many(PRUNE_AT, "old"), Sequence(5), || Sequence(0));
         moves.add(many(1, "new"), Sequence(6), || Sequence(5));

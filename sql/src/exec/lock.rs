@@ -1,6 +1,9 @@
 //! FOR UPDATE and its kin at a scan: rows are locked, read again, checked again, and yielded as
 //! they are now.
 //!
+//! At REPEATABLE READ they are yielded as the snapshot shows them: FOR KEY SHARE takes rows that
+//! have other values by now, in columns that are part of no key.
+//!
 //! A row that its own transaction has changed since the statement began is left out: by a statement
 //! after DECLARE, by a function, or by a part of WITH. Source: PostgreSQL's `ExecLockRows`.
 
@@ -8,13 +11,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
-use store::Get;
-use store::transaction::{FollowedRow, SeenRow, StatementView};
+use store::transaction::{FollowedRow, LockMode, SeenRow, StatementView};
+use store::{CellBatch, Get};
 use types::{Batch, Vector};
 
 use crate::catalog::table::Table;
 use crate::error::{Error, Result};
 use crate::exec::Context;
+use crate::exec::row::unpack;
 use crate::logical::{RowLock, TIMESTAMP_COLUMN};
 use crate::plan::scan::{LockRows, ScanNode};
 
@@ -42,7 +46,13 @@ pub(super) fn lock_rows(
         let Some(key) = take_lock((&node.table, key), lock.lock, context)? else { continue };
         stored.clear();
         let get = Get::new(key);
-        stored.add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
+        stored.add_cells(|cells| {
+            let transaction = &context.transaction;
+            match transaction.isolation().is_repeatable() {
+                true => transaction.get(table, &get, cells).map(drop),
+                false => transaction.get_locked(table, &get, cells).map(drop),
+            }
+        })?;
         let Some(row) = decoder.decode(&stored, &context.eval)? else { continue };
         rows.iter_mut().zip(&row.batch.columns).for_each(|(all, one)| all.append(one));
         row_count += 1;
@@ -85,10 +95,37 @@ pub(super) fn take_lock(
             FollowedRow::Gone | FollowedRow::Skipped => return Ok(None),
         }
     }
+    check_key((table, &key), lock, context)?;
     // What the transaction itself has made of the row since is not what the statement sees.
     let since = context.view.get().map(StatementView::place);
     let is_own = since.is_some_and(|since| transaction.has_changed(table.id, &key, since));
     Ok((!is_own).then_some(key))
+}
+
+/// Checks, at REPEATABLE READ, that a row which is locked FOR KEY SHARE has the keys that the
+/// snapshot shows: the store knows of its row key alone.
+fn check_key((table, key): (&Table, &[u8]), lock: RowLock, context: &Context) -> Result<()> {
+    let transaction = &context.transaction;
+    let Some(view) = context.view.get() else { return Ok(()) };
+    if !transaction.isolation().is_repeatable()
+        || lock.mode() != LockMode::KeyShared
+        || !transaction.is_newer(table.id, key, view)?
+    {
+        return Ok(());
+    }
+    let get = Get::new(key);
+    let (mut seen, mut newest) = (CellBatch::new(), CellBatch::new());
+    transaction.get(table.id, &get, &mut seen)?;
+    transaction.get_locked(table.id, &get, &mut newest)?;
+    let (seen, newest) = (unpack(table, &seen)?, unpack(table, &newest)?);
+    let mut keys = (0..table.columns.len()).filter(|&column| table.is_referable(column));
+    match keys.all(|column| seen[column] == newest[column]) {
+        true => Ok(()),
+        false => {
+            let detail = "due to concurrent update".to_owned();
+            Err(said_of_lock(store::Error::Serialization { detail }, table))
+        }
+    }
 }
 
 fn said_of_lock(error: store::Error, table: &Table) -> Error {

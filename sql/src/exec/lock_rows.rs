@@ -118,8 +118,11 @@ impl LockRows {
             let Some(key) = take_lock((&locked.table, key), locked.lock, context)? else {
                 return Ok(Locked::LeftOut);
             };
-            if let Some(view) = context.view.get() {
-                let transaction = &context.transaction;
+            let transaction = &context.transaction;
+            // What is newer has the same keys, if the lock was granted.
+            if let Some(view) = context.view.get()
+                && !transaction.isolation().is_repeatable()
+            {
                 has_changed |= transaction.is_newer(locked.table.id, &key, view)?;
             }
             keys.push(key);

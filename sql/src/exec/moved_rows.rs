@@ -46,12 +46,7 @@ impl MovedRows {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the place before a move, if moves are to be noted.
-    pub(super) fn begin(&self, transaction: &Transaction) -> Option<Savepoint> {
-        self.is_wanted.load(Ordering::Relaxed).then(|| transaction.savepoint())
-    }
-
-    /// Notes that a row got the key `to` by what was staged since `before`.
+    /// Notes that a row got the key `to` by what was staged since `before`, if moves are to be noted.
     ///
     /// # Errors
     ///
@@ -64,6 +59,9 @@ impl MovedRows {
         to: Vec<u8>,
         work_mem: usize,
     ) -> Result<()> {
+        if !self.is_wanted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let mut noted = self.noted.lock();
         noted.bytes += row.1.len() + to.len() + size_of::<(TableId, Vec<Move>, Move)>();
         memory::check(noted.bytes, work_mem)?;

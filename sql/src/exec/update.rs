@@ -115,14 +115,12 @@ pub(super) fn write(
     }
     writer.flush(context)?;
     let (to, from) = (table.layout.encode_key(new)?, key.clone());
-    let is_new = context.transaction.begin_move(table.id, &from);
-    let before = context.moved.begin(&context.transaction);
+    let before = context.transaction.savepoint();
     // One after the other: a key may be taken that the row before has given up.
     writer.take_up(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;
     writer.flush(context)?;
-    context.transaction.note_move(table.id, from.clone(), to.clone(), is_new);
-    let Some(before) = before else { return Ok(()) };
+    context.transaction.note_move(before, table.id, (from.clone(), to.clone()));
     context.moved.note(&context.transaction, before, (table.id, from), to, context.work_mem)
 }

@@ -327,7 +327,14 @@ impl Watch {
         if self.known.lock().contains(&place) {
             return Ok(());
         }
-        if !lock_key(&context.transaction, referenced, &reference.key, &place)? {
+        let transaction = &context.transaction;
+        if !lock_key(transaction, referenced, &reference.key, &place)? {
+            let (is_repeatable, get) =
+                (transaction.isolation().is_repeatable(), Get::new(place.row.as_slice()));
+            if is_repeatable && transaction.get(place.table, &get, &mut CellBatch::new())? {
+                let detail = "due to concurrent update".to_owned();
+                return Err(store::Error::Serialization { detail }.into());
+            }
             return Err(missing(&watched.table, reference, &values));
         }
         let mut known = self.known.lock();

@@ -92,11 +92,12 @@ impl LockEntry {
         self.holders().find(|(holder, _)| *holder == owner).map(|(_, modes)| modes)
     }
 
-    /// Notes that its holder has deleted the row, or has not after all.
-    pub(super) fn set_deleted(&mut self, owner: Owner, is_deleted: bool) {
-        if self.holder == owner {
-            self.is_deleted = is_deleted;
-        }
+    /// Notes that its holder has deleted the row, or has not after all; returns whether that is
+    /// news.
+    pub(super) fn set_deleted(&mut self, owner: Owner, is_deleted: bool) -> bool {
+        let is_news = self.holder == owner && self.is_deleted != is_deleted;
+        self.is_deleted ^= is_news;
+        is_news
     }
 
     /// Returns whether a transaction holds it and has deleted the row.

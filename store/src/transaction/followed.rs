@@ -2,7 +2,7 @@
 
 use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
-use crate::engine::{CommitClock, Engine};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lock::LockKey;
 use crate::lock_mode::LockMode;
@@ -10,6 +10,8 @@ use crate::moves::{NetMove, StagedMove, net};
 use crate::mutation::LockWait;
 use crate::region::Surroundings;
 use crate::scan::Get;
+use crate::table::Table;
+use crate::transaction::staging::Staging;
 use crate::transaction::{Savepoint, SeenRow, StatementView, Transaction};
 
 /// What has become of a row that a statement saw.
@@ -25,6 +27,14 @@ pub enum FollowedRow {
     Skipped,
 }
 
+/// A row that an open transaction has deleted.
+pub(super) struct StagedDeletion {
+    /// Edits staged before it.
+    before: u64,
+    /// Its lock.
+    key: LockKey,
+}
+
 /// Tells others of the keys that a commit has changed, whose locks are still held.
 pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
     if !moved.is_empty() {
@@ -33,17 +43,11 @@ pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
 }
 
 impl Transaction {
-    /// Prepares to give a row another key, before the row is deleted: returns whether the row is
-    /// one that others do not know, as the transaction has deleted the one that had the key.
-    pub fn begin_move(&self, table: TableId, from: &[u8]) -> bool {
-        self.deletion_after(table, from, Savepoint(0)).is_some()
-    }
-
-    /// Notes that a row got another key by what was staged: who waits for it is to go on with it.
-    /// `is_new`: what [`Transaction::begin_move`] has returned.
-    pub fn note_move(&self, table: TableId, from: Vec<u8>, to: Vec<u8>, is_new: bool) {
-        let place = self.staging.lock().count();
-        self.moved.lock().push(StagedMove { place, table, from, to, is_new });
+    /// Notes that a row got another key by what was staged since `before`: who waits for it is to go
+    /// on with it.
+    pub fn note_move(&self, before: Savepoint, table: TableId, (from, to): (Vec<u8>, Vec<u8>)) {
+        let (before, place) = (before.0, self.staging.lock().count());
+        self.moved.lock().push(StagedMove { before, place, table, from, to });
     }
 
     /// Forgets moves that were staged after a place.
@@ -51,11 +55,30 @@ impl Transaction {
         self.moved.lock().retain(|one| one.place <= count);
     }
 
-    /// Tells others of the keys that the commit has changed, whose locks are still held.
-    pub(super) fn publish_moves(&self, commit: Option<CommitClock>) {
+    /// Takes what others are to know of the keys that were changed by what is staged.
+    pub(super) fn net_moves(&self, staging: &Staging) -> Vec<NetMove> {
         let moved = std::mem::take(&mut *self.moved.lock());
-        if let Some(commit) = commit {
-            publish(&self.engine, net(moved), commit.sequence);
+        net(moved, |table, row, after| staging.deletion_after(table, row, after))
+    }
+
+    /// Notes that the row is about to be deleted whose lock was taken for that.
+    pub(super) fn note_deleted(&self, table: &Table, row: &[u8]) {
+        if table.is_private_to(self.owner) {
+            return;
+        }
+        let key = LockKey::new(table.id(), row);
+        if self.engine.locks.set_deleted(self.owner, key, true) {
+            let before = self.staging.lock().count();
+            self.deleted.lock().push(StagedDeletion { before, key });
+        }
+    }
+
+    /// Forgets deletions that were staged after a place.
+    pub(super) fn undelete(&self, count: u64) {
+        let mut deleted = self.deleted.lock();
+        let kept = deleted.partition_point(|one| one.before < count);
+        for StagedDeletion { key, .. } in deleted.drain(kept..) {
+            self.engine.locks.set_deleted(self.owner, key, false);
         }
     }
 
@@ -84,6 +107,7 @@ impl Transaction {
         while seen != SeenRow::Skipped && !moves.is_empty() {
             let present = LockKey::new(table, key.as_deref().unwrap_or(row));
             let Some((at, to)) = moves.next(present, after) else { break };
+            let Some(to) = to else { return Ok(FollowedRow::Gone) };
             seen = self.lock_seen_row(table, &to, mode, wait)?;
             (after, key) = (at, Some(to));
         }

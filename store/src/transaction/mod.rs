@@ -9,6 +9,7 @@
 mod request;
 mod serial;
 mod staging;
+mod unchanged;
 mod collapse;
 mod write;
 mod followed;
@@ -26,13 +27,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::admission::{StatementWork, StopFlags, Turn, Work, worked};
-use crate::cell::{CellBatch, CellType, Sequence, Timestamp};
+use crate::cell::{CellBatch, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
 use crate::lock::{ADVISORY_LOCKS, End, LockKey, Owner, Patience, Taken};
-use crate::memstore::Memstore;
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
@@ -54,6 +54,7 @@ pub use crate::scanner::Scanner;
 pub use crate::serializable::SerializableMode;
 pub use endpoint::AttachedEndpoint;
 pub use followed::FollowedRow;
+use followed::StagedDeletion;
 pub use parts::RowRange;
 pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
@@ -180,10 +181,10 @@ pub struct Transaction {
     limits: Mutex<TransactionLimits>,
     /// Keys of rows that it has changed.
     moved: Mutex<Vec<StagedMove>>,
+    /// The rows that it has deleted, as the lock table knows.
+    deleted: Mutex<Vec<StagedDeletion>>,
     /// Whether the lock table knows its session.
     has_session: AtomicBool,
-    /// Whether the lock table knows of a row that it has deleted.
-    has_deleted: AtomicBool,
 }
 
 /// How a row is locked that a statement has seen.
@@ -274,9 +275,14 @@ impl Transaction {
             tracker,
             limits: Mutex::new(limits),
             moved: Mutex::default(),
+            deleted: Mutex::default(),
             has_session: AtomicBool::new(false),
-            has_deleted: AtomicBool::new(false),
         }
+    }
+
+    /// Returns which snapshots its statements read.
+    pub fn isolation(&self) -> Isolation {
+        self.options.isolation
     }
 
     /// Returns the number of the transaction, which no other has while the store is open.
@@ -533,7 +539,9 @@ impl Transaction {
         Ok(self.lock_in(&table, row, mode, wait)?.taken != Taken::Skipped)
     }
 
-    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen.
+    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen. At
+    /// REPEATABLE READ one that is locked as [`LockMode::KeyShared`] may be newer than the snapshot
+    /// ([`Transaction::is_newer`]), as long as it has the same row key.
     ///
     /// # Errors
     ///
@@ -598,7 +606,7 @@ impl Transaction {
     ) -> Result<RowLock> {
         let lock = self.lock_as_it_is(table, row, mode, wait)?;
         if lock.taken != Taken::Skipped && self.options.isolation.is_repeatable() {
-            self.check_unchanged(table, row, lock.is_gone)?;
+            self.check_unchanged(table, row, (mode, lock.is_gone))?;
         }
         Ok(lock)
     }
@@ -639,18 +647,6 @@ impl Transaction {
             }
         }
         Ok(RowLock { taken: grant.taken, is_gone: grant.is_gone })
-    }
-
-    /// Checks that a row is as the transaction's snapshot shows it.
-    fn check_unchanged(&self, table: &Table, row: &[u8], is_gone: bool) -> Result<()> {
-        let snapshot = self.spec(TimeRange::ALL, 1, false)?.snapshot;
-        if is_newer(table, row, snapshot)? {
-            let is_there = || self.get_newest(table, &Get::new(row), &mut CellBatch::new());
-            let is_updated = self.has_moved(table.id(), row, snapshot) || !is_gone && is_there()?;
-            let what = if is_updated { "update" } else { "delete" };
-            return Err(Error::Serialization { detail: format!("due to concurrent {what}") });
-        }
-        self.check_snapshot()
     }
 
     /// Returns whether a row that this transaction has locked was changed by another one since what
@@ -698,7 +694,7 @@ impl Transaction {
 
     /// Returns whether the transaction has changed a row after a place.
     pub fn has_changed(&self, table: TableId, row: &[u8], since: Savepoint) -> bool {
-        self.staged_after(table, row, since, |_| true).is_some()
+        self.staging.lock().has_changed(table, row, since.0)
     }
 
     /// Returns the place of the first deletion of a row that was staged after a place.
@@ -708,21 +704,7 @@ impl Transaction {
         row: &[u8],
         since: Savepoint,
     ) -> Option<Savepoint> {
-        self.staged_after(table, row, since, |kind| kind == CellType::DeleteFamily)
-    }
-
-    fn staged_after(
-        &self,
-        table: TableId,
-        row: &[u8],
-        since: Savepoint,
-        wanted: impl Fn(CellType) -> bool,
-    ) -> Option<Savepoint> {
-        let staged = self.staged_of(table)?;
-        let after = Sequence(Sequence::STAGED | since.0);
-        let of = |memstore: &Arc<Memstore>| memstore.next_sequence(row, after, &wanted);
-        let first = staged.iter().flatten().filter_map(of).min()?;
-        Some(Savepoint(first.0 & !Sequence::STAGED))
+        self.staging.lock().deletion_after(table, row, since.0).map(Savepoint)
     }
 
     /// Returns which locks it has: a place to give locks back to.
@@ -763,26 +745,8 @@ impl Transaction {
         drop(self.charge(&mut staging));
         drop(staging);
         self.unmove(count);
-        self.undelete();
+        self.undelete(count);
         tell(&undone, Fate::Undone);
-    }
-
-    /// Notes that the row is deleted whose lock was taken for that.
-    fn note_deleted(&self, table: &Table, row: &[u8]) {
-        if !table.is_private_to(self.owner) {
-            self.has_deleted.store(true, Ordering::Relaxed);
-            self.engine.locks.set_deleted(self.owner, LockKey::new(table.id(), row), true);
-        }
-    }
-
-    /// Forgets which rows are deleted, as that may be undone. Others are then told nothing of those
-    /// that are, and find out that they are not there.
-    fn undelete(&self) {
-        if self.has_deleted.swap(false, Ordering::Relaxed) {
-            for key in self.held.lock().iter() {
-                self.engine.locks.set_deleted(self.owner, *key, false);
-            }
-        }
     }
 
     /// Counts the memory of the transaction, if it is not about what was counted before.
@@ -792,7 +756,8 @@ impl Transaction {
     /// [`Error::OutOfMemory`] if it is too much.
     fn charge(&self, staging: &mut Staging) -> Result<()> {
         let locks = self.held.lock().len() as u64;
-        let bytes = staging.held_bytes() + locks * LOCK_BYTES;
+        let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
+        let bytes = staging.held_bytes() + locks * LOCK_BYTES + deleted;
         let before = staging.charge.as_ref().map_or(0, Charge::bytes);
         if bytes.abs_diff(before) < CHARGE_STEP_BYTES {
             return Ok(());
@@ -813,12 +778,13 @@ impl Transaction {
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         let kept = staging.take_kept();
+        let moved = self.net_moves(&staging);
         let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
         kept.iter().for_each(KeptBatch::committed);
         if let Some(place) = written {
             self.raise_floor(place.sequence);
+            followed::publish(&self.engine, moved, place.sequence);
         }
-        self.publish_moves(written);
         self.release(End::Committed);
         tell(&kept, Fate::Committed);
         let Some(place) = written else {
@@ -877,6 +843,7 @@ impl Transaction {
         self.end_tracking();
         let held = std::mem::take(&mut *self.held.lock());
         self.strengthened.lock().clear();
+        self.deleted.lock().clear();
         self.engine.locks.release(self.owner, held, (end, self.floor()));
         if self.has_session.swap(false, Ordering::Relaxed) {
             self.engine.locks.leave(self.owner);

@@ -27,7 +27,7 @@ use crate::engine::{Engine, UNPLACED};
 use crate::error::{Error, Result};
 use crate::lock::{End, LockKey, Owner, Patience, Taken};
 use crate::lock_mode::LockMode;
-use crate::moves::{NetMove, net};
+use crate::moves::NetMove;
 use crate::mutation::{LockWait, Mutation};
 use crate::observer::Fate;
 use crate::transaction::followed::publish;
@@ -89,7 +89,7 @@ impl Transaction {
         }
         self.statement.lock().snapshot = None;
         let held = std::mem::take(&mut *self.held.lock());
-        let moved = net(std::mem::take(&mut *self.moved.lock()));
+        let moved = self.net_moves(&staging);
         self.release(End::Undone);
         Ok(PreparedTransaction {
             engine: Arc::clone(&self.engine),
@@ -145,7 +145,8 @@ impl PreparedTransaction {
         push_varint(&mut bytes, moved.len() as u64);
         for NetMove { table, from, to } in moved {
             push_varint(&mut bytes, u64::from(table.0));
-            for key in [from, to] {
+            // No key is empty.
+            for key in [from.as_slice(), to.as_deref().unwrap_or_default()] {
                 push_varint(&mut bytes, key.len() as u64);
                 bytes.extend_from_slice(key);
             }
@@ -286,8 +287,8 @@ fn read_moves(input: &mut Input<'_>) -> Option<Vec<NetMove>> {
     let count = input.varint()?;
     let one = |_| {
         let table = read_table(input)?;
-        let [from, to] = [input.slice()?.to_vec(), input.slice()?.to_vec()];
-        Some(NetMove { table, from, to })
+        let (from, to) = (input.slice()?.to_vec(), input.slice()?);
+        Some(NetMove { table, from, to: (!to.is_empty()).then(|| to.to_vec()) })
     };
     (0..count).map(one).collect()
 }

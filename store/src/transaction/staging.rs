@@ -28,6 +28,8 @@ pub(crate) struct Staging {
     /// Edits so far.
     count: u64,
     kept: Vec<KeptBatch>,
+    /// Edits that delete a row which their own mutation puts again, by their number, ascending.
+    replacing: Vec<u64>,
     /// The memory as it was counted last; `None` while it is little.
     pub(crate) charge: Option<Charge>,
 }
@@ -89,6 +91,7 @@ impl Staging {
         let of_kept = |kept: &KeptBatch| kept.batch.iter().map(mutation_bytes).sum::<u64>();
         families.map(|memstore| memstore.held_bytes()).sum::<u64>()
             + self.kept.iter().map(of_kept).sum::<u64>()
+            + size_of_val(&*self.replacing) as u64
     }
 
     /// Returns whether anything is staged.
@@ -101,11 +104,46 @@ impl Staging {
         let index = self.enter(table);
         let families = &mut self.tables[index].families;
         for mutation in batch {
-            for edit in &mutation.edits {
+            for (at, edit) in mutation.edits.iter().enumerate() {
                 self.count += 1;
+                if let Edit::DeleteRow { .. } | Edit::DeleteFamily { .. } = edit
+                    && mutation.edits[at..].iter().any(|edit| matches!(edit, Edit::Put { .. }))
+                {
+                    self.replacing.push(self.count);
+                }
                 stage_edit(families, &mutation.row, edit, Sequence(Sequence::STAGED | self.count));
             }
         }
+    }
+
+    /// Returns whether a row was changed by an edit after the first `since`.
+    pub(crate) fn has_changed(&self, table: TableId, row: &[u8], since: u64) -> bool {
+        self.next_edit(table, row, since, |_| true).is_some()
+    }
+
+    /// Returns the number of the first edit after `since` that deletes a row.
+    pub(crate) fn deletion_after(&self, table: TableId, row: &[u8], since: u64) -> Option<u64> {
+        let mut after = since;
+        loop {
+            after = self.next_edit(table, row, after, |kind| kind == CellType::DeleteFamily)?;
+            if self.replacing.binary_search(&after).is_err() {
+                return Some(after);
+            }
+        }
+    }
+
+    /// Returns the number of the first edit of a row after `since` that wrote a cell of a kind.
+    fn next_edit(
+        &self,
+        table: TableId,
+        row: &[u8],
+        since: u64,
+        wanted: impl Fn(CellType) -> bool,
+    ) -> Option<u64> {
+        let after = Sequence(Sequence::STAGED | since);
+        let of = |memstore: &Arc<Memstore>| memstore.next_sequence(row, after, &wanted);
+        let first = self.families_of(table)?.iter().flatten().filter_map(of).min()?;
+        Some(first.0 & !Sequence::STAGED)
     }
 
     /// Makes room for the cells of a table; returns its index.
@@ -170,6 +208,7 @@ impl Staging {
         }
         // A table that was created since goes, and nothing may be left that names it.
         self.tables.retain(|staged| staged.families.iter().any(Option::is_some));
+        self.replacing.truncate(self.replacing.partition_point(|edit| *edit <= count));
         self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }
 }

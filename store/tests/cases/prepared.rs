@@ -163,11 +163,11 @@ fn keys_that_it_has_changed_are_kept() {
     let store = created(&FaultEnv::new(1));
     put(&store, "b", "2");
     let transaction = begin(&store);
-    let is_new = transaction.begin_move(TABLE, b"b");
+    let before = transaction.savepoint();
     let row = |row: &str| Mutation::new(row);
     transaction.mutate(TABLE, vec![row("b").delete_row()]).unwrap();
     transaction.mutate(TABLE, vec![row("z").put(0, "q", "2".into())]).unwrap();
-    transaction.note_move(TABLE, b"b".to_vec(), b"z".to_vec(), is_new);
+    transaction.note_move(before, TABLE, (b"b".to_vec(), b"z".to_vec()));
     let bytes = transaction.prepare().unwrap().encode().unwrap();
     let other = created(&FaultEnv::new(2));
     put(&other, "b", "2");
