@@ -39,6 +39,7 @@ use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
+use crate::new_indexes::{NewIndexes, NewerIndexes};
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
@@ -77,6 +78,8 @@ pub struct Engine {
     pub(crate) coprocessors: Coprocessors,
     /// As the chains of the store are now, changes of open transactions included.
     attached: ArcSwap<AttachedByTable>,
+    /// Indexes that were made lately.
+    new_indexes: NewIndexes,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
     /// The quotas that requests are held to.
@@ -135,6 +138,7 @@ impl Engine {
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
+            new_indexes: NewIndexes::default(),
             publishing: Mutex::new(()),
             quotas: Quotas::default(),
             timer: Timer::default(),
@@ -190,8 +194,17 @@ impl Engine {
         self.catalog.load_full()
     }
 
-    /// Makes a committed catalog the current one; the caller holds `publishing`.
-    pub(crate) fn publish(&self, catalog: Arc<Catalog>) {
+    /// Returns the indexes whose entries a snapshot does not show, if there may be any.
+    pub(crate) fn indexes_newer_than(&self, snapshot: Sequence) -> Option<NewerIndexes> {
+        self.new_indexes.newer_than(snapshot)
+    }
+
+    /// Makes a committed catalog the current one, whose changes snapshots show from `commit` on;
+    /// the caller holds `publishing`.
+    pub(crate) fn publish(&self, catalog: Arc<Catalog>, commit: Sequence) {
+        let since = commit.max(self.store.status().visible);
+        let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
+        self.new_indexes.note((&self.catalog(), &catalog), since, oldest);
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {
             tracing::error!(%error, "could not set the quotas of tables");
         }

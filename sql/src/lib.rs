@@ -19,6 +19,7 @@ pub mod deparse;
 pub mod assemble;
 pub mod plan;
 pub mod planner;
+mod new_indexes;
 pub mod row_ids;
 pub mod sequences;
 pub mod spill;

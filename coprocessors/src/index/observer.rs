@@ -150,9 +150,10 @@ impl IndexObserver {
     ) -> Mutation {
         let mut mutation = Mutation::new(key);
         mutation.edits.push(Edit::DeleteRow { timestamp });
-        if !self.spec.unique || writer.is_apart() {
-            mutation.locking = Locking::Covered;
-        }
+        mutation.locking = match !self.spec.unique || writer.is_apart() {
+            true => Locking::Covered,
+            false => Locking::Entry,
+        };
         mutation
     }
 

@@ -114,6 +114,7 @@ use crate::binder::typed::Typed;
 pub use crate::binder::written::{check_writable, updatable_columns};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
+use crate::catalog::table::Table;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
@@ -228,6 +229,19 @@ pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog
     binder.notes = Some(Notes::default());
     binder.bind_query(view.query()?, true)?;
     Ok(binder.notes.unwrap_or_default())
+}
+
+/// Has the scans of a statement read other tables: those that `replace` returns.
+pub(crate) fn replace_tables(bound: &mut Bound, replace: &dyn Fn(&Table) -> Option<Table>) {
+    for_each_source(bound, &mut |plan| {
+        walk_plan(plan, &mut |step| {
+            if let Logical::Scan(scan) = step
+                && let Some(table) = replace(&scan.table)
+            {
+                scan.table = Arc::new(table);
+            }
+        });
+    });
 }
 
 impl Binder<'_> {

@@ -179,7 +179,7 @@ impl Changes {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
             apply_descriptors(engine, &catalog, &changes.altered);
-            engine.publish(catalog);
+            engine.publish(catalog, transaction.floor());
         }
         engine.drop_when_unseen(changes.dropped, transaction);
         changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));

@@ -721,6 +721,7 @@ impl Session {
             let PreparedKind::Planned(state) = &prepared.kind else { break };
             planned = self.with_planning(|planning| prepared.planned(state, planning))?;
             parameters.resize(planned.parameter_count, Datum::Null);
+            self.see_as_planned();
         }
         self.check_permitted(&planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
@@ -778,6 +779,7 @@ impl Session {
         // Whoever changed a table while this waited for it has made the plan stale.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
+            self.see_as_planned();
             self.check_permitted(&again, tag)?;
             for table in again.writes.iter().filter(|table| !planned.writes.contains(table)) {
                 self.lock_for_write(*table)?;
@@ -801,6 +803,14 @@ impl Session {
                 let rows = Rows::ready(columns, outcome.returning, Tag::Fixed(tag), stop);
                 Ok(Execution::Rows(rows))
             }
+        }
+    }
+
+    /// Has a statement that was planned again see what its plan may count on: indexes that were
+    /// made since its snapshot was taken.
+    fn see_as_planned(&self) {
+        if let Some(open) = self.open.as_ref().filter(|open| !open.is_repeatable()) {
+            open.transaction.begin_statement();
         }
     }
 

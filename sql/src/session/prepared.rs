@@ -18,6 +18,7 @@ use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
+use crate::new_indexes::NewerIndexes;
 use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -50,6 +51,8 @@ pub(crate) struct Planned {
     pub catalog_version: u64,
     /// Where names without a schema were looked for.
     pub search_path: Arc<SearchPath>,
+    /// It does without indexes that are newer than the snapshot that it was made for.
+    is_of_old_snapshot: bool,
     /// What its tables' sizes were.
     pub sizes: Sizes,
     /// The plan.
@@ -121,6 +124,8 @@ pub(crate) struct Planning<'a> {
     pub constants: &'a binder::SessionConstants,
     /// What is known of the data.
     pub statistics: &'a dyn Statistics,
+    /// The indexes that the snapshot of the transaction does not show, if there may be any.
+    pub newer: Option<NewerIndexes>,
 }
 
 impl Planning<'_> {
@@ -145,7 +150,8 @@ impl Planning<'_> {
     }
 
     /// Plans a statement.
-    pub(crate) fn plan_bound(&self, bound: BoundStatement) -> Result<PlannedStatement> {
+    pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
+        self.hide_newer_indexes(&mut bound);
         let statistics = Noted::new(self.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
@@ -168,7 +174,8 @@ impl Planning<'_> {
         statement: &Statement,
         types: &[Option<SqlType>],
     ) -> Result<(PlannedStatement, Estimates)> {
-        let bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
+        let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
+        self.hide_newer_indexes(&mut bound);
         let statistics = Noted::new(self.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
@@ -195,11 +202,18 @@ impl Planning<'_> {
         Ok(self.plan_bound(bound)?.planned)
     }
 
+    fn hide_newer_indexes(&self, bound: &mut BoundStatement) {
+        if let Some(newer) = &self.newer {
+            binder::replace_tables(&mut bound.bound, &|table| newer.without(table));
+        }
+    }
+
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
         let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
         let planned = Planned {
             catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
             search_path: Arc::clone(self.constants.search_path()),
+            is_of_old_snapshot: self.newer.is_some(),
             sizes,
             plan: Arc::new(plan),
             columns: columns.clone(),
@@ -234,6 +248,7 @@ impl Planned {
         let path = planning.constants.search_path();
         !planning.private
             && self.catalog_version == planning.catalog.version
+            && self.is_of_old_snapshot == planning.newer.is_some()
             && (Arc::ptr_eq(&self.search_path, path) || self.search_path == *path)
             && self.sizes.hold(planning.statistics)
     }

@@ -38,6 +38,8 @@ pub(crate) struct Open {
     pub failed: bool,
     /// A statement has read or written in it.
     pub used: bool,
+    /// It is that of a statement which calls a function.
+    pub is_inside: bool,
     /// Its modes.
     pub modes: Modes,
     /// `now()`: microseconds since 2000-01-01 UTC.
@@ -160,6 +162,7 @@ impl Open {
             in_block: false,
             failed: false,
             used: false,
+            is_inside: false,
             modes,
             started: now(engine),
             settings_before: settings.clone(),
@@ -178,6 +181,7 @@ impl Open {
             in_block: true,
             failed: false,
             used: true,
+            is_inside: true,
             modes: seen.modes,
             started: seen.started,
             settings_before: settings.clone(),

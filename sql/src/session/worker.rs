@@ -105,7 +105,12 @@ impl Worker {
         let system = SystemNames::of(&self.engine).for_session(&self.settings);
         let constants = self.constants.as_ref();
         let statistics = self.engine.as_ref();
-        run(&Planning { catalog: &catalog, private, system, constants, statistics })
+        // At READ COMMITTED a statement that is planned takes a snapshot afterwards.
+        let keeps_snapshot = |open: &&Open| open.is_repeatable() || open.is_inside;
+        let snapshot = self.open.as_ref().filter(keeps_snapshot);
+        let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
+        let newer = snapshot.and_then(|snapshot| self.engine.indexes_newer_than(snapshot));
+        run(&Planning { catalog: &catalog, private, system, constants, statistics, newer })
     }
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.

@@ -858,6 +858,12 @@ impl Transaction {
         self.release(End::Undone);
     }
 
+    /// Returns the snapshot that is open, that of the current statement or the last one; `None` if
+    /// nothing was read yet.
+    pub fn present_snapshot(&self) -> Option<Sequence> {
+        self.statement.lock().snapshot.as_ref().map(|snapshot| snapshot.sequence())
+    }
+
     /// Returns the snapshot of the current statement.
     ///
     /// # Errors

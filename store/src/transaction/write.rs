@@ -151,6 +151,10 @@ impl Transaction {
                     let (row, mode) = (&mutation.row, LockMode::NoKeyExclusive);
                     self.lock_as_it_is(table, row, mode, LockWait::Wait)?
                 }
+                Locking::Entry => {
+                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
+                    self.lock_as_it_is(table, row, mode, LockWait::Wait)?
+                }
                 Locking::Row => {
                     self.lock_in(table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?
                 }
