@@ -21,8 +21,8 @@
 //!
 //! `BENNU_ISOLATION_UPDATE=1 cargo test --test tests isolation::` records the answers, and
 //! `BENNU_ISOLATION=name` takes one script only. With a PostgreSQL at `BENNU_ORACLE` (user and
-//! database `bennu`) the ignored test asks it, or records its answers; scenarios under `onlyif
-//! bennu` are left out then.
+//! database `bennu`) the ignored test asks it, or records its answers; scenarios whose title ends
+//! with `(onlyif bennu)` are left out then.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

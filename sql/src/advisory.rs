@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
-use store::transaction::{LockMode, LockWait};
+use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{Sequence, SessionWait, Store, Transaction};
 
 use crate::error::{Error, Result, sqlstate};
@@ -49,8 +49,8 @@ pub enum Mode {
 impl Mode {
     fn lock_mode(self) -> LockMode {
         match self {
-            Mode::Exclusive => LockMode::Exclusive,
-            Mode::Shared => LockMode::Shared,
+            Mode::Exclusive => LockMode::Table(TableLockMode::Exclusive),
+            Mode::Shared => LockMode::Table(TableLockMode::Share),
         }
     }
 }

@@ -4,11 +4,12 @@
 //! so that a held lock costs some tens of bytes whatever the length of the row. (Two rows with the
 //! same hash would share a lock: they would wait for each other without need, nothing worse.) An
 //! entry without waiters has no queue; the queue is first come, first served, but for a holder that
-//! wants a stronger mode, who goes to the front ([`entry`]).
+//! wants a stronger mode, who goes to the front, and for who may have a row beside its holders
+//! ([`entry`]).
 //!
 //! There are four modes of rows and eight of tables ([`LockMode`]). Sessions hold locks beside
 //! those of their transactions: advisory locks, whose keys are the rows of a table that is none
-//! ([`ADVISORY_LOCKS`]).
+//! ([`ADVISORY_LOCKS`]), and whose modes are those of tables.
 //!
 //! A row lock is released when its holder's commit is applied, which is before it is durable and
 //! before snapshots show it. So that the next holder sees it nevertheless, a release leaves behind

@@ -123,14 +123,17 @@ impl LockEntry {
         self.holders().filter(conflicts).map(|(holder, _)| holder)
     }
 
-    /// Grants a mode to a transaction if nobody is in the way: holders, and the waiters behind whom
-    /// it would have to wait. Returns whether it did.
+    /// Grants a mode to a transaction if nobody is in the way. Returns whether it did.
+    ///
+    /// In the way of a mode of rows are holders only: a reference to a row that others refer to is
+    /// not held up by who waits to delete it, as in PostgreSQL (`heap_lock_tuple` waits for the
+    /// transactions that have the row). In the way of a mode of tables are the waiters, too, behind
+    /// whom it would stand.
     pub(super) fn try_grant(&mut self, owner: Owner, mode: LockMode) -> bool {
-        let place = self.place_of(owner, mode);
         let waits = |waiter: &LockWaiter| mode.conflicts_with(waiter.mode);
-        if self.conflicting_holders(owner, mode).next().is_some()
-            || self.queue().take(place).any(waits)
-        {
+        let is_behind = matches!(mode, LockMode::Table(_))
+            && self.queue().take(self.place_of(owner, mode)).any(waits);
+        if is_behind || self.conflicting_holders(owner, mode).next().is_some() {
             return false;
         }
         self.hold(owner, mode);

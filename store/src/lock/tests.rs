@@ -293,16 +293,18 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
     let wait = |owner: u64, row: &'static [u8], mode: LockMode| {
         locks.lock(Owner(owner), (TABLE, row), mode, patience(LockWait::Wait)).map(|_| ())
     };
-    wait(1, b"r", LockMode::Shared).unwrap();
-    wait(2, b"s", LockMode::Exclusive).unwrap();
+    let [shares, alone] =
+        [TableLockMode::Share, TableLockMode::AccessExclusive].map(LockMode::Table);
+    wait(1, b"r", shares).unwrap();
+    wait(2, b"s", alone).unwrap();
     std::thread::scope(|scope| {
         // 3 waits for 1, and 1 for 2.
-        let writer = scope.spawn(|| wait(3, b"r", LockMode::Exclusive));
+        let writer = scope.spawn(|| wait(3, b"r", alone));
         until_waiting(&locks, 1);
-        let reader = scope.spawn(|| wait(1, b"s", LockMode::Shared));
+        let reader = scope.spawn(|| wait(1, b"s", shares));
         until_waiting(&locks, 2);
         // 2 would wait for 3, in whose front it has not been: it may share the lock with 1.
-        wait(2, b"r", LockMode::Shared).unwrap();
+        wait(2, b"r", shares).unwrap();
         locks.release(
             Owner(2),
             vec![LockKey::new(TABLE, b"r"), LockKey::new(TABLE, b"s")],
@@ -321,9 +323,34 @@ fn a_circle_that_a_queue_makes_is_opened_by_letting_a_waiter_pass() {
 }
 
 #[test]
+fn who_may_have_a_row_beside_its_holders_does_not_wait_for_who_waits() {
+    let locks = LockTable::new();
+    let lock = |owner: u64, mode: LockMode, wait: LockWait| {
+        locks.lock(Owner(owner), (TABLE, b"r"), mode, patience(wait)).map(|grant| grant.taken)
+    };
+    lock(1, LockMode::KeyShared, LockWait::Wait).unwrap();
+    std::thread::scope(|scope| {
+        let deletes = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
+        until_waiting(&locks, 1);
+        assert_eq!(lock(3, LockMode::Shared, LockWait::NoWait).unwrap(), Taken::New);
+        assert_eq!(lock(4, LockMode::KeyShared, LockWait::NoWait).unwrap(), Taken::New);
+        // One of them goes on to delete the row: before who has waited, who waits for it.
+        release(&locks, 4, b"r");
+        let upgrades = scope.spawn(|| exclusive(&locks, 3, b"r", LockWait::Wait));
+        until_waiting(&locks, 2);
+        release(&locks, 1, b"r");
+        assert_eq!(upgrades.join().unwrap().unwrap(), Taken::Held);
+        release(&locks, 3, b"r");
+        assert_eq!(deletes.join().unwrap().unwrap(), Taken::New);
+    });
+    release(&locks, 2, b"r");
+    assert_eq!(locks.held_count(), 0);
+}
+
+#[test]
 fn who_waits_and_for_whom_is_shown() {
     let locks = LockTable::new();
-    shared(&locks, 1, b"r", LockWait::Wait).unwrap();
+    exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| exclusive(&locks, 2, b"r", LockWait::Wait));
         until_waiting(&locks, 1);
@@ -336,7 +363,7 @@ fn who_waits_and_for_whom_is_shown() {
         assert!(shown[0].waits.is_none() && shown[1].waits.is_some());
         assert_eq!(waits(0), (one, vec![], vec![]));
         assert_eq!(waits(1), (two, vec![one], vec![]));
-        assert_eq!(waits(2), (three, vec![], vec![two]));
+        assert_eq!(waits(2), (three, vec![one], vec![two]));
         assert_eq!(locks.status(TABLE, b"r").len(), 3);
         release(&locks, 1, b"r");
         writer.join().unwrap().unwrap();
