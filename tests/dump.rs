@@ -111,7 +111,7 @@ fn dumps_come_back_as_they_were() {
     assert!(before.contains("WITH (salt_buckets='4', column_families='f(note)'"), "{before}");
     assert!(before.contains("USING btree (n) WITH (salt_buckets='3')"), "{before}");
     let forms: [(&str, &[&str]); 3] =
-        [("plain", &["--inserts"]), ("custom", &[]), ("directory", &["--no-owner"])];
+        [("plain", &["--inserts"]), ("custom", &[]), ("directory", &["--no-owner", "-j", "4"])];
     for (format, options) in forms {
         let dump = server.directory().join(format!("dump.{format}"));
         source.dump(&[&["-F", format], options].concat(), &dump);

@@ -8,6 +8,7 @@ mod clients;
 mod crash;
 mod damage;
 mod dump;
+mod exported_snapshots;
 mod harness;
 mod histories;
 mod isolation;

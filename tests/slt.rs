@@ -224,6 +224,7 @@ const PORTABLE: &[&str] = &[
     "window",
     "with",
     "with_changes",
+    "rows_on_demand",
     "view_defaults",
     "views",
     "quantified",

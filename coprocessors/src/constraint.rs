@@ -359,13 +359,21 @@ fn any_false(outcome: &Vector) -> bool {
 
 /// Returns the veto for a row whose primary key is taken, and of which these values of families
 /// were to be put: `23505`. Its own values are shown: what is equal to them may look different.
-pub fn duplicate_key_veto(spec: &ConstraintSpec, row_key: &[u8], puts: &[(u8, Vec<u8>)]) -> Veto {
-    key_veto(spec, (row_key, puts), |key| key.exists(CONSTRAINT))
+pub fn duplicate_key_veto(
+    spec: &ConstraintSpec,
+    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    style: &TextStyle,
+) -> Veto {
+    key_veto(spec, (row_key, puts), style, |key| key.exists(CONSTRAINT))
 }
 
 /// Returns the veto for a primary key that cannot be, because two rows have it: `23505`.
-pub fn duplicated_key_veto(spec: &ConstraintSpec, row_key: &[u8], puts: &[(u8, Vec<u8>)]) -> Veto {
-    key_veto(spec, (row_key, puts), |key| key.duplicated(CONSTRAINT))
+pub fn duplicated_key_veto(
+    spec: &ConstraintSpec,
+    (row_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    style: &TextStyle,
+) -> Veto {
+    key_veto(spec, (row_key, puts), style, |key| key.duplicated(CONSTRAINT))
 }
 
 /// Returns the values of the key of a row, as what is put has them.
@@ -389,6 +397,7 @@ fn key_values(
 fn key_veto(
     spec: &ConstraintSpec,
     row: (&[u8], &[(u8, Vec<u8>)]),
+    style: &TextStyle,
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Veto {
     let values = match key_values(&spec.layout, row) {
@@ -406,6 +415,7 @@ fn key_veto(
         key_names: &names,
         key_types: &types,
         values: &values,
+        style,
     })
 }
 
@@ -497,7 +507,7 @@ mod tests {
     fn a_taken_primary_key_reads_as_in_postgres() {
         let spec = spec();
         let key = spec.layout.encode_key(&row(7, None, None, None)).unwrap();
-        let veto = duplicate_key_veto(&spec, &key, &[]);
+        let veto = duplicate_key_veto(&spec, (&key, &[]), &TextStyle::default());
         assert_eq!(veto.message, "duplicate key value violates unique constraint \"t_pkey\"");
         assert_eq!(veto.detail, "Key (id)=(7) already exists.");
     }

@@ -348,6 +348,8 @@ pub struct Passed {
     pub batch: Batch,
     /// Their numbers among the rows decoded; `None`: all.
     pub selection: Option<Vec<u32>>,
+    /// What the condition raises of the row after the last one that was asked.
+    pub failure: Option<types::Error>,
 }
 
 impl FilteredDecoder {
@@ -397,6 +399,24 @@ impl FilteredDecoder {
         rows: &StoredRows,
         context: &EvalContext,
     ) -> Result<Option<Passed>, RowError> {
+        let mut passed = self.decode_until(rows, context)?;
+        match passed.as_mut().and_then(|passed| passed.failure.take()) {
+            Some(failure) => Err(failure.into()),
+            None => Ok(passed),
+        }
+    }
+
+    /// As [`FilteredDecoder::decode`], with the rows that pass before the condition fails: who
+    /// reads them may not want more.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Decoder::decode`]; those of the condition if no row passes before.
+    pub fn decode_until(
+        &self,
+        rows: &StoredRows,
+        context: &EvalContext,
+    ) -> Result<Option<Passed>, RowError> {
         let row_count = rows.row_count();
         // To find the columns of a packed row twice costs more than to decode some in vain.
         let at_once = self.late.stored.is_empty()
@@ -406,16 +426,18 @@ impl FilteredDecoder {
             false => (&self.early, &self.filter),
         };
         let mut batch = Batch { columns: first.decode(rows, None, context)?, row_count };
+        let mut failure = None;
         let selection = match filter {
             None => None,
             Some(filter) => {
-                let passed = filter.filter_batch(&batch, context)?;
+                let passed;
+                (passed, failure) = filter.filter_until(&batch, context);
                 self.most_pass.store(passed.len() * 2 > row_count, Ordering::Relaxed);
                 (passed.len() < row_count).then_some(passed)
             }
         };
         if row_count == 0 || selection.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(None);
+            return failure.map_or(Ok(None), |failure| Err(failure.into()));
         }
         if let Some(selection) = &selection {
             batch = batch.take(selection);
@@ -425,7 +447,7 @@ impl FilteredDecoder {
             let columns = self.places.iter().map(|&place| Arc::clone(&batch.columns[place]));
             batch.columns = columns.collect();
         }
-        Ok(Some(Passed { batch, selection }))
+        Ok(Some(Passed { batch, selection, failure }))
     }
 }
 

@@ -51,6 +51,8 @@ pub struct DuplicateKey<'a> {
     pub key_types: &'a [DataType],
     /// Their values.
     pub values: &'a [Datum],
+    /// How the session shows them.
+    pub style: &'a TextStyle,
 }
 
 impl DuplicateKey<'_> {
@@ -88,18 +90,22 @@ impl DuplicateKey<'_> {
     }
 
     fn key_text(&self) -> String {
-        key_text(self.key_names, self.key_types, self.values)
+        key_text((self.key_names, self.key_types), self.values, self.style)
     }
 }
 
 /// Returns `(a, b)=(1, x)`: the names of columns and their values.
-pub fn key_text(names: &[&str], types: &[DataType], values: &[Datum]) -> String {
+pub fn key_text(
+    (names, types): (&[&str], &[DataType]),
+    values: &[Datum],
+    style: &TextStyle,
+) -> String {
     let mut out = format!("({})=(", names.join(", "));
     for (position, (value, data_type)) in values.iter().zip(types).enumerate() {
         if position > 0 {
             out.push_str(", ");
         }
-        out.push_str(&value_text(value, *data_type, &TextStyle::default()));
+        out.push_str(&value_text(value, *data_type, style));
     }
     out.push(')');
     out
@@ -202,6 +208,7 @@ mod tests {
             key_names: &["a", "b"],
             key_types: &[DataType::Int4, DataType::Text],
             values: &[Datum::Int4(1), text("x")],
+            style: &TextStyle::default(),
         };
         let veto = key.exists("t_pkey");
         assert_eq!(veto.code, "23505");

@@ -68,6 +68,7 @@ use crate::system::value::{bytes, int8, text};
 use crate::system::views::Viewer;
 
 pub use functions::{CatalogNames, ChangedSetting, ChangedSettings};
+pub(crate) use session::exported_named;
 
 type Row = Vec<Datum>;
 
@@ -392,7 +393,7 @@ impl SystemSource for SystemRowSource {
         let snapshot = Snapshot::of(&self.catalog);
         if shape.schema == shape::INFORMATION_SCHEMA {
             let path = self.viewer().search_path();
-            let reader = Reader { catalog: &self.catalog, path: &path };
+            let reader = Reader::by(&self.catalog, &path);
             return Ok(snapshot.view(shape, Some(&path), |objects| {
                 information_schema::rows(shape, reader, objects)
             }));

@@ -45,7 +45,7 @@ use crate::region::{Region, Surroundings, Volume};
 use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::serializable::Serializable;
-use crate::snapshot::{AppliedMark, Snapshot, SnapshotPurpose};
+use crate::snapshot::{AppliedMark, ExportedSnapshots, Snapshot, SnapshotPurpose};
 use crate::split_queue::SplitQueue;
 use crate::table::Table;
 use crate::wal::{Cells, RegionEdit, Wal};
@@ -77,6 +77,8 @@ pub(crate) struct Engine {
     pub(crate) locks: LockTable,
     /// Rows that got other keys.
     pub(crate) moves: Moves,
+    /// Snapshots that transactions have exported.
+    pub(crate) exported: ExportedSnapshots,
     /// The SERIALIZABLE transactions.
     pub(crate) serializable: Serializable,
     /// The log.
@@ -177,6 +179,7 @@ impl Engine {
             tables: ArcSwap::from_pointee(parts.tables),
             locks: LockTable::new(),
             moves: Moves::default(),
+            exported: ExportedSnapshots::default(),
             serializable: Serializable::new(budget.serializable),
             wal: parts.wal,
             manifest: Mutex::new(parts.manifest),

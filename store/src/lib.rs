@@ -93,5 +93,6 @@ pub use read_view::RowEstimate;
 pub use row_mutation::{ColumnName, Condition, RowChange, RowMutation};
 pub use scan::{Filter, Get, Scan, TimeRange};
 pub use session_locks::SessionWait;
+pub use snapshot::ExportedSnapshot;
 pub use store::Store;
 pub use transaction::{Edit, Mutation, Transaction};

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ahash::AHashMap;
 use parking_lot::{Condvar, Mutex};
 
 use crate::cell::Sequence;
@@ -116,6 +117,38 @@ pub struct SnapshotStatus {
     pub opened_micros: i64,
     /// Whether it was too old, or one too many: reads with it fail.
     pub is_closed: bool,
+}
+
+/// A snapshot that a transaction has exported: which one of which transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ExportedSnapshot {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The number of the snapshot among those that it has exported, from 1 on.
+    pub number: u32,
+}
+
+/// The snapshots that open transactions have exported, so that others can read them.
+#[derive(Default)]
+pub(crate) struct ExportedSnapshots {
+    by_name: Mutex<AHashMap<ExportedSnapshot, Arc<Snapshot>>>,
+}
+
+impl ExportedSnapshots {
+    /// Adds a snapshot, until its transaction ends.
+    pub(crate) fn add(&self, name: ExportedSnapshot, snapshot: Arc<Snapshot>) {
+        self.by_name.lock().insert(name, snapshot);
+    }
+
+    /// Returns a snapshot; `None` if its transaction has ended, or never was.
+    pub(crate) fn find(&self, name: ExportedSnapshot) -> Option<Arc<Snapshot>> {
+        self.by_name.lock().get(&name).cloned()
+    }
+
+    /// Forgets those of a transaction that ends. Who reads one of them keeps it.
+    pub(crate) fn end(&self, transaction: u64) {
+        self.by_name.lock().retain(|name, _| name.transaction != transaction);
+    }
 }
 
 /// How old and how many open snapshots may be.

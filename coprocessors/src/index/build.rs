@@ -7,6 +7,7 @@ use store::transaction::{Expect, LockMode, LockWait, Locking};
 use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
 
 use types::expr::EvalContext;
+use types::text::TextStyle;
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, after_index_keys, base_families, base_key, duplicate_veto};
@@ -45,7 +46,7 @@ pub fn index_build(
         entry_count += entries.len() as u64;
         match transaction.mutate(spec.store_table, entries) {
             Err(store::Error::RowExists { table, row, puts }) if table == spec.store_table => {
-                return Err(duplicated(spec, &row, &puts));
+                return Err(duplicated(spec, (&row, &puts), &context.style));
             }
             outcome => outcome?,
         }
@@ -53,7 +54,7 @@ pub fn index_build(
     if spec.unique_later
         && let Some((index_key, puts)) = first_duplicate(transaction, spec)?
     {
-        return Err(duplicated(spec, &index_key, &puts));
+        return Err(duplicated(spec, (&index_key, &puts), &context.style));
     }
     Ok(entry_count)
 }
@@ -164,7 +165,9 @@ impl Filler<'_> {
                 let owner = base_key(self.spec, &found.row(0)).map_err(value_error)?;
                 return match owner == row_key {
                     true => Ok(()),
-                    false => Err(duplicated(self.spec, &entry.row, &entry.puts())),
+                    false => {
+                        Err(duplicated(self.spec, (&entry.row, &entry.puts()), self.writer.style()))
+                    }
                 };
             }
         }
@@ -190,7 +193,7 @@ fn entries(
     let is_twice =
         |pair: &&[Mutation]| pair[0].expect == Expect::Absent && pair[0].row == pair[1].row;
     match entries.windows(2).find(is_twice) {
-        Some(pair) => Err(duplicated(spec, &pair[0].row, &pair[0].puts())),
+        Some(pair) => Err(duplicated(spec, (&pair[0].row, &pair[0].puts()), writer.style())),
         None => Ok(entries),
     }
 }
@@ -208,11 +211,15 @@ fn entry(
     Ok(Some(writer.put(key, state)?))
 }
 
-fn duplicated(spec: &IndexSpec, index_key: &[u8], puts: &[(u8, Vec<u8>)]) -> store::Error {
+fn duplicated(
+    spec: &IndexSpec,
+    (index_key, puts): (&[u8], &[(u8, Vec<u8>)]),
+    style: &TextStyle,
+) -> store::Error {
     let packed = puts.iter().find(|(family, _)| *family == 0).map(|(_, value)| value.as_slice());
     let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
         let duplicated = |key: &DuplicateKey<'_>| key.duplicated(&spec.name);
-        duplicate_veto(spec, index_key, Some(&values), duplicated)
+        duplicate_veto(spec, index_key, (Some(&values), style), duplicated)
     });
     match veto {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),

@@ -22,6 +22,7 @@ use types::error::sqlstate;
 use types::expr::{EvalContext, Expr};
 use types::pieces::Pace;
 use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
+use types::text::TextStyle;
 use types::{DataType, Datum, Result, keycode};
 
 use super::IndexSpec;
@@ -88,6 +89,11 @@ impl<'s> EntryWriter<'s> {
             context,
             spec,
         })
+    }
+
+    /// Returns how values are shown in messages.
+    pub(super) fn style(&self) -> &'s TextStyle {
+        &self.context.style
     }
 
     /// Takes up a stored base row, decoding only what the index holds. Returns whether it has an
@@ -409,10 +415,14 @@ pub fn key_prefix(
 
 /// Returns the error of two rows with one key, of which this is an entry of the index, `packed` its
 /// value.
-pub fn duplicate_key(spec: &IndexSpec, index_key: &[u8], packed: Option<&[u8]>) -> store::Error {
+pub fn duplicate_key(
+    spec: &IndexSpec,
+    (index_key, packed): (&[u8], Option<&[u8]>),
+    style: &TextStyle,
+) -> store::Error {
     let veto = spec.layout.unpack(index_key, &[packed]).and_then(|values| {
         let exists = |key: &DuplicateKey<'_>| key.exists(&spec.name);
-        duplicate_veto(spec, index_key, Some(&values), exists)
+        duplicate_veto(spec, index_key, (Some(&values), style), exists)
     });
     match veto {
         Ok(veto) => store::Error::Vetoed(Box::new(veto)),
@@ -486,7 +496,7 @@ pub(super) fn after_index_keys<'a>(spec: &IndexSpec, mut key: &'a [u8]) -> Resul
 pub(super) fn duplicate_veto(
     spec: &IndexSpec,
     index_key: &[u8],
-    wanted: Option<&[Datum]>,
+    (wanted, style): (Option<&[Datum]>, &TextStyle),
     veto: impl FnOnce(&DuplicateKey<'_>) -> Veto,
 ) -> Result<Veto> {
     let values = match wanted {
@@ -502,5 +512,6 @@ pub(super) fn duplicate_veto(
         key_names: &names,
         key_types: &types,
         values: &values[..spec.keys.len().min(values.len())],
+        style,
     }))
 }

@@ -165,9 +165,9 @@ impl IndexObserver {
         context: &EvalContext,
     ) -> store::Error {
         let wanted = self.keys_of(changes, index_key, context).ok().flatten();
-        match duplicate_veto(&self.spec, index_key, wanted.as_deref(), |key: &DuplicateKey<'_>| {
-            key.exists(&self.spec.name)
-        }) {
+        let wanted = (wanted.as_deref(), &context.style);
+        let exists = |key: &DuplicateKey<'_>| key.exists(&self.spec.name);
+        match duplicate_veto(&self.spec, index_key, wanted, exists) {
             Ok(veto) => store::Error::Vetoed(Box::new(veto)),
             Err(error) => violation::value_error(&self.spec.name, error),
         }

@@ -336,6 +336,15 @@ pub enum Expr {
 }
 
 impl Expr {
+    /// Returns whether it stands for several values in a list: `t.*`, `(row).*`.
+    pub fn is_expanded(&self) -> bool {
+        match self {
+            Expr::WholeRow(_) => true,
+            Expr::Field { name, .. } => name.value == ALL_FIELDS,
+            _ => false,
+        }
+    }
+
     /// Returns where an error about this expression points, as PostgreSQL's `exprLocation` does.
     pub fn position(&self) -> usize {
         match self {

@@ -224,6 +224,8 @@ pub enum Statement {
     Set(SetVariable),
     /// `SET TRANSACTION …`
     SetTransaction(TransactionModes),
+    /// `SET TRANSACTION SNAPSHOT '…'`
+    SetSnapshot(String),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION …`
     SetSessionCharacteristics(TransactionModes),
     /// `SET CONSTRAINTS`
@@ -356,6 +358,7 @@ impl Statement {
             Statement::Release(_) => "RELEASE",
             Statement::Set(_)
             | Statement::SetTransaction(_)
+            | Statement::SetSnapshot(_)
             | Statement::SetSessionCharacteristics(_) => "SET",
             Statement::Show(_) => "SHOW",
             Statement::Reset(_) => "RESET",

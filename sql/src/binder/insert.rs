@@ -115,6 +115,24 @@ impl Binder<'_> {
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<(Vec<Vec<Expr>>, Vec<usize>)> {
+        let is_expanded =
+            |value: &AssignedValue| matches!(value, AssignedValue::Expr(one) if one.is_expanded());
+        if rows.iter().flatten().any(is_expanded) {
+            let rows = rows.iter().map(|row| self.expanded_values(row));
+            let rows = rows.collect::<Result<Vec<_>>>()?;
+            return self.bind_single_values(written, names, &rows, identity);
+        }
+        self.bind_single_values(written, names, rows, identity)
+    }
+
+    /// As [`Binder::bind_target_rows`], of rows in which each entry is one value.
+    fn bind_single_values(
+        &mut self,
+        written: &Written,
+        names: &[TargetColumn],
+        rows: &[Vec<AssignedValue>],
+        identity: IdentityRule,
+    ) -> Result<(Vec<Vec<Expr>>, Vec<usize>)> {
         let table: &Table = &written.table;
         let width = rows.first().map_or(0, Vec::len);
         let mut targets = self.insert_targets(written, names, width)?;

@@ -54,7 +54,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         let (left, right) =
-            if symbol == "||" { self.concatenated(left, right)? } else { (left, right) };
+            if symbol == "||" { self.concatenated(left, right, position)? } else { (left, right) };
         let shown = [left.sql_type, right.sql_type];
         match resolve_operator(symbol, &shown.map(|one| one.base)) {
             Match::One(signature) if are_alike(self.catalog, signature, &shown) => {
@@ -117,7 +117,12 @@ impl Binder<'_> {
     }
 
     /// One side of `||` that is text takes the other, of whatever type, as text.
-    fn concatenated(&mut self, left: Typed, right: Typed) -> Result<(Typed, Typed)> {
+    fn concatenated(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        position: usize,
+    ) -> Result<(Typed, Typed)> {
         let other = |data_type| !is_string(data_type) && data_type != DataType::Unknown;
         let own =
             |data_type: DataType| data_type.element().is_some() || data_type == DataType::Jsonb;
@@ -128,12 +133,23 @@ impl Binder<'_> {
         {
             return Ok((left, right));
         }
+        // To PostgreSQL it is a string by way of a cast: no operator is the best one for two.
+        let is_char = |side: &Typed| side.base() == DataType::InternalChar;
+        let is_stringlike = |side: &Typed| is_string(side.base()) || side.is_unknown();
+        if is_char(&left) && (is_char(&right) || is_stringlike(&right))
+            || is_char(&right) && is_stringlike(&left)
+        {
+            let operation = self.operation("||", &[left.sql_type, right.sql_type]);
+            return Err(ambiguous_operator(&operation).at(position));
+        }
         let text = |binder: &mut Self, value: Typed| {
             let position = value.position;
             let expr = binder.explicit(value, DataType::Text.into(), position)?;
             Ok::<Typed, Error>(Typed::new(expr, DataType::Text, position))
         };
-        if is_string(left.base()) && other(right.base()) {
+        if is_char(&left) || is_char(&right) {
+            Ok((text(self, left)?, text(self, right)?))
+        } else if is_string(left.base()) && other(right.base()) {
             Ok((left, text(self, right)?))
         } else if other(left.base()) && is_string(right.base()) {
             Ok((text(self, left)?, right))

@@ -145,12 +145,7 @@ impl Binder<'_> {
             for (at, row) in rows.iter().enumerate() {
                 let mut values = Vec::with_capacity(columns.len());
                 for expr in row {
-                    match expr {
-                        ast::Expr::WholeRow(relation) => {
-                            values.extend(binder.row_values(relation)?)
-                        }
-                        expr => values.push(binder.bind_expr(expr)?),
-                    }
+                    binder.bind_entry(expr, &mut values)?;
                 }
                 if at == 0 {
                     sizes::check_entries(values.len())?;

@@ -15,7 +15,7 @@ use types::datum::{Fields, Nested, Record};
 use types::expr::Expr;
 use types::{DataType, Datum};
 
-use crate::ast::{self, Ident};
+use crate::ast::{self, AssignedValue, Ident};
 use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, Reach};
 use crate::binder::typed::{Typed, null};
@@ -26,20 +26,44 @@ impl Binder<'_> {
     pub(super) fn bind_row(&mut self, fields: &[ast::Expr], position: usize) -> Result<Typed> {
         let mut values = Vec::new();
         for field in fields {
-            match field {
-                ast::Expr::WholeRow(relation) => values.extend(self.row_values(relation)?),
-                ast::Expr::Field { operand, name } if name.value == ast::ALL_FIELDS => {
-                    let fields = self.bind_fields(operand, position)?;
-                    values.extend(fields.into_iter().map(|(_, value)| value));
-                }
-                field => {
-                    // What is unknown may get the type of an attribute.
-                    values.push(self.bind_expr(field)?);
-                }
-            }
+            // What is unknown may get the type of an attribute.
+            self.bind_entry(field, &mut values)?;
         }
         let names = (1..).map(|number| Arc::from(format!("f{number}")));
         Ok(row_of(names.zip(values).collect(), position))
+    }
+
+    /// Binds an entry of a list of values, which may stand for several.
+    pub(super) fn bind_entry(&mut self, entry: &ast::Expr, values: &mut Vec<Typed>) -> Result<()> {
+        match entry {
+            ast::Expr::WholeRow(relation) => values.extend(self.row_values(relation)?),
+            ast::Expr::Field { operand, name } if name.value == ast::ALL_FIELDS => {
+                let fields = self.bind_fields(operand, operand.position())?;
+                values.extend(fields.into_iter().map(|(_, value)| value));
+            }
+            entry => values.push(self.bind_expr(entry)?),
+        }
+        Ok(())
+    }
+
+    /// Returns the values of a row of INSERT, those that `(row).*` stands for one by one.
+    pub(super) fn expanded_values(&mut self, row: &[AssignedValue]) -> Result<Vec<AssignedValue>> {
+        let mut values = Vec::with_capacity(row.len());
+        for value in row {
+            match value {
+                AssignedValue::Expr(ast::Expr::Field { operand, name })
+                    if name.value == ast::ALL_FIELDS =>
+                {
+                    for (field, _) in self.bind_fields(operand, operand.position())? {
+                        let name = Ident { value: field.to_string(), ..name.clone() };
+                        let operand = operand.clone();
+                        values.push(AssignedValue::Expr(ast::Expr::Field { operand, name }));
+                    }
+                }
+                value => values.push(value.clone()),
+            }
+        }
+        Ok(values)
     }
 
     /// Returns the values that `t.*` means in a list.
@@ -131,9 +155,9 @@ impl Binder<'_> {
     pub(super) fn bind_field(&mut self, operand: &ast::Expr, name: &Ident) -> Result<Typed> {
         let record = self.bind_expr(operand)?;
         let position = record.position;
-        // As an argument all fields are the row.
         if name.value == ast::ALL_FIELDS && record.base().is_row() {
-            return Ok(record);
+            let message = "row expansion via \"*\" is not supported here";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position));
         }
         if !record.base().is_row() {
             let message = format!(

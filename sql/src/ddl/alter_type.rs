@@ -8,6 +8,7 @@ use coprocessors::constraint::duplicated_key_veto;
 use store::{Edit, Mutation, RowRef, Timestamp, ValueLayout};
 use types::expr::Expr;
 use types::rowcode::{Place, RowLayout};
+use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
@@ -136,12 +137,12 @@ impl Ddl<'_> {
             if rows.len() >= ROWS_AT_ONCE {
                 let rows = std::mem::take(&mut rows);
                 let written = transaction.mutate_with(now.id, rows, eval);
-                written.map_err(|error| duplicated(error, &now))?;
+                written.map_err(|error| duplicated(error, &now, &eval.style))?;
             }
             Ok(())
         })?;
         let written = self.transaction.mutate_with(now.id, rows, eval);
-        written.map_err(|error| duplicated(error, &now))?;
+        written.map_err(|error| duplicated(error, &now, &eval.style))?;
         if had_rows {
             self.note_end_of_history(&table.name);
         }
@@ -202,10 +203,10 @@ fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Muta
 }
 
 /// Returns the error of a write to a table; of a row that exists, that of a key that cannot be.
-fn duplicated(error: store::Error, table: &Table) -> Error {
+fn duplicated(error: store::Error, table: &Table, style: &TextStyle) -> Error {
     match error {
         store::Error::RowExists { table: stored, row, puts } if stored == table.id => {
-            let veto = duplicated_key_veto(&table.constraints, &row, &puts);
+            let veto = duplicated_key_veto(&table.constraints, (&row, &puts), style);
             store::Error::Vetoed(Box::new(veto)).into()
         }
         error => error.into(),

@@ -123,6 +123,8 @@ fn columns(
     if statement.columns.len() > COLUMNS_MAX {
         return Err(Error::new("54011", format!("tables can have at most {COLUMNS_MAX} columns")));
     }
+    let has_sequences =
+        statement.columns.iter().any(|column| column.serial || column.identity.is_some());
     let mut columns: Vec<ColumnRecord> = Vec::with_capacity(statement.columns.len());
     for column in &statement.columns {
         let column_name = &column.name.name;
@@ -148,7 +150,16 @@ fn columns(
             not_null: column.not_null,
             default: match &column.default {
                 Some(default) => {
-                    Some(bound_default(names, default, (&column_name.value, sql_type))?.0)
+                    match bound_default(names, default, (&column_name.value, sql_type)) {
+                        Ok((text, _)) => Some(text),
+                        // It may name a sequence of the table, which comes later.
+                        Err(error)
+                            if has_sequences && error.sqlstate == sqlstate::UNDEFINED_TABLE =>
+                        {
+                            None
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 None => None,
             },
@@ -170,6 +181,22 @@ fn columns(
         });
     }
     Ok(columns)
+}
+
+/// Gives a table the defaults that name its own sequences, which are there by now.
+pub(super) fn take_late_defaults(
+    statement: &ast::CreateTable,
+    names: Names<'_>,
+    record: &mut TableRecord,
+) -> Result<()> {
+    for (column, kept) in statement.columns.iter().zip(&mut record.columns) {
+        let Some(default) = column.default.as_ref().filter(|_| kept.default.is_none()) else {
+            continue;
+        };
+        let sql_type = names.catalog.type_named(&column.type_name, names.path)?;
+        kept.default = Some(bound_default(names, default, (&kept.name, sql_type))?.0);
+    }
+    Ok(())
 }
 
 /// Says of each family with columnar blocks how its values are made up, those that are there

@@ -196,6 +196,7 @@ impl Ddl<'_> {
         let reference =
             Reference { key: key.clone(), referenced, at_once: true, is_deferred: false };
         let transaction = Arc::clone(self.transaction);
+        let style = self.eval.style.clone();
         let mut known = AHashSet::new();
         let mut cells = CellBatch::new();
         self.each_row(table, &mut |row| {
@@ -212,7 +213,7 @@ impl Ddl<'_> {
                 return Ok(());
             }
             let Some(place) = key.place(&reference.referenced, &values)? else {
-                return Err(missing(table, &reference, &values));
+                return Err(missing(table, &reference, &values, &style));
             };
             if known.contains(&place) {
                 return Ok(());
@@ -230,7 +231,7 @@ impl Ddl<'_> {
                 if key.values(&table.layout.unpack(present.key(), &packed)?) != values {
                     return Ok(());
                 }
-                return Err(missing(table, &reference, &values));
+                return Err(missing(table, &reference, &values, &style));
             }
             if known.len() < KNOWN_KEYS_MAX {
                 known.insert(place);

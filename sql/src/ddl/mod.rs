@@ -317,6 +317,8 @@ impl Ddl<'_> {
         self.write_next_id(next_id)?;
         self.add_foreign_keys(statement, &mut record)?;
         self.create_own_sequences(statement, &mut record)?;
+        let with_sequences = self.changes.catalog(self.engine);
+        create_table::take_late_defaults(statement, self.names(&with_sequences), &mut record)?;
         for at in 0..record.indexes.len() {
             assemble::set_index_families(&catalog, &mut record, at)?;
         }

@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
 
     /// Returns a literal as a constant of a type.
     pub(super) fn literal(&self, text: &str, to: SqlType) -> Node<'a> {
-        let DataType::Reg(kind) = to.base else { return literal(text, to) };
+        let DataType::Reg(kind) = to.base else { return literal(text, to, self.reader.style) };
         let shown = match kind {
             RegKind::Type => {
                 let named = parser::parse_type(text).ok();

@@ -7,9 +7,9 @@ use types::{DataType, Datum, SqlType};
 use crate::deparse::node::Node;
 
 /// Returns a literal as a constant of a type.
-pub(super) fn literal<'a>(text: &str, to: SqlType) -> Node<'a> {
+pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> Node<'a> {
     let below = SqlType { modifier: -1, ..to.below() };
-    let constant = Node::Constant { value: Some(canonical(text, to)), sql_type: below };
+    let constant = Node::Constant { value: Some(canonical(text, to, style)), sql_type: below };
     let cut = to.modifier >= 0 && to.base != DataType::Interval;
     let constant = match constant {
         Node::Constant { value, .. } if to.base == DataType::Interval => {
@@ -27,8 +27,8 @@ pub(super) fn literal<'a>(text: &str, to: SqlType) -> Node<'a> {
     }
 }
 
-/// Returns the text that a literal has once it was read.
-fn canonical(text: &str, to: SqlType) -> String {
+/// Returns the text that a literal has once it was read, as a session shows it.
+fn canonical(text: &str, to: SqlType, style: &TextStyle) -> String {
     match to.base {
         DataType::Text
         | DataType::Varchar
@@ -39,23 +39,22 @@ fn canonical(text: &str, to: SqlType) -> String {
         | DataType::Reg(_) => return text.to_owned(),
         _ => {}
     }
-    let style = TextStyle::default();
-    match parse_as(text, to, &style) {
-        Ok(value) => shown(&value, to.base),
+    match parse_as(text, to, &TextStyle::default()) {
+        Ok(value) => shown(&value, to.base, style),
         Err(_) => text.to_owned(),
     }
 }
 
-fn shown(value: &Datum, data_type: DataType) -> String {
+fn shown(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
     let mut bytes = Vec::new();
-    write_short(value, data_type, &TextStyle::default(), &mut bytes);
+    write_short(value, data_type, style, &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns the constant that a number is.
 pub(super) fn number<'a>(text: &str) -> Node<'a> {
     let sql_type = type_of_number(text).into();
-    Node::Constant { value: Some(canonical(text, sql_type)), sql_type }
+    Node::Constant { value: Some(canonical(text, sql_type, &TextStyle::default())), sql_type }
 }
 
 /// Returns the type that a number is of.

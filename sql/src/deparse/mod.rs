@@ -27,6 +27,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use types::SqlType;
+use types::text::TextStyle;
 
 use crate::ast::{self, SelectItem};
 use crate::binder::notes::Notes;
@@ -65,13 +66,21 @@ pub struct Reader<'a> {
     pub catalog: &'a Catalog,
     /// Names that are found along it stand without their schema.
     pub path: &'a SearchPath,
+    /// How literals are shown.
+    pub style: &'a TextStyle,
 }
 
 impl<'a> Reader<'a> {
     /// Returns one whose path is that of every new session.
     pub fn new(catalog: &'a Catalog) -> Reader<'a> {
         static PATH: LazyLock<SearchPath> = LazyLock::new(SearchPath::default);
-        Reader { catalog, path: &PATH }
+        Reader::by(catalog, &PATH)
+    }
+
+    /// Returns one with a path that shows literals as every new session does.
+    pub fn by(catalog: &'a Catalog, path: &'a SearchPath) -> Reader<'a> {
+        static STYLE: LazyLock<TextStyle> = LazyLock::new(TextStyle::default);
+        Reader { catalog, path, style: &STYLE }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use types::Batch;
 
-use crate::error::Result;
-use crate::exec::stage::{Input, Stage};
+use crate::error::{Error, Result};
+use crate::exec::stage::{Input, RowByRow, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::FilterNode;
 
@@ -14,25 +14,35 @@ pub(super) struct Filter {
     node: Arc<FilterNode>,
     context: Arc<Context>,
     input: Input,
+    rows: RowByRow,
+    /// What the predicate raises of the row after those that were yielded.
+    failure: Option<Error>,
 }
 
 impl Filter {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<FilterNode>, context: &Arc<Context>) -> Result<Filter> {
         let input = Input::new(build(&node.input, context)?);
-        Ok(Filter { node: Arc::clone(node), context: Arc::clone(context), input })
+        let rows = RowByRow::new(context.row_by_row && node.predicate.stays());
+        let (node, context) = (Arc::clone(node), Arc::clone(context));
+        Ok(Filter { node, context, input, rows, failure: None })
     }
 }
 
 impl Stage for FilterNode {
     fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
         let selection = self.predicate.filter_batch(&batch, &context.eval)?;
-        if selection.len() == batch.row_count {
-            out.push(batch);
-        } else if !selection.is_empty() {
-            out.push(batch.take(&selection));
-        }
+        out.extend(taken(batch, &selection));
         Ok(())
+    }
+}
+
+/// Returns the rows at these positions; `None` if there are none.
+fn taken(batch: Batch, selection: &[u32]) -> Option<Batch> {
+    match selection.len() {
+        0 => None,
+        all if all == batch.row_count => Some(batch),
+        _ => Some(batch.take(selection)),
     }
 }
 
@@ -41,18 +51,22 @@ impl Operator for Filter {
         if self.input.is_attached() {
             return self.input.next();
         }
-        let mut passed = Vec::new();
-        while let Some(batch) = self.input.next()? {
+        loop {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+            let Some(batch) = self.rows.next(&mut self.input)? else { return Ok(None) };
             self.context.check()?;
-            self.node.apply(batch, &self.context, &mut passed)?;
-            if let Some(batch) = passed.pop() {
+            let (passed, failure) = self.node.predicate.filter_until(&batch, &self.context.eval);
+            self.failure = failure.map(Error::from);
+            if let Some(batch) = taken(batch, &passed) {
                 return Ok(Some(batch));
             }
         }
-        Ok(None)
     }
 
     fn rewind(&mut self) -> Result<bool> {
+        self.rows.clear();
         self.input.rewind()
     }
 

@@ -46,6 +46,10 @@ impl Limit {
         let skip = count(&node.offset, context, (bad_offset, "OFFSET must not be negative"))?;
         let input = match left {
             Some(0) => None,
+            _ if node.row_by_row && !context.row_by_row => {
+                let context = Context { row_by_row: true, ..Context::clone(context) };
+                Some(build(&node.input, &Arc::new(context))?)
+            }
             _ => Some(build(&node.input, context)?),
         };
         let (node, context) = (Arc::clone(node), Arc::clone(context));

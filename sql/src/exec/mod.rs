@@ -107,6 +107,8 @@ pub struct Context {
     pub ordered: bool,
     /// Rows that the statement locks are locked one by one, as they are asked for.
     pub locks_one_by_one: bool,
+    /// What reads the rows may stop before the end: steps that have effects take them one by one.
+    pub row_by_row: bool,
     /// Region threads may join in; not where one of them runs a plan: it waits for no other one.
     pub side_by_side: bool,
     /// Where steps note what they do, for EXPLAIN ANALYZE.
@@ -355,6 +357,10 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
 
 /// Opens a step.
 fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
+    if context.row_by_row && !node.passes_rows() {
+        let context = Arc::new(Context { row_by_row: false, ..Context::clone(context) });
+        return Ok(measured(node.address(), open_step(node, &context)?, &context));
+    }
     Ok(measured(node.address(), open_step(node, context)?, context))
 }
 

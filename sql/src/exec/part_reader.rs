@@ -99,14 +99,31 @@ impl RowStage {
     /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found.
     /// `None`: no row is wanted.
     pub(super) fn wanted(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
-        let passed = self.decoder.decode(rows, &self.context.eval)?;
-        let (Some(passed), Some(lookup)) = (passed.as_ref(), &self.lookup) else {
+        let mut wanted = self.wanted_until(rows)?;
+        match wanted.as_mut().and_then(|wanted| wanted.failure.take()) {
+            Some(failure) => Err(failure.into()),
+            None => Ok(wanted),
+        }
+    }
+
+    /// As [`RowStage::wanted`], with what is wanted before a condition fails.
+    pub(super) fn wanted_until(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
+        let mut passed = self.decoder.decode_until(rows, &self.context.eval)?;
+        let (Some(entries), Some(lookup)) = (passed.as_mut(), &self.lookup) else {
             return Ok(passed);
         };
-        let gets = self.gets(&passed.batch, lookup)?;
+        let failure = entries.failure.take();
+        let gets = self.gets(&entries.batch, lookup)?;
         rows.clear();
         rows.add_cells(|cells| lookup.table.multi_get(&gets, cells))?;
-        Ok(lookup.decoder.decode(rows, &self.context.eval)?)
+        match (lookup.decoder.decode_until(rows, &self.context.eval)?, failure) {
+            (Some(found), failure) => {
+                let failure = found.failure.or(failure);
+                Ok(Some(Passed { failure, ..found }))
+            }
+            (None, Some(failure)) => Err(failure.into()),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns what reads the rows that index entries name.

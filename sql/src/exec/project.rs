@@ -5,8 +5,8 @@ use std::sync::Arc;
 use types::expr::{EvalContext, Expr};
 use types::{Batch, Vector};
 
-use crate::error::Result;
-use crate::exec::stage::{Input, Stage};
+use crate::error::{Error, Result};
+use crate::exec::stage::{Input, RowByRow, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::ProjectNode;
 
@@ -17,6 +17,9 @@ pub(super) struct Project {
     input: Input,
     /// Whether an expression has to be computed where it is. Asked for by each join above.
     stays: bool,
+    rows: RowByRow,
+    /// What an expression raises of the row after those that were yielded.
+    failure: Option<Error>,
 }
 
 /// Computes one column; a column as it is costs nothing.
@@ -66,7 +69,26 @@ impl Project {
     pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
         let input = Input::new(build(&node.input, context)?);
         let stays = node.expressions.iter().any(Expr::stays);
-        Ok(Project { node: Arc::clone(node), context: Arc::clone(context), input, stays })
+        let rows = RowByRow::new(context.row_by_row && stays);
+        let (node, context) = (Arc::clone(node), Arc::clone(context));
+        Ok(Project { node, context, input, stays, rows, failure: None })
+    }
+
+    /// Computes the columns of the rows before the one for which an expression fails.
+    fn before_failure(&mut self, batch: &Batch, failure: Error) -> Result<Option<Batch>> {
+        let (eval, expressions) = (&self.context.eval, &self.node.expressions);
+        let fails = |at: &u32| {
+            let row = batch.row(*at as usize);
+            expressions.iter().any(|expression| expression.eval_row(&row, eval).is_err())
+        };
+        let count = (0..batch.row_count as u32).find(fails).unwrap_or_default();
+        let before: Vec<u32> = (0..count).collect();
+        if before.is_empty() {
+            return Err(failure);
+        }
+        let columns = columns_of(expressions, &batch.take(&before), eval)?;
+        self.failure = Some(failure);
+        Ok(Some(Batch { columns, row_count: before.len() }))
     }
 }
 
@@ -80,15 +102,23 @@ impl Stage for ProjectNode {
 
 impl Operator for Project {
     fn next(&mut self) -> Result<Option<Batch>> {
-        let Some(batch) = self.input.next()? else { return Ok(None) };
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let Some(batch) = self.rows.next(&mut self.input)? else { return Ok(None) };
         if self.input.is_attached() {
             return Ok(Some(batch));
         }
-        let columns = columns_of(&self.node.expressions, &batch, &self.context.eval)?;
-        Ok(Some(Batch { columns, row_count: batch.row_count }))
+        match columns_of(&self.node.expressions, &batch, &self.context.eval) {
+            Ok(columns) => Ok(Some(Batch { columns, row_count: batch.row_count })),
+            // What has effects is computed once.
+            Err(failure) if self.stays || batch.row_count == 1 => Err(failure),
+            Err(failure) => self.before_failure(&batch, failure),
+        }
     }
 
     fn rewind(&mut self) -> Result<bool> {
+        self.rows.clear();
         self.input.rewind()
     }
 

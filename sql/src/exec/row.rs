@@ -124,7 +124,7 @@ impl RowWriter {
             self.stage(batch, context)?;
             let puts = row.puts();
             self.check(&row.row, &puts, context)?;
-            return Err(violation::duplicate(&self.table, &row.row, &puts));
+            return Err(violation::duplicate(&self.table, (&row.row, &puts), context));
         }
         self.stage(batch, context)
     }
@@ -138,7 +138,7 @@ impl RowWriter {
                 }
                 _ => Ok(()),
             };
-            checked.err().unwrap_or_else(|| violation::of_store(error, &self.table))
+            checked.err().unwrap_or_else(|| violation::of_store(error, &self.table, context))
         })?;
         // Long values take their time, and after the last statement comes the commit.
         context.check()

@@ -19,7 +19,7 @@ use store::TimeRange;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::history;
 use crate::exec::lock::lock_rows;
@@ -44,6 +44,8 @@ pub(super) struct TableScan {
     unlocked: VecDeque<Vec<u8>>,
     /// Made and not yielded yet.
     ready: VecDeque<Batch>,
+    /// What the filter raises of the row after these.
+    failure: Option<Error>,
     batch_rows: usize,
     /// Rows still wanted.
     left: Option<u64>,
@@ -94,6 +96,7 @@ impl TableScan {
             rows: StoredRows::new(),
             unlocked: VecDeque::new(),
             ready: VecDeque::new(),
+            failure: None,
             batch_rows,
             left,
             time_range,
@@ -102,7 +105,8 @@ impl TableScan {
 
     /// Makes batches of what the feed gave, if anything is left of it.
     fn process(&mut self) -> Result<Vec<Batch>> {
-        let Some(wanted) = self.stage.wanted(&mut self.rows)? else { return Ok(Vec::new()) };
+        let Some(wanted) = self.stage.wanted_until(&mut self.rows)? else { return Ok(Vec::new()) };
+        self.failure = wanted.failure.map(Error::from);
         if self.node.lock.is_some() {
             self.unlocked.extend(self.rows.row_keys(wanted.selection.as_deref())?);
             return self.lock();
@@ -126,6 +130,9 @@ impl TableScan {
                 let batches = self.lock()?;
                 self.ready.extend(batches);
                 continue;
+            }
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
             }
             let batches = match self.feed.next(self.batch_rows, &mut self.rows)? {
                 Fed::End => return Ok(None),

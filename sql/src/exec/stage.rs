@@ -73,3 +73,40 @@ impl Input {
         self.operator.next()
     }
 }
+
+/// The batches of an input, cut into single rows where a step has effects that rows nobody asks for
+/// are not to have.
+pub(super) struct RowByRow {
+    is_wanted: bool,
+    batch: Option<Batch>,
+    next: u32,
+}
+
+impl RowByRow {
+    pub(super) fn new(is_wanted: bool) -> RowByRow {
+        RowByRow { is_wanted, batch: None, next: 0 }
+    }
+
+    /// Returns the next batch of `input`, or the next row.
+    pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<Batch>> {
+        if !self.is_wanted {
+            return input.next();
+        }
+        loop {
+            match &self.batch {
+                Some(batch) if (self.next as usize) < batch.row_count => {
+                    self.next += 1;
+                    return Ok(Some(batch.take(&[self.next - 1])));
+                }
+                _ => {}
+            }
+            let Some(batch) = input.next()? else { return Ok(None) };
+            (self.batch, self.next) = (Some(batch), 0);
+        }
+    }
+
+    /// Forgets what is left of a batch.
+    pub(super) fn clear(&mut self) {
+        self.batch = None;
+    }
+}

@@ -4,19 +4,20 @@ use coprocessors::constraint::duplicate_key_veto;
 
 use crate::catalog::table::Table;
 use crate::error::Error;
+use crate::exec::Context;
 
 /// Returns the error of a store call on a table; a row that exists violates the primary key.
-pub(super) fn of_store(error: store::Error, table: &Table) -> Error {
+pub(super) fn of_store(error: store::Error, table: &Table, context: &Context) -> Error {
     match error {
         store::Error::RowExists { table: store_table, row, puts } if store_table == table.id => {
-            duplicate(table, &row, &puts)
+            duplicate(table, (&row, &puts), context)
         }
         error => Error::from(error),
     }
 }
 
 /// Returns the error of a row whose primary key is taken.
-pub(super) fn duplicate(table: &Table, row: &[u8], puts: &[(u8, Vec<u8>)]) -> Error {
-    let veto = duplicate_key_veto(&table.constraints, row, puts);
+pub(super) fn duplicate(table: &Table, row: (&[u8], &[(u8, Vec<u8>)]), context: &Context) -> Error {
+    let veto = duplicate_key_veto(&table.constraints, row, &context.eval.style);
     Error::from(store::Error::Vetoed(Box::new(veto)))
 }

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use store::transaction::{LockMode, LockWait};
 use store::{CellBatch, Get, TableId, Transaction};
 use types::Datum;
+use types::text::TextStyle;
 
 use crate::catalog::foreign_key::{ForeignKey, KeyPlace};
 use crate::catalog::table::{Index, Table};
@@ -322,7 +323,7 @@ impl Watch {
         }
         let referenced = &reference.referenced;
         let Some(place) = reference.key.place(referenced, &values)? else {
-            return Err(missing(&watched.table, reference, &values));
+            return Err(missing(&watched.table, reference, &values, &context.eval.style));
         };
         if self.known.lock().contains(&place) {
             return Ok(());
@@ -335,7 +336,7 @@ impl Watch {
                 let detail = "due to concurrent update".to_owned();
                 return Err(store::Error::Serialization { detail }.into());
             }
-            return Err(missing(&watched.table, reference, &values));
+            return Err(missing(&watched.table, reference, &values, &context.eval.style));
         }
         let mut known = self.known.lock();
         // A key that this statement may remove is looked for each time.
@@ -415,11 +416,11 @@ fn still_refers(
 }
 
 /// Returns `(a, b)=(1, x)` of columns of a table.
-pub fn key_text(table: &Table, columns: &[u32], values: &[Datum]) -> String {
+pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextStyle) -> String {
     let columns = || columns.iter().map(|column| &table.columns[*column as usize]);
     let names: Vec<&str> = columns().map(|column| column.name.as_str()).collect();
     let types: Vec<_> = columns().map(|column| column.sql_type.base).collect();
-    violation::key_text(&names, &types, values)
+    violation::key_text((&names, &types), values, style)
 }
 
 /// Returns an error of a foreign key.
@@ -433,11 +434,11 @@ pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String
 }
 
 /// Returns the error of a reference to a row that is not there.
-pub fn missing(table: &Table, reference: &Reference, values: &[Datum]) -> Error {
+pub fn missing(table: &Table, reference: &Reference, values: &[Datum], style: &TextStyle) -> Error {
     let key = &reference.key;
     let detail = format!(
         "Key {} is not present in table \"{}\".",
-        key_text(table, &key.columns, values),
+        key_text(table, &key.columns, values, style),
         reference.referenced.name
     );
     violated(table, key, not_inserted(table, key), detail)

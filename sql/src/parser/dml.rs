@@ -152,7 +152,11 @@ impl Cursor<'_> {
         let mut width = None;
         self.list(|cursor| {
             let row = cursor.parenthesized(Self::assigned_value)?;
-            if *width.get_or_insert(row.len()) != row.len() {
+            // What `(row).*` stands for is not known yet.
+            if row.iter().any(|one| matches!(one, AssignedValue::Expr(one) if one.is_expanded())) {
+                width = Some(0);
+            }
+            if ![row.len(), 0].contains(width.get_or_insert(row.len())) {
                 let position = row.first().map(AssignedValue::position);
                 let message = "VALUES lists must all be the same length";
                 return Err(ParseError::syntax(message, position));
@@ -352,7 +356,7 @@ impl Cursor<'_> {
         let is_row = self.take_word("row");
         let values = self.parenthesized(Self::assigned_value)?;
         let is_whole =
-            |value: &AssignedValue| matches!(value, AssignedValue::Expr(Expr::WholeRow(_)));
+            |value: &AssignedValue| matches!(value, AssignedValue::Expr(one) if one.is_expanded());
         if is_row && values.iter().any(is_whole) {
             // How many values there are is not known yet.
             return self.expanded_row(columns, values, position);

@@ -24,6 +24,17 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
             token.span.start = moved(token.span.start, from);
             token.span.end = moved(token.span.end, from);
         }
+        if let Some(at) = continued(&tokens[first..], source) {
+            tokens.truncate(first + at + 1);
+            let Some(start) = tokens.pop().map(|token| token.span.start) else { break };
+            let token = Escaped::read(source, start, &|| {
+                let message = "unterminated quoted string";
+                ParseError::syntax(message, source.position(start))
+            })?;
+            from = token.span.end;
+            tokens.push(token);
+            continue;
+        }
         let Err(mut error) = read else { break };
         error.location = moved(error.location, from);
         let start = tokens.last().map_or(from, |token| token.span.end);
@@ -31,12 +42,38 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
         if !begins || !error.message.contains("encoded string") {
             return Err(token_error(&error, source));
         }
-        let token = Escaped::read(source, start, &error)?;
+        let token = Escaped::read(source, start, &|| token_error(&error, source))?;
         from = token.span.end;
         tokens.push(token);
     }
     unicode(&mut tokens, source)?;
     Ok(tokens)
+}
+
+/// Returns which of the tokens is the first `E'…'` that goes on in another line.
+fn continued(tokens: &[TokenWithSpan], source: &Source<'_>) -> Option<usize> {
+    let goes_on = |token: &TokenWithSpan| {
+        matches!(token.token, Token::EscapedStringLiteral(_))
+            && continuation(&source.text()[source.byte(token.span.end)..]).is_some()
+    };
+    tokens.iter().position(goes_on)
+}
+
+/// Returns the length of what is between a string and its continuation: blanks with the end of a
+/// line among them, and comments.
+fn continuation(text: &str) -> Option<usize> {
+    let mut rest = text;
+    let mut has_newline = false;
+    loop {
+        let blanks = rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
+        has_newline |= rest[..rest.len() - blanks.len()].contains(['\n', '\r']);
+        rest = blanks;
+        match rest.find('\n') {
+            Some(end) if rest.starts_with("--") => rest = &rest[end..],
+            _ => break,
+        }
+    }
+    (has_newline && rest.starts_with('\'')).then(|| text.len() - rest.len())
 }
 
 /// Returns where a location of a part of the text is that begins at `from`.
@@ -86,11 +123,11 @@ struct Escaped<'a> {
 }
 
 impl<'a> Escaped<'a> {
-    /// Reads the string that begins at a location, of which the tokenizer says `error`.
+    /// Reads the string that begins at a location, with all that it goes on with in other lines.
     fn read(
         source: &'a Source<'a>,
         start: Location,
-        error: &sqlparser::tokenizer::TokenizerError,
+        unterminated: &dyn Fn() -> ParseError,
     ) -> Result<TokenWithSpan> {
         let rest = &source.text()[source.byte(start)..];
         let mut string =
@@ -100,7 +137,7 @@ impl<'a> Escaped<'a> {
         loop {
             let before = (string.rest, string.at);
             match string.next() {
-                None => return Err(token_error(error, source)),
+                None => return Err(unterminated()),
                 Some('\\') => string.escape(before)?,
                 Some('\'') if string.rest.starts_with('\'') => {
                     string.pair_ends(before)?;
@@ -109,7 +146,11 @@ impl<'a> Escaped<'a> {
                 }
                 Some('\'') => {
                     string.pair_ends(before)?;
-                    break;
+                    let Some(length) = continuation(string.rest) else { break };
+                    let next = string.rest.len() - length - 1;
+                    while string.rest.len() > next {
+                        string.next();
+                    }
                 }
                 Some(c) => {
                     string.pair_ends(before)?;

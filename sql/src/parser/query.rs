@@ -234,8 +234,7 @@ impl Cursor<'_> {
         for row in rows {
             lowered.push(self.lower_list(row.content)?);
             // What `t.*` means is not known yet.
-            let has_row =
-                |row: &Vec<Expr>| row.iter().any(|value| matches!(value, Expr::WholeRow(_)));
+            let has_row = |row: &Vec<Expr>| row.iter().any(Expr::is_expanded);
             let (first, last) = (&lowered[0], &lowered[lowered.len() - 1]);
             if first.len() != last.len() && !has_row(first) && !has_row(last) {
                 return Err(ParseError::syntax(

@@ -136,8 +136,8 @@ impl Cursor<'_> {
             return Ok(set);
         }
         if self.take_word("transaction") {
-            if self.is_word("snapshot") {
-                return Err(ParseError::unsupported("SET TRANSACTION SNAPSHOT", self.position()));
+            if self.take_word("snapshot") {
+                return Ok(Statement::SetSnapshot(self.string()?));
             }
             return Ok(Statement::SetTransaction(self.transaction_modes()?));
         }

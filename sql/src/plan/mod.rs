@@ -18,6 +18,7 @@ mod explain;
 pub mod profile;
 pub mod document;
 mod reads;
+mod row_by_row;
 mod render;
 mod window;
 
@@ -406,6 +407,8 @@ pub struct LimitNode {
     pub offset: Option<Expr>,
     /// What later rows must share with the last one to count as well; empty: none do.
     pub ties: Vec<Expr>,
+    /// A step below has effects that rows behind the last one are not to have.
+    pub row_by_row: bool,
 }
 
 /// See [`Node::Distinct`].

@@ -16,7 +16,7 @@ use crate::logical::{
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyGroupsNode, ApplyNode, CteScanNode, DistinctNode, FilterNode,
-    GroupingSetsNode, LimitNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
+    GroupingSetsNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
     SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
@@ -145,7 +145,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
             let input = build_wanted(*input, Wanted { order: Vec::new(), goal }, notes).node;
-            unordered(Node::Limit(Arc::new(LimitNode { input, limit, offset, ties })))
+            unordered(Node::limit(input, (limit, offset), ties))
         }
         Logical::Distinct { input, on } if on.is_empty() => {
             unordered(build_distinct(*input, wanted.goal.is_some(), notes))
@@ -536,8 +536,7 @@ fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Op
     if !built.ordered || !exact {
         return None;
     }
-    let (input, ties) = (built.node, Vec::new());
-    let input = Node::Limit(Arc::new(LimitNode { input, limit, offset: None, ties }));
+    let input = Node::limit(built.node, (limit, None), Vec::new());
     let aggregates = vec![aggregate.clone()];
     Some(Node::Aggregate(Arc::new(AggregateNode { input, group_by: Vec::new(), aggregates })))
 }

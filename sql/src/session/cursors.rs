@@ -208,7 +208,7 @@ impl Session {
         let _turn = transaction.turn(Work::Read)?;
         planned.check_populated()?;
         let context = self.context(open, parameters);
-        let context = exec::Context { locks_one_by_one: true, ..context };
+        let context = exec::Context { locks_one_by_one: true, row_by_row: true, ..context };
         let operator = exec::open(&planned.plan, context)?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
         let columns = statement.columns.clone().unwrap_or_else(|| Arc::from([]));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ahash::{AHashMap, AHashSet};
 use store::transaction::{Isolation, TableLockMode, TransactionOptions};
 use store::{CellBatch, Get, TableId};
+use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{Deferral, ReferentialAction};
@@ -116,6 +117,10 @@ impl Worker {
                     change.old.as_ref().is_some_and(|old| reference.key.values(old) == values);
                 if !same {
                     let context = self.inner_context(&[], None, &watch);
+                    if self.open.as_ref().is_some_and(|open| open.is_repeatable()) {
+                        // What it has deleted itself is gone.
+                        context.transaction.begin_statement();
+                    }
                     watch.look_late(watched, &reference, new, &context)?;
                 }
             }
@@ -182,7 +187,7 @@ impl Worker {
         let referenced = Arc::clone(referenced);
         let key = (*key).clone();
         let reference = Reference { key, referenced, at_once: false, is_deferred: false };
-        Err(missing(referencing, &reference, old))
+        Err(missing(referencing, &reference, old, &context.eval.style))
     }
 
     /// Does to referencing rows what their constraint says.
@@ -251,7 +256,7 @@ impl Worker {
         plans: &mut Plans,
     ) -> Result<()> {
         match self.is_referenced(gone, watch, plans)? {
-            true => Err(still_referenced(gone)),
+            true => Err(still_referenced(gone, self.settings.style())),
             false => Ok(()),
         }
     }
@@ -431,7 +436,7 @@ fn watched(catalog: &Catalog, tables: &[Arc<Table>], deferred: Option<&Deferred>
     watch
 }
 
-fn still_referenced(gone: &Gone<'_>) -> Error {
+fn still_referenced(gone: &Gone<'_>, style: &TextStyle) -> Error {
     let Gone { referenced, referencing, key, old, .. } = gone;
     let message = format!(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
@@ -439,7 +444,7 @@ fn still_referenced(gone: &Gone<'_>) -> Error {
     );
     let detail = format!(
         "Key {} is still referenced from table \"{}\".",
-        key_text(referenced, &key.referenced, old),
+        key_text(referenced, &key.referenced, old, style),
         referencing.name
     );
     violated(referencing, key, message, detail)

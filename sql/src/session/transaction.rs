@@ -23,7 +23,8 @@ use crate::exec::moved_rows::MovedRows;
 use crate::parser;
 use crate::session::deferred::Deferred;
 use crate::settings::Settings;
-use crate::system::SystemNames;
+use crate::system::{SystemNames, exported_named};
+
 use crate::timer::StopFlag;
 
 /// An open transaction.
@@ -265,6 +266,38 @@ impl Open {
             self.transaction = begin_in_store(engine, settings, modes, stop);
         }
         self.modes = modes;
+        Ok(())
+    }
+
+    /// Has it see what another transaction has exported.
+    ///
+    /// # Errors
+    ///
+    /// PostgreSQL's: 25001 after the first query, 22023 if there is no such snapshot; 0A000 unless
+    /// it is one at REPEATABLE READ.
+    pub(crate) fn import_snapshot(&mut self, name: &str) -> Result<()> {
+        if self.used || !self.savepoints.is_empty() {
+            let message = "SET TRANSACTION SNAPSHOT must be called before any query";
+            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+        }
+        match self.modes.isolation {
+            IsolationLevel::RepeatableRead => {}
+            IsolationLevel::Serializable => {
+                let what = "SET TRANSACTION SNAPSHOT at SERIALIZABLE";
+                return Err(Error::not_supported(what, "Use REPEATABLE READ."));
+            }
+            _ => {
+                let message = "a snapshot-importing transaction must have isolation level \
+                               SERIALIZABLE or REPEATABLE READ";
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+        }
+        let found = exported_named(name).is_some_and(|one| self.transaction.import_snapshot(one));
+        if !found {
+            let message = format!("invalid snapshot identifier: \"{name}\"");
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        self.used = true;
         Ok(())
     }
 

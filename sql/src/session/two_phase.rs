@@ -72,6 +72,9 @@ impl Session {
                 error.with_hint("Commit definitions in a transaction of their own.")
             });
         }
+        if open.transaction.has_exported() {
+            return refuse("exported snapshots");
+        }
         if self.cursors.has_uncommitted_held() {
             return refuse("created a cursor WITH HOLD");
         }

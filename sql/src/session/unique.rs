@@ -13,6 +13,7 @@ use coprocessors::row::packed_cells;
 use store::transaction::{Isolation, LockMode, LockWait, Transaction, TransactionOptions};
 use store::{CellBatch, Get, Scan};
 use types::keycode::prefix_end;
+use types::text::TextStyle;
 
 use crate::catalog::table::Index;
 use crate::ddl::index_of;
@@ -99,7 +100,9 @@ impl Worker {
         });
         for key in keys {
             let Some((_, index)) = index(key) else { continue };
-            if let Some(error) = second_entry(&index, key, &transaction, latest.as_ref())? {
+            if let Some(error) =
+                second_entry(&index, key, &transaction, latest.as_ref(), self.settings.style())?
+            {
                 shared.push((key.clone(), error));
             }
         }
@@ -113,6 +116,7 @@ fn second_entry(
     key: &NewKey,
     own: &Transaction,
     latest: Option<&Transaction>,
+    style: &TextStyle,
 ) -> Result<Option<Error>> {
     let table = index.spec.store_table;
     let mut found: AHashSet<Vec<u8>> = AHashSet::new();
@@ -129,7 +133,9 @@ fn second_entry(
                 }
                 if found.len() > 1 {
                     let packed = packed_cells(&entry, 1)[0];
-                    return Ok(Some(duplicate_key(&index.spec, entry.key(), packed).into()));
+                    return Ok(Some(
+                        duplicate_key(&index.spec, (entry.key(), packed), style).into(),
+                    ));
                 }
             }
         }

@@ -43,7 +43,8 @@ impl Session {
             | Statement::Savepoint(_)
             | Statement::RollbackTo(_)
             | Statement::Release(_)
-            | Statement::SetTransaction(_) => return self.run_transaction(statement),
+            | Statement::SetTransaction(_)
+            | Statement::SetSnapshot(_) => return self.run_transaction(statement),
             other if is_two_phase(other) => return self.run_two_phase(statement),
             Statement::CreateIndex(create) if create.concurrently => {
                 self.create_concurrently(create)?;
@@ -144,7 +145,12 @@ impl Session {
                     self.worker.begin_with(modes)?;
                 }
             }
-            Statement::SetTransaction(_) => self.warn(
+            Statement::SetSnapshot(name) if in_block => {
+                if let Some(open) = &mut self.worker.open {
+                    open.import_snapshot(name)?;
+                }
+            }
+            Statement::SetTransaction(_) | Statement::SetSnapshot(_) => self.warn(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
                 "SET TRANSACTION can only be used in transaction blocks",
             ),

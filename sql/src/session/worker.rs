@@ -229,6 +229,7 @@ impl Worker {
             system,
             ordered: false,
             locks_one_by_one: false,
+            row_by_row: false,
             inner_before: open.transaction.inner_statements(),
             side_by_side: true,
             profile: None,

@@ -475,7 +475,7 @@ pub(super) fn check_option(relation: &Relation) -> Option<&'static str> {
 pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> Option<String> {
     let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
     let path = viewer.search_path();
-    let reader = Reader { catalog: viewer.catalog, path: &path };
+    let reader = viewer.reader(&path);
     let names = SystemNames { coprocessors: viewer.coprocessors, settings: None };
     Some(match deparse::view(view, reader, &names, layout) {
         Ok(text) => format!("{text};"),

@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
-use crate::deparse::{Layout, Reader};
+use crate::deparse::Layout;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
@@ -207,7 +207,7 @@ fn index_definition(
     let (viewer, pretty) = (source.viewer(), is_true(arguments, 2));
     let path = viewer.search_path();
     let shown = definition::Shown {
-        reader: Reader { catalog: viewer.catalog, path: &path },
+        reader: viewer.reader(&path),
         layout: Layout { pretty, ..Layout::QUERY },
         hides_schema: pretty && names::is_visible(&viewer, objects, relation),
         is_portable: viewer.settings.is_on("portable_definitions"),
@@ -261,7 +261,7 @@ fn defined(
         "pg_get_constraintdef" => {
             let (viewer, found) = (source.viewer(), objects.constraint(first));
             let path = viewer.search_path();
-            let reader = Reader { catalog: viewer.catalog, path: &path };
+            let reader = viewer.reader(&path);
             let shown = (reader, Layout { pretty: is_true(arguments, 1), ..Layout::QUERY });
             let is_visible = |one: &Relation| names::is_visible(&viewer, objects, one);
             text_or_null(found.map(|one| definition::constraint(objects, one, shown, &is_visible)))
@@ -270,7 +270,7 @@ fn defined(
             let layout = Layout { pretty: is_true(arguments, 2), ..Layout::QUERY };
             let (viewer, relation) = (source.viewer(), objects.relation(oid_at(arguments, 1)));
             let path = viewer.search_path();
-            let reader = Reader { catalog: viewer.catalog, path: &path };
+            let reader = viewer.reader(&path);
             let shown = |text| definition::shown_expression(text, relation, reader, layout);
             text_or_null(arguments[0].as_str().map(shown))
         }

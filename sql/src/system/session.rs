@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use store::transaction::LockMode;
-use store::{ADVISORY_LOCKS, LockOwner, LockStatus};
+use store::{ADVISORY_LOCKS, ExportedSnapshot, LockOwner, LockStatus};
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
@@ -66,6 +66,7 @@ pub(super) fn call(
             let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
             Datum::Bool(session.is_some_and(|session| source.engine.sessions.cancel(session)))
         }
+        "pg_export_snapshot" => text(name_of_exported(source.transaction.export_snapshot()?)),
         "pg_terminate_backend" => terminate(source, arguments)?,
         "pg_blocking_pids" => array(blockers(source, arguments).into_iter().map(int4).collect()),
         "pg_safe_snapshot_blocking_pids" => {
@@ -84,6 +85,21 @@ pub(super) fn call(
         }
         _ => return Ok(None),
     }))
+}
+
+/// Returns the name that clients know an exported snapshot by, of PostgreSQL's form.
+fn name_of_exported(snapshot: ExportedSnapshot) -> String {
+    let ExportedSnapshot { transaction, number } = snapshot;
+    format!("{:08X}-{:08X}-{number}", transaction >> 32, transaction & u64::from(u32::MAX))
+}
+
+/// Returns the snapshot of a name; `None` if it is none.
+pub(crate) fn exported_named(name: &str) -> Option<ExportedSnapshot> {
+    let mut parts = name.splitn(3, '-');
+    let mut half = || u32::from_str_radix(parts.next()?, 16).ok().map(u64::from);
+    let transaction = half()? << 32 | half()?;
+    let snapshot = ExportedSnapshot { transaction, number: parts.next()?.parse().ok()? };
+    (name_of_exported(snapshot) == name).then_some(snapshot)
 }
 
 /// Returns the sessions that a session waits for, by row locks or advisory locks.

@@ -48,7 +48,7 @@ impl Names<'_> {
             text.push_str(&self.shown_oid(one.type_oid));
             if let Some(default) = one.default.filter(|_| defaults) {
                 let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
-                let reader = Reader { catalog: self.catalog, path: self.path };
+                let reader = Reader::by(self.catalog, self.path);
                 let default = default_text(reader, default, sql_type);
                 text.push_str(&format!(" DEFAULT {default}"));
             }
@@ -69,7 +69,7 @@ impl Names<'_> {
         let declared = function.record.declared();
         let one = declared.get(at)?;
         let sql_type = self.catalog.stored_type(one.type_oid, -1).ok();
-        let reader = Reader { catalog: self.catalog, path: self.path };
+        let reader = Reader::by(self.catalog, self.path);
         Some(default_text(reader, one.default?, sql_type))
     }
 
@@ -135,7 +135,7 @@ impl Names<'_> {
             _ => None,
         };
         let over = Over { columns: &columns, target, is_domain: false };
-        let reader = Reader { catalog: self.catalog, path: self.path };
+        let reader = Reader::by(self.catalog, self.path);
         let shown = deparse::expression(text, &over, reader, Layout::EXPRESSION);
         // Numbered parameters are none of its columns.
         shown.unwrap_or_else(|_| text.to_owned())

@@ -76,6 +76,11 @@ pub(super) struct Viewer<'s> {
 }
 
 impl Viewer<'_> {
+    /// Returns whose names and literals definitions are shown with.
+    pub(super) fn reader<'a>(&'a self, path: &'a SearchPath) -> Reader<'a> {
+        Reader { catalog: self.catalog, path, style: self.settings.style() }
+    }
+
     /// Returns where the session looks for names without a schema.
     pub(super) fn search_path(&self) -> SearchPath {
         self.settings.search_path()
@@ -247,7 +252,7 @@ fn index(
 ) -> Option<Row> {
     let path = viewer.search_path();
     let shown = definition::Shown {
-        reader: Reader { catalog: viewer.catalog, path: &path },
+        reader: viewer.reader(&path),
         layout: Layout::QUERY,
         hides_schema: false,
         is_portable: viewer.settings.is_on("portable_definitions"),

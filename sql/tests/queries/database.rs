@@ -285,6 +285,7 @@ pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
         locks_one_by_one: false,
+        row_by_row: false,
         inner_before: 0,
         moved: Default::default(),
         watch: None,

@@ -8,6 +8,7 @@
 
 mod request;
 mod serial;
+mod exported;
 mod staging;
 mod unchanged;
 mod collapse;
@@ -21,7 +22,7 @@ mod prepared;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -176,6 +177,8 @@ pub struct Transaction {
     strengthened: Mutex<Vec<(LockKey, ModeSet)>>,
     /// Up to which commit its next snapshot has to show, because of the locks that it took.
     floor: AtomicU64,
+    /// How many snapshots it has exported.
+    exported: AtomicU32,
     /// What it reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
     limits: Mutex<TransactionLimits>,
@@ -272,6 +275,7 @@ impl Transaction {
             held: Mutex::default(),
             strengthened: Mutex::default(),
             floor: AtomicU64::new(0),
+            exported: AtomicU32::new(0),
             tracker,
             limits: Mutex::new(limits),
             moved: Mutex::default(),
@@ -841,6 +845,7 @@ impl Transaction {
     fn release(&self, end: End) {
         self.engine.admission.end_statement(&self.work);
         self.end_tracking();
+        self.end_exports();
         let held = std::mem::take(&mut *self.held.lock());
         self.strengthened.lock().clear();
         self.deleted.lock().clear();

@@ -22,7 +22,7 @@ use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_json, k
 use crate::cast;
 use crate::datatype::DataType;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
 use crate::vector::{Batch, Vector, VectorData, positions};
 
@@ -83,13 +83,20 @@ impl Expr {
     ///
     /// Those of [`Expr::eval_batch`].
     pub fn filter_batch(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
-        if self.calls_routines() {
-            return self.filter_rows(batch, context);
+        let (selection, failure) = self.filter_until(batch, context);
+        failure.map_or(Ok(selection), Err)
+    }
+
+    /// As [`Expr::filter_batch`], with the positions before the row that the condition fails for.
+    pub fn filter_until(&self, batch: &Batch, context: &EvalContext) -> (Vec<u32>, Option<Error>) {
+        if !self.calls_routines()
+            && let Ok(selection) = filter(self, Rows { batch, selection: None }, context)
+        {
+            return (selection, None);
         }
-        match filter(self, Rows { batch, selection: None }, context) {
-            Ok(selection) => Ok(selection),
-            Err(_) => self.filter_rows(batch, context),
-        }
+        let mut selection = Vec::new();
+        let failure = self.filter_rows(batch, context, &mut selection).err();
+        (selection, failure)
     }
 
     /// Does what [`Expr::eval_batch`] does, row by row.
@@ -103,15 +110,19 @@ impl Expr {
     }
 
     /// Does what [`Expr::filter_batch`] does, row by row.
-    fn filter_rows(&self, batch: &Batch, context: &EvalContext) -> Result<Vec<u32>> {
-        let mut selection = Vec::new();
+    fn filter_rows(
+        &self,
+        batch: &Batch,
+        context: &EvalContext,
+        selection: &mut Vec<u32>,
+    ) -> Result<()> {
         for index in 0..batch.row_count {
             context.style.interrupt.check()?;
             if self.passes_row(&batch.row(index), context)? {
                 selection.push(position(index));
             }
         }
-        Ok(selection)
+        Ok(())
     }
 }
 

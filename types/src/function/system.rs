@@ -208,6 +208,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     act!("pg_cancel_backend", &[Int4], Bool),
     act!("pg_terminate_backend", &[Int4], Bool),
     act!("pg_terminate_backend", &[Int4, Int8], Bool),
+    act!("pg_export_snapshot", &[], Text),
     act!("pg_blocking_pids", &[Int4], PIDS),
     act!("pg_safe_snapshot_blocking_pids", &[Int4], PIDS),
     act!("pg_isolation_test_session_is_blocked", &[Int4, PIDS], Bool),

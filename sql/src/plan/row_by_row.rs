@@ -1,0 +1,54 @@
+//! Steps that take rows one by one: what reads them may stop before the end (LIMIT, a cursor), and
+//! rows that nobody asks for are to have no effects.
+//!
+//! A volatile expression is computed for the rows that PostgreSQL computes it for: `WHERE
+//! nextval('s') > 1 LIMIT 1` takes numbers until it has a row. Steps below one that reads all rows
+//! in any case, such as a sort, work in batches.
+
+use std::sync::Arc;
+
+use types::expr::Expr;
+
+use crate::plan::{LimitNode, Node};
+
+impl Node {
+    /// Returns a LIMIT and OFFSET.
+    pub(crate) fn limit(
+        input: Node,
+        (limit, offset): (Option<Expr>, Option<Expr>),
+        ties: Vec<Expr>,
+    ) -> Node {
+        let row_by_row = input.has_effects_of_rows();
+        Node::Limit(Arc::new(LimitNode { input, limit, offset, ties, row_by_row }))
+    }
+
+    /// Returns whether it asks the step below for rows as it is asked for them itself.
+    pub(crate) fn passes_rows(&self) -> bool {
+        let is_leaf = matches!(
+            self,
+            Node::Scan(_) | Node::SystemRows(_) | Node::Values(_) | Node::CteScan(_)
+        );
+        let is_step = matches!(
+            self,
+            Node::Filter(_)
+                | Node::Project(_)
+                | Node::ProjectSet(_)
+                | Node::Limit(_)
+                | Node::Apply(_)
+                | Node::LockRows(_)
+                | Node::Append(_)
+                | Node::With(_)
+        );
+        is_leaf || is_step
+    }
+
+    /// Returns whether rows that it yields may have effects.
+    fn has_effects_of_rows(&self) -> bool {
+        let own = match self {
+            Node::Filter(filter) => filter.predicate.stays(),
+            Node::Project(project) => project.expressions.iter().any(Expr::stays),
+            _ => false,
+        };
+        own || (self.passes_rows() && self.inputs().into_iter().any(Node::has_effects_of_rows))
+    }
+}
