@@ -108,6 +108,8 @@ const PORTABLE: &[&str] = &[
     "value_extremes",
     "information_usage",
     "definition_errors",
+    "definition_rules",
+    "renamed_relations",
     "operators",
     "type_names",
     "alter_primary_key",

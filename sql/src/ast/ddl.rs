@@ -69,6 +69,10 @@ pub struct LikeParts {
     pub generated: bool,
     /// `COMMENTS`, of what is taken over.
     pub comments: bool,
+    /// `COMPRESSION`
+    pub compression: bool,
+    /// `STORAGE`
+    pub storage: bool,
 }
 
 impl CreateTable {
@@ -101,6 +105,7 @@ impl ColumnDefinition {
             identity: None,
             generated: None,
             compression: None,
+            storage: None,
         }
     }
 }
@@ -182,6 +187,8 @@ pub struct ColumnDefinition {
     pub generated: Option<SourceExpr>,
     /// `COMPRESSION method`, which is only retained: `p` for pglz, `l` for lz4.
     pub compression: Option<char>,
+    /// `STORAGE` that LIKE takes over, which is only retained.
+    pub storage: Option<StorageKind>,
 }
 
 /// An option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.

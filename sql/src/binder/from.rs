@@ -108,7 +108,10 @@ impl Binder<'_> {
     fn bind_table_ref(&mut self, entry: &TableRef) -> Result<(Rows, Scope)> {
         match entry {
             TableRef::Table { name, alias, as_of, sample, locking } => {
-                let bound = self.bind_table(name, alias.as_ref(), as_of.as_deref(), locking)?;
+                let mut bound = self.bind_table(name, alias.as_ref(), as_of.as_deref(), locking)?;
+                if alias.is_none() && self.view.is_some() {
+                    bound.1.relations.iter_mut().for_each(|one| one.go_by(name));
+                }
                 let Some(sample) = sample else { return Ok(bound) };
                 let (mut rows, scope) = bound;
                 match &rows.plan {

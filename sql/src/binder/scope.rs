@@ -10,7 +10,7 @@ use types::expr::Expr;
 use types::rowcode::Place;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::Ident;
+use crate::ast::{Ident, TableName};
 use crate::binder::tree::map_columns;
 use crate::catalog::table::Table;
 use crate::catalog::user_type::OID_OFFSET;
@@ -60,7 +60,8 @@ pub(super) struct Relation {
     pub(super) alias: String,
     /// The table, if it is one.
     pub(super) table: Option<Arc<Table>>,
-    /// The schema of a view that goes by its own name.
+    /// The schema of a view that goes by its own name; in the query of a view, which knows
+    /// relations by former names, of a table, too.
     pub(super) schema: Option<String>,
     /// The table or view that these are the rows of.
     pub(super) row_type: Option<u32>,
@@ -97,6 +98,14 @@ pub(super) struct Scope {
 }
 
 impl Relation {
+    /// Has a relation of the query of a view go by the name that stands there, whatever it is
+    /// called by now.
+    pub(super) fn go_by(&mut self, name: &TableName) {
+        let own = self.table.as_ref().map(|table| table.schema.clone());
+        let written = name.schema.as_ref().map(|schema| schema.value.clone());
+        self.schema = written.or(own).or(self.schema.take());
+    }
+
     /// Returns a relation of columns `0..` of its rows.
     pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> Relation {
         let column = |(index, column): (usize, &OutputColumn)| ScopeColumn {

@@ -536,14 +536,19 @@ impl Catalog {
         self.stored_type(column.type_oid, column.modifier)
     }
 
-    /// Returns names and types of the columns of a table, as its texts name them.
+    /// Returns names and types of the columns of a table, as its texts name them: those that were
+    /// dropped have one that no statement can write.
     ///
     /// # Errors
     ///
     /// Those of [`Catalog::column_type`].
     pub fn columns_of(&self, columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
-        let columns = columns.iter();
-        columns.map(|column| Ok((column.name.clone(), self.column_type(column)?))).collect()
+        let name = |column: &ColumnRecord| match column.dropped {
+            // No statement has such a word.
+            true => "\0".to_owned(),
+            false => column.name.clone(),
+        };
+        columns.iter().map(|column| Ok((name(column), self.column_type(column)?))).collect()
     }
 
     /// Returns the type that a statement names.

@@ -5,6 +5,7 @@
 //! that is dropped keeps its slot and its number; new rows have NULL there.
 
 use store::{CellBatch, RowRef, Scan};
+use types::expr::Expr;
 use types::text::{self, TextStyle};
 use types::{Datum, SqlType};
 
@@ -12,7 +13,7 @@ use crate::assemble;
 use crate::ast;
 use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IndexRecord, TableRecord};
-use crate::catalog::retained::RetainedColumn;
+use crate::catalog::retained::{ReplicaIdentity, RetainedColumn};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, collation};
 use crate::ddl::Ddl;
@@ -420,6 +421,15 @@ pub(super) fn drop_not_null(
         return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
     }
     refuse_identity(table, position)?;
+    if let ReplicaIdentity::Index(number) = record.retained.replica_identity {
+        let index = table.indexes.iter().find(|index| index.oid == number);
+        let mut keys = index.iter().flat_map(|index| &index.spec.keys);
+        if keys.any(|key| matches!(key, Expr::Column { index, .. } if *index == position)) {
+            let message =
+                format!("column \"{}\" is in index used as replica identity", column.value);
+            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+        }
+    }
     record.columns[position].not_null = false;
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::catalog::Relation;
 use crate::catalog::record::{CheckRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::ddl::alter_column::{drop_not_null, refuse_system_column};
+use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::create_table::set_value_layouts;
 use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
@@ -200,6 +201,10 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::DUPLICATE_COLUMN, message));
         }
         refuse_system_column(column_name)?;
+        let catalog = self.changes.catalog(self.engine);
+        if let Ok(sql_type) = catalog.type_named(&column.type_name, &self.path) {
+            refuse_own_rows(&catalog, sql_type, (table.oid, name))?;
+        }
         match self.add_column(table, &mut record, column)? {
             None => self.store_changed(table, record)?,
             Some(filling) => self.fill_column(table, record, &filling)?,
@@ -271,11 +276,7 @@ impl Ddl<'_> {
                     }
                 };
                 if taken(&name) {
-                    let message = format!(
-                        "constraint \"{name}\" for relation \"{}\" already exists",
-                        table.name
-                    );
-                    return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+                    return Err(foreign_key::duplicate(&record, &name));
                 }
                 let predicate = kept_text(self.names(&catalog), &predicate.text, &names, target)?;
                 let check = CheckRecord { name, predicate, valid: !constraint.not_valid };
@@ -447,11 +448,8 @@ fn rename_constraint(
     if !known {
         return Err(no_constraint(table, old, "for table"));
     }
-    let foreign = record.foreign_keys.iter().any(|key| key.name == *new);
-    if foreign || record.checks.iter().any(|check| check.name == *new) {
-        let message =
-            format!("constraint \"{new}\" for relation \"{}\" already exists", table.name);
-        return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+    if foreign_key::taken(record, new) {
+        return Err(foreign_key::duplicate(record, new));
     }
     if !old.is_empty() && *old == record.primary_key_name {
         record.primary_key_name.clone_from(new);

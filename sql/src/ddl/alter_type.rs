@@ -20,6 +20,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 use crate::ddl::alter_column::column_of;
 use crate::ddl::alter_table::unplaced;
+use crate::ddl::composite::refuse_own_rows;
 use crate::ddl::dependency::{self, Object};
 use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
@@ -77,6 +78,7 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         }
         generated::refuse_type(table, position)?;
+        refuse_own_rows(&catalog, to, (table.oid, &table.name))?;
         self.refuse_views(table, position, &column.value)?;
         let is_column = matches!(value, Expr::Column { index, .. } if index == position);
         let is_same = from == to && is_column;

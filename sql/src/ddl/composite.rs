@@ -112,14 +112,8 @@ impl Ddl<'_> {
             }
             AttributeChange::Add { name, type_name } => {
                 let attribute = self.attribute(catalog, name, type_name)?;
-                let mut within = vec![attribute.type_oid];
-                contained(catalog, attribute.type_oid, &mut within);
-                if within.iter().any(|oid| *oid == record.number + OID_OFFSET) {
-                    let shown = &record.name;
-                    let message =
-                        format!("composite type {shown} cannot be made a member of itself");
-                    return Err(Error::new("42P16", message));
-                }
+                let sql_type = catalog.type_named(type_name, &self.path)?;
+                refuse_own_rows(catalog, sql_type, (record.number, &record.name))?;
                 record.attributes.push(attribute);
             }
             AttributeChange::Drop { name, if_exists } => {
@@ -142,7 +136,10 @@ impl Ddl<'_> {
             AttributeChange::Type { name, type_name } => {
                 let at = place(record, &name.value)?;
                 self.refuse_stored(catalog, record)?;
-                record.attributes[at] = self.attribute(catalog, name, type_name)?;
+                let attribute = self.attribute(catalog, name, type_name)?;
+                let sql_type = catalog.type_named(type_name, &self.path)?;
+                refuse_own_rows(catalog, sql_type, (record.number, &record.name))?;
+                record.attributes[at] = attribute;
             }
         }
         Ok(())
@@ -193,20 +190,34 @@ fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
     })
 }
 
-/// Adds the OIDs of the types that a type is made of.
-fn contained(catalog: &Catalog, oid: u32, found: &mut Vec<u32>) {
+/// Refuses to make a composite type, by its number and name, a part of itself, also by arrays and
+/// domains.
+pub(super) fn refuse_own_rows(
+    catalog: &Catalog,
+    sql_type: SqlType,
+    (number, name): (u32, &str),
+) -> Result<()> {
+    let mut within = Vec::new();
+    contained(catalog, sql_type.base, &mut within);
+    if !within.contains(&(number + OID_OFFSET)) {
+        return Ok(());
+    }
+    let message = format!("composite type {name} cannot be made a member of itself");
+    Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
+}
+
+/// Adds the OIDs of the composite types that a type is made of.
+fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
+    let oid = data_type.element().unwrap_or(data_type).oid();
+    if found.contains(&oid) {
+        return;
+    }
     let Some(UserType::Composite(composite)) = catalog.type_of_oid(oid).map(AsRef::as_ref) else {
         return;
     };
-    if !found.contains(&composite.definition().oid) {
-        found.push(composite.definition().oid);
-    }
+    found.push(oid);
     for attribute in &composite.definition().attributes {
-        let inner = attribute.sql_type.oid();
-        if !found.contains(&inner) {
-            found.push(inner);
-            contained(catalog, inner, found);
-        }
+        contained(catalog, attribute.sql_type.base, found);
     }
 }
 

@@ -16,7 +16,6 @@ use crate::catalog::record::{CheckRecord, ColumnRecord, IdentityRecord, KeyRecor
 use crate::catalog::retained::{RetainedColumn, RetainedTable};
 use crate::catalog::{Catalog, collation};
 use crate::ddl::alter_column::refuse_system_column;
-use crate::ddl::generated;
 use crate::ddl::key_constraint::{
     DEFAULT_FAMILY, key_constraints, key_indexes, primary_key, retain_key,
 };
@@ -26,6 +25,7 @@ use crate::ddl::pre_split::{SplitKey, split_points};
 use crate::ddl::sequence::bound_default;
 use crate::ddl::storage_parameters::set_unlogged;
 use crate::ddl::user_type::kept_text;
+use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
 
 /// Most columns of a table, as in PostgreSQL.
@@ -175,6 +175,7 @@ fn columns(
             dropped: false,
             collation: Later(collation::written(&column.type_name, sql_type)?),
             retained: Later(RetainedColumn {
+                storage: column.storage,
                 compression: column.compression,
                 ..RetainedColumn::default()
             }),
@@ -275,6 +276,9 @@ fn checks(
                 })
             }
         };
+        if check_name == record.primary_key_name {
+            return Err(foreign_key::duplicate(record, &check_name));
+        }
         if checks.iter().any(|check| check.name == check_name) {
             return Err(Error::new(
                 sqlstate::DUPLICATE_OBJECT,

@@ -42,6 +42,10 @@ impl Ddl<'_> {
         if let Some(name) = table
             && self.find(&catalog, name).is_none()
         {
+            let schema = name.schema.as_ref().filter(|_| statement.if_exists);
+            if let Some(schema) = schema.filter(|one| catalog.schema(&one.value).is_none()) {
+                return self.miss(no_schema(&schema.value), true);
+            }
             let missing = Error { position: None, ..undefined_table(name) };
             return self.miss(missing, statement.if_exists);
         }
@@ -300,7 +304,7 @@ fn constraint_index(index: &str, table: &str) -> Error {
 }
 
 /// Returns the identity column that a sequence belongs to.
-fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
+pub(super) fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
     let (table, column) = catalog.sequence(sequence)?.owned_by?;
     let table = catalog.table(table)?;
     let identity = table.columns.get(column as usize)?.identity;

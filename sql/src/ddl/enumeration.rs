@@ -106,11 +106,11 @@ impl Ddl<'_> {
             }
             AlterTypeAction::RenameValue { from, to } => {
                 check_label(to)?;
+                let at = position_of(&record, from)?;
                 if record.labels.iter().any(|known| known.name == *to) {
                     let message = format!("enum label \"{to}\" already exists");
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
                 }
-                let at = position_of(&record, from)?;
                 self.rename_label(record, at, to)
             }
             AlterTypeAction::Rename(_)

@@ -48,7 +48,7 @@ impl Ddl<'_> {
     ) -> Result<ForeignKey> {
         let catalog = self.changes.catalog(self.engine);
         let referenced = self.referenced_record(&catalog, record, written)?;
-        check_reference(&record.schema, &referenced.schema)?;
+        check_reference(record, &referenced)?;
         let columns = self.key_columns(record, &written.columns)?;
         let (columns_there, index) = match written.referenced.as_slice() {
             [] => (primary_key(&referenced)?, None),
@@ -71,9 +71,7 @@ impl Ddl<'_> {
             }),
         };
         if taken(record, &name) {
-            let message =
-                format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
-            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+            return Err(duplicate(record, &name));
         }
         let names = self.names(&catalog);
         check_types(names, (record, &columns), (&referenced, &columns_there), &name)?;
@@ -272,6 +270,12 @@ impl Ddl<'_> {
 
 /// Keys that are remembered while rows are checked.
 const KNOWN_KEYS_MAX: usize = 65_536;
+
+/// Returns the error of a second constraint of one name.
+pub(super) fn duplicate(record: &TableRecord, name: &str) -> Error {
+    let message = format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
+    Error::new(sqlstate::DUPLICATE_OBJECT, message)
+}
 
 /// Returns whether a table has a constraint of this name.
 pub(super) fn taken(record: &TableRecord, name: &str) -> bool {

@@ -104,6 +104,7 @@ impl Ddl<'_> {
                 format!("column \"{}\" of relation \"{}\" {what}", column.value, table.name);
             Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
         };
+        check_identity_type(known.sql_type)?;
         if !record.columns[position].not_null {
             return refused("must be declared NOT NULL before identity can be added");
         }

@@ -11,8 +11,8 @@ use crate::ast::{TableConstraint, UniqueKey};
 use crate::catalog::Relation;
 use crate::catalog::record::TableRecord;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::ddl::Ddl;
 use crate::ddl::dependency::Object;
+use crate::ddl::{Ddl, foreign_key};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -70,6 +70,9 @@ impl Ddl<'_> {
             return self.add_constraint(table.oid, &constraint);
         }
         let mut record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
+        if foreign_key::taken(&record, name) {
+            return Err(foreign_key::duplicate(&record, name));
+        }
         if let Some(kept) = record.indexes.iter_mut().find(|one| one.name == index.name) {
             kept.constraint = true;
             kept.name.clone_from(name);
@@ -110,7 +113,15 @@ fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
         return Err(unfit(format!("\"{name}\" is a partial index")));
     }
     let mut keys = index.spec.layout.key.iter().take(columns.len());
-    if let Some(at) = keys.position(|key| key.descending || key.nulls_first) {
+    let ordered_otherwise = keys.position(|key| key.descending || key.nulls_first);
+    let mut collations = index.collations.iter().zip(&index.spec.keys);
+    let collated_otherwise = collations.position(|(written, key)| match key {
+        Expr::Column { index: position, .. } => {
+            written.is_some_and(|written| table.columns[*position].collation != Some(written))
+        }
+        _ => false,
+    });
+    if let Some(at) = ordered_otherwise.or(collated_otherwise) {
         let number = at + 1;
         return Err(unfit(format!(
             "index \"{name}\" column number {number} does not have default sorting behavior"

@@ -14,8 +14,8 @@ use crate::catalog::later::Later;
 use crate::catalog::record::{ColumnRecord, IndexKeyRecord, IndexRecord, KeyRecord, TableRecord};
 use crate::catalog::retained::RetainedIndex;
 use crate::catalog::table::ROW_ID_NAME;
-use crate::ddl::name;
 use crate::ddl::storage_parameters::{IndexKind, index_parameters};
+use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -167,6 +167,9 @@ pub(super) fn index_of_constraint(
             name::unique(&table.name, &keys.iter().map(name_of).chain(included).collect::<Vec<_>>())
         }
     })?;
+    if constraint.name.is_some() && foreign_key::taken(table, &name) {
+        return Err(foreign_key::duplicate(table, &name));
+    }
     let key_of = |key: &KeyRecord| IndexKeyRecord {
         expression: parser::quoted(name_of(key)),
         descending: key.descending,

@@ -55,27 +55,34 @@ impl Ddl<'_> {
 }
 
 impl Ddl<'_> {
+    /// Returns the relations whose comments a new table takes over, before it is there: it may hide
+    /// one of them.
+    pub(super) fn comment_sources(
+        &self,
+        catalog: &Catalog,
+        likes: &[LikeTable],
+    ) -> Vec<(u32, LikeParts)> {
+        let likes = likes.iter().filter(|like| like.including.comments);
+        let found = likes.filter_map(|like| Some((self.find(catalog, &like.table)?, like)));
+        found.map(|(source, like)| (source.oid(), like.including)).collect()
+    }
+
     /// Gives a new table the comments on what it has taken over.
     pub(super) fn copy_comments(
         &mut self,
         table: &ast::TableName,
-        likes: &[LikeTable],
+        sources: &[(u32, LikeParts)],
     ) -> Result<()> {
-        for like in likes.iter().filter(|like| like.including.comments) {
+        for &(source, including) in sources {
             let catalog = self.changes.catalog(self.engine);
-            let (Some(source), Some(Relation::Table(table))) =
-                (self.find(&catalog, &like.table), self.find(&catalog, table))
-            else {
-                continue;
-            };
-            let source = source.oid();
+            let Some(Relation::Table(table)) = self.find(&catalog, table) else { continue };
             let of_source = catalog.comments().iter().filter(|(subject, _)| {
                 let relation = catalog.table(source);
                 let mut indexes = relation.iter().flat_map(|table| &table.indexes);
                 subject.is_of(source) || indexes.any(|index| subject.is_of(index.oid))
             });
             let copied = of_source.filter_map(|(subject, text)| {
-                Some((taken_over(&catalog, subject, table, like.including)?, Arc::clone(text)))
+                Some((taken_over(&catalog, subject, table, including)?, Arc::clone(text)))
             });
             for (subject, text) in copied.collect::<Vec<_>>() {
                 self.set_comment(subject, Some(&text))?;
@@ -144,6 +151,8 @@ impl Source<'_> {
         definition.not_null = column.not_null;
         let place = self.like.table.position();
         definition.type_name.collation = record.collation.map(|collation| (collation, place));
+        definition.storage = record.retained.storage.filter(|_| including.storage);
+        definition.compression = record.retained.compression.filter(|_| including.compression);
         if let Some(generated) = record.generated.as_ref().filter(|_| including.generated) {
             definition.generated = Some(source(generated)?);
         }

@@ -277,9 +277,14 @@ impl Ddl<'_> {
             let message = "ON COMMIT can only be used on temporary tables";
             return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
         }
+        if statement.unlogged && is_temporary(&schema) {
+            let message = "only temporary relations may be created in temporary schemas";
+            let position = statement.name.position();
+            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message).at(position));
+        }
         let (expanded, indexes);
         let mut statement = statement;
-        let likes = statement.likes.clone();
+        let commented = self.comment_sources(&catalog, &statement.likes);
         if !statement.likes.is_empty() {
             (expanded, indexes) = self.expanded(&catalog, statement)?;
             statement = &expanded;
@@ -288,7 +293,7 @@ impl Ddl<'_> {
         }
         self.create_new_table(statement, &schema, &[])?;
         indexes.iter().try_for_each(|index| self.create_index(index))?;
-        self.copy_comments(&statement.name, &likes)?;
+        self.copy_comments(&statement.name, &commented)?;
         let catalog = self.changes.catalog(self.engine);
         Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }

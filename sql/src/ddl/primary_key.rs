@@ -16,7 +16,7 @@ use crate::catalog::table::Table;
 use crate::ddl::Ddl;
 
 use crate::ddl::key_constraint::{key_records, retain_key, row_id_column};
-use crate::ddl::name;
+use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -43,6 +43,9 @@ impl Ddl<'_> {
         let keys = key_records(&catalog, key, (&record.columns, constraint))?;
         let taken = name::Taken::of(&catalog, &record.schema);
         let key_name = name::of_index(constraint, &taken, || name::primary_key(&table.name))?;
+        if foreign_key::taken(&record, &key_name) {
+            return Err(foreign_key::duplicate(&record, &key_name));
+        }
         if let Some(hidden) = table.row_id_column() {
             let column = &mut record.columns[hidden];
             column.name = format!("........pg.dropped.{}........", hidden + 1);

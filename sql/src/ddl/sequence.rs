@@ -12,6 +12,7 @@ use crate::catalog::name::ObjectName;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
 use crate::catalog::{Catalog, Relation};
+use crate::ddl::drop::identity_of;
 use crate::ddl::user_type::kept_text;
 use crate::ddl::{Ddl, lock_relation, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -54,6 +55,13 @@ impl Ddl<'_> {
         lock_relation(self.transaction, old.id, mode, LockWait::Wait)?;
         let options = &statement.options;
         self.check_type(&catalog, options)?;
+        if options.owned_by.is_some() && identity_of(&catalog, old.oid).is_some() {
+            let table = old.owned_by.and_then(|(table, _)| catalog.table(table));
+            let table = table.map_or("", |table| table.name.as_str());
+            let message = "cannot change ownership of identity sequence";
+            let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", old.name);
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(detail));
+        }
         let owned_by = match &options.owned_by {
             Some(Some(owner)) => Some(self.owner_of(&catalog, &old.schema, owner)?),
             Some(None) => None,

@@ -6,15 +6,17 @@
 
 use store::descriptor::Durability;
 use types::DataType;
+use types::expr::Expr;
 
 use crate::ast::{
-    ColumnAttribute, Ident, OptionValue, QuotaChange, StorageKind, TableAttribute, TableName,
-    TableOption,
+    ColumnAttribute, Deferral, Ident, OptionValue, QuotaChange, StorageKind, TableAttribute,
+    TableName, TableOption,
 };
-use crate::catalog::Relation;
+use crate::catalog::name::is_temporary;
 use crate::catalog::record::TableRecord;
 use crate::catalog::retained::{Parameter, ReplicaIdentity, set_parameter};
 use crate::catalog::table::Table;
+use crate::catalog::{Catalog, Relation};
 use crate::ddl::alter_column::column_of;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
@@ -297,16 +299,19 @@ impl Ddl<'_> {
         record: &mut TableRecord,
         attribute: &TableAttribute,
     ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
         let number = |index: &Ident| {
             if index.value == table.primary_key_name {
                 return Ok(table.oid);
             }
             let found = table.indexes.iter().find(|one| one.name == index.value);
             found.map(|one| one.oid).ok_or_else(|| {
-                let message = format!(
-                    "index \"{}\" for table \"{}\" does not exist",
-                    index.value, table.name
-                );
+                let (index, name) = (&index.value, &table.name);
+                if catalog.relation(&table.schema, index).is_some() {
+                    let message = format!("\"{index}\" is not an index for table \"{name}\"");
+                    return Error::new(sqlstate::WRONG_OBJECT_TYPE, message);
+                }
+                let message = format!("index \"{index}\" for table \"{name}\" does not exist");
                 Error::new(sqlstate::UNDEFINED_OBJECT, message)
             })
         };
@@ -319,9 +324,12 @@ impl Ddl<'_> {
             TableAttribute::ReplicaFull => retained.replica_identity = ReplicaIdentity::Full,
             TableAttribute::ReplicaNothing => retained.replica_identity = ReplicaIdentity::Nothing,
             TableAttribute::ReplicaIndex(index) => {
-                retained.replica_identity = ReplicaIdentity::Index(number(index)?);
+                let number = number(index)?;
+                check_identity_index(table, number)?;
+                retained.replica_identity = ReplicaIdentity::Index(number);
             }
             TableAttribute::Unlogged(unlogged) => {
+                check_persistence(&catalog, table, *unlogged)?;
                 retained.unlogged = *unlogged;
                 set_unlogged(record, *unlogged);
                 self.changes.altered.push(table.oid);
@@ -330,6 +338,76 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// Checks that the keys of an index identify rows to replicas.
+fn check_identity_index(table: &Table, number: u32) -> Result<()> {
+    let Some(index) = table.indexes.iter().find(|index| index.oid == number) else { return Ok(()) };
+    let name = &index.name;
+    let cannot = |kind: &str| format!("cannot use {kind} index \"{name}\" as replica identity");
+    let unfit = |message: String| Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    if !index.is_unique() {
+        return Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, cannot("non-unique")));
+    }
+    if index.deferral != Deferral::Never {
+        return unfit(cannot("non-immediate"));
+    }
+    if index.spec.keys.iter().any(|key| !matches!(key, Expr::Column { .. })) {
+        return unfit(cannot("expression"));
+    }
+    if index.spec.predicate.is_some() {
+        return unfit(cannot("partial"));
+    }
+    let nullable = index.spec.keys.iter().find_map(|key| match key {
+        Expr::Column { index, .. } => table.columns.get(*index).filter(|one| !one.not_null),
+        _ => None,
+    });
+    let Some(column) = nullable else { return Ok(()) };
+    let message = format!(
+        "index \"{name}\" cannot be used as replica identity because column \"{}\" is nullable",
+        column.name
+    );
+    Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
+}
+
+/// Checks that a table may be made UNLOGGED, or not be it any more: what is permanent refers to
+/// nothing that is not.
+fn check_persistence(catalog: &Catalog, table: &Table, unlogged: bool) -> Result<()> {
+    let name = &table.name;
+    let refused = |message: String, of: &Table, constraint: Option<&String>| {
+        let error = Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
+        let (schema, table) = (Some(of.schema.clone()), Some(of.name.clone()));
+        Err(Error { schema, table, constraint: constraint.cloned(), ..error })
+    };
+    if is_temporary(&table.schema) {
+        let message =
+            format!("cannot change logged status of table \"{name}\" because it is temporary");
+        return refused(message, table, None);
+    }
+    if catalog.record(table.oid).is_some_and(|record| record.retained.unlogged == unlogged) {
+        return Ok(());
+    }
+    let is_unlogged = |oid: u32| catalog.record(oid).is_some_and(|one| one.retained.unlogged);
+    if unlogged {
+        let mut others = catalog.referencing(table.oid);
+        let other = others.find(|(other, _)| other.oid != table.oid && !is_unlogged(other.oid));
+        let Some((other, key)) = other else { return Ok(()) };
+        let message = format!(
+            "could not change table \"{name}\" to unlogged because it references logged table \
+             \"{}\"",
+            other.name
+        );
+        return refused(message, table, Some(&key.name));
+    }
+    let mut keys = table.foreign_keys.iter();
+    let key = keys.find(|key| key.table != table.oid && is_unlogged(key.table));
+    let Some(key) = key else { return Ok(()) };
+    let other = catalog.table(key.table).map_or("", |other| other.name.as_str());
+    let message = format!(
+        "could not change table \"{name}\" to logged because it references unlogged table \
+         \"{other}\""
+    );
+    refused(message, table, Some(&key.name))
 }
 
 /// Has commits wait for the disk or not: UNLOGGED is ASYNC_WAL, unless the options say SKIP_WAL.

@@ -12,6 +12,7 @@ use crate::ast::OnCommit;
 use crate::binder::ViewDefinition;
 use crate::catalog::Catalog;
 use crate::catalog::name::{TEMP, is_temporary};
+use crate::catalog::record::TableRecord;
 use crate::catalog::schema::Schema;
 use crate::ddl::Ddl;
 use crate::ddl::dependency::Object;
@@ -46,7 +47,19 @@ impl Ddl<'_> {
     }
 
     /// Does to temporary tables what they say that COMMIT does.
+    ///
+    /// # Errors
+    ///
+    /// 0A000 if a table that is emptied is referred to by one that is not.
     pub fn end_temporary(&mut self, tables: &[u32]) -> Result<()> {
+        let catalog = self.lock_catalog()?;
+        let emptied = tables.iter().filter_map(|table| catalog.record(*table));
+        for record in emptied.filter(|record| *record.on_commit == OnCommit::DeleteRows) {
+            let mut others = catalog.referencing(record.oid).map(|(other, _)| other);
+            if let Some(other) = others.find(|other| !tables.contains(&other.oid)) {
+                return Err(unlike_references(&other.name, &record.name));
+            }
+        }
         for &oid in tables {
             let catalog = self.lock_catalog()?;
             let Some(table) = catalog.table(oid).cloned() else { continue };
@@ -62,15 +75,28 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A view of temporary things is temporary.
+    /// A view of temporary things is temporary: returns the statement with its schema, if it names
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// 42P16 if it names another one.
     pub fn place_view(
         &mut self,
         catalog: &Catalog,
         statement: &ast::CreateView,
         definition: &ViewDefinition,
-    ) -> Option<ast::CreateView> {
-        if statement.name.schema.is_some() || !reads_temporary(catalog, definition) {
-            return None;
+    ) -> Result<Option<ast::CreateView>> {
+        let is_own = |schema: &ast::Ident| {
+            schema.value == TEMP || self.path.temp() == Some(schema.value.as_str())
+        };
+        let schema = statement.name.schema.as_ref();
+        if schema.is_some_and(is_own) || !reads_temporary(catalog, definition) {
+            return Ok(None);
+        }
+        if schema.is_some() {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
         }
         let mut placed = statement.clone();
         let name = &statement.name.name;
@@ -80,8 +106,15 @@ impl Ddl<'_> {
             format!("view \"{}\" will be a temporary view", name.value),
         );
         placed.name.schema = Some(schema);
-        Some(placed)
+        Ok(Some(placed))
     }
+}
+
+fn unlike_references(from: &str, to: &str) -> Error {
+    let message = "unsupported ON COMMIT and foreign key combination";
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_detail(format!(
+        "Table \"{from}\" references \"{to}\", but they do not have the same ON COMMIT setting."
+    ))
 }
 
 /// Refuses to keep rows of what is temporary.
@@ -101,12 +134,24 @@ fn reads_temporary(catalog: &Catalog, definition: &ViewDefinition) -> bool {
     })
 }
 
-/// What is temporary refers to what is, and the rest to the rest.
-pub(super) fn check_reference(from: &str, to: &str) -> Result<()> {
-    let message = match (is_temporary(from), is_temporary(to)) {
-        (true, false) => "constraints on temporary tables may reference only temporary tables",
-        (false, true) => "constraints on permanent tables may reference only permanent tables",
-        _ => return Ok(()),
+/// What is temporary refers to what is, and what is permanent to what is.
+pub(super) fn check_reference(from: &TableRecord, to: &TableRecord) -> Result<()> {
+    let is_permanent = !is_temporary(&to.schema) && !to.retained.unlogged;
+    let message = if is_temporary(&from.schema) {
+        if is_temporary(&to.schema) {
+            return Ok(());
+        }
+        "constraints on temporary tables may reference only temporary tables"
+    } else if from.retained.unlogged {
+        if !is_temporary(&to.schema) {
+            return Ok(());
+        }
+        "constraints on unlogged tables may reference only permanent or unlogged tables"
+    } else {
+        if is_permanent {
+            return Ok(());
+        }
+        "constraints on permanent tables may reference only permanent tables"
     };
     Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use store::Mutation;
-use types::DataType;
 use types::expr::Expr;
+use types::{DataType, SqlType};
 
 use crate::ast;
 use crate::ast::TableChange;
@@ -239,11 +239,16 @@ fn check_replacement(names: Names<'_>, old: &View, columns: &[ViewColumn]) -> Re
             ));
         }
         if old.sql_type != new.sql_type {
+            let shown = |sql_type: SqlType| {
+                let (oid, modifier) = (sql_type.oid(), sql_type.modifier);
+                let shown = names.catalog.shown_type_with(oid, modifier, names.path);
+                shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
+            };
             let message = format!(
                 "cannot change data type of view column \"{}\" from {} to {}",
                 old.name,
-                names.catalog.shown_type_of(old.sql_type, names.path),
-                names.catalog.shown_type_of(new.sql_type, names.path)
+                shown(old.sql_type),
+                shown(new.sql_type)
             );
             return Err(invalid(message));
         }

@@ -74,22 +74,27 @@ impl<'a> Writer<'a> {
                 self.write(right, true);
                 self.push(")");
             }
-            Node::OfArray { left, symbol, word, right } => self.grouped(|writer| {
+            Node::OfArray { left, symbol, word, right, array } => self.grouped(|writer| {
                 writer.operand(left, true, node);
                 writer.push(&format!(" {symbol} {word} ("));
                 writer.operand(right, true, node);
+                if let (Some(array), true) = (array, right.is_scalar_query()) {
+                    // Else the rows of the query were meant.
+                    let shown = writer.type_name(*array);
+                    writer.push(&format!("::{shown}"));
+                }
                 writer.push(")");
             }),
             Node::CompareRows { symbol, left, right } => {
                 self.push("(ROW(");
-                self.list(left, |writer, one| writer.write(one, true));
+                self.list(left, |writer, one| writer.write_top(one, true));
                 self.push(&format!(") {symbol} ROW("));
-                self.list(right, |writer, one| writer.write(one, true));
+                self.list(right, |writer, one| writer.write_top(one, true));
                 self.push("))");
             }
             Node::Row { fields, to } => {
                 self.push("ROW(");
-                self.list(fields, |writer, one| writer.write(one, true));
+                self.list(fields, |writer, one| writer.write_top(one, true));
                 self.push(")");
                 if let Some(to) = to {
                     let shown = self.type_name(*to);

@@ -89,15 +89,17 @@ impl<'a> Writer<'a> {
     fn alias(&mut self, at: usize, is_given: bool, own: &str) {
         let Some(entry) = self.entries.get(&at) else { return };
         let Some(name) = entry.name.clone() else { return };
-        if is_given || entry.lists_columns || name != own {
+        if is_given || entry.listed.is_some() || name != own {
             self.push(" ");
             self.name(&name);
         }
     }
 
     fn column_list(&mut self, at: usize) {
-        let Some(entry) = self.entries.get(&at).filter(|entry| entry.lists_columns) else { return };
-        let columns: Vec<String> = entry.columns.iter().map(|name| quote_ident(name)).collect();
+        let Some(listed) = self.entries.get(&at).and_then(|entry| entry.listed.as_ref()) else {
+            return;
+        };
+        let columns: Vec<String> = listed.iter().map(|name| quote_ident(name)).collect();
         self.push(&format!("({})", columns.join(", ")));
     }
 
@@ -194,13 +196,7 @@ impl<'a> Writer<'a> {
         let enclosed = !pretty || named.is_some();
         self.push(if enclosed { "(" } else { "" });
         self.entry(left);
-        let using: Vec<String> = match condition {
-            JoinCondition::Using { columns, .. } => {
-                columns.iter().map(|column| column.value.clone()).collect()
-            }
-            JoinCondition::Natural => self.natural(left, right),
-            _ => Vec::new(),
-        };
+        let using = self.merged_names(left, right, condition);
         let has_condition = !using.is_empty() || matches!(condition, JoinCondition::On(_));
         self.keyword(join_word(*kind, has_condition), -STEP, STEP, 4);
         let in_parentheses = pretty && matches!(**right, TableRef::Join { .. });

@@ -51,6 +51,8 @@ pub(super) enum Node<'a> {
         symbol: String,
         word: &'static str,
         right: Box<Node<'a>>,
+        /// The type of the array, if it is as it was written.
+        array: Option<SqlType>,
     },
     CompareRows {
         symbol: String,
@@ -149,6 +151,11 @@ pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
 }
 
 impl Node<'_> {
+    /// Returns whether it is a query that gives one value.
+    pub(super) fn is_scalar_query(&self) -> bool {
+        matches!(self, Node::Subquery { kind: SubqueryKind::Scalar, .. })
+    }
+
     /// Returns whether it looks like a call of a function.
     pub(super) fn is_call(&self) -> bool {
         matches!(

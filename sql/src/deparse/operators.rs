@@ -209,6 +209,7 @@ impl<'a> Writer<'a> {
     ) -> Node<'a> {
         let element = array.base.element().unwrap_or(array.base);
         let (mut left, mut right) = (left, right);
+        let written = SqlType { modifier: -1, ..array };
         if !has_mixed_operator(symbol, own.base, element) {
             let common = common_type(&[own.base, element]).unwrap_or(element);
             let common = if common == DataType::Varchar { DataType::Text } else { common };
@@ -218,7 +219,8 @@ impl<'a> Writer<'a> {
             }
         }
         let symbol = symbol.to_owned();
-        Node::OfArray { left: Box::new(left), symbol, word, right: Box::new(right) }
+        let array = Some(written).filter(|one| one.base.element().is_some());
+        Node::OfArray { left: Box::new(left), symbol, word, right: Box::new(right), array }
     }
 
     pub(super) fn quantified(

@@ -12,10 +12,39 @@ pub(super) struct Entry {
     pub(super) name: Option<String>,
     /// The name that it goes by in the tree.
     pub(super) known_as: String,
-    /// Its columns, as they are called in the text.
+    /// Its columns that the tree knows, as they are called in the text.
     pub(super) columns: Vec<String>,
-    /// Whether the columns are listed behind the name.
-    pub(super) lists_columns: bool,
+    /// What is listed behind the name, if something is: its columns, with those that it has got
+    /// since.
+    pub(super) listed: Option<Vec<String>>,
+    /// The columns that the tree does not know.
+    later: Vec<String>,
+}
+
+/// A column of an entry of FROM.
+struct Output {
+    /// As it is called in the text.
+    name: String,
+    /// As the tree knows it, if it does.
+    known: Option<String>,
+}
+
+impl Entry {
+    /// Lists the columns behind the name.
+    fn list(&mut self) {
+        self.list_beside(&[]);
+    }
+
+    /// The same, with no column that the tree does not know under one of these names.
+    fn list_beside(&mut self, taken: &[String]) {
+        let mut names = self.columns.clone();
+        for later in &mut self.later {
+            let beside: Vec<String> = names.iter().chain(taken).cloned().collect();
+            *later = distinct(later, &beside);
+            names.push(later.clone());
+        }
+        self.listed = Some(names);
+    }
 }
 
 impl<'a> Writer<'a> {
@@ -24,6 +53,7 @@ impl<'a> Writer<'a> {
         let before = self.taken.len();
         from.iter().for_each(|entry| self.name_entry(entry));
         from.iter().for_each(|entry| self.name_merged(entry));
+        from.iter().for_each(|entry| self.list_renamed(entry));
         before
     }
 
@@ -81,7 +111,7 @@ impl<'a> Writer<'a> {
                 let name = function.alias.as_ref().map_or(own, |alias| &alias.name.value);
                 self.add(at, name, function.alias.as_ref());
                 if let Some(entry) = self.entries.get_mut(&at) {
-                    entry.lists_columns = true;
+                    entry.list();
                 }
             }
         }
@@ -97,6 +127,7 @@ impl<'a> Writer<'a> {
         let renamed: &[Ident] = alias.map_or(&[], |alias| &alias.columns);
         let mut columns: Vec<String> = Vec::new();
         let mut lists_columns = !renamed.is_empty();
+        let mut later = Vec::new();
         if let Some(note) = self.notes.entries.get(&at) {
             let is_relation = matches!(note.kind, EntryKind::Relation(_) | EntryKind::System(_));
             let mut changed = false;
@@ -111,14 +142,17 @@ impl<'a> Writer<'a> {
             }
             if is_relation {
                 lists_columns = changed;
-                let later = note.later.iter().filter(|_| changed);
-                columns.extend(later.cloned());
+                later.clone_from(&note.later);
             }
         }
         self.level.push(at);
         let known_as = name.to_owned();
         let name = Some(self.unique(name));
-        self.entries.insert(at, Entry { name, known_as, columns, lists_columns });
+        let mut entry = Entry { name, known_as, columns, listed: None, later };
+        if lists_columns {
+            entry.list();
+        }
+        self.entries.insert(at, entry);
     }
 
     /// Gives columns that a join merges one name, where one of them was renamed since.
@@ -129,18 +163,33 @@ impl<'a> Writer<'a> {
             }
             return;
         };
-        if let JoinCondition::Using { columns, .. } = condition {
-            for column in columns {
-                for side in [left, right] {
-                    self.keep_name(side, &column.value);
-                }
+        for column in &self.merged_names(left, right, condition) {
+            for side in [left, right] {
+                self.keep_name(side, column);
             }
         }
         self.name_merged(left);
         self.name_merged(right);
     }
 
-    /// Calls the column of a side of a join by the name that the tree knows it by.
+    /// Returns the columns that a join merges, as the tree knows them.
+    pub(super) fn merged_names(
+        &self,
+        left: &TableRef,
+        right: &TableRef,
+        condition: &JoinCondition,
+    ) -> Vec<String> {
+        match condition {
+            JoinCondition::Using { columns, .. } => {
+                columns.iter().map(|column| column.value.clone()).collect()
+            }
+            JoinCondition::Natural => self.natural(left, right),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Calls the column of a side of a join by the name that the tree knows it by, and no other
+    /// column.
     fn keep_name(&mut self, side: &TableRef, name: &str) {
         if let TableRef::Join { left, right, .. } = side {
             self.keep_name(left, name);
@@ -151,16 +200,82 @@ impl<'a> Writer<'a> {
         else {
             return;
         };
-        let Some(index) = note.columns.iter().position(|(known, ..)| known == name) else {
-            return;
-        };
-        if entry.columns[index] != name {
-            name.clone_into(&mut entry.columns[index]);
-            if !entry.lists_columns {
-                entry.columns.extend(note.later.iter().cloned());
-            }
-            entry.lists_columns = true;
+        let kept = note.columns.iter().position(|(known, ..)| known == name);
+        let is_other = |index: usize| Some(index) != kept && entry.columns[index] == name;
+        let other = (0..entry.columns.len()).find(|index| is_other(*index));
+        if let Some(other) = other {
+            let taken: Vec<String> = entry.columns.iter().chain(&entry.later).cloned().collect();
+            entry.columns[other] = distinct(name, &taken);
         }
+        let is_renamed = kept.is_some_and(|index| entry.columns[index] != name);
+        if let Some(index) = kept {
+            name.clone_into(&mut entry.columns[index]);
+        }
+        let is_later = entry.later.iter().any(|later| later == name);
+        if other.is_some() || is_renamed || is_later {
+            entry.list_beside(&[name.to_owned()]);
+        }
+    }
+
+    /// Lists the columns of joins with names of their own, where they are not those of the join.
+    fn list_renamed(&mut self, entry: &TableRef) {
+        match entry {
+            TableRef::Join { left, right, .. } => {
+                self.list_renamed(left);
+                self.list_renamed(right);
+            }
+            TableRef::Renamed { join, .. } => {
+                self.list_renamed(join);
+                let made = self.outputs(join);
+                let Some(entry) = self.entries.get_mut(&entry_position(entry)) else { return };
+                let mut own = entry.columns.iter();
+                let mut taken = entry.columns.clone();
+                let mut listed = Vec::with_capacity(made.len());
+                for output in &made {
+                    let known = output.known.as_ref().and_then(|_| own.next());
+                    listed.push(known.cloned().unwrap_or_else(|| {
+                        let name = distinct(&output.name, &taken);
+                        taken.push(name.clone());
+                        name
+                    }));
+                }
+                let same = listed.iter().eq(made.iter().map(|output| &output.name));
+                entry.listed = (!same).then_some(listed);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the columns of an entry in the text, in order.
+    fn outputs(&self, tree: &TableRef) -> Vec<Output> {
+        if let TableRef::Join { left, right, condition, .. } = tree {
+            let merged = self.merged_names(left, right, condition);
+            let is_merged =
+                |one: &Output| one.known.as_ref().is_some_and(|known| merged.contains(known));
+            let first =
+                merged.iter().map(|name| Output { name: name.clone(), known: Some(name.clone()) });
+            let sides = [self.outputs(left), self.outputs(right)].into_iter().flatten();
+            return first.chain(sides.filter(|one| !is_merged(one))).collect();
+        }
+        let at = entry_position(tree);
+        let (Some(note), Some(entry)) = (self.notes.entries.get(&at), self.entries.get(&at)) else {
+            return Vec::new();
+        };
+        let mut known = note.columns.iter().map(|(known, ..)| known.clone());
+        if let TableRef::Renamed { join, .. } = tree {
+            let made = self.outputs(join).into_iter().enumerate();
+            let output = |(at, made): (usize, Output)| {
+                let name = entry.listed.as_ref().and_then(|listed| listed.get(at)).cloned();
+                let known = made.known.and_then(|_| known.next());
+                Output { name: name.unwrap_or(made.name), known }
+            };
+            return made.map(output).collect();
+        }
+        let names = match &entry.listed {
+            Some(listed) => listed.clone(),
+            None => entry.columns.iter().chain(&entry.later).cloned().collect(),
+        };
+        names.into_iter().map(|name| Output { name, known: known.next() }).collect()
     }
 
     /// Returns the columns that NATURAL merges, as the tree knows them.

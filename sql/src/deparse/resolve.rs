@@ -149,7 +149,10 @@ impl<'a> Writer<'a> {
             }
             Expr::Cast { operand, .. } => self.cast(operand, self.type_of(expr)),
             Expr::Collate { operand, collation, .. } => {
-                Node::Collate { operand: self.boxed(operand), name: collation.name().to_owned() }
+                let text = Some(DataType::Text.into());
+                let wanted = text.filter(|_| self.type_of(operand).base == DataType::Unknown);
+                let operand = Box::new(self.value(operand, wanted));
+                Node::Collate { operand, name: collation.name().to_owned() }
             }
             Expr::Coalesce { operands, .. } => {
                 let wanted = Some(self.type_of(expr));
@@ -175,6 +178,8 @@ impl<'a> Writer<'a> {
     }
 
     fn cast(&mut self, operand: &'a Expr, to: SqlType) -> Node<'a> {
+        // What is of no type is text at last.
+        let to = if to.base == DataType::Unknown { DataType::Text.into() } else { to };
         match operand {
             Expr::String { value, .. } => self.literal(value, to),
             Expr::Null { .. } if to.domain.is_none() => {

@@ -399,9 +399,8 @@ impl Cursor<'_> {
     /// Reads `name = value` or `family.name = value`.
     pub(super) fn option(&mut self) -> Result<TableOption> {
         let first = self.label()?;
-        let (family, mut name) =
+        let (family, name) =
             if self.take(&Token::Period) { (Some(first), self.label()?) } else { (None, first) };
-        name.value = name.value.to_ascii_lowercase();
         let (family, name) = split_option(family, name);
         let value = if self.take(&Token::Eq) {
             self.option_value()?

@@ -30,11 +30,15 @@ impl Cursor<'_> {
                         identity: on,
                         generated: on,
                         comments: on,
+                        compression: on,
+                        storage: on,
                     };
                 }
                 "comments" => including.comments = on,
-                // Tables have none of these.
-                "compression" | "statistics" | "storage" => {}
+                "compression" => including.compression = on,
+                "storage" => including.storage = on,
+                // Tables have none.
+                "statistics" => {}
                 _ => return Err(self.unexpected()),
             }
             self.advance();

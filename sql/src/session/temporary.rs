@@ -14,7 +14,9 @@ impl Session {
             let Some(record) = catalog.record(*oid) else { return false };
             match *record.on_commit {
                 OnCommit::PreserveRows => false,
-                OnCommit::DeleteRows => open.has_locked(record.descriptor.id),
+                OnCommit::DeleteRows => {
+                    open.has_locked(record.descriptor.id) || !open.changes.is_empty()
+                }
                 OnCommit::Drop => true,
             }
         };

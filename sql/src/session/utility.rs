@@ -680,7 +680,7 @@ fn define(
                 &SystemNames::of(system),
                 (constants, &style),
             )?;
-            match ddl.place_view(&catalog, create, &definition) {
+            match ddl.place_view(&catalog, create, &definition)? {
                 Some(placed) => ddl.create_view(&placed, definition),
                 None => ddl.create_view(create, definition),
             }
