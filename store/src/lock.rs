@@ -17,6 +17,8 @@
 //! modes conflict (`docs/decisions/0007-snapshots-after-locks.md`). Locks share a fixed number of
 //! such marks, by hash: two locks with one mark cost a wait that was not needed, nothing worse.
 //!
+//! Who only reads a table is known by a list of its session, mostly ([`readers`]).
+//!
 //! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
 //!
 //! # Invariants
@@ -24,13 +26,14 @@
 //! 1. A transaction, or session, waits for one lock at a time.
 //! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
 //!    it has woken up, in `waits`.
-//! 3. Lock order: shards in ascending order, then `waits`, then `processes`, then a ticket. No
+//! 3. Lock order: a list of a session, shards in ascending order, then `waits`, then `processes`, then a ticket. No
 //!    other lock is taken under them, but by who writes rows without locking them
 //!    ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose holders
 //!    ever wants a row lock.
 
 mod deadlock;
 mod entry;
+mod readers;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -48,6 +51,9 @@ use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
+pub(crate) use crate::lock::readers::READ;
+use crate::lock::readers::{ALONE, Readers};
+pub use crate::lock::readers::{LockName, ReadLocks};
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
 use crate::options::BlockingSection;
@@ -80,7 +86,7 @@ impl Owner {
     }
 
     /// Returns whose lock it is, as others are told.
-    fn shown(self) -> LockOwner {
+    pub(crate) fn shown(self) -> LockOwner {
         match self.0 & Owner::SESSION {
             0 => LockOwner::Transaction(self.0),
             _ => LockOwner::Session(self.0 as u32),
@@ -232,6 +238,8 @@ pub(crate) struct LockTable {
     shards: Box<[Mutex<Shard>]>,
     waits: Mutex<Waits>,
     processes: Mutex<Processes>,
+    /// Those who only read.
+    pub(crate) readers: Readers,
 }
 
 /// The locks whose keys are in one part of the space of hashes.
@@ -290,6 +298,7 @@ impl LockTable {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             waits: Mutex::default(),
             processes: Mutex::default(),
+            readers: Readers::new(),
         }
     }
 
@@ -330,6 +339,44 @@ impl LockTable {
     ///
     /// Those of [`LockTable::lock`].
     pub(crate) fn lock_key(
+        &self,
+        owner: Owner,
+        (key, table): (LockKey, TableId),
+        mode: LockMode,
+        patience: Patience<'_>,
+    ) -> Result<Grant> {
+        if mode != ALONE {
+            return self.request(owner, (key, table), mode, patience);
+        }
+        self.readers.keep_out(key, |reader, lock| self.hold_to_read(reader, lock));
+        let outcome = self.request(owner, (key, table), mode, patience);
+        let had_it = |grant: &Grant| match grant.taken {
+            Taken::New => false,
+            Taken::Held => grant.before.is_none(),
+            Taken::Skipped => true,
+        };
+        if outcome.as_ref().map_or(true, had_it) {
+            self.readers.let_in(key);
+        }
+        outcome
+    }
+
+    /// Makes a transaction that reads a holder of the lock; nobody has it alone.
+    fn hold_to_read(&self, owner: Owner, LockName { table, key }: LockName) {
+        let mut shard = self.shards[key.shard()].lock();
+        match shard.entries.entry(key) {
+            Entry::Vacant(vacant) => drop(vacant.insert(LockEntry::new(table, owner, READ))),
+            Entry::Occupied(mut entry) => entry.get_mut().hold(owner, READ),
+        }
+    }
+
+    /// Moves what a transaction reads to the table of locks.
+    pub(crate) fn hold_reads(&self, list: &ReadLocks, owner: Owner) {
+        self.readers.hold_all(list, owner, |lock| self.hold_to_read(owner, lock));
+    }
+
+    /// Takes a lock, as [`LockTable::lock_key`] does, without regard to those who only read.
+    fn request(
         &self,
         owner: Owner,
         (key, table): (LockKey, TableId),
@@ -495,7 +542,7 @@ impl LockTable {
     pub(crate) fn release(&self, owner: Owner, keys: Vec<LockKey>, (end, mark): (End, Sequence)) {
         if keys.len() < SHARDS {
             for key in keys {
-                release_one(&mut self.shards[key.shard()].lock(), owner, key, (end, mark));
+                self.release_one(&mut self.shards[key.shard()].lock(), owner, key, (end, mark));
             }
             return;
         }
@@ -515,7 +562,7 @@ impl LockTable {
         drop(keys);
         for keys in sorted.chunk_by(|left, right| left.shard() == right.shard()) {
             let mut shard = self.shards[keys[0].shard()].lock();
-            keys.iter().for_each(|key| release_one(&mut shard, owner, *key, (end, mark)));
+            keys.iter().for_each(|key| self.release_one(&mut shard, owner, *key, (end, mark)));
             // What a large transaction has made it grow to is not kept.
             let room = shard.entries.len().max(SHARDS);
             if shard.entries.capacity() / SPARE > room {
@@ -528,7 +575,7 @@ impl LockTable {
     pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: Option<ModeSet>, mark: Sequence) {
         let mut shard = self.shards[key.shard()].lock();
         let Some(to) = to else {
-            return release_one(&mut shard, owner, key, (End::Undone, mark));
+            return self.release_one(&mut shard, owner, key, (End::Undone, mark));
         };
         let Some(modes) = shard.entries.get(&key).and_then(|entry| entry.modes_of(owner)) else {
             return;
@@ -536,6 +583,33 @@ impl LockTable {
         shard.raise_marks(key, modes, mark);
         if let Some(entry) = shard.entries.get_mut(&key) {
             entry.weaken(owner, to);
+        }
+        if modes.covers(ALONE) && !to.covers(ALONE) {
+            self.readers.let_in(key);
+        }
+    }
+
+    /// Gives one lock back.
+    fn release_one(
+        &self,
+        shard: &mut Shard,
+        owner: Owner,
+        key: LockKey,
+        (end, mark): (End, Sequence),
+    ) {
+        let Some(entry) = shard.entries.get(&key) else { return };
+        let Some(modes) = entry.modes_of(owner) else { return };
+        if end == End::Committed {
+            entry.tell_deleted(owner);
+        }
+        shard.raise_marks(key, modes, mark);
+        if let Entry::Occupied(mut entry) = shard.entries.entry(key)
+            && !entry.get_mut().release(owner)
+        {
+            entry.remove();
+        }
+        if modes.covers(ALONE) {
+            self.readers.let_in(key);
         }
     }
 
@@ -590,21 +664,6 @@ fn status(key: LockKey, entry: &LockEntry) -> Vec<LockStatus> {
         });
     }
     found
-}
-
-/// Gives one lock back.
-fn release_one(shard: &mut Shard, owner: Owner, key: LockKey, (end, mark): (End, Sequence)) {
-    let Some(entry) = shard.entries.get(&key) else { return };
-    let Some(modes) = entry.modes_of(owner) else { return };
-    if end == End::Committed {
-        entry.tell_deleted(owner);
-    }
-    shard.raise_marks(key, modes, mark);
-    if let Entry::Occupied(mut entry) = shard.entries.entry(key)
-        && !entry.get_mut().release(owner)
-    {
-        entry.remove();
-    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! A session holds locks beside those of its transactions, for as long as it likes: advisory locks.
 //! They stand in the table of row locks ([`crate::lock`]), so that a circle of both is found.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::Result;
-use crate::lock::{ADVISORY_LOCKS, LockKey, LockStatus, Owner, Patience, Taken};
+use crate::lock::{
+    ADVISORY_LOCKS, LockKey, LockName, LockOwner, LockStatus, Owner, Patience, ReadLocks, Taken,
+};
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
 use crate::store::Store;
@@ -31,6 +34,18 @@ impl Store {
     /// Returns the locks that somebody waits for: who has them and who waits.
     pub fn contended_locks(&self) -> Vec<LockStatus> {
         self.engine().locks.contended()
+    }
+
+    /// Returns the list of a new session, which notes there what it reads
+    /// ([`TransactionOptions::reads`](crate::transaction::TransactionOptions::reads)).
+    pub fn read_locks(&self) -> Arc<ReadLocks> {
+        self.engine().locks.readers.list()
+    }
+
+    /// Returns who reads under which lock, where nobody wants it alone.
+    pub fn noted_reads(&self) -> Vec<(LockOwner, LockName)> {
+        let noted = self.engine().locks.readers.noted();
+        noted.into_iter().map(|(owner, lock)| (owner.shown(), lock)).collect()
     }
 
     /// Returns who has the lock of a row and who waits for it.

@@ -142,7 +142,7 @@ pub struct BoundStatement {
     pub calls_routines: bool,
     /// The tables of which it locks rows.
     pub locks: Vec<(TableId, LockStrength)>,
-    /// Of a cursor, the tables that it reads.
+    /// The tables that it reads as they are now.
     pub reads: Vec<TableId>,
 }
 
@@ -188,16 +188,7 @@ pub fn bind_cursor(
     check_cursor(cursor)?;
     let bound = Bound::Query(Query { plan: query.plan, columns: query.columns });
     let bound = binder.close_steps(with, bound);
-    let mut statement = binder.finish(bound)?;
-    let reads = &mut statement.reads;
-    for_each_source(&mut statement.bound, &mut |plan| {
-        walk_plan(plan, &mut |step| {
-            if let Logical::Scan(scan) = step {
-                reads.push(scan.table.id);
-            }
-        });
-    });
-    Ok(statement)
+    binder.finish(bound)
 }
 
 /// Binds the query of a materialized view, in the view's own world.
@@ -259,12 +250,17 @@ impl Binder<'_> {
             walk_plan(plan, &mut |step| for_each_expression(step, &mut look));
         });
         for_each_step(&mut bound, &mut |step| for_each_statement_expression(step, &mut look));
-        let mut locks = Vec::new();
+        let (mut locks, mut reads) = (Vec::new(), Vec::new());
         for_each_source(&mut bound, &mut |plan| {
-            walk_plan(plan, &mut |step| {
-                if let Logical::LockRows(lock) = step {
+            walk_plan(plan, &mut |step| match step {
+                Logical::LockRows(lock) => {
                     locks.extend(lock.held.tables.iter().map(|of| (of.table.id, of.lock.strength)));
                 }
+                // What was does not change.
+                Logical::Scan(scan) if scan.as_of.is_none() && !reads.contains(&scan.table.id) => {
+                    reads.push(scan.table.id);
+                }
+                _ => {}
             });
         });
         let current_row = self.current_row.map(|row| {
@@ -280,7 +276,7 @@ impl Binder<'_> {
             current_row,
             calls_routines,
             locks,
-            reads: Vec::new(),
+            reads,
         })
     }
 

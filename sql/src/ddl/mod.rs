@@ -57,7 +57,7 @@ use std::sync::atomic::Ordering;
 use ahash::AHashSet;
 use store::descriptor::Durability;
 use store::transaction::{LockMode, LockWait, Savepoint, TableLockMode};
-use store::{CellBatch, Get, Mutation, TableId, Transaction};
+use store::{CellBatch, Get, LockName, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
@@ -221,6 +221,11 @@ pub fn lock_table(transaction: &Transaction, table: TableId, mode: TableLockMode
 /// Returns the row of the catalog table whose lock stands for a table or a sequence.
 pub fn relation_lock(relation: u32) -> Vec<u8> {
     [b"x", relation.to_be_bytes().as_slice()].concat()
+}
+
+/// Returns the name of the lock of a table, by its number in the store, or of a sequence.
+pub fn relation_lock_name(relation: u32) -> LockName {
+    LockName::new(CATALOG_TABLE, &relation_lock(relation))
 }
 
 /// Returns whether a transaction has locked a table or a sequence in a mode.

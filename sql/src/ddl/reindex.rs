@@ -99,7 +99,8 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        // Who reads does not matter: what an old snapshot reads is dropped later.
+        lock_table(self.transaction, table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
             return Ok(None);
@@ -126,7 +127,8 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        // Who reads does not matter: what an old snapshot reads is dropped later.
+        lock_table(self.transaction, table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let find =
             |record: &TableRecord, oid: u32| record.indexes.iter().position(|one| one.oid == oid);

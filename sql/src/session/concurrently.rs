@@ -107,7 +107,7 @@ impl Session {
         let begin = || {
             let isolation = IsolationLevel::ReadCommitted;
             let modes = Modes { isolation, read_only: false, deferrable: false };
-            Open::begin(&self.engine, &self.settings, modes, &self.stop)
+            Open::begin(&self.engine, &self.settings, modes, self.handles())
         };
         let eval = self.eval_context(&begin(), Vec::new());
         let begin = || Arc::clone(&begin().transaction);

@@ -140,6 +140,7 @@ impl Session {
         for &written in planned.writes.iter().chain([&table.id]) {
             self.lock_for_write(written)?;
         }
+        self.lock_to_read(planned)?;
         let open = self.open.as_ref().expect("a statement was begun");
         parameters.resize(planned.parameter_count, Datum::Null);
         let profile = profile.map(Arc::clone);

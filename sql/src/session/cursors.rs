@@ -312,7 +312,14 @@ impl Session {
         declared: &ast::Cursor,
     ) -> Result<()> {
         let (types, parameters) = (self.bound.types.clone(), self.bound.values.clone());
-        let planned = self.with_planning(|planning| planning.plan_cursor(declared, &types))?;
+        let planned = loop {
+            let planned = self.with_planning(|planning| planning.plan_cursor(declared, &types))?;
+            self.begin_statement();
+            self.lock_tables_of(&planned.planned)?;
+            if !self.is_stale(&planned.planned) {
+                break planned;
+            }
+        };
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         if !in_block && !declared.hold {
             let message = "DECLARE CURSOR can only be used in transaction blocks";

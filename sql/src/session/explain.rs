@@ -189,6 +189,7 @@ impl Session {
             for &table in &planned.writes {
                 self.lock_for_write(table)?;
             }
+            self.lock_to_read(planned)?;
             let open = self.open.as_ref().expect("a statement was begun");
             let context = profiled(self.context(open, parameters));
             let spill = Arc::clone(&context.spill);
@@ -196,6 +197,7 @@ impl Session {
             let outcome = self.modify(planned, context)?;
             return Ok((outcome.row_count, spill.written_bytes()));
         }
+        self.lock_tables_of(planned)?;
         let open = self.open.as_ref().expect("a statement was begun");
         let _turn = open.transaction.turn(Work::Read)?;
         let context = profiled(self.context(open, parameters));

@@ -1,7 +1,7 @@
 //! LOCK TABLE.
 //!
 //! A row of the catalog table stands for a table, locked in PostgreSQL's modes. Writers, row locks
-//! and definitions take them, too; who only reads takes none.
+//! and definitions take them, too; who only reads is noted (`store::ReadLocks`).
 
 use std::sync::Arc;
 

@@ -219,6 +219,7 @@ impl Session {
             objects: Arc::default(),
             search_path,
             stop,
+            reads: store.read_locks(),
         };
         let cursors = Cursors::of(Arc::clone(&around.objects));
         let (around, called) = (Arc::new(around), Called::default());
@@ -708,21 +709,7 @@ impl Session {
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.begin_request();
-        // From now on nothing goes that the statement reads; what went before has made the plan
-        // stale.
-        loop {
-            // Who gave a table's lock back publishes its catalog right after.
-            if self.lock_for_row_locks(&planned)? && self.engine.publishing.is_locked() {
-                drop(self.engine.publishing.lock());
-            }
-            if !self.is_stale(&planned) {
-                break;
-            }
-            let PreparedKind::Planned(state) = &prepared.kind else { break };
-            planned = self.with_planning(|planning| prepared.planned(state, planning))?;
-            parameters.resize(planned.parameter_count, Datum::Null);
-            self.see_as_planned();
-        }
+        self.lock_for_query(prepared, &mut planned, &mut parameters)?;
         self.check_permitted(&planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let mut context = self.context(open, parameters);
@@ -736,6 +723,34 @@ impl Session {
         let transaction = Arc::clone(&context.transaction);
         let operator = Running { operator: exec::open(&planned.plan, context)?, transaction };
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
+    }
+
+    /// Locks the tables of a query that was begun. From then on nothing goes that it reads; what went
+    /// before has made the plan stale.
+    fn lock_for_query(
+        &mut self,
+        prepared: &Prepared,
+        planned: &mut Arc<Planned>,
+        parameters: &mut Vec<Datum>,
+    ) -> Result<()> {
+        loop {
+            self.lock_tables_of(planned)?;
+            let PreparedKind::Planned(state) = &prepared.kind else { return Ok(()) };
+            if !self.is_stale(planned) {
+                return Ok(());
+            }
+            *planned = self.with_planning(|planning| prepared.planned(state, planning))?;
+            parameters.resize(planned.parameter_count, Datum::Null);
+            self.see_as_planned();
+        }
+    }
+
+    /// Locks the tables that a query reads, or locks rows of.
+    fn lock_tables_of(&mut self, planned: &Planned) -> Result<()> {
+        if self.lock_for_row_locks(planned)? {
+            self.await_published();
+        }
+        self.lock_to_read(planned).map(drop)
     }
 
     /// Runs CALL to its end.
@@ -776,6 +791,7 @@ impl Session {
         for &table in &planned.writes {
             self.lock_for_write(table)?;
         }
+        self.lock_to_read(&planned)?;
         // Whoever changed a table while this waited for it has made the plan stale.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
@@ -784,6 +800,7 @@ impl Session {
             for table in again.writes.iter().filter(|table| !planned.writes.contains(table)) {
                 self.lock_for_write(*table)?;
             }
+            self.lock_to_read(&again)?;
             planned = again;
         }
         self.place_current_row(&planned, &mut parameters)?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use store::TableId;
+use store::{LockName, TableId};
 use types::expr::Routine;
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
@@ -16,6 +16,7 @@ use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
+use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::new_indexes::NewerIndexes;
@@ -68,6 +69,8 @@ pub(crate) struct Planned {
     pub changes: Vec<TableId>,
     /// The tables of which it locks rows.
     pub locks: Vec<(TableId, LockStrength)>,
+    /// The locks of the tables that it only reads.
+    pub reads: Vec<LockName>,
     /// The first materialized view without rows that it reads.
     unpopulated: Option<String>,
     /// The row that it changes, if it is a cursor's.
@@ -86,7 +89,7 @@ pub(crate) struct PlannedStatement {
     pub columns: Option<Arc<[OutputColumn]>>,
     /// The tables of which the rows of a cursor have keys behind their columns.
     pub cursor_tables: Vec<CursorTable>,
-    /// Of a cursor, the tables that it reads.
+    /// The tables that it reads as they are now.
     pub reads: Vec<TableId>,
 }
 
@@ -221,16 +224,28 @@ impl Planning<'_> {
             writes: written_tables(&bound.bound, |_| true),
             changes: written_tables(&bound.bound, |merge| !merge.is_idle()),
             locks: bound.locks,
+            reads: Vec::new(),
             unpopulated: bound.unpopulated,
             current_row: bound.current_row,
             calls_routines: bound.calls_routines,
         };
         let BoundStatement { parameter_types, cursor_tables, reads, .. } = bound;
+        let mut planned = planned;
+        planned.reads = planned.to_lock(&reads);
         PlannedStatement { planned, parameter_types, columns, cursor_tables, reads }
     }
 }
 
 impl Planned {
+    /// Returns the locks of the tables that it reads, and neither writes to nor locks rows of.
+    fn to_lock(&self, reads: &[TableId]) -> Vec<LockName> {
+        let is_locked = |table: &TableId| {
+            self.writes.contains(table) || self.locks.iter().any(|(of, _)| of == table)
+        };
+        let reads = reads.iter().filter(|table| !is_locked(table));
+        reads.map(|table| relation_lock_name(table.0)).collect()
+    }
+
     /// Refuses to read a materialized view that has no rows yet.
     ///
     /// # Errors

@@ -168,6 +168,7 @@ impl Worker {
                 for table in &step.planned.writes {
                     self.lock_for_write(*table)?;
                 }
+                self.lock_to_read(&step.planned)?;
             }
             // Who gave a table's lock back publishes its catalog right after.
             if self.engine.publishing.is_locked() {

@@ -10,7 +10,7 @@ use store::transaction::{
     TransactionLimits, TransactionOptions,
 };
 use store::wal::DurableTicket;
-use store::{TableId, Transaction};
+use store::{ReadLocks, TableId, Transaction};
 use types::context::EvalContext;
 
 use crate::ast::{IsolationLevel, TransactionModes};
@@ -54,6 +54,15 @@ pub(crate) struct Open {
     pub moved: Arc<MovedRows>,
     /// What statements of functions add to, too.
     pub held: Arc<Mutex<Held>>,
+}
+
+/// What a transaction shares with its session.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionHandles<'a> {
+    /// Stops its statements.
+    pub stop: &'a StopFlag,
+    /// Where it notes what it reads.
+    pub reads: &'a Arc<ReadLocks>,
 }
 
 /// What the statements of a transaction have left for its end.
@@ -155,10 +164,10 @@ impl Open {
         engine: &Engine,
         settings: &Settings,
         modes: Modes,
-        stop: &StopFlag,
+        session: SessionHandles<'_>,
     ) -> Open {
         Open {
-            transaction: begin_in_store(engine, settings, modes, stop),
+            transaction: begin_in_store(engine, settings, modes, session),
             changes: ddl::Changes::default(),
             in_block: false,
             failed: false,
@@ -234,7 +243,7 @@ impl Open {
         engine: &Engine,
         settings: &Settings,
         modes: Modes,
-        stop: &StopFlag,
+        session: SessionHandles<'_>,
     ) -> Result<()> {
         if self.used && modes.isolation != self.modes.isolation {
             return Err(Error::new(
@@ -263,7 +272,7 @@ impl Open {
             ));
         }
         if !self.used && self.savepoints.is_empty() {
-            self.transaction = begin_in_store(engine, settings, modes, stop);
+            self.transaction = begin_in_store(engine, settings, modes, session);
         }
         self.modes = modes;
         Ok(())
@@ -525,10 +534,10 @@ fn begin_in_store(
     engine: &Engine,
     settings: &Settings,
     modes: Modes,
-    stop: &StopFlag,
+    session: SessionHandles<'_>,
 ) -> Arc<Transaction> {
-    let transaction = Arc::new(engine.store().begin(options(engine, settings, modes, stop)));
-    stop.set_transaction(transaction.id());
+    let transaction = Arc::new(engine.store().begin(options(engine, settings, modes, session)));
+    session.stop.set_transaction(transaction.id());
     transaction
 }
 
@@ -553,8 +562,9 @@ fn options(
     engine: &Engine,
     settings: &Settings,
     modes: Modes,
-    stop: &StopFlag,
+    session: SessionHandles<'_>,
 ) -> TransactionOptions {
+    let role = settings.value("session_authorization");
     let TransactionLimits { lock_timeout, deadlock_timeout, durability, consistency } =
         limits(settings);
     TransactionOptions {
@@ -565,8 +575,9 @@ fn options(
         consistency,
         lock_timeout,
         deadlock_timeout,
-        cancelled: Arc::clone(&stop.stop),
-        user: Arc::from(settings.value("session_authorization")),
-        quota: engine.quotas.of_role(settings.value("session_authorization")),
+        cancelled: Arc::clone(&session.stop.stop),
+        reads: Some(Arc::clone(session.reads)),
+        user: Arc::from(role),
+        quota: engine.quotas.of_role(role),
     }
 }

@@ -175,7 +175,7 @@ impl Session {
 
     fn begin_chained(&mut self, modes: Option<Modes>) {
         if let Some(modes) = modes {
-            let mut open = Open::begin(&self.engine, &self.settings, modes, &self.stop);
+            let mut open = Open::begin(&self.engine, &self.settings, modes, self.handles());
             open.in_block = true;
             self.open = Some(open);
         }
@@ -488,8 +488,9 @@ impl Session {
         let PreparedKind::Planned(state) = &prepared.kind else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO has no plan"));
         };
-        let planned = state.load_full();
+        let mut planned = state.load_full();
         self.begin_request();
+        self.lock_for_query(&prepared, &mut planned, &mut Vec::new())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
         let _turn = transaction.turn(Work::Read)?;

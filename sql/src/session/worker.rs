@@ -4,8 +4,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use store::TableId;
 use store::transaction::TableLockMode;
+use store::{ReadLocks, TableId};
 use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
@@ -26,7 +26,7 @@ use crate::session::prepared::{Planned, Planning};
 use crate::session::read_only;
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
-use crate::session::transaction::{self, Modes, Open};
+use crate::session::transaction::{self, Modes, Open, SessionHandles};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
@@ -60,6 +60,15 @@ pub struct Around {
     /// The setting `search_path` that names are looked up by.
     pub(super) search_path: Arc<str>,
     pub(super) stop: Arc<StopFlag>,
+    /// Where its transactions note what they read.
+    pub(super) reads: Arc<ReadLocks>,
+}
+
+impl Around {
+    /// Returns what transactions of the session share with it.
+    pub(super) fn handles(&self) -> SessionHandles<'_> {
+        SessionHandles { stop: &self.stop, reads: &self.reads }
+    }
 }
 
 impl Deref for Worker {
@@ -123,15 +132,20 @@ impl Worker {
     /// Begins a statement that takes locks and reads no rows: the snapshot of the transaction is
     /// left to the first one that does.
     pub(super) fn begin_locking(&mut self) -> &mut Open {
-        let Around { engine, stop, .. } = self.around.as_ref();
-        let open = self.open.get_or_insert_with(|| {
-            let modes = Modes::of(&self.settings);
-            Open::begin(engine, &self.settings, modes, stop)
-        });
+        let (engine, session) = (&self.around.engine, self.around.handles());
+        let open = match &mut self.open {
+            Some(open) => {
+                // SET LOCAL may have changed them.
+                open.transaction.set_limits(transaction::limits(&self.settings));
+                open
+            }
+            none => {
+                let modes = Modes::of(&self.settings);
+                none.insert(Open::begin(engine, &self.settings, modes, session))
+            }
+        };
         engine.drop_unseen(None);
         open.used = true;
-        // SET LOCAL may have changed them.
-        open.transaction.set_limits(transaction::limits(&self.settings));
         self.around.locks.join(&open.transaction);
         open.transaction.begin_without_snapshot();
         open
@@ -139,13 +153,13 @@ impl Worker {
 
     /// Begins a transaction with these modes, or gives them to the one that is open.
     pub(super) fn begin_with(&mut self, modes: Modes) -> Result<&mut Open> {
-        let Around { engine, stop, .. } = self.around.as_ref();
+        let (engine, session) = (&self.around.engine, self.around.handles());
         match &mut self.open {
             Some(open) => {
-                open.set_modes(engine, &self.settings, modes, stop)?;
+                open.set_modes(engine, &self.settings, modes, session)?;
                 Ok(open)
             }
-            none => Ok(none.insert(Open::begin(engine, &self.settings, modes, stop))),
+            none => Ok(none.insert(Open::begin(engine, &self.settings, modes, session))),
         }
     }
 
@@ -210,6 +224,25 @@ impl Worker {
         }
         open.transaction.refresh_statement();
         Ok(true)
+    }
+
+    /// Locks the tables that the statement that was begun is going to read against whoever wants
+    /// them alone; returns whether it had to ask.
+    pub(super) fn lock_to_read(&self, planned: &Planned) -> Result<bool> {
+        let Some(open) = &self.open else { return Ok(false) };
+        let had_to_ask = open.transaction.lock_to_read(&planned.reads)?;
+        if had_to_ask {
+            open.transaction.refresh_statement();
+            self.await_published();
+        }
+        Ok(had_to_ask)
+    }
+
+    /// Who gave a table's lock back publishes its catalog right after.
+    pub(super) fn await_published(&self) {
+        if self.engine.publishing.is_locked() {
+            drop(self.engine.publishing.lock());
+        }
     }
 
     /// Begins a statement that is held to quotas: one that clients read and write rows with.

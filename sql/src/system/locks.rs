@@ -1,6 +1,7 @@
 //! `pg_locks`: who has or waits for which lock, as PostgreSQL shows it.
 //!
-//! * `relation`: locks of tables and sequences. Who only reads takes none.
+//! * `relation`: locks of tables and sequences, with `fastpath` those of readers that nobody is to
+//!   wait for.
 //! * `virtualxid`, `transactionid`: what each open transaction has of itself, the second once it
 //!   has locked something to change it.
 //! * A row lock is shown where somebody waits for it, as in PostgreSQL: the first in the queue
@@ -11,13 +12,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ahash::AHashMap;
 use store::transaction::{LockMode, TableLockMode};
-use store::{ADVISORY_LOCKS, LockOwner, LockStatus};
+use store::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus};
 use types::Datum;
 
 use crate::advisory::{Key, Mode, ShownLock};
 use crate::catalog::record::CATALOG_TABLE;
-use crate::ddl::relation_lock;
+use crate::ddl::{relation_lock, relation_lock_name};
 use crate::system::objects::{DATABASE, shown};
 use crate::system::shape::Shape;
 use crate::system::value::{int2, int4, oid, text};
@@ -85,7 +87,9 @@ impl<'a> View<'a> {
         }
         columns.push(("mode", text(mode)));
         columns.push(("granted", Datum::Bool(since.is_none())));
-        columns.push(("fastpath", Datum::Bool(false)));
+        if !columns.iter().any(|(name, _)| *name == "fastpath") {
+            columns.push(("fastpath", Datum::Bool(false)));
+        }
         columns.extend(since.map(|since| ("waitstart", instant(since))));
         self.found.push(self.shape.row(columns));
     }
@@ -99,23 +103,34 @@ impl<'a> View<'a> {
 
     fn relations(&mut self) {
         let catalog = self.source.engine.catalog();
+        let mut noted: AHashMap<LockName, Vec<LockOwner>> = AHashMap::new();
+        for (owner, lock) in self.source.engine.store().noted_reads() {
+            noted.entry(lock).or_default().push(owner);
+        }
         let tables = catalog.tables().into_iter().map(|table| (table.id.0, table.oid));
         let sequences = catalog.sequences().map(|sequence| (sequence.id, sequence.oid));
         let relations: Vec<(u32, u32)> = tables.chain(sequences).collect();
         for (number, relation) in relations {
+            let relation_columns = || {
+                vec![
+                    ("locktype", text("relation")),
+                    ("database", oid(DATABASE)),
+                    ("relation", oid(shown(relation))),
+                ]
+            };
+            for owner in noted.remove(&relation_lock_name(number)).unwrap_or_default() {
+                let mut target = relation_columns();
+                target.push(("fastpath", Datum::Bool(true)));
+                self.add(owner, target, table_mode(TableLockMode::AccessShare), None);
+            }
             let store = self.source.engine.store();
             for lock in store.lock_status(CATALOG_TABLE, &relation_lock(number)) {
                 let LockMode::Table(mode) = lock.mode else { continue };
                 if mode >= TableLockMode::RowExclusive {
                     self.writes(&lock.owner);
                 }
-                let target = vec![
-                    ("locktype", text("relation")),
-                    ("database", oid(DATABASE)),
-                    ("relation", oid(shown(relation))),
-                ];
                 let since = self.since(&lock);
-                self.add(lock.owner, target, table_mode(mode), since);
+                self.add(lock.owner, relation_columns(), table_mode(mode), since);
             }
         }
     }

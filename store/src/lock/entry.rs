@@ -153,7 +153,7 @@ impl LockEntry {
     }
 
     /// Makes a transaction a holder, or gives it another mode.
-    fn hold(&mut self, owner: Owner, mode: LockMode) {
+    pub(super) fn hold(&mut self, owner: Owner, mode: LockMode) {
         if self.holder == owner {
             self.modes.add(mode);
             return;

@@ -18,6 +18,7 @@ mod row;
 mod parts;
 mod endpoint;
 mod reader;
+mod reads;
 mod prepared;
 
 use std::any::Any;
@@ -33,7 +34,7 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
-use crate::lock::{ADVISORY_LOCKS, End, LockKey, Owner, Patience, Taken};
+use crate::lock::{ADVISORY_LOCKS, End, LockKey, Owner, Patience, READ, ReadLocks, Taken};
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
@@ -100,6 +101,9 @@ pub struct TransactionOptions {
     pub user: Arc<str>,
     /// What requests are held to beside the quotas of tables: that of a role.
     pub quota: Option<Arc<Quota>>,
+    /// Where its session notes what it reads ([`Transaction::lock_to_read`]); `None`: in the table
+    /// of locks.
+    pub reads: Option<Arc<ReadLocks>>,
 }
 
 impl Default for TransactionOptions {
@@ -114,6 +118,7 @@ impl Default for TransactionOptions {
             cancelled: Arc::default(),
             user: Arc::from(""),
             quota: None,
+            reads: None,
         }
     }
 }
@@ -717,8 +722,8 @@ impl Transaction {
         LockPlace { held: self.held.lock().len(), strengthened }
     }
 
-    /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
-    /// under them is to be forgotten before.
+    /// Gives back the locks, and the modes of locks, that it took after a place, but for those under
+    /// which it has read. What was staged under them is to be forgotten before.
     pub fn release_locks_after(&self, place: LockPlace) {
         let mut strengthened = self.strengthened.lock();
         let kept = place.strengthened.min(strengthened.len());
@@ -726,12 +731,25 @@ impl Transaction {
         drop(strengthened);
         let mut held = self.held.lock();
         let kept = place.held.min(held.len());
-        let released = held.split_off(kept);
+        let mut released = held.split_off(kept);
         drop(held);
         let (locks, seen) = (&self.engine.locks, self.floor());
+        let reads = self.reads_in_table();
         // As it was before the first of them.
-        for (key, before) in weaker.into_iter().rev() {
+        for (key, mut before) in weaker.into_iter().rev() {
+            if reads.contains(&key) {
+                before.add(READ);
+            }
             locks.weaken(self.owner, key, Some(before), seen);
+        }
+        if !reads.is_empty() {
+            released.retain(|key| {
+                let is_read = reads.contains(key);
+                if is_read {
+                    locks.weaken(self.owner, *key, Some(ModeSet::of(READ)), seen);
+                }
+                !is_read
+            });
         }
         locks.release(self.owner, released, (End::Undone, seen));
     }
@@ -846,7 +864,8 @@ impl Transaction {
         self.engine.admission.end_statement(&self.work);
         self.end_tracking();
         self.end_exports();
-        let held = std::mem::take(&mut *self.held.lock());
+        let mut held = std::mem::take(&mut *self.held.lock());
+        held.extend(self.end_reads());
         self.strengthened.lock().clear();
         self.deleted.lock().clear();
         self.engine.locks.release(self.owner, held, (end, self.floor()));

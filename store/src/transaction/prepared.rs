@@ -88,7 +88,12 @@ impl Transaction {
             pending.leave();
         }
         self.statement.lock().snapshot = None;
-        let held = std::mem::take(&mut *self.held.lock());
+        let mut held = std::mem::take(&mut *self.held.lock());
+        for key in self.take_reads() {
+            if !held.contains(&key) {
+                held.push(key);
+            }
+        }
         let moved = self.net_moves(&staging);
         self.release(End::Undone);
         Ok(PreparedTransaction {

@@ -1,0 +1,70 @@
+//! Locks of tables under which a transaction reads.
+
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::lock::{LockKey, LockName, Patience, READ, Taken};
+use crate::mutation::LockWait;
+use crate::transaction::Transaction;
+
+impl Transaction {
+    /// Locks tables, by the names of their locks, against whoever wants them alone, until the
+    /// transaction ends. Returns whether somebody may have kept it from one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`](crate::Error::Deadlock),
+    /// [`Error::LockNotAvailable`](crate::Error::LockNotAvailable),
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn lock_to_read(&self, locks: &[LockName]) -> Result<bool> {
+        let mut had_to_ask = false;
+        for lock in locks {
+            let noted = self.options.reads.as_ref();
+            if !noted.is_some_and(|list| self.engine.locks.readers.note(list, self.owner, *lock)) {
+                self.ask_to_read(*lock)?;
+                had_to_ask = true;
+            }
+        }
+        Ok(had_to_ask)
+    }
+
+    #[cold]
+    fn ask_to_read(&self, lock: LockName) -> Result<()> {
+        let limits = *self.limits.lock();
+        let patience = Patience {
+            wait: LockWait::Wait,
+            timeout: limits.lock_timeout,
+            deadlock_after: limits.deadlock_timeout,
+            cancelled: &self.options.cancelled,
+            blocking: &*self.engine.options().blocking,
+            on_wait: &|| {},
+        };
+        let grant =
+            self.engine.locks.lock_key(self.owner, (lock.key, lock.table), READ, patience)?;
+        self.raise_floor(grant.mark);
+        match &self.options.reads {
+            Some(list) => list.add_held(self.owner, lock),
+            None if grant.taken == Taken::New => self.held.lock().push(lock.key),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the locks under which it reads that are in the table of locks.
+    pub(super) fn reads_in_table(&self) -> SmallVec<[LockKey; 4]> {
+        self.options.reads.as_ref().map(|list| list.in_table(self.owner)).unwrap_or_default()
+    }
+
+    /// Forgets what it reads; returns the locks that are in the table of locks.
+    pub(super) fn end_reads(&self) -> SmallVec<[LockKey; 4]> {
+        self.options.reads.as_ref().map(|list| list.end(self.owner)).unwrap_or_default()
+    }
+
+    /// Moves the locks under which it reads to the table of locks, and returns them.
+    pub(super) fn take_reads(&self) -> SmallVec<[LockKey; 4]> {
+        if let Some(list) = &self.options.reads {
+            self.engine.locks.hold_reads(list, self.owner);
+        }
+        self.end_reads()
+    }
+}
