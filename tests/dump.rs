@@ -97,6 +97,36 @@ fn installed() -> bool {
 }
 
 #[test]
+fn data_come_back_with_foreign_keys_disabled() {
+    if !installed() {
+        return;
+    }
+    let (server, target) = (TestServer::start(), TestServer::start());
+    let (source, target) = (Place::of(&server), Place::of(&target));
+    let tables = "CREATE TABLE a (id int PRIMARY KEY, b int); CREATE TABLE b (id int PRIMARY KEY);\
+                  ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b";
+    source.psql(&["-c", tables, "-c", "INSERT INTO b VALUES (1); INSERT INTO a VALUES (1, 1)"]);
+    target.psql(&["-c", tables]);
+    for (format, id) in [("plain", 1), ("custom", 2)] {
+        let file = server.directory().join(format!("data.{format}"));
+        let options = ["-F", format, "--data-only"];
+        source.dump(&[&options[..], &["--disable-triggers"]].concat(), &file);
+        match format {
+            "plain" => target.psql(&["-f", &file.display().to_string()]),
+            _ => {
+                let mut restore = target.command("pg_restore");
+                restore.args(["--exit-on-error", "--data-only", "--disable-triggers", "-d"]);
+                run(restore.arg(target.database).arg(&file));
+            }
+        }
+        target.psql(&["-c", "DELETE FROM a; DELETE FROM b"]);
+        let wrong = format!("INSERT INTO a VALUES ({id}, {id})");
+        let output = target.command("psql").args(["-X", "-c", &wrong]).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stderr).contains("a_b_fkey"), "{output:?}");
+    }
+}
+
+#[test]
 fn dumps_come_back_as_they_were() {
     if !installed() {
         return;

@@ -226,6 +226,7 @@ const PORTABLE: &[&str] = &[
     "window",
     "with",
     "with_changes",
+    "disabled_triggers",
     "rows_on_demand",
     "view_defaults",
     "views",

@@ -129,6 +129,7 @@ pub fn table_of(
         primary_key_name: record.primary_key_name.clone(),
         indexes,
         foreign_keys: record.foreign_keys.clone(),
+        without_triggers: *record.without_triggers,
         coprocessors,
         descriptor: Arc::new(record.descriptor.clone()),
     })

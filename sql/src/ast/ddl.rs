@@ -653,6 +653,13 @@ pub enum TableAttribute {
     ReplicaIndex(Ident),
     /// `SET UNLOGGED`, `SET LOGGED`
     Unlogged(bool),
+    /// `ENABLE TRIGGER ALL`, `DISABLE TRIGGER ALL`
+    AllTriggers {
+        /// ENABLE.
+        enabled: bool,
+    },
+    /// `ENABLE TRIGGER name`, `DISABLE TRIGGER name`
+    Trigger(Ident),
     /// What says what is so anyway: `SET WITHOUT OIDS`, `SET TABLESPACE pg_default`.
     Unchanged,
 }

@@ -99,6 +99,8 @@ enum Addition {
     RetainedColumn { position: u32, retained: RetainedColumn },
     /// What is only shown of an index, by its position.
     RetainedIndex { position: u32, retained: RetainedIndex },
+    /// Foreign keys are not checked where rows of the table change.
+    WithoutTriggers,
 }
 
 /// An addition to a view.
@@ -294,6 +296,9 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
     if *record.retained != RetainedTable::default() {
         additions.push(Addition::Retained(record.retained.0.clone()));
     }
+    if *record.without_triggers {
+        additions.push(Addition::WithoutTriggers);
+    }
     additions
 }
 
@@ -323,6 +328,7 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::OnCommit(on_commit) => record.on_commit.0 = on_commit,
         Addition::Retained(retained) => record.retained.0 = retained,
+        Addition::WithoutTriggers => record.without_triggers.0 = true,
         Addition::RetainedColumn { position, retained } => {
             record.columns.get_mut(position as usize)?.retained.0 = retained;
         }
@@ -371,6 +377,7 @@ mod tests {
             kind: Later::default(),
             on_commit: Later::default(),
             retained: Later::default(),
+            without_triggers: Later::default(),
         }
     }
 
@@ -419,7 +426,7 @@ mod tests {
             is_hash: true,
             operator_classes: vec![(0, "text_pattern_ops".to_owned())],
         };
-        let documented: [(Addition, &[&[u8]]); 3] = [
+        let documented: [(Addition, &[&[u8]]); 4] = [
             (
                 of_table,
                 &[
@@ -438,6 +445,7 @@ mod tests {
                 Addition::RetainedIndex { position: 0, retained: of_index },
                 &[&[11, 0, 1, 10], b"fillfactor\x0270", &[1, 1, 0, 16], b"text_pattern_ops"],
             ),
+            (Addition::WithoutTriggers, &[&[12]]),
         ];
         let first = record::encode(&table()).len();
         for (addition, bytes) in documented {

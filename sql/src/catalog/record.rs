@@ -183,6 +183,9 @@ pub struct TableRecord {
     pub on_commit: Later<OnCommit>,
     /// What is only shown.
     pub retained: Later<RetainedTable>,
+    /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that refer to it, are not
+    /// checked where its rows change.
+    pub without_triggers: Later<bool>,
 }
 
 /// A column.

@@ -55,6 +55,8 @@ pub struct Table {
     pub indexes: Vec<Arc<Index>>,
     /// Its foreign keys, oldest first.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Neither these nor those that refer to it are checked where its rows change.
+    pub without_triggers: bool,
     /// What ALTER TABLE attached, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
     /// What the store knows of it: families, TTL, versions.

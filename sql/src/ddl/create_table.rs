@@ -101,6 +101,7 @@ pub fn record(
             unlogged: statement.unlogged,
             ..RetainedTable::default()
         }),
+        without_triggers: Later::default(),
     };
     set_unlogged(&mut record, statement.unlogged);
     if let Some(key) = constraints.first().filter(|_| !record.primary_key_name.is_empty()) {

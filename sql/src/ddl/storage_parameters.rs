@@ -334,6 +334,14 @@ impl Ddl<'_> {
                 set_unlogged(record, *unlogged);
                 self.changes.altered.push(table.oid);
             }
+            TableAttribute::AllTriggers { enabled } => record.without_triggers.0 = !enabled,
+            TableAttribute::Trigger(name) => {
+                let message = format!(
+                    "trigger \"{}\" for table \"{}\" does not exist",
+                    name.value, table.name
+                );
+                return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+            }
             TableAttribute::Unchanged => {}
         }
         Ok(())

@@ -90,9 +90,8 @@ impl Cursor<'_> {
             return Ok(rename);
         }
         let action = match self.peek_word().as_str() {
-            "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" => {
-                AlterTableAction::Changes(self.table_changes(&name)?)
-            }
+            "add" | "alter" | "drop" | "rename" | "validate" | "cluster" | "replica" | "enable"
+            | "disable" => AlterTableAction::Changes(self.table_changes(&name)?),
             "set" if self.parser.peek_nth_token_ref(1).token != Token::LParen => {
                 AlterTableAction::Changes(self.table_changes(&name)?)
             }

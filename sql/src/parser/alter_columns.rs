@@ -226,6 +226,21 @@ impl Cursor<'_> {
         }
     }
 
+    /// `{ENABLE | DISABLE} TRIGGER {ALL | USER | name}`; no table has triggers of users.
+    fn triggers(&mut self) -> Result<TableAttribute> {
+        let enabled = self.take_word("enable");
+        if !enabled {
+            self.expect_words(&["disable"])?;
+        }
+        let is_special = enabled && (self.take_word("replica") || self.take_word("always"));
+        self.expect_words(&["trigger"])?;
+        Ok(match is_special {
+            false if self.take_word("all") => TableAttribute::AllTriggers { enabled },
+            false if self.take_word("user") => TableAttribute::Unchanged,
+            _ => TableAttribute::Trigger(self.name()?),
+        })
+    }
+
     /// Reads what a table retains and what has no effect; `None` for anything else.
     fn table_attribute(&mut self) -> Result<Option<TableAttribute>> {
         Ok(Some(if self.take_words(&["cluster", "on"]) {
@@ -244,6 +259,8 @@ impl Cursor<'_> {
             TableAttribute::Unchanged
         } else if self.take_words(&["set", "access", "method", "heap"]) {
             TableAttribute::Unchanged
+        } else if self.is_word("enable") || self.is_word("disable") {
+            self.triggers()?
         } else if self.take_words(&["replica", "identity"]) {
             if self.take_word("default") {
                 TableAttribute::ReplicaDefault

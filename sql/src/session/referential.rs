@@ -77,7 +77,8 @@ impl Worker {
             if self.catalog().version == catalog.version {
                 let held = self.open.as_ref().map(|open| open.held.lock());
                 let deferred = held.as_ref().map(|held| &held.deferred);
-                return Ok(Some(Arc::new(watched(&catalog, &concerned, deferred))));
+                let is_replica = self.settings.value("session_replication_role") == "replica";
+                return Ok(Some(Arc::new(watched(&catalog, &concerned, deferred, is_replica))));
             }
         }
     }
@@ -90,7 +91,7 @@ impl Worker {
         while let Some(change) = watch.next() {
             let Some(watched) = watch.table(change.table) else { continue };
             let catalog = self.catalog();
-            if let Some(old) = &change.old {
+            if let Some(old) = change.old.as_ref().filter(|_| watched.is_referenced) {
                 for (referencing, key) in catalog.referencing(watched.table.oid) {
                     let types = key.referenced.iter();
                     let types = types.map(|one| watched.table.columns[*one as usize].sql_type.base);
@@ -413,10 +414,18 @@ fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     found
 }
 
-fn watched(catalog: &Catalog, tables: &[Arc<Table>], deferred: Option<&Deferred>) -> Watch {
+/// `is_replica`: foreign keys are not looked at.
+fn watched(
+    catalog: &Catalog,
+    tables: &[Arc<Table>],
+    deferred: Option<&Deferred>,
+    is_replica: bool,
+) -> Watch {
     let mut watch = Watch::default();
     for table in tables {
-        let references = table.foreign_keys.iter().filter_map(|key| {
+        let has_triggers = !is_replica && !table.without_triggers;
+        let keys = table.foreign_keys.iter().filter(|_| has_triggers);
+        let references = keys.filter_map(|key| {
             let referenced = Arc::clone(catalog.table(key.table)?);
             let at_once = tables.iter().all(|one| one.oid != referenced.oid);
             let is_deferred = deferred
@@ -429,7 +438,7 @@ fn watched(catalog: &Catalog, tables: &[Arc<Table>], deferred: Option<&Deferred>
         watch.add(Watched {
             table: Arc::clone(table),
             references: references.collect(),
-            is_referenced: catalog.referencing(table.oid).next().is_some(),
+            is_referenced: has_triggers && catalog.referencing(table.oid).next().is_some(),
             unique: deferrable.cloned().collect(),
         });
     }

@@ -222,9 +222,9 @@ pub(super) const OWN: &[Spec] = &[
     spec(
         "session_replication_role",
         "origin",
-        Kind::Only(&["origin", "local"]),
+        Kind::Word(&["origin", "local", "replica"]),
         false,
-        "Foreign keys are always checked.",
+        "As a replica, foreign keys are not checked.",
     ),
     spec(
         "standard_conforming_strings",
