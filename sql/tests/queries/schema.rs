@@ -86,6 +86,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
     Table {
         generated: Vec::new(),
         foreign_keys: Vec::new(),
+        without_triggers: false,
         kind: sql::catalog::later::TableKind::Ordinary,
         oid: id.0,
         id,
