@@ -24,7 +24,7 @@ pub(crate) fn write(
 ) -> types::Result<()> {
     match &vector.data {
         VectorData::Int4(values) => write_integer(i64::from(values[row]), out),
-        VectorData::Int8(values) if !matches!(data_type, DataType::Reg(_) | DataType::Enum(_)) => {
+        VectorData::Int8(values) if !data_type.is_written_number() => {
             write_integer(values[row], out);
         }
         VectorData::Int2(values) => write_integer(i64::from(values[row]), out),
@@ -32,7 +32,6 @@ pub(crate) fn write(
             Pace::new(&style.interrupt).append(out, values.get(row))?;
         }
         VectorData::Bool(values) => out.push(if values[row] { b't' } else { b'f' }),
-        VectorData::Int8(_) => text::write(&vector.datum(row), data_type, style, out)?,
         _ => text::write_row(vector, row, data_type, style, out)?,
     }
     Ok(())

@@ -89,6 +89,8 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "geometry",
+    "word_types",
     "signature_types",
     "parameter_types",
     "plain_strings",

@@ -137,8 +137,8 @@ pub(super) fn functions_query() -> String {
             coalesce((SELECT aggkind::text || aggnumdirectargs::text FROM pg_aggregate WHERE aggfnoid = p.oid), ''), \
             p.prorettype::regtype \
         FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind <> 'p' \
-            AND p.prorettype NOT IN (SELECT oid FROM pg_type WHERE typcategory IN ('G', 'I', 'R') \
-                OR typname ~ '^(ts|gts|money|xml|aclitem|cstring|internal|trigger)') \
+            AND p.prorettype NOT IN (SELECT oid FROM pg_type WHERE typcategory IN ('I', 'R') \
+                OR typname ~ '^(ts|gts|xml|cstring|internal|trigger)') \
             AND (p.proname IN ({kept}) OR NOT p.proname LIKE ANY (ARRAY[{skipped}])) \
             AND (p.prokind <> 'f' OR NOT ({SUPPORT})) \
         ORDER BY 1, 6"
@@ -148,7 +148,7 @@ pub(super) fn functions_query() -> String {
 /// The query for operators.
 pub(super) const OPERATORS_QUERY: &str = "SELECT oprname, \
     CASE WHEN oprleft <> 0 THEN format_type(oprleft, -1) || '|' ELSE '' END || format_type(oprright, -1) \
-    FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace AND oprname <> '@@' ORDER BY 1, 2";
+    FROM pg_operator WHERE oprnamespace = 'pg_catalog'::regnamespace AND (oprname <> '@@' OR oprleft = 0) ORDER BY 1, 2";
 
 /// Types that are not in scope although values of them could be written.
 const ARGUMENTS_LEFT_OUT: &[&str] = &["cstring", "internal"];

@@ -1,8 +1,9 @@
 //! The binary form of values on the wire, as PostgreSQL's `typsend` and `typreceive` define it.
 
+mod geometry;
 mod nested;
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation, WordKind};
 use crate::datetime::Interval;
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::Datum;
@@ -48,15 +49,25 @@ pub fn write(
         Datum::Int8(value) if data_type.is_oid() => {
             out.extend_from_slice(&(*value as u32).to_be_bytes());
         }
-        Datum::Int8(value)
-        | Datum::Time(value)
-        | Datum::Timestamp(value)
-        | Datum::Timestamptz(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Int8(value) => match data_type {
+            DataType::Word(kind) => {
+                let bytes = kind.to_unsigned(*value).to_be_bytes();
+                out.extend_from_slice(&bytes[bytes.len() - kind.byte_count()..]);
+            }
+            _ => out.extend_from_slice(&value.to_be_bytes()),
+        },
+        Datum::Time(value) | Datum::Timestamp(value) | Datum::Timestamptz(value) => {
+            out.extend_from_slice(&value.to_be_bytes())
+        }
         Datum::Float4(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
         Datum::Numeric(value) => write_numeric(value, out),
         Datum::Text(text) if data_type == DataType::InternalChar => {
             out.push(text::char_byte(text));
+        }
+        Datum::Text(_) if data_type == DataType::AclItem => {
+            let message = "no binary output function available for type aclitem";
+            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message));
         }
         Datum::Text(text) => {
             pace.append(out, text.as_bytes())?;
@@ -143,6 +154,23 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
     }
 }
 
+/// Returns the number of a word.
+fn parse_word(bytes: &[u8], kind: WordKind) -> Result<u64> {
+    if let (WordKind::MacAddr8, &[a, b, c, d, e, f]) = (kind, bytes) {
+        return Ok(u64::from_be_bytes([a, b, c, 0xff, 0xfe, d, e, f]));
+    }
+    if bytes.len() != kind.byte_count() {
+        return Err(match bytes.len() < kind.byte_count() {
+            true => bad("insufficient data left in message"),
+            false => {
+                let name = DataType::Word(kind).sql_name();
+                bad(&format!("incorrect binary data format for type {name}"))
+            }
+        });
+    }
+    Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
 /// Returns the value of a binary form.
 ///
 /// # Errors
@@ -180,30 +208,16 @@ pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> 
         DataType::Enum(of) => Datum::Int8(of.parse(&encoding.decode_text(bytes)?)?),
         DataType::Bytea => Datum::bytea(bytes),
         DataType::InternalChar => text::char_of(fixed::<1>(bytes, data_type)?[0]),
-        DataType::Json
-        | DataType::Jsonb
-        | DataType::JsonPath
-        | DataType::Record
-        | DataType::Composite(_)
-        | DataType::Bit
-        | DataType::Varbit
-        | DataType::Timetz
-        | DataType::Array(_)
-        | DataType::Int2Vector
-        | DataType::OidVector
-        | DataType::AnyArray
-        | DataType::AnyElement
-        | DataType::AnyEnum
-        | DataType::AnyNonArray
-        | DataType::CompatibleArray
-        | DataType::CompatibleNonArray
-        | DataType::Compatible => nested::parse(bytes, data_type, encoding)?,
-        DataType::Text
-        | DataType::Varchar
-        | DataType::Char
-        | DataType::Name
-        | DataType::Void
-        | DataType::Unknown => Datum::text(&*encoding.decode_text(bytes)?),
+        DataType::Word(kind) => Datum::Int8(kind.of_unsigned(parse_word(bytes, kind)?)),
+        DataType::AclItem | DataType::NodeTree => {
+            let message =
+                format!("no binary input function available for type {}", data_type.sql_name());
+            return Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message));
+        }
+        _ if data_type.representation() == Representation::Nested => {
+            nested::parse(bytes, data_type, encoding)?
+        }
+        _ => Datum::text(&*encoding.decode_text(bytes)?),
     })
 }
 

@@ -4,10 +4,13 @@
 //! conversions through text: any type *to* a string type in assignments, any type *from* a string
 //! type when the cast is written.
 
+mod geometry;
+mod word;
+
 use std::sync::Arc;
 
 use crate::context::EvalContext;
-use crate::datatype::{DataType, RegKind, SqlType};
+use crate::datatype::{DataType, GeometryKind, RegKind, SqlType};
 use crate::datetime::{self, Interval};
 use crate::datum::{Array, Bits, Datum, Json, Nested, Record, Text};
 use crate::error::{Error, Result, sqlstate};
@@ -93,6 +96,13 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit
         }
+        (DataType::Geometry(from), DataType::Geometry(to)) => return between_geometries(from, to),
+        (DataType::MACADDR, DataType::MACADDR8) | (DataType::MACADDR8, DataType::MACADDR) => {
+            Implicit
+        }
+        (DataType::XID8, DataType::XID) => Explicit,
+        (DataType::MONEY, Numeric) | (Numeric | Int4 | Int8, DataType::MONEY) => Assignment,
+        (DataType::NodeTree, Text) => Implicit,
         (DataType::Void, string) if string.is_text() => Assignment,
         (DataType::Void, _) | (_, DataType::Void) => return None,
         (_, string) if string.is_text() => Assignment,
@@ -100,6 +110,21 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         _ => return None,
     };
     Some(context)
+}
+
+/// Returns when values of a geometric type become another.
+fn between_geometries(from: GeometryKind, to: GeometryKind) -> Option<CastContext> {
+    use GeometryKind::{Box, Circle, Lseg, Path, Point, Polygon};
+    match (from, to) {
+        (Point, Box) | (Path, Polygon) | (Box, Polygon) | (Polygon, Path) => {
+            Some(CastContext::Assignment)
+        }
+        (Lseg | Box | Polygon | Circle, Point)
+        | (Box, Lseg | Circle)
+        | (Polygon, Box | Circle)
+        | (Circle, Box | Polygon) => Some(CastContext::Explicit),
+        _ => None,
+    }
 }
 
 /// Returns whether a cast depends on nothing but the value: neither on settings of the session
@@ -134,7 +159,7 @@ pub fn is_immutable(from: DataType, to: DataType) -> bool {
 
 /// Names may be given to something else.
 fn is_named(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Reg(_) | DataType::Enum(_))
+    matches!(data_type, DataType::Reg(_) | DataType::Enum(_) | DataType::AclItem)
 }
 
 fn is_timed(data_type: DataType) -> bool {
@@ -241,7 +266,7 @@ fn write_texts(
     let written = match &vector.data {
         VectorData::Text(_) => from == DataType::Char,
         VectorData::Bool(_) => false,
-        _ => !matches!(from, DataType::Reg(_) | DataType::Enum(_)),
+        _ => true,
     };
     if !written || !matches!(to, DataType::Text | DataType::Varchar) {
         return Ok(None);
@@ -343,6 +368,10 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
             let string = context.pace().text(bytes)?;
             Ok(Datum::Text(if to == DataType::Name { name(&string).into() } else { string.into() }))
         }
+        (Datum::Int8(value), _) if let DataType::Word(kind) = from => {
+            word::from_word(*value, kind, to)
+        }
+        (_, DataType::Word(kind)) => word::to_word(value, from, kind),
         (Datum::Bool(value), DataType::Int4) => Ok(Datum::Int4(i32::from(*value))),
         (Datum::Int4(value), DataType::Bool) => Ok(Datum::Bool(*value != 0)),
         (Datum::Int4(value), DataType::Oid | DataType::Reg(_)) => {
@@ -404,6 +433,7 @@ fn from_nested(
             Ok(Datum::Nested(nested.clone()))
         }
         (Nested::Bits(bits), ..) => integer_of(bits, from, to),
+        (Nested::Geometry(value), ..) => geometry::convert(value, to, &mut context.pace()),
         (Nested::Timetz { time, .. }, ..) if to == DataType::Time => Ok(Datum::Time(*time)),
         _ => Err(cannot_cast(from, to)),
     }

@@ -5,10 +5,16 @@
 
 pub mod composite;
 pub mod enumeration;
+mod geometry;
 mod interval;
 mod registry;
+mod representation;
+mod word;
 
+pub use geometry::GeometryKind;
 pub use interval::{IntervalFields, interval_modifier, interval_name};
+pub use representation::Representation;
+pub use word::WordKind;
 
 use std::num::NonZeroU32;
 
@@ -79,6 +85,16 @@ pub enum DataType {
     Jsonb,
     /// `jsonpath`: a query of `jsonb`
     JsonPath,
+    /// `tid`, `xid`, `macaddr` and others: a number that is written in a form of its own
+    Word(WordKind),
+    /// `point` and the other geometric types
+    Geometry(GeometryKind),
+    /// `aclitem`: who may do what, by whom
+    AclItem,
+    /// `refcursor`: the name of a cursor
+    RefCursor,
+    /// `pg_node_tree`: an expression, in columns of the catalog only
+    NodeTree,
     /// `record`: a row
     Record,
     /// A composite type, which users define, or that of the rows of a table or view
@@ -287,6 +303,24 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Json, 114, -1, "json", &["json"]),
     row(DataType::Jsonb, 3802, -1, "jsonb", &["jsonb"]),
     row(DataType::JsonPath, 4072, -1, "jsonpath", &["jsonpath"]),
+    row(DataType::TID, 27, 6, "tid", &["tid"]),
+    row(DataType::XID, 28, 4, "xid", &["xid"]),
+    row(DataType::CID, 29, 4, "cid", &["cid"]),
+    row(DataType::XID8, 5069, 8, "xid8", &["xid8"]),
+    row(DataType::PG_LSN, 3220, 8, "pg_lsn", &["pg_lsn"]),
+    row(DataType::MACADDR, 829, 6, "macaddr", &["macaddr"]),
+    row(DataType::MACADDR8, 774, 8, "macaddr8", &["macaddr8"]),
+    row(DataType::MONEY, 790, 8, "money", &["money"]),
+    row(DataType::POINT, 600, 16, "point", &["point"]),
+    row(DataType::LSEG, 601, 32, "lseg", &["lseg"]),
+    row(DataType::PATH, 602, -1, "path", &["path"]),
+    row(DataType::BOX, 603, 32, "box", &["box"]),
+    row(DataType::POLYGON, 604, -1, "polygon", &["polygon"]),
+    row(DataType::LINE, 628, 24, "line", &["line"]),
+    row(DataType::CIRCLE, 718, 24, "circle", &["circle"]),
+    row(DataType::AclItem, 1033, 12, "aclitem", &["aclitem"]),
+    row(DataType::RefCursor, 1790, -1, "refcursor", &["refcursor"]),
+    row(DataType::NodeTree, 194, -1, "pg_node_tree", &["pg_node_tree"]),
     row(DataType::Record, 2249, -1, "record", &["record"]),
     row(DataType::Void, 2278, 4, "void", &["void"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
@@ -335,6 +369,23 @@ const TYPES: &[TypeRow] = &[
     array(&DataType::Json, 199, "json[]", &["_json"]),
     array(&DataType::Jsonb, 3807, "jsonb[]", &["_jsonb"]),
     array(&DataType::JsonPath, 4073, "jsonpath[]", &["_jsonpath"]),
+    array(&DataType::TID, 1010, "tid[]", &["_tid"]),
+    array(&DataType::XID, 1011, "xid[]", &["_xid"]),
+    array(&DataType::CID, 1012, "cid[]", &["_cid"]),
+    array(&DataType::XID8, 271, "xid8[]", &["_xid8"]),
+    array(&DataType::PG_LSN, 3221, "pg_lsn[]", &["_pg_lsn"]),
+    array(&DataType::MACADDR, 1040, "macaddr[]", &["_macaddr"]),
+    array(&DataType::MACADDR8, 775, "macaddr8[]", &["_macaddr8"]),
+    array(&DataType::MONEY, 791, "money[]", &["_money"]),
+    array(&DataType::POINT, 1017, "point[]", &["_point"]),
+    array(&DataType::LSEG, 1018, "lseg[]", &["_lseg"]),
+    array(&DataType::PATH, 1019, "path[]", &["_path"]),
+    array(&DataType::BOX, 1020, "box[]", &["_box"]),
+    array(&DataType::POLYGON, 1027, "polygon[]", &["_polygon"]),
+    array(&DataType::LINE, 629, "line[]", &["_line"]),
+    array(&DataType::CIRCLE, 719, "circle[]", &["_circle"]),
+    array(&DataType::AclItem, 1034, "aclitem[]", &["_aclitem"]),
+    array(&DataType::RefCursor, 2201, "refcursor[]", &["_refcursor"]),
     array(&DataType::Record, 2287, "record[]", &["_record"]),
 ];
 
@@ -423,13 +474,40 @@ impl DataType {
         )
     }
 
-    /// Returns whether values have an order; `json` and `jsonpath` have none.
+    /// Returns whether values have an order, by which they are sorted and are keys.
     pub fn is_ordered(self) -> bool {
         match self {
             DataType::Array(element) => element.is_ordered(),
             DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.is_ordered()),
-            other => !matches!(other, DataType::Json | DataType::JsonPath),
+            DataType::Word(kind) => kind.is_ordered(),
+            DataType::Json
+            | DataType::JsonPath
+            | DataType::Geometry(_)
+            | DataType::AclItem
+            | DataType::RefCursor
+            | DataType::NodeTree => false,
+            _ => true,
         }
+    }
+
+    /// Returns whether values can be told apart, in groups and sets; some that can have no order.
+    pub fn has_equality(self) -> bool {
+        match self {
+            DataType::Array(element) => element.has_equality(),
+            DataType::Composite(of) => of.fields().iter().all(|(_, field)| field.has_equality()),
+            DataType::Word(_) | DataType::AclItem => true,
+            other => other.is_ordered(),
+        }
+    }
+
+    /// Returns whether values are held as numbers, but written as something else.
+    pub fn is_written_number(self) -> bool {
+        matches!(self, DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
+    }
+
+    /// Returns what stands between the elements of arrays, as `pg_type.typdelim`.
+    pub fn delimiter(self) -> char {
+        if self == DataType::BOX { ';' } else { ',' }
     }
 
     fn row(self) -> &'static TypeRow {

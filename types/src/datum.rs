@@ -6,11 +6,13 @@
 //! Several types share a variant, because their values are the same thing: `text`, `varchar`,
 //! `char` and `name` are `Text` (`char` values are kept padded), and so is `"char"`: its byte as
 //! the character of that number, nothing for 0; `oid` and the `reg…` types are `Int8` within
-//! 0..2^32; values of enums are their ranks, `Int8`, too.
+//! 0..2^32; values of enums are their ranks, `Int8`, too, and so are `macaddr`, `pg_lsn` and others
+//! ([`WordKind`](crate::WordKind)).
 //! What type a datum has is known by its column or expression.
 
 mod array;
 mod bits;
+mod geometry;
 mod json;
 mod jsonb;
 pub mod json_path;
@@ -22,12 +24,13 @@ pub(crate) mod stored_json;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datetime::Interval;
 use crate::numeric::Numeric;
 
 pub use self::array::{Array, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
 pub use self::bits::{Bits, MAX_BITS};
+pub use self::geometry::{Geometry, Point};
 pub use self::json::{Json, MAX_JSON_DEPTH};
 pub use self::json_path::JsonPath;
 pub use self::jsonb::Jsonb;
@@ -50,7 +53,7 @@ pub enum Datum {
     Int2(i16),
     /// `integer`
     Int4(i32),
-    /// `bigint`, `oid`, the `reg…` types, and enums by rank
+    /// `bigint`, `oid`, the `reg…` types, words such as `macaddr`, and enums by rank
     Int8(i64),
     /// `real`
     Float4(f32),
@@ -58,7 +61,7 @@ pub enum Datum {
     Float8(f64),
     /// `numeric`
     Numeric(Numeric),
-    /// `text`, `varchar`, `char`, `name`, and literals of type `unknown`
+    /// `text`, `varchar`, `char`, `name`, `aclitem`, `refcursor`, and literals of type `unknown`
     Text(Text),
     /// `bytea`
     Bytea(Bytes),
@@ -74,7 +77,7 @@ pub enum Datum {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
-    /// Arrays, `json`, `jsonb`, `jsonpath`, records, bit strings and `timetz`
+    /// Arrays, `json`, `jsonb`, `jsonpath`, records, bit strings, geometric types and `timetz`
     Nested(Nested),
 }
 
@@ -167,24 +170,30 @@ impl Datum {
     pub fn fits(&self, data_type: DataType) -> bool {
         match self {
             Datum::Null => true,
-            Datum::Bool(_) => data_type == DataType::Bool,
-            Datum::Int2(_) => data_type == DataType::Int2,
-            Datum::Int4(_) => data_type == DataType::Int4,
-            Datum::Int8(_) => {
-                matches!(data_type, DataType::Int8 | DataType::Enum(_)) || data_type.is_oid()
-            }
-            Datum::Float4(_) => data_type == DataType::Float4,
-            Datum::Float8(_) => data_type == DataType::Float8,
-            Datum::Numeric(_) => data_type == DataType::Numeric,
-            Datum::Text(_) => data_type.is_text() || data_type == DataType::InternalChar,
-            Datum::Bytea(_) => data_type == DataType::Bytea,
-            Datum::Date(_) => data_type == DataType::Date,
-            Datum::Time(_) => data_type == DataType::Time,
-            Datum::Timestamp(_) => data_type == DataType::Timestamp,
-            Datum::Timestamptz(_) => data_type == DataType::Timestamptz,
-            Datum::Interval(_) => data_type == DataType::Interval,
-            Datum::Uuid(_) => data_type == DataType::Uuid,
             Datum::Nested(nested) => nested.fits(data_type),
+            other => other.representation() == data_type.representation(),
+        }
+    }
+
+    /// Returns the variant; that of NULL means nothing.
+    fn representation(&self) -> Representation {
+        match self {
+            Datum::Bool(_) => Representation::Bool,
+            Datum::Int2(_) => Representation::Int2,
+            Datum::Int4(_) => Representation::Int4,
+            Datum::Int8(_) => Representation::Int8,
+            Datum::Float4(_) => Representation::Float4,
+            Datum::Float8(_) => Representation::Float8,
+            Datum::Numeric(_) => Representation::Numeric,
+            Datum::Text(_) => Representation::Text,
+            Datum::Bytea(_) => Representation::Bytea,
+            Datum::Date(_) => Representation::Date,
+            Datum::Time(_) => Representation::Time,
+            Datum::Timestamp(_) => Representation::Timestamp,
+            Datum::Timestamptz(_) => Representation::Timestamptz,
+            Datum::Interval(_) => Representation::Interval,
+            Datum::Uuid(_) => Representation::Uuid,
+            Datum::Null | Datum::Nested(_) => Representation::Nested,
         }
     }
 

@@ -92,6 +92,10 @@ pub mod sqlstate {
     pub const NOT_NULL_VIOLATION: &str = "23502";
     /// `check_violation`
     pub const CHECK_VIOLATION: &str = "23514";
+    /// `undefined_function`
+    pub const UNDEFINED_FUNCTION: &str = "42883";
+    /// `undefined_object`
+    pub const UNDEFINED_OBJECT: &str = "42704";
     /// `cannot_coerce`
     pub const CANNOT_COERCE: &str = "42846";
     /// `datatype_mismatch`

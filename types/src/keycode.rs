@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datetime::Interval;
 use crate::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND};
 use crate::datum::without_blanks;
@@ -152,15 +152,12 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
 ///
 /// # Errors
 ///
-/// `0A000` for `json`, `jsonb`, `jsonpath`, rows, and arrays of what a key would forget
+/// `42704` for what has no order; `0A000` for `jsonb`, rows, and arrays of what a key would forget
 /// something of.
 pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
-        DataType::Json
-        | DataType::Jsonb
-        | DataType::JsonPath
-        | DataType::Record
-        | DataType::Composite(_) => Err(no_key(data_type)),
+        DataType::Jsonb | DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
+        _ if !data_type.element().unwrap_or(data_type).is_ordered() => Err(no_order(data_type)),
         DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
         DataType::Array(element) => check_type(*element),
         _ => Ok(()),
@@ -176,6 +173,16 @@ pub(crate) fn forgets(data_type: DataType) -> bool {
             | DataType::Float4
             | DataType::Float8
             | DataType::Char
+    )
+}
+
+fn no_order(data_type: DataType) -> Error {
+    let name = data_type.sql_name();
+    let message =
+        format!("data type {name} has no default operator class for access method \"btree\"");
+    Error::new(sqlstate::UNDEFINED_OBJECT, message).with_hint(
+        "You must specify an operator class for the index or define a default operator class for \
+         the data type.",
     )
 }
 
@@ -265,8 +272,8 @@ fn decode_value(
 ) -> Result<usize> {
     let i32_value = || Ok(i32::from_be_bytes(fixed(bytes, mask)?) ^ i32::MIN);
     let i64_value = || Ok(i64::from_be_bytes(fixed(bytes, mask)?) ^ i64::MIN);
-    match data_type {
-        DataType::Bool => {
+    match data_type.representation() {
+        Representation::Bool => {
             let [byte] = fixed(bytes, mask)?;
             if byte > 1 {
                 return Err(corrupt("a boolean is neither 0 nor 1"));
@@ -274,58 +281,63 @@ fn decode_value(
             sink.put_bool(byte == 1);
             Ok(1)
         }
-        DataType::Int2 => {
+        Representation::Int2 => {
             sink.put_i16(i16::from_be_bytes(fixed(bytes, mask)?) ^ i16::MIN);
             Ok(2)
         }
-        DataType::Int4 => i32_value().map(|value| sink.put_i32(value)).map(|()| 4),
-        DataType::Date => i32_value().map(|value| sink.put_date(value)).map(|()| 4),
-        DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
-            i64_value().map(|value| sink.put_i64(value)).map(|()| 8)
+        Representation::Int4 => i32_value().map(|value| sink.put_i32(value)).map(|()| 4),
+        Representation::Date => i32_value().map(|value| sink.put_date(value)).map(|()| 4),
+        Representation::Int8 => i64_value().map(|value| sink.put_i64(value)).map(|()| 8),
+        Representation::Time => i64_value().map(|value| sink.put_time(value)).map(|()| 8),
+        Representation::Timestamp => i64_value().map(|value| sink.put_timestamp(value)).map(|()| 8),
+        Representation::Timestamptz => {
+            i64_value().map(|value| sink.put_timestamptz(value)).map(|()| 8)
         }
-        DataType::Time => i64_value().map(|value| sink.put_time(value)).map(|()| 8),
-        DataType::Timestamp => i64_value().map(|value| sink.put_timestamp(value)).map(|()| 8),
-        DataType::Timestamptz => i64_value().map(|value| sink.put_timestamptz(value)).map(|()| 8),
-        DataType::Float4 => {
+        Representation::Float4 => {
             let bits = i32::from_be_bytes(fixed(bytes, mask)?);
             let flip = if bits < 0 { i32::MIN } else { -1 };
             sink.put_f32(f32::from_bits((bits ^ flip) as u32));
             Ok(4)
         }
-        DataType::Float8 => {
+        Representation::Float8 => {
             let bits = i64::from_be_bytes(fixed(bytes, mask)?);
             let flip = if bits < 0 { i64::MIN } else { -1 };
             sink.put_f64(f64::from_bits((bits ^ flip) as u64));
             Ok(8)
         }
-        DataType::Interval => decode_interval(bytes, mask, sink),
-        DataType::Uuid => {
+        Representation::Interval => decode_interval(bytes, mask, sink),
+        Representation::Uuid => {
             sink.put_uuid(fixed(bytes, mask)?);
             Ok(16)
         }
-        DataType::Numeric => {
+        Representation::Numeric => {
             let (number, taken) = decimal::decode(bytes, mask)?;
             sink.put_numeric(number);
             Ok(taken)
         }
-        DataType::Array(element) => array::decode(bytes, *element, mask, sink),
-        DataType::Timetz => decode_timetz(bytes, mask, sink),
-        DataType::Bit | DataType::Varbit => decode_bits(bytes, mask, sink),
-        DataType::Bytea => decode_bytes(bytes, mask, |value| {
+        Representation::Nested => decode_nested(bytes, data_type, mask, sink),
+        Representation::Bytea => decode_bytes(bytes, mask, |value| {
             sink.put_bytea(value);
             Ok(())
         }),
-        DataType::Text
-        | DataType::Varchar
-        | DataType::Char
-        | DataType::Name
-        | DataType::InternalChar
-        | DataType::Void
-        | DataType::Unknown => decode_bytes(bytes, mask, |value| {
+        Representation::Text => decode_bytes(bytes, mask, |value| {
             let text = std::str::from_utf8(value).map_err(|_| corrupt("a text is not UTF-8"))?;
             sink.put_text(text);
             Ok(())
         }),
+    }
+}
+
+fn decode_nested(
+    bytes: &[u8],
+    data_type: DataType,
+    mask: u8,
+    sink: &mut impl ValueSink,
+) -> Result<usize> {
+    match (data_type, data_type.element()) {
+        (_, Some(element)) => array::decode(bytes, element, mask, sink),
+        (DataType::Timetz, _) => decode_timetz(bytes, mask, sink),
+        (DataType::Bit | DataType::Varbit, _) => decode_bits(bytes, mask, sink),
         _ => Err(corrupt("a value is of a type that no key has")),
     }
 }

@@ -17,6 +17,7 @@ pub mod datatype;
 pub mod numeric;
 pub mod datetime;
 pub mod datum;
+mod geometry;
 pub mod vector;
 pub mod modifier;
 pub mod routine;
@@ -36,7 +37,7 @@ pub mod order;
 pub mod aggregate;
 
 pub use datatype::enumeration;
-pub use datatype::{DataType, RegKind, SqlType};
+pub use datatype::{DataType, GeometryKind, RegKind, Representation, SqlType, WordKind};
 pub use datum::Datum;
 pub use error::{Error, Result};
 pub use vector::{Batch, Vector};

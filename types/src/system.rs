@@ -5,6 +5,10 @@
 //! computes values ([`TextStyle`](crate::text::TextStyle),
 //! [`EvalContext`](crate::context::EvalContext)).
 
+mod access;
+
+pub(crate) use self::access::AclItem;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -85,7 +89,11 @@ impl System {
             return Ok(0);
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return text.parse::<u32>().map(i64::from).map_err(|_| {
+            // Numbers just below 2^64 are negative ones, as C's `strtoul` reads them.
+            let low = |value: u64| i32::try_from(value.cast_signed()).ok().map(i32::cast_unsigned);
+            let value = text.parse::<u64>().ok();
+            let oid = value.and_then(|value| u32::try_from(value).ok().or_else(|| low(value)));
+            return oid.map(i64::from).ok_or_else(|| {
                 let message = format!("value \"{text}\" is out of range for type oid");
                 Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
             });

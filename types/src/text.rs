@@ -4,13 +4,17 @@
 //! Dates are read and written in [`datetime`], numerics in [`numeric`](crate::numeric), floats in
 //! `text/float.rs`.
 
+mod access;
 mod array;
 mod bits;
 mod bytea;
 mod float;
+mod geometry;
 mod json;
 mod json_path;
+mod money;
 mod record;
+mod word;
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -32,6 +36,7 @@ use crate::pieces::Pace;
 use crate::system::System;
 use crate::vector::{Vector, VectorData};
 
+pub(crate) use self::access::acl_item;
 pub(crate) use self::float::general;
 pub use self::float::{write_f32, write_f64};
 pub(crate) use self::json::too_deep as json_too_deep;
@@ -139,14 +144,7 @@ fn write_at(
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
         Datum::Int2(value) => write_i64(i64::from(*value), out),
         Datum::Int4(value) => write_i64(i64::from(*value), out),
-        Datum::Int8(value) => match data_type {
-            DataType::Reg(kind) => style.system.write_reg(kind, *value, out),
-            DataType::Enum(of) => match of.name_of(*value) {
-                Some(name) => out.extend_from_slice(name.as_bytes()),
-                None => write_i64(*value, out),
-            },
-            _ => write_i64(*value, out),
-        },
+        Datum::Int8(value) => write_number(*value, data_type, style, out),
         Datum::Float4(value) => float::put_f32(*value, style.formats.float_digits, out),
         Datum::Float8(value) => float::put_f64(*value, style.formats.float_digits, out),
         Datum::Numeric(value) => value.write(out),
@@ -166,6 +164,20 @@ fn write_at(
         Datum::Nested(value) => write_nested(value, data_type, style, pace, out)?,
     }
     Ok(())
+}
+
+/// Appends what is held as a number of 64 bits.
+#[inline]
+fn write_number(value: i64, data_type: DataType, style: &TextStyle, out: &mut Vec<u8>) {
+    match data_type {
+        DataType::Reg(kind) => style.system.write_reg(kind, value, out),
+        DataType::Enum(of) => match of.name_of(value) {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => write_i64(value, out),
+        },
+        DataType::Word(kind) => word::write(value, kind, out),
+        _ => write_i64(value, out),
+    }
 }
 
 fn write_nested(
@@ -188,6 +200,7 @@ fn write_nested(
         Nested::JsonPath(path) => json_path::write(path, out),
         Nested::Record(record) => record::write(record, style, pace, out)?,
         Nested::Bits(value) => bits::write(value, pace, out)?,
+        Nested::Geometry(value) => geometry::write(value, style.formats.float_digits, pace, out)?,
         Nested::Timetz { time, west } => datetime::write_timetz(*time, *west, out),
     }
     Ok(())
@@ -248,7 +261,7 @@ pub fn write_row(
         VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
         VectorData::Int4(values) => write_i64(i64::from(values[index]), out),
-        VectorData::Int8(values) => write_i64(values[index], out),
+        VectorData::Int8(values) => write_number(values[index], data_type, style, out),
         VectorData::Float4(values) => {
             float::put_f32(values[index], style.formats.float_digits, out)
         }
@@ -314,14 +327,21 @@ fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
 
+/// Returns a text without the white space that C knows before it.
+fn trimmed_start(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
 /// Reads an integer of a type that holds the values of `T`.
 fn parse_integer<T: FromStr>(text: &str, data_type: DataType) -> Result<T> {
     let trimmed = trimmed(text);
     if let Ok(value) = trimmed.parse() {
         return Ok(value);
     }
-    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
-    if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+    let sign = trimmed.len() - trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed).len();
+    let digits = trimmed[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    // The digits are read first, and what is behind them is looked at then.
+    if digits == 0 || trimmed[..sign + digits].parse::<T>().is_ok() {
         return Err(Error::bad_text(data_type.sql_name(), text));
     }
     Err(out_of_range(text, data_type))
@@ -332,8 +352,13 @@ fn out_of_range(text: impl Display, data_type: DataType) -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
+/// Reads an OID; negative numbers are those 2^32 greater.
 fn parse_oid(text: &str) -> Result<i64> {
-    let value: i64 = parse_integer(text, DataType::Oid)?;
+    // What does not fit without a sign is read as by C's `strtoul`.
+    let value = match trimmed(text).parse::<u64>() {
+        Ok(value) => value.cast_signed(),
+        Err(_) => parse_integer(text, DataType::Oid)?,
+    };
     if let Ok(oid) = u32::try_from(value) {
         return Ok(i64::from(oid));
     }
@@ -417,15 +442,20 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Oid => Datum::Int8(parse_oid(text)?),
         DataType::Reg(kind) => Datum::Int8(style.system.read_reg(kind, text)?),
         DataType::Enum(of) => Datum::Int8(of.parse(text)?),
+        DataType::Word(kind) => Datum::Int8(word::parse(text, kind)?),
+        DataType::Geometry(kind) => geometry::parse(text, kind, pace)?,
+        DataType::AclItem => access::parse(text, style)?,
         DataType::Int2Vector | DataType::OidVector => {
             Datum::Nested(Nested::Array(Arc::new(array::parse_vector(text, data_type, style)?)))
         }
         DataType::Float4 => Datum::Float4(float::parse_f32(text)?),
         DataType::Float8 => Datum::Float8(float::parse_f64(text)?),
         DataType::Numeric => Datum::Numeric(Numeric::parse(text)?),
-        DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
-            Datum::text(pace.copy::<String>(text)?)
-        }
+        DataType::Text
+        | DataType::Varchar
+        | DataType::Char
+        | DataType::RefCursor
+        | DataType::Unknown => Datum::text(pace.copy::<String>(text)?),
         DataType::Name => Datum::text(cut_name(text)),
         DataType::InternalChar => parse_char(text),
         DataType::Bytea => Datum::bytea(bytea::parse(text, pace)?),
@@ -465,6 +495,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         | DataType::CompatibleArray
         | DataType::CompatibleNonArray
         | DataType::Compatible
+        | DataType::NodeTree
         | DataType::Void => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));

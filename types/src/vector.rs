@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datetime::Interval;
 use crate::datum::{Datum, Nested};
 use crate::datum::{compare_floats, without_blanks};
@@ -107,48 +107,24 @@ impl VectorData {
     /// Returns an empty array of the representation of `data_type`, with room for `capacity`
     /// values.
     pub fn for_type(data_type: DataType, capacity: usize) -> VectorData {
-        match data_type {
-            DataType::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
-            DataType::Int2 => VectorData::Int2(Vec::with_capacity(capacity)),
-            DataType::Int4 => VectorData::Int4(Vec::with_capacity(capacity)),
-            DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
-                VectorData::Int8(Vec::with_capacity(capacity))
-            }
-            DataType::Float4 => VectorData::Float4(Vec::with_capacity(capacity)),
-            DataType::Float8 => VectorData::Float8(Vec::with_capacity(capacity)),
-            DataType::Numeric => VectorData::Numeric(Vec::with_capacity(capacity)),
-            DataType::Text
-            | DataType::Varchar
-            | DataType::Char
-            | DataType::Name
-            | DataType::InternalChar
-            | DataType::Void
-            | DataType::Unknown => VectorData::Text(BytesVector::with_capacity(capacity)),
-            DataType::Bytea => VectorData::Bytea(BytesVector::with_capacity(capacity)),
-            DataType::Date => VectorData::Date(Vec::with_capacity(capacity)),
-            DataType::Time => VectorData::Time(Vec::with_capacity(capacity)),
-            DataType::Timestamp => VectorData::Timestamp(Vec::with_capacity(capacity)),
-            DataType::Timestamptz => VectorData::Timestamptz(Vec::with_capacity(capacity)),
-            DataType::Interval => VectorData::Interval(Vec::with_capacity(capacity)),
-            DataType::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
-            DataType::Json
-            | DataType::Jsonb
-            | DataType::JsonPath
-            | DataType::Record
-            | DataType::Composite(_)
-            | DataType::Bit
-            | DataType::Varbit
-            | DataType::Timetz
-            | DataType::Array(_)
-            | DataType::Int2Vector
-            | DataType::OidVector => VectorData::Nested(Vec::with_capacity(capacity)),
-            DataType::AnyArray
-            | DataType::AnyElement
-            | DataType::AnyEnum
-            | DataType::AnyNonArray
-            | DataType::CompatibleArray
-            | DataType::CompatibleNonArray
-            | DataType::Compatible => unreachable!("{data_type:?} stands in signatures only"),
+        debug_assert!(!data_type.is_polymorphic(), "{data_type:?} stands in signatures only");
+        match data_type.representation() {
+            Representation::Bool => VectorData::Bool(Vec::with_capacity(capacity)),
+            Representation::Int2 => VectorData::Int2(Vec::with_capacity(capacity)),
+            Representation::Int4 => VectorData::Int4(Vec::with_capacity(capacity)),
+            Representation::Int8 => VectorData::Int8(Vec::with_capacity(capacity)),
+            Representation::Float4 => VectorData::Float4(Vec::with_capacity(capacity)),
+            Representation::Float8 => VectorData::Float8(Vec::with_capacity(capacity)),
+            Representation::Numeric => VectorData::Numeric(Vec::with_capacity(capacity)),
+            Representation::Text => VectorData::Text(BytesVector::with_capacity(capacity)),
+            Representation::Bytea => VectorData::Bytea(BytesVector::with_capacity(capacity)),
+            Representation::Date => VectorData::Date(Vec::with_capacity(capacity)),
+            Representation::Time => VectorData::Time(Vec::with_capacity(capacity)),
+            Representation::Timestamp => VectorData::Timestamp(Vec::with_capacity(capacity)),
+            Representation::Timestamptz => VectorData::Timestamptz(Vec::with_capacity(capacity)),
+            Representation::Interval => VectorData::Interval(Vec::with_capacity(capacity)),
+            Representation::Uuid => VectorData::Uuid(Vec::with_capacity(capacity)),
+            Representation::Nested => VectorData::Nested(Vec::with_capacity(capacity)),
         }
     }
 

@@ -495,6 +495,8 @@ pub enum UnaryOperator {
     SquareRoot,
     /// `||/`
     CubeRoot,
+    /// Any other that a function has, by its symbol
+    Other(&'static str),
 }
 
 impl UnaryOperator {
@@ -509,7 +511,8 @@ impl UnaryOperator {
 
     /// Returns the operator that is written so; `None` if bennu does not have it.
     pub fn named(symbol: &str) -> Option<UnaryOperator> {
-        UnaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol)
+        let known = UnaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol);
+        known.or_else(|| types::function::operator(symbol, 1).map(UnaryOperator::Other))
     }
 
     /// Returns the operator as written.
@@ -521,6 +524,7 @@ impl UnaryOperator {
             UnaryOperator::Abs => "@",
             UnaryOperator::SquareRoot => "|/",
             UnaryOperator::CubeRoot => "||/",
+            UnaryOperator::Other(symbol) => symbol,
         }
     }
 }
@@ -628,6 +632,8 @@ pub enum BinaryOperator {
     ImageGreater,
     /// `*>=`
     ImageGreaterOrEqual,
+    /// Any other that a function has, by its symbol
+    Other(&'static str),
 }
 
 impl BinaryOperator {
@@ -686,6 +692,12 @@ impl BinaryOperator {
 
     /// Returns the operator that is written so; `None` if bennu does not have it.
     pub fn named(symbol: &str) -> Option<BinaryOperator> {
+        let other = || types::function::operator(symbol, 2).map(BinaryOperator::Other);
+        BinaryOperator::of_grammar(symbol).or_else(other)
+    }
+
+    /// Returns the operator that is written so, if it is one of those that have variants.
+    pub fn of_grammar(symbol: &str) -> Option<BinaryOperator> {
         BinaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol)
     }
 
@@ -742,6 +754,7 @@ impl BinaryOperator {
             BinaryOperator::ImageLessOrEqual => "*<=",
             BinaryOperator::ImageGreater => "*>",
             BinaryOperator::ImageGreaterOrEqual => "*>=",
+            BinaryOperator::Other(symbol) => symbol,
         }
     }
 

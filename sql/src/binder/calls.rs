@@ -543,7 +543,7 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
 
 /// Returns whether only the type of values tells how they are written.
 fn is_written(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Enum(_)) || data_type.is_oid()
+    data_type.is_written_number() || data_type.is_oid()
 }
 
 /// Returns the function that the arguments of a function, of any types, pass through.

@@ -257,7 +257,7 @@ fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
         }
         base if names_clock(text, base) || names_object(text, base) => Datum::Null,
         base if is_made_of_times(base) => match same_in_all_sessions(text, base) {
-            Err(_) if has_leaf(base, &|leaf| matches!(leaf, DataType::Reg(_))) => Datum::Null,
+            Err(_) if has_leaf(base, &is_of_catalog) => Datum::Null,
             read => read?.unwrap_or(Datum::Null),
         },
         _ if depends_on_style(text, to) => Datum::Null,
@@ -297,7 +297,7 @@ pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
 
 /// Returns whether values of a type have others in them that sessions may read in different ways.
 fn is_made_of_times(to: DataType) -> bool {
-    let of_session = |leaf| is_date_or_time(leaf) || matches!(leaf, DataType::Reg(_));
+    let of_session = |leaf| is_date_or_time(leaf) || is_of_catalog(leaf);
     (to.element().is_some() || to.is_row()) && has_leaf(to, &of_session)
 }
 
@@ -367,9 +367,14 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
 /// Returns whether a literal is the name of something in the catalog.
 fn names_object(text: &str, to: DataType) -> bool {
     let none = text == "-" && matches!(to, DataType::Reg(kind) if !kind.is_of_operators());
-    matches!(to.element().unwrap_or(to), DataType::Reg(_))
+    is_of_catalog(to.element().unwrap_or(to))
         && (text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()))
         && !none
+}
+
+/// Returns whether the text of values has names of objects of the catalog.
+fn is_of_catalog(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Reg(_) | DataType::AclItem)
 }
 
 /// Returns whether a date or time is one of the words that mean the present.

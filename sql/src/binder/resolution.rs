@@ -71,9 +71,12 @@ pub(super) fn resolve_operator(symbol: &str, arguments: &[DataType]) -> Match {
     if let Some(signature) = candidates.iter().find(|one| one.arguments == assumed.as_slice()) {
         return Match::One(signature);
     }
-    // What is not known beside an array is taken for one, too.
-    if let ([DataType::Array(_), DataType::Array(_)], true) =
-        (assumed.as_slice(), arguments.contains(&DataType::Unknown))
+    // What is not known beside an array is taken for one, too, unless an operator is for arrays of
+    // that type alone.
+    let is_own = |(from, to): (&DataType, &DataType)| *from != DataType::Unknown && from == to;
+    let has_own = candidates.iter().any(|one| arguments.iter().zip(one.arguments).any(is_own));
+    if let ([DataType::Array(_), DataType::Array(_)], true, false) =
+        (assumed.as_slice(), arguments.contains(&DataType::Unknown), has_own)
     {
         return select_among(candidates, &assumed);
     }

@@ -57,7 +57,8 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Option<String>> {
         let Some(settler) = &mut self.settler else { return Ok(None) };
-        let names = cast::has_leaf(to.base, &|leaf| matches!(leaf, DataType::Reg(_)));
+        let names =
+            cast::has_leaf(to.base, &|leaf| matches!(leaf, DataType::Reg(_) | DataType::AclItem));
         if names || !needs_session(text, to) {
             return Ok(None);
         }

@@ -73,7 +73,7 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
 ///
 /// 42883 if their type knows no equality.
 pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
-    if value.base().is_ordered() {
+    if value.base().has_equality() {
         return Ok(());
     }
     let name = value.base().sql_name();
@@ -99,6 +99,7 @@ pub(super) enum Category {
     String,
     DateTime,
     Timespan,
+    Geometric,
     Array,
     Enum,
     Composite,
@@ -120,6 +121,7 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::Float8
         | DataType::Numeric
         | DataType::Oid
+        | DataType::MONEY
         | DataType::Reg(_) => Category::Number,
         DataType::Text | DataType::Varchar | DataType::Char | DataType::Name => Category::String,
         DataType::Date
@@ -128,10 +130,11 @@ pub(super) fn category(data_type: DataType) -> Category {
         | DataType::Timestamp
         | DataType::Timestamptz => Category::DateTime,
         DataType::Bit | DataType::Varbit => Category::BitString,
-        DataType::InternalChar => Category::Internal,
+        DataType::InternalChar | DataType::NodeTree => Category::Internal,
         DataType::Record => Category::Pseudo,
         DataType::Composite(_) => Category::Composite,
         DataType::Interval => Category::Timespan,
+        DataType::Geometry(_) => Category::Geometric,
         DataType::Array(_)
         | DataType::Int2Vector
         | DataType::OidVector

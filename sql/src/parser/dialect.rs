@@ -170,6 +170,10 @@ impl Dialect for BennuDialect {
                 return Some(in_parentheses(parser).map(Expr::Subquery));
             }
             Token::LParen => return parse_sets(parser),
+            token @ (Token::Sharp | Token::AtAt | Token::QuestionPipe) => {
+                let name = format!("{PREFIX}{token}");
+                return Some(prefix_operator(parser, &name, self.prec_value(Precedence::PgOther)));
+            }
             Token::CustomBinaryOperator(name) => {
                 let name = format!("{PREFIX}{name}");
                 return Some(prefix_operator(parser, &name, self.prec_value(Precedence::PgOther)));

@@ -61,7 +61,7 @@ fn symbol_of(token: &Token) -> Option<String> {
 
 /// Returns whether the parser knows an operator by a token of its own.
 fn is_known(symbol: &str) -> bool {
-    ["!=", "=>", "@", "|/", "||/"].contains(&symbol) || BinaryOperator::named(symbol).is_some()
+    ["!=", "=>", "@", "|/", "||/"].contains(&symbol) || BinaryOperator::of_grammar(symbol).is_some()
 }
 
 /// Returns the tokens of a run of operators that begins where `first` does.

@@ -19,29 +19,8 @@ const MAX_CHARACTERS: u64 = 10_485_760;
 const MAX_PRECISION: u64 = 1_000;
 
 /// Types of PostgreSQL that bennu does not have.
-const KNOWN_TYPES: &[&str] = &[
-    "box",
-    "cidr",
-    "circle",
-    "hstore",
-    "inet",
-    "int4range",
-    "line",
-    "lseg",
-    "macaddr",
-    "money",
-    "path",
-    "pg_lsn",
-    "point",
-    "polygon",
-    "regconfig",
-    "tid",
-    "tsquery",
-    "tsvector",
-    "xid",
-    "xml",
-    "citext",
-];
+const KNOWN_TYPES: &[&str] =
+    &["cidr", "citext", "hstore", "inet", "int4range", "tsquery", "tsvector", "xml"];
 
 impl Cursor<'_> {
     /// Reads a type name.
@@ -119,6 +98,9 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
             interval(fields, *precision, position)
         }
         Parsed::Uuid => plain(DataType::Uuid),
+        Parsed::GeometricType(kind) => DataType::from_name(&kind.to_string())
+            .map(SqlType::from)
+            .ok_or_else(|| foreign_type(&kind.to_string(), position)),
         Parsed::Regclass => plain(DataType::Reg(RegKind::Class)),
         Parsed::Custom(name, modifiers) => return custom(name, modifiers, position),
         Parsed::JSON => plain(DataType::Json),

@@ -89,16 +89,8 @@ impl<'a> Notes<'a> {
 
 /// Bytes of a value, about.
 fn width_of(data_type: DataType) -> usize {
-    match data_type {
-        DataType::Bool => 1,
-        DataType::Int2 => 2,
-        DataType::Int4 | DataType::Float4 | DataType::Date => 4,
-        DataType::Int8
-        | DataType::Float8
-        | DataType::Time
-        | DataType::Timestamp
-        | DataType::Timestamptz => 8,
-        DataType::Uuid | DataType::Interval => 16,
+    match data_type.length() {
+        length @ 1..=32 => length.unsigned_abs().into(),
         _ => TEXT_WIDTH,
     }
 }

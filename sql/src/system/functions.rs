@@ -7,7 +7,7 @@ use types::datum::{Nested, Record};
 use types::encoding::Encoding;
 use types::expr::Routine;
 use types::system::SystemSource;
-use types::{DataType, Datum, SqlType};
+use types::{DataType, Datum, SqlType, WordKind};
 
 use crate::ast::Collation;
 use crate::catalog::Catalog;
@@ -170,7 +170,11 @@ fn call(
         | "row_security_active" => Datum::Bool(false),
         "pg_postmaster_start_time" | "pg_conf_load_time" => instant(source.engine.opened_micros),
         "pg_my_temp_schema" => Datum::Int8(0),
-        "txid_current" => int8(source.transaction.id()),
+        "txid_current" | "txid_current_if_assigned" => int8(source.transaction.id()),
+        "pg_current_xact_id" | "pg_current_xact_id_if_assigned" => {
+            let number = source.transaction.id();
+            Datum::Int8(WordKind::Xid8.of_unsigned(number))
+        }
         "inet_client_addr" | "inet_client_port" | "inet_server_addr" | "inet_server_port" => {
             // As in PostgreSQL where the client did not come over TCP: sessions know no sockets.
             Datum::Null

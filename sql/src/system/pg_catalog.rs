@@ -459,7 +459,7 @@ pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
         ("typcategory", char(facts.category)),
         ("typispreferred", Datum::Bool(facts.preferred)),
         ("typisdefined", Datum::Bool(true)),
-        ("typdelim", char(',')),
+        ("typdelim", char(data_type.element().unwrap_or(data_type).delimiter())),
         ("typsubscript", subscripts),
         ("typelem", oid(data_type.element().map_or(0, DataType::oid))),
         ("typarray", oid(data_type.array().filter(|_| !is_array).map_or(0, DataType::oid))),

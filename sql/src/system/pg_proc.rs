@@ -61,7 +61,9 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
             internal(name.to_owned(), &cast_arguments(cast.source, cast.target), cast.target.oid())
         })
     });
-    let of_types = pg_type::all().flat_map(functions_of_type);
+    // Those of cursors' names are those of text.
+    let with_own = pg_type::all().filter(|one| one.data_type != DataType::RefCursor);
+    let of_types = with_own.flat_map(functions_of_type);
     // No type is an enumerated type before a user makes one.
     let of_enums = ["enum_in", "enum_out", "enum_recv", "enum_send"].map(str::to_owned);
     let enums = input_and_output(of_enums, DataType::AnyEnum.oid(), &more[..1]);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use types::DataType;
+use types::{DataType, GeometryKind, WordKind};
 
 /// What `pg_type` has beside what [`DataType`] knows.
 #[derive(Clone, Copy)]
@@ -99,6 +99,11 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::Interval => modified(f(T::Interval, (false, 'b', 'T', true), LONG, "interval_")),
         T::Numeric => modified(f(T::Numeric, (false, 'b', 'N', false), ('i', 'm'), "numeric_")),
         T::Uuid => f(T::Uuid, user, ('c', 'p'), "uuid_"),
+        T::Word(kind) => of_word(kind),
+        T::Geometry(kind) => of_geometry(kind),
+        T::AclItem => f(T::AclItem, user, INTEGER, "aclitem"),
+        T::RefCursor => f(T::RefCursor, user, VARIABLE, "text"),
+        T::NodeTree => f(T::NodeTree, (false, 'b', 'Z', false), VARIABLE, "pg_node_tree_"),
         T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
         T::Void => f(T::Void, pseudo, INTEGER, "void_"),
@@ -124,10 +129,43 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
     })
 }
 
+fn of_word(kind: WordKind) -> Facts {
+    let own = DataType::Word(kind);
+    let (user, by_reference) = ((true, 'b', 'U', false), (false, 'b', 'U', false));
+    match kind {
+        WordKind::Tid => facts(own, by_reference, ('s', 'p'), "tid"),
+        WordKind::Xid => facts(own, user, INTEGER, "xid"),
+        WordKind::Xid8 => facts(own, user, LONG, "xid8"),
+        WordKind::Cid => facts(own, user, INTEGER, "cid"),
+        WordKind::PgLsn => facts(own, user, LONG, "pg_lsn_"),
+        WordKind::MacAddr => facts(own, by_reference, INTEGER, "macaddr_"),
+        WordKind::MacAddr8 => facts(own, by_reference, INTEGER, "macaddr8_"),
+        WordKind::Money => facts(own, (true, 'b', 'N', false), LONG, "cash_"),
+    }
+}
+
+fn of_geometry(kind: GeometryKind) -> Facts {
+    let (storage, functions) = match kind {
+        GeometryKind::Point => ('p', "point_"),
+        GeometryKind::Lseg => ('p', "lseg_"),
+        GeometryKind::Path => ('x', "path_"),
+        GeometryKind::Box => ('p', "box_"),
+        GeometryKind::Polygon => ('x', "poly_"),
+        GeometryKind::Line => ('p', "line_"),
+        GeometryKind::Circle => ('p', "circle_"),
+    };
+    facts(DataType::Geometry(kind), (false, 'b', 'G', false), ('d', storage), functions)
+}
+
 impl Facts {
-    /// Returns the names of the functions that read and write values: as text, then in binary form.
+    /// Returns the names of the functions that read and write values: as text, then in binary form;
+    /// empty for those that are not there.
     pub(super) fn io(&self) -> [String; 4] {
-        ["in", "out", "recv", "send"].map(|suffix| format!("{}{suffix}", self.functions))
+        ["in", "out", "recv", "send"].map(|suffix| match (self.data_type, suffix) {
+            // It has no binary form.
+            (DataType::AclItem, "recv" | "send") => String::new(),
+            _ => format!("{}{suffix}", self.functions),
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The shapes of the relations of `pg_catalog` and `information_schema`: names, OIDs, columns.
 //!
 //! They stand in `relations.txt`, as PostgreSQL 15 has them. Types that bennu has not got are of
-//! those that hold the same here: an expression tree is its SQL text, an access list an array of
-//! texts, a domain of `information_schema` its base type.
+//! those that hold the same here: a domain of `information_schema` is its base type; an expression
+//! tree is its SQL text.
 
 use std::sync::LazyLock;
 
@@ -79,9 +79,8 @@ fn type_named(name: &str) -> SqlType {
     };
     let mut modifier = -1;
     let base = match name {
-        "aclitem" | "pg_node_tree" | "anyarray" | "inet" | "pg_lsn" => DataType::Text,
+        "anyarray" | "inet" => DataType::Text,
         "char" => super::value::CHAR,
-        "xid" => DataType::Int8,
         "sql_identifier" => DataType::Name,
         "character_data" => DataType::Varchar,
         "cardinal_number" => DataType::Int4,

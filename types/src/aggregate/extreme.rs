@@ -9,7 +9,7 @@ use smallvec::smallvec;
 
 use super::sum::{each_valid, expect_argument, unexpected};
 use super::{Accumulator, PartialState};
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datum::{Datum, compare_floats};
 use crate::error::Result;
 use crate::vector::{Vector, VectorData};
@@ -36,18 +36,15 @@ pub(super) struct Extreme {
 
 impl Extreme {
     pub(super) fn new(data_type: DataType, wanted: Ordering) -> Extreme {
-        let best = match data_type {
-            DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Oid
-            | DataType::Reg(_)
-            | DataType::Enum(_)
-            | DataType::Date
-            | DataType::Time
-            | DataType::Timestamp
-            | DataType::Timestamptz => Best::Integers(Vec::new()),
-            DataType::Float4 | DataType::Float8 => Best::Floats(Vec::new()),
+        let best = match data_type.representation() {
+            Representation::Int2
+            | Representation::Int4
+            | Representation::Int8
+            | Representation::Date
+            | Representation::Time
+            | Representation::Timestamp
+            | Representation::Timestamptz => Best::Integers(Vec::new()),
+            Representation::Float4 | Representation::Float8 => Best::Floats(Vec::new()),
             _ => Best::Datums(Vec::new()),
         };
         Extreme { data_type, wanted, seen: Vec::new(), best, heap_bytes: 0 }

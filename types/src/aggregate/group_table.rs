@@ -6,7 +6,7 @@
 
 use ahash::{AHashMap, RandomState};
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datum::{Datum, Json, Nested, without_blanks};
 use crate::numeric::Numeric;
 use crate::text::{self, TextStyle};
@@ -287,20 +287,17 @@ fn mixed(bits: u64) -> u64 {
 /// Returns whether values of a type are at most 64 bits.
 fn is_fixed(data_type: DataType) -> bool {
     matches!(
-        data_type,
-        DataType::Bool
-            | DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Oid
-            | DataType::Reg(_)
-            | DataType::Enum(_)
-            | DataType::Float4
-            | DataType::Float8
-            | DataType::Date
-            | DataType::Time
-            | DataType::Timestamp
-            | DataType::Timestamptz
+        data_type.representation(),
+        Representation::Bool
+            | Representation::Int2
+            | Representation::Int4
+            | Representation::Int8
+            | Representation::Float4
+            | Representation::Float8
+            | Representation::Date
+            | Representation::Time
+            | Representation::Timestamp
+            | Representation::Timestamptz
     )
 }
 
@@ -417,6 +414,11 @@ fn write_nested(nested: &Nested, data_type: DataType, key: &mut Vec<u8>) {
         Nested::Bits(bits) => {
             write_length(bits.len(), key);
             key.extend_from_slice(bits.bytes());
+        }
+        Nested::Geometry(value) => {
+            write_length(value.numbers().count(), key);
+            key.push(u8::from(value.is_closed_path()));
+            value.numbers().for_each(|number| key.extend(number.to_bits().to_le_bytes()));
         }
         Nested::Timetz { time, west } => {
             key.extend(time.to_le_bytes());

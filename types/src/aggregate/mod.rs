@@ -346,7 +346,7 @@ impl Aggregate {
                     DataType::Numeric => Box::new(NumericSum::new(average)),
                     DataType::Interval => Box::new(IntervalSum::new(average)),
                     DataType::Int2 | DataType::Int4 => Box::new(NarrowSum::new(average)),
-                    _ => Box::new(IntegerSum::new(average)),
+                    _ => Box::new(IntegerSum::new(argument, average)),
                 }
             }
             AggregateKind::ApproxCountDistinct => Box::new(DistinctSketches::new(argument)),

@@ -163,7 +163,9 @@ fn sum_type(argument: DataType) -> Option<DataType> {
     match argument {
         DataType::Int2 | DataType::Int4 => Some(DataType::Int8),
         DataType::Int8 | DataType::Numeric => Some(DataType::Numeric),
-        DataType::Float4 | DataType::Float8 | DataType::Interval => Some(argument),
+        DataType::Float4 | DataType::Float8 | DataType::Interval | DataType::MONEY => {
+            Some(argument)
+        }
         _ => None,
     }
 }
@@ -190,9 +192,10 @@ fn ordered_type(argument: DataType) -> Option<DataType> {
         | DataType::InternalChar
         | DataType::Record
         | DataType::Composite(_)
-        | DataType::Json
-        | DataType::JsonPath
-        | DataType::Jsonb => None,
+        | DataType::Jsonb
+        | DataType::MACADDR
+        | DataType::MACADDR8 => None,
+        other if !other.is_ordered() => None,
         DataType::Varchar | DataType::Name | DataType::Unknown => Some(DataType::Text),
         other => Some(other),
     }

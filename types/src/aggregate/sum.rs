@@ -162,15 +162,17 @@ struct Total {
     count: i64,
 }
 
-/// `sum` and `avg` of bigint; narrower integers: [`NarrowSum`](super::narrow_sum::NarrowSum).
+/// `sum` and `avg` of bigint, `sum` of money; narrower integers:
+/// [`NarrowSum`](super::narrow_sum::NarrowSum).
 pub(super) struct IntegerSum {
+    argument: DataType,
     totals: Vec<Total>,
     average: bool,
 }
 
 impl IntegerSum {
-    pub(super) fn new(average: bool) -> IntegerSum {
-        IntegerSum { totals: Vec::new(), average }
+    pub(super) fn new(argument: DataType, average: bool) -> IntegerSum {
+        IntegerSum { argument, totals: Vec::new(), average }
     }
 }
 
@@ -234,6 +236,11 @@ impl Accumulator for IntegerSum {
         let Total { sum, count } = self.totals[group];
         if count == 0 {
             return Ok(Datum::Null);
+        }
+        if self.argument == DataType::MONEY {
+            let message = "money out of range";
+            let range = |_| Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message);
+            return i64::try_from(sum).map(Datum::Int8).map_err(range);
         }
         let sum = Numeric::from_i128(sum);
         if self.average {

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::bad;
+use super::{bad, geometry};
 use crate::datatype::composite::CompositeType;
 use crate::datatype::{DataType, SqlType};
 use crate::datetime::MICROS_PER_DAY;
@@ -52,6 +52,7 @@ pub(super) fn write(
             out.extend_from_slice(bits.bytes());
             return Ok(());
         }
+        Nested::Geometry(value) => return geometry::write(value, pace, out),
         Nested::Timetz { time, west } => {
             out.extend_from_slice(&time.to_be_bytes());
             out.extend_from_slice(&west.to_be_bytes());
@@ -158,6 +159,7 @@ pub(super) fn parse(
             let bits = bits.ok_or_else(|| bad("insufficient data left in message"))?;
             Nested::Bits(Arc::new(bits))
         }
+        DataType::Geometry(kind) => Nested::Geometry(Arc::new(geometry::parse(bytes, kind)?)),
         DataType::Timetz => {
             let value: [u8; 12] = super::fixed(bytes, data_type)?;
             let (time, west) = value.split_at(8);

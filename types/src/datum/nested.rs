@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::array::Array;
 use super::bits::Bits;
+use super::geometry::Geometry;
 use super::json_path::JsonPath;
 use super::jsonb::Jsonb;
 use super::record::Record;
@@ -29,6 +30,8 @@ pub enum Nested {
     Record(Arc<Record>),
     /// `bit` and `bit varying`
     Bits(Arc<Bits>),
+    /// `point` and the other geometric types
+    Geometry(Arc<Geometry>),
     /// `timetz`
     Timetz {
         /// Microseconds since midnight, 0..=86,400,000,000.
@@ -63,12 +66,14 @@ impl Nested {
                 other => other == DataType::Record && record.of.is_none(),
             },
             Nested::Bits(_) => matches!(data_type, DataType::Bit | DataType::Varbit),
+            Nested::Geometry(value) => data_type == DataType::Geometry(value.kind()),
             Nested::Timetz { .. } => data_type == DataType::Timetz,
         }
     }
 
-    /// Compares in SQL's order. `json` and `jsonpath` have none there; here all paths are equal,
-    /// and the order of `json` is that of its text.
+    /// Compares in SQL's order. `json`, `jsonpath` and geometric types have none there; here all
+    /// paths are equal, the order of `json` is that of its text, and only what is the same of
+    /// geometric types is equal.
     pub fn compare(&self, other: &Nested, data_type: DataType) -> Ordering {
         match (self, other) {
             (Nested::Array(a), Nested::Array(b)) => {
@@ -78,6 +83,7 @@ impl Nested {
             (Nested::Jsonb(a), Nested::Jsonb(b)) => a.compare(b),
             (Nested::Record(a), Nested::Record(b)) => a.compare(b),
             (Nested::Bits(a), Nested::Bits(b)) => a.compare(b),
+            (Nested::Geometry(a), Nested::Geometry(b)) => a.compare(b),
             (
                 Nested::Timetz { time, west },
                 Nested::Timetz { time: other_time, west: other_west },
@@ -98,6 +104,7 @@ impl Nested {
             Nested::JsonPath(_) => {}
             Nested::Record(record) => record.hash_into(state),
             Nested::Bits(bits) => bits.hash(state),
+            Nested::Geometry(value) => value.hash(state),
             Nested::Timetz { time, west } => (time, west).hash(state),
         }
     }
@@ -111,6 +118,7 @@ impl Nested {
             Nested::JsonPath(path) => path.heap_bytes(),
             Nested::Record(record) => record.heap_bytes(),
             Nested::Bits(bits) => bits.bytes().len() + 48,
+            Nested::Geometry(value) => value.heap_bytes() + 16,
             Nested::Timetz { .. } => 0,
         }
     }
@@ -124,6 +132,7 @@ impl Nested {
             Nested::Record(_) => 4,
             Nested::Bits(_) => 5,
             Nested::Timetz { .. } => 6,
+            Nested::Geometry(_) => 7,
         }
     }
 }

@@ -133,6 +133,19 @@ const PAIRS: &[[DataType; 2]] = &[
     [AnyArray, AnyArray],
     [AnyEnum, AnyEnum],
     [Jsonb, Jsonb],
+    [DataType::TID, DataType::TID],
+    [DataType::XID8, DataType::XID8],
+    [DataType::PG_LSN, DataType::PG_LSN],
+    [DataType::MACADDR, DataType::MACADDR],
+    [DataType::MACADDR8, DataType::MACADDR8],
+    [DataType::MONEY, DataType::MONEY],
+];
+
+/// What can be told apart and has no order; the second of some has no `<>`.
+const WITHOUT_ORDER: [(&[DataType; 2], bool); 3] = [
+    (&[DataType::XID, DataType::XID], true),
+    (&[DataType::CID, DataType::CID], false),
+    (&[DataType::AclItem, DataType::AclItem], false),
 ];
 
 /// Returns the rows of this family.
@@ -143,6 +156,13 @@ pub(super) fn functions() -> Vec<Row> {
             rows.push(comparison(op.symbol(), op, pair));
         }
         rows.push(comparison("!=", CompareOp::Ne, pair));
+    }
+    for (pair, has_inequality) in WITHOUT_ORDER {
+        rows.push(comparison("=", CompareOp::Eq, pair));
+        if has_inequality {
+            rows.push(comparison("<>", CompareOp::Ne, pair));
+            rows.push(comparison("!=", CompareOp::Ne, pair));
+        }
     }
     // Byte by byte, as all text compares here.
     for pair in [&[Text, Text], &[Char, Char]] {

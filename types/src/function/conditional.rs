@@ -43,6 +43,12 @@ const PAIRS: &[[DataType; 2]] = &[
     [AnyArray, AnyArray],
     [AnyEnum, AnyEnum],
     [Jsonb, Jsonb],
+    [DataType::TID, DataType::TID],
+    [DataType::XID8, DataType::XID8],
+    [DataType::PG_LSN, DataType::PG_LSN],
+    [DataType::MACADDR, DataType::MACADDR],
+    [DataType::MACADDR8, DataType::MACADDR8],
+    [DataType::MONEY, DataType::MONEY],
 ];
 
 /// Returns the rows of this family.

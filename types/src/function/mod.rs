@@ -39,6 +39,7 @@ mod datetime;
 mod digest;
 mod encoding;
 mod enumeration;
+mod geometry;
 mod identifiers;
 mod interval_format;
 pub(crate) mod json_access;
@@ -51,6 +52,7 @@ mod json_populate;
 mod json_subscript;
 mod like;
 mod mathematics;
+mod money;
 mod number_format;
 mod number_parse;
 mod number_template;
@@ -74,6 +76,7 @@ mod to_ascii;
 mod trigonometry;
 mod unicode;
 mod variadic;
+mod words;
 
 pub use array::gathered;
 
@@ -274,7 +277,7 @@ fn aliases(rows: &[Row]) -> Vec<Row> {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut rows: Vec<Row> = Vec::new();
-    let families: [&[Row]; 43] = [
+    let families: [&[Row]; 45] = [
         enumeration::FUNCTIONS,
         json_access::FUNCTIONS,
         json_build::FUNCTIONS,
@@ -297,6 +300,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         identifiers::FUNCTIONS,
         like::FUNCTIONS,
         mathematics::FUNCTIONS,
+        money::FUNCTIONS,
         number_format::FUNCTIONS,
         number_parse::FUNCTIONS,
         overlaps::FUNCTIONS,
@@ -318,11 +322,13 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         trigonometry::FUNCTIONS,
         unicode::FUNCTIONS,
         variadic::FUNCTIONS,
+        words::FUNCTIONS,
     ];
     families.iter().for_each(|family| rows.extend_from_slice(family));
     rows.extend(arithmetic::functions());
     rows.extend(comparison::functions());
     rows.extend(conditional::functions());
+    rows.extend(geometry::functions());
     rows.extend(json_path::functions());
     rows.extend(records::functions());
     rows.extend(record_images::functions());
@@ -351,6 +357,13 @@ pub fn overloads(name: &str) -> &'static [Signature] {
     let start = all.partition_point(|signature| signature.name < name);
     let end = all.partition_point(|signature| signature.name <= name);
     &all[start..end]
+}
+
+/// Returns an operator that takes so many arguments, by its symbol.
+pub fn operator(symbol: &str, argument_count: usize) -> Option<&'static str> {
+    let takes = |one: &&Signature| one.arguments.len() == argument_count;
+    let found = overloads(symbol).iter().find(takes)?;
+    is_operator(found.name).then_some(found.name)
 }
 
 /// Returns the signature of an implementation.

@@ -161,14 +161,15 @@ pub(super) fn jsonb_of_record(
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
 }
 
-/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs.
+/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs
+/// and words.
 pub(super) fn labelled<'a>(
     value: &'a Datum,
     data_type: DataType,
     context: &EvalContext,
 ) -> Result<Cow<'a, Datum>> {
     Ok(match (value, data_type) {
-        (Datum::Int8(_), of) if of.is_oid() => {
+        (Datum::Int8(_), of) if of.is_oid() || matches!(of, DataType::Word(_)) => {
             let mut bytes = Vec::new();
             text::write(value, of, &context.style, &mut bytes)?;
             Cow::Owned(Datum::Text(context.pace().text(bytes)?.into()))
@@ -179,7 +180,7 @@ pub(super) fn labelled<'a>(
             })
         }
         (Datum::Nested(Nested::Array(array)), of)
-            if of.element().is_some_and(|one| one.is_oid() || matches!(one, DataType::Enum(_))) =>
+            if of.element().is_some_and(|one| one.is_oid() || one.is_written_number()) =>
         {
             let element = of.element().unwrap_or(of);
             let elements = array.elements.iter();

@@ -16,6 +16,7 @@ use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::{for_each_match, groups_of};
 pub use super::series::Series;
 use super::strings::invalid_parameter;
+use super::words::access_list;
 use super::{FunctionId, Signature, Volatility};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
@@ -24,10 +25,10 @@ use crate::datatype::DataType::{
 };
 use crate::datatype::RegKind;
 use crate::datum::{Array, Datum, Json, Nested};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key_words::{self, Category, KeyWord};
 use crate::pieces::Pace;
-use crate::text::{JsonKind, json_kind, next_json_member};
+use crate::text::{JsonKind, acl_item, json_kind, next_json_member};
 use crate::vector::Vector;
 
 /// A column of the rows: its name and type.
@@ -101,6 +102,14 @@ impl Row {
 
 const TEXTS: DataType = DataType::Array(&Text);
 
+/// The columns of `aclexplode`.
+const PRIVILEGE: &[Column] = &[
+    ("grantor", DataType::Oid),
+    ("grantee", DataType::Oid),
+    ("privilege_type", Text),
+    ("is_grantable", Bool),
+];
+
 /// The columns of `pg_get_keywords`.
 const KEYWORD: &[Column] = &[
     ("word", Text),
@@ -116,6 +125,7 @@ const FOUND_ZONED: &[Column] = &[("jsonb_path_query_tz", Jsonb)];
 
 /// All of them, sorted by name.
 const FUNCTIONS: &[Row] = &[
+    row("aclexplode", &[DataType::Array(&DataType::AclItem)], PRIVILEGE, privileges),
     series(&[Int4, Int4], &[("generate_series", Int4)]),
     series(&[Int4, Int4, Int4], &[("generate_series", Int4)]),
     series(&[Int8, Int8], &[("generate_series", Int8)]),
@@ -413,6 +423,27 @@ fn subscripts(arguments: &[Datum], place: &mut Place, _: &EvalContext) -> Result
     Ok(range.map(|at| smallvec![Datum::Int4(subscript(at))]).collect())
 }
 
+/// Makes rows of the privileges of the next items of an access list.
+fn privileges(
+    arguments: &[Datum],
+    place: &mut Place,
+    context: &EvalContext,
+) -> Result<Vec<SetRow>> {
+    let mut rows = Vec::new();
+    let items = access_list(array(&arguments[0]))?.iter().skip(place.at).take(ROWS);
+    for item in items.filter_map(Datum::as_str) {
+        place.at += 1;
+        let system = &context.style.system;
+        let item = acl_item(item, system)?;
+        rows.extend(item.names().map(|(name, is_grantable)| {
+            let [grantor, grantee] =
+                [item.grantor, item.grantee].map(|oid| Datum::Int8(oid.into()));
+            smallvec![grantor, grantee, text_datum(name), Datum::Bool(is_grantable)]
+        }));
+    }
+    Ok(rows)
+}
+
 /// Returns the rows of `pg_get_keywords`, by word.
 fn keywords() -> Vec<SetRow> {
     let row = |(word, found): (&str, KeyWord)| {
@@ -439,11 +470,11 @@ fn options(written: &Array) -> Vec<SetRow> {
     texts.map(row).collect()
 }
 
-fn no_object(function: &str, what: &str) -> crate::error::Error {
+fn no_object(function: &str, what: &str) -> Error {
     invalid_parameter(format!("cannot call {function} on {what}"))
 }
 
-fn no_pairs(function: &str) -> crate::error::Error {
+fn no_pairs(function: &str) -> Error {
     invalid_parameter(format!("cannot call {function} on a non-object"))
 }
 

@@ -10,7 +10,6 @@ use crate::datatype::RegKind;
 const NAMES: DataType = DataType::Array(&Name);
 /// Numbers of sessions.
 const PIDS: DataType = DataType::Array(&Int4);
-const TEXTS: DataType = DataType::Array(&Text);
 const CLASS: DataType = DataType::Reg(RegKind::Class);
 
 /// A function that the source computes.
@@ -137,7 +136,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("has_column_privilege", &[Oid, Text, Text], Bool),
     ask!("has_column_privilege", &[Oid, Int2, Text], Bool),
     ask!("format_type", &[Oid, Int4], Text).takes_null(),
-    ask!("acldefault", &[DataType::InternalChar, Oid], TEXTS),
+    ask!("acldefault", &[DataType::InternalChar, Oid], DataType::Array(&DataType::AclItem)),
     ask!("pg_get_constraintdef", &[Oid], Text),
     ask!("pg_get_constraintdef", &[Oid, Bool], Text),
     ask!("pg_get_expr", &[Text, Oid], Text),
@@ -201,6 +200,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ask!("row_security_active", &[Oid], Bool),
     ask!("row_security_active", &[Text], Bool),
     ask!("txid_current", &[], Int8),
+    ask!("txid_current_if_assigned", &[], Int8),
+    ask!("pg_current_xact_id", &[], DataType::XID8),
+    ask!("pg_current_xact_id_if_assigned", &[], DataType::XID8),
     ask!("inet_client_addr", &[], Text),
     ask!("inet_client_port", &[], Int4),
     ask!("inet_server_addr", &[], Text),

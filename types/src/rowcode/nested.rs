@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use super::{corrupt, value};
-use crate::datatype::DataType;
 use crate::datatype::composite::CompositeType;
+use crate::datatype::{DataType, GeometryKind};
 use crate::datum::stored_json;
-use crate::datum::{Array, Bits, Datum, Dimension, Jsonb, MAX_DIMENSIONS, Nested, Record};
+use crate::datum::{
+    Array, Bits, Datum, Dimension, Geometry, Jsonb, MAX_DIMENSIONS, Nested, Record,
+};
 use crate::error::Result;
 use crate::text::{self, TextStyle};
 use crate::varint;
@@ -36,6 +38,12 @@ pub(super) fn write(nested: &Nested, out: &mut Vec<u8>) {
         Nested::Bits(bits) => {
             varint::put(bits.len() as u64, out);
             out.extend_from_slice(bits.bytes());
+        }
+        Nested::Geometry(value) => {
+            if value.kind() == GeometryKind::Path {
+                out.push(u8::from(value.is_closed_path()));
+            }
+            value.numbers().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
         }
         Nested::Timetz { time, west } => {
             out.extend_from_slice(&time.to_le_bytes());
@@ -104,6 +112,7 @@ pub(super) fn read(bytes: &[u8], data_type: DataType) -> Result<Nested> {
             let bits = Bits::from_bytes(length, bytes);
             Nested::Bits(Arc::new(bits.ok_or_else(|| corrupt("a bit string is cut off"))?))
         }
+        DataType::Geometry(kind) => Nested::Geometry(Arc::new(reader.geometry(kind)?)),
         DataType::Timetz => {
             let time = reader.take(8)?.first_chunk().copied().unwrap_or_default();
             let west = reader.take(4)?.first_chunk().copied().unwrap_or_default();
@@ -153,6 +162,15 @@ impl<'a> Reader<'a> {
     fn varint(&mut self) -> Result<usize> {
         let length = varint::take(&mut self.bytes).ok_or_else(|| corrupt("a length has no end"))?;
         usize::try_from(length).map_err(|_| corrupt("a length is too large"))
+    }
+
+    fn geometry(&mut self, kind: GeometryKind) -> Result<Geometry> {
+        let is_closed = kind == GeometryKind::Path && self.byte()? != 0;
+        let (numbers, rest) = self.bytes.as_chunks::<8>();
+        self.bytes = rest;
+        let numbers: Vec<f64> = numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        Geometry::of_numbers(kind, is_closed, &numbers)
+            .ok_or_else(|| corrupt("a geometric value is not of its numbers"))
     }
 
     fn text(&mut self) -> Result<Arc<str>> {

@@ -1,7 +1,7 @@
 //! One value within a packed row: little-endian fixed widths, and the bytes of variable ones.
 
 use super::{corrupt, nested};
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Representation};
 use crate::datetime::Interval;
 use crate::datum::Datum;
 use crate::error::Result;
@@ -10,46 +10,20 @@ use crate::vector::ValueSink;
 
 /// Returns the bytes of a type in the fixed-width section; `None` for types of variable length.
 pub(crate) fn width(data_type: DataType) -> Option<usize> {
-    match data_type {
-        DataType::Bool => Some(1),
-        DataType::Int2 => Some(2),
-        DataType::Int4 | DataType::Float4 | DataType::Date => Some(4),
-        DataType::Int8
-        | DataType::Oid
-        | DataType::Reg(_)
-        | DataType::Enum(_)
-        | DataType::Float8
-        | DataType::Time
-        | DataType::Timestamp
-        | DataType::Timestamptz => Some(8),
-        DataType::Interval | DataType::Uuid => Some(16),
-        DataType::Numeric
-        | DataType::Text
-        | DataType::Varchar
-        | DataType::Char
-        | DataType::Name
-        | DataType::Void
-        | DataType::Unknown
-        | DataType::InternalChar
-        | DataType::Bytea
-        | DataType::Bit
-        | DataType::Varbit
-        | DataType::Timetz
-        | DataType::Json
-        | DataType::Jsonb
-        | DataType::JsonPath
-        | DataType::Record
-        | DataType::Composite(_)
-        | DataType::Array(_)
-        | DataType::Int2Vector
-        | DataType::OidVector
-        | DataType::AnyArray
-        | DataType::AnyElement
-        | DataType::AnyEnum
-        | DataType::AnyNonArray
-        | DataType::CompatibleArray
-        | DataType::CompatibleNonArray
-        | DataType::Compatible => None,
+    match data_type.representation() {
+        Representation::Bool => Some(1),
+        Representation::Int2 => Some(2),
+        Representation::Int4 | Representation::Float4 | Representation::Date => Some(4),
+        Representation::Int8
+        | Representation::Float8
+        | Representation::Time
+        | Representation::Timestamp
+        | Representation::Timestamptz => Some(8),
+        Representation::Interval | Representation::Uuid => Some(16),
+        Representation::Numeric
+        | Representation::Text
+        | Representation::Bytea
+        | Representation::Nested => None,
     }
 }
 
@@ -100,58 +74,35 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
 /// Gives a value to a sink: of fixed width at the start of `bytes`, or all of `bytes`.
 #[inline]
 pub(crate) fn read(bytes: &[u8], data_type: DataType, sink: &mut impl ValueSink) -> Result<()> {
-    match data_type {
-        DataType::Bool => {
+    match data_type.representation() {
+        Representation::Bool => {
             let [byte] = fixed(bytes)?;
             if byte > 1 {
                 return Err(corrupt("a boolean is neither 0 nor 1"));
             }
             sink.put_bool(byte == 1);
         }
-        DataType::Int2 => sink.put_i16(i16::from_le_bytes(fixed(bytes)?)),
-        DataType::Int4 => sink.put_i32(i32::from_le_bytes(fixed(bytes)?)),
-        DataType::Date => sink.put_date(i32::from_le_bytes(fixed(bytes)?)),
-        DataType::Int8 | DataType::Oid | DataType::Reg(_) | DataType::Enum(_) => {
+        Representation::Int2 => sink.put_i16(i16::from_le_bytes(fixed(bytes)?)),
+        Representation::Int4 => sink.put_i32(i32::from_le_bytes(fixed(bytes)?)),
+        Representation::Date => sink.put_date(i32::from_le_bytes(fixed(bytes)?)),
+        Representation::Int8 => {
             sink.put_i64(i64::from_le_bytes(fixed(bytes)?));
         }
-        DataType::Time => sink.put_time(i64::from_le_bytes(fixed(bytes)?)),
-        DataType::Timestamp => sink.put_timestamp(i64::from_le_bytes(fixed(bytes)?)),
-        DataType::Timestamptz => sink.put_timestamptz(i64::from_le_bytes(fixed(bytes)?)),
-        DataType::Float4 => sink.put_f32(f32::from_le_bytes(fixed(bytes)?)),
-        DataType::Float8 => sink.put_f64(f64::from_le_bytes(fixed(bytes)?)),
-        DataType::Interval => sink.put_interval(interval_of(fixed(bytes)?)),
-        DataType::Uuid => sink.put_uuid(fixed(bytes)?),
-        DataType::Bytea => sink.put_bytea(bytes),
-        DataType::Json
-        | DataType::Jsonb
-        | DataType::JsonPath
-        | DataType::Record
-        | DataType::Composite(_)
-        | DataType::Bit
-        | DataType::Varbit
-        | DataType::Timetz
-        | DataType::Array(_)
-        | DataType::Int2Vector
-        | DataType::OidVector
-        | DataType::AnyArray
-        | DataType::AnyElement
-        | DataType::AnyEnum
-        | DataType::AnyNonArray
-        | DataType::CompatibleArray
-        | DataType::CompatibleNonArray
-        | DataType::Compatible => sink.put_nested(nested::read(bytes, data_type)?),
-        DataType::Numeric => {
+        Representation::Time => sink.put_time(i64::from_le_bytes(fixed(bytes)?)),
+        Representation::Timestamp => sink.put_timestamp(i64::from_le_bytes(fixed(bytes)?)),
+        Representation::Timestamptz => sink.put_timestamptz(i64::from_le_bytes(fixed(bytes)?)),
+        Representation::Float4 => sink.put_f32(f32::from_le_bytes(fixed(bytes)?)),
+        Representation::Float8 => sink.put_f64(f64::from_le_bytes(fixed(bytes)?)),
+        Representation::Interval => sink.put_interval(interval_of(fixed(bytes)?)),
+        Representation::Uuid => sink.put_uuid(fixed(bytes)?),
+        Representation::Bytea => sink.put_bytea(bytes),
+        Representation::Nested => sink.put_nested(nested::read(bytes, data_type)?),
+        Representation::Numeric => {
             let number =
                 Numeric::read_stored(bytes).ok_or_else(|| corrupt("a numeric is not one"))?;
             sink.put_numeric(number);
         }
-        DataType::Text
-        | DataType::Varchar
-        | DataType::Char
-        | DataType::Name
-        | DataType::InternalChar
-        | DataType::Void
-        | DataType::Unknown => {
+        Representation::Text => {
             if !sink.put_ascii(bytes) {
                 let text = std::str::from_utf8(bytes);
                 sink.put_text(text.map_err(|_| corrupt("a text is not UTF-8"))?);

@@ -63,7 +63,7 @@ impl Writer<'_, '_> {
         for index in 0..outer.length {
             self.pace.step(self.out, ELEMENT)?;
             if index > 0 {
-                self.out.push(b',');
+                self.out.push(self.element.delimiter() as u8);
             }
             if inner.is_empty() {
                 match self.elements.next() {
@@ -83,11 +83,9 @@ impl Writer<'_, '_> {
         write_at(value, self.element, self.style, self.pace, self.out)?;
         let written = &self.out[start..];
         self.pace.spend(written.len())?;
+        let delimiter = self.element.delimiter() as u8;
         let special = |byte: &u8| {
-            matches!(
-                byte,
-                b'"' | b'\\' | b'{' | b'}' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c
-            )
+            *byte == delimiter || matches!(byte, b'"' | b'\\' | b'{' | b'}' | b' ' | b'\t'..=b'\r')
         };
         let quoted = written.is_empty()
             || written.iter().any(special)
@@ -116,7 +114,9 @@ const ELEMENT: usize = 16;
 /// Reads an array.
 pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<Array> {
     let pace = Pace::new(&style.interrupt);
-    let mut reader = Reader { text, rest: text, elements: Vec::new(), lengths: Vec::new(), pace };
+    let delimiter = element.delimiter();
+    let (elements, lengths) = (Vec::new(), Vec::new());
+    let mut reader = Reader { text, rest: text, delimiter, elements, lengths, pace };
     let bounds = reader.bounds()?;
     if !reader.rest.starts_with('{') {
         return Err(match bounds {
@@ -163,6 +163,7 @@ fn malformed(text: &str, detail: &str) -> Error {
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
+    delimiter: char,
     /// Texts of the elements; `None` for NULL.
     elements: Vec<Option<String>>,
     /// Lengths of the levels, as the first of each says.
@@ -255,7 +256,7 @@ impl Reader<'_> {
             let next = self.rest.chars().next();
             self.rest = self.rest.get(1..).unwrap_or_default();
             match next {
-                Some(',') => {}
+                Some(other) if other == self.delimiter => {}
                 Some('}') => break,
                 None => return Err(malformed(self.text, "Unexpected end of input.")),
                 Some(_) => return Err(malformed(self.text, "Unexpected array element.")),
@@ -300,7 +301,8 @@ impl Reader<'_> {
             self.rest = characters.as_str();
             match characters.next() {
                 None => return Err(malformed(self.text, "Unexpected end of input.")),
-                Some(',' | '}') => break,
+                Some('}') => break,
+                Some(other) if other == self.delimiter => break,
                 Some(brace @ ('{' | '"')) => {
                     let detail = match brace {
                         '{' => "Unexpected \"{\" character.",
@@ -323,7 +325,7 @@ impl Reader<'_> {
         }
         value.truncate(kept);
         if value.is_empty() && !escaped {
-            let found = self.rest.chars().next().unwrap_or(',');
+            let found = self.rest.chars().next().unwrap_or(self.delimiter);
             let detail = format!("Unexpected \"{found}\" character.");
             return Err(malformed(self.text, &detail));
         }

@@ -182,6 +182,46 @@ fn out_of_range(text: &str, type_name: &str) -> Error {
     Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
+/// Returns the bytes at the start of a text that C's `strtod` takes for a number; 0 if none are.
+pub(super) fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digits = |from: usize, test: fn(&u8) -> bool| {
+        bytes.get(from..).unwrap_or_default().iter().take_while(|byte| test(byte)).count()
+    };
+    let sign = |at: usize| usize::from(matches!(bytes.get(at), Some(b'+' | b'-')));
+    let start = sign(0);
+    let word = |word: &str| {
+        let head = bytes.get(start..start + word.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    if let Some(word) = ["infinity", "inf", "nan"].into_iter().find(|one| word(one)) {
+        return start + word.len();
+    }
+    let is_hex = word("0x") && digits(start + 2, u8::is_ascii_hexdigit) > 0;
+    let (first, test): (usize, fn(&u8) -> bool) =
+        if is_hex { (start + 2, u8::is_ascii_hexdigit) } else { (start, u8::is_ascii_digit) };
+    let whole = digits(first, test);
+    let mut at = first + whole;
+    if bytes.get(at) == Some(&b'.') {
+        let fraction = digits(at + 1, test);
+        if whole + fraction > 0 {
+            at += 1 + fraction;
+        }
+    }
+    if at == first {
+        return 0;
+    }
+    let marks: &[u8] = if is_hex { b"pP" } else { b"eE" };
+    if bytes.get(at).is_some_and(|byte| marks.contains(byte)) {
+        let from = at + 1 + sign(at + 1);
+        let exponent = digits(from, u8::is_ascii_digit);
+        if exponent > 0 {
+            at = from + exponent;
+        }
+    }
+    at
+}
+
 /// Reads a `double precision`.
 pub(super) fn parse_f64(text: &str) -> Result<f64> {
     match read(text) {

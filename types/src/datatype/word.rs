@@ -1,0 +1,77 @@
+//! Types whose values are numbers of at most 64 bits, written in a form of their own.
+//!
+//! One table of them: how they are held, read, written, sent and computed with follows from the
+//! kind. Values are `Int8`, in an order that is that of the type; numbers of 64 bits without a
+//! sign are moved so that 0 is the least ([`WordKind::of_unsigned`]).
+
+use super::DataType;
+
+/// A type of [`DataType::Word`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WordKind {
+    /// `tid`: the place of a row, a block of 32 bits and an offset of 16
+    Tid,
+    /// `xid`: a transaction, 32 bits
+    Xid,
+    /// `xid8`: a transaction, 64 bits
+    Xid8,
+    /// `cid`: a command of a transaction, 32 bits
+    Cid,
+    /// `pg_lsn`: a place in the log, 64 bits
+    PgLsn,
+    /// `macaddr`: six bytes
+    MacAddr,
+    /// `macaddr8`: eight bytes
+    MacAddr8,
+    /// `money`: hundredths
+    Money,
+}
+
+impl WordKind {
+    /// Returns the bytes of the binary form.
+    pub fn byte_count(self) -> usize {
+        match self {
+            WordKind::Xid | WordKind::Cid => 4,
+            WordKind::Tid | WordKind::MacAddr => 6,
+            WordKind::Xid8 | WordKind::PgLsn | WordKind::MacAddr8 | WordKind::Money => 8,
+        }
+    }
+
+    fn is_biased(self) -> bool {
+        matches!(self, WordKind::Xid8 | WordKind::PgLsn | WordKind::MacAddr8)
+    }
+
+    /// Returns how a number is held.
+    pub fn of_unsigned(self, value: u64) -> i64 {
+        if self.is_biased() { value.cast_signed() ^ i64::MIN } else { value.cast_signed() }
+    }
+
+    /// Returns the number of what is held.
+    pub fn to_unsigned(self, held: i64) -> u64 {
+        if self.is_biased() { (held ^ i64::MIN).cast_unsigned() } else { held.cast_unsigned() }
+    }
+
+    /// Returns whether values have an order; all can be told apart.
+    pub(super) fn is_ordered(self) -> bool {
+        !matches!(self, WordKind::Xid | WordKind::Cid)
+    }
+}
+
+impl DataType {
+    /// `tid`
+    pub const TID: DataType = DataType::Word(WordKind::Tid);
+    /// `xid`
+    pub const XID: DataType = DataType::Word(WordKind::Xid);
+    /// `xid8`
+    pub const XID8: DataType = DataType::Word(WordKind::Xid8);
+    /// `cid`
+    pub const CID: DataType = DataType::Word(WordKind::Cid);
+    /// `pg_lsn`
+    pub const PG_LSN: DataType = DataType::Word(WordKind::PgLsn);
+    /// `macaddr`
+    pub const MACADDR: DataType = DataType::Word(WordKind::MacAddr);
+    /// `macaddr8`
+    pub const MACADDR8: DataType = DataType::Word(WordKind::MacAddr8);
+    /// `money`
+    pub const MONEY: DataType = DataType::Word(WordKind::Money);
+}

@@ -1,0 +1,23 @@
+//! Functions and operators of the geometric types. What they compute is in
+//! [`geometry`](crate::geometry).
+
+mod areas;
+mod boxes;
+mod circles;
+mod curves;
+mod points;
+mod value;
+
+use super::Row;
+
+/// The rows of this family.
+pub(super) fn functions() -> Vec<Row> {
+    let families = [
+        areas::FUNCTIONS,
+        boxes::FUNCTIONS,
+        circles::FUNCTIONS,
+        curves::FUNCTIONS,
+        points::FUNCTIONS,
+    ];
+    families.concat()
+}

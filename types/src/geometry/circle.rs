@@ -1,0 +1,74 @@
+//! Circles.
+
+use super::number::{add, divide, multiply, subtract};
+use super::point::at;
+use super::polygon::distance_to_polygon;
+use super::rectangle::Corners;
+use crate::datum::Point;
+use crate::error::{Error, Result, sqlstate};
+use crate::geometry::is_zero;
+use crate::pieces::Pace;
+
+/// The most points of a polygon, as many as a value has room for.
+const MAX_POINTS: i32 = 67_108_860;
+
+/// A circle.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circle {
+    pub(crate) center: Point,
+    pub(crate) radius: f64,
+}
+
+impl Circle {
+    /// Returns the area.
+    pub(crate) fn area(self) -> Result<f64> {
+        multiply(multiply(self.radius, self.radius)?, std::f64::consts::PI)
+    }
+
+    /// Returns the span from left to right.
+    pub(crate) fn span_across(self) -> Result<[f64; 2]> {
+        Ok([subtract(self.center.x, self.radius)?, add(self.center.x, self.radius)?])
+    }
+
+    /// Returns the span from below to above.
+    pub(crate) fn span_up(self) -> Result<[f64; 2]> {
+        Ok([subtract(self.center.y, self.radius)?, add(self.center.y, self.radius)?])
+    }
+
+    /// Returns the square whose corners are on the circle.
+    pub(crate) fn inner_box(self) -> Result<Corners> {
+        let delta = divide(self.radius, 2.0_f64.sqrt())?;
+        let Point { x, y } = self.center;
+        Ok([at(add(x, delta)?, add(y, delta)?), at(subtract(x, delta)?, subtract(y, delta)?)])
+    }
+
+    /// Returns the distance to a polygon, 0 if they have a point in common.
+    pub(crate) fn distance_to(self, polygon: &[Point]) -> Result<f64> {
+        let between = subtract(distance_to_polygon(polygon, self.center)?, self.radius)?;
+        Ok(if between < 0.0 { 0.0 } else { between })
+    }
+
+    /// Returns a polygon of so many points on the circle.
+    pub(crate) fn polygon(self, count: i32, pace: &mut Pace<'_>) -> Result<Vec<Point>> {
+        if is_zero(self.radius) {
+            let message = "cannot convert circle with radius zero to polygon";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        if count < 2 {
+            let message = "must request at least 2 points";
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        if count > MAX_POINTS {
+            return Err(Error::new("54000", "too many points requested"));
+        }
+        let step = divide(2.0 * std::f64::consts::PI, f64::from(count))?;
+        let mut points = Vec::new();
+        for index in 0..count {
+            let angle = multiply(step, f64::from(index))?;
+            let x = subtract(self.center.x, multiply(self.radius, angle.cos())?)?;
+            let y = add(self.center.y, multiply(self.radius, angle.sin())?)?;
+            pace.push(&mut points, at(x, y))?;
+        }
+        Ok(points)
+    }
+}

@@ -1,0 +1,255 @@
+//! Polygons: what is within closed paths.
+
+use super::number::sorts_before;
+use super::number::{add, at_least, at_most, divide, greater, is_zero, less, multiply, subtract};
+use super::path::PathPoints;
+use super::point::{at, distance, middle, same_point};
+use super::rectangle::{bounds, box_contains_box, overlap};
+use super::segment::{Segment, closest_to_point, crossing_of_segments, segment_contains};
+use crate::datum::Point;
+use crate::error::{Error, Result};
+use crate::pieces::Pace;
+
+/// Segments within segments that are looked at before a polygon counts as too complex.
+const MAX_DEPTH: usize = 1_000;
+
+/// Returns the closed path around a polygon.
+fn outline(points: &[Point]) -> PathPoints<'_> {
+    PathPoints { is_closed: true, points }
+}
+
+/// How a segment crosses the axis to the right of the origin: twice its direction, once if it
+/// ends there.
+enum Crossing {
+    Count(i32),
+    /// The origin is on the segment.
+    OnSegment,
+}
+
+/// Returns how the segment to a point from the one before crosses the axis.
+fn axis_crossing(to: Point, from: Point) -> Result<Crossing> {
+    let count = |count| Ok(Crossing::Count(count));
+    let on_axis =
+        |is_beside: bool| Ok(if is_beside { Crossing::Count(0) } else { Crossing::OnSegment });
+    if is_zero(to.y) {
+        if is_zero(to.x) {
+            return Ok(Crossing::OnSegment);
+        }
+        if greater(to.x, 0.0) {
+            if is_zero(from.y) {
+                return on_axis(greater(from.x, 0.0));
+            }
+            return count(if less(from.y, 0.0) { 1 } else { -1 });
+        }
+        if is_zero(from.y) {
+            return on_axis(less(from.x, 0.0));
+        }
+        return count(0);
+    }
+    let is_up = greater(to.y, 0.0);
+    let sign = if is_up { 1 } else { -1 };
+    if is_zero(from.y) {
+        return count(if less(from.x, 0.0) { 0 } else { sign });
+    }
+    if !is_up && less(from.y, 0.0) || is_up && greater(from.y, 0.0) {
+        return count(0);
+    }
+    if at_least(to.x, 0.0) && greater(from.x, 0.0) {
+        return count(2 * sign);
+    }
+    if less(to.x, 0.0) && at_most(from.x, 0.0) {
+        return count(0);
+    }
+    let z = subtract(
+        multiply(subtract(to.x, from.x)?, to.y)?,
+        multiply(subtract(to.y, from.y)?, to.x)?,
+    )?;
+    if is_zero(z) {
+        return Ok(Crossing::OnSegment);
+    }
+    let is_left = !is_up && less(z, 0.0) || is_up && greater(z, 0.0);
+    count(if is_left { 0 } else { 2 * sign })
+}
+
+/// Returns whether a point is within a polygon or on its outline.
+pub(crate) fn polygon_contains(points: &[Point], point: Point) -> Result<bool> {
+    let relative = |other: &Point| -> Result<Point> {
+        Ok(at(subtract(other.x, point.x)?, subtract(other.y, point.y)?))
+    };
+    let Some((first, others)) = points.split_first() else { return Ok(false) };
+    let first = relative(first)?;
+    let (mut from, mut total) = (first, 0);
+    for next in others.iter().map(relative).chain([Ok(first)]) {
+        let next = next?;
+        match axis_crossing(next, from)? {
+            Crossing::OnSegment => return Ok(true),
+            Crossing::Count(count) => total += count,
+        }
+        from = next;
+    }
+    Ok(total != 0)
+}
+
+/// Returns whether polygons are the same, wherever they begin and whichever way they go.
+pub(crate) fn same_polygon(first: &[Point], second: &[Point]) -> bool {
+    let count = first.len();
+    if count != second.len() {
+        return false;
+    }
+    (0..count).any(|start| {
+        let agrees = |place: &dyn Fn(usize) -> usize| {
+            (0..count).all(|index| same_point(second[place(index)], first[index]))
+        };
+        agrees(&|index| (start + index) % count) || agrees(&|index| (start + count - index) % count)
+    })
+}
+
+/// Returns whether polygons have a point in common.
+pub(crate) fn polygons_overlap(
+    first: &[Point],
+    second: &[Point],
+    pace: &mut Pace<'_>,
+) -> Result<bool> {
+    if !overlap(&bounds(first), &bounds(second)) {
+        return Ok(false);
+    }
+    for own in outline(first).segments() {
+        for segment in outline(second).segments() {
+            pace.spend(1)?;
+            if crossing_of_segments(&own, &segment)?.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(polygon_contains(second, first[0])? || polygon_contains(first, second[0])?)
+}
+
+/// Returns the distance of polygons, 0 if they overlap.
+pub(crate) fn distance_of_polygons(
+    first: &[Point],
+    second: &[Point],
+    pace: &mut Pace<'_>,
+) -> Result<Option<f64>> {
+    if polygons_overlap(first, second, pace)? {
+        return Ok(Some(0.0));
+    }
+    outline(first).distance(outline(second), pace)
+}
+
+/// Returns the distance of a point to a polygon, 0 if it is within.
+pub(crate) fn distance_to_polygon(points: &[Point], point: Point) -> Result<f64> {
+    if polygon_contains(points, point)? {
+        return Ok(0.0);
+    }
+    let mut least: Option<f64> = None;
+    for segment in outline(points).segments() {
+        // The closing segment goes from the first point to the last here.
+        let segment = if least.is_none() { [segment[1], segment[0]] } else { segment };
+        let (_, found) = closest_to_point(&segment, point)?;
+        if least.is_none_or(|least| sorts_before(found, least)) {
+            least = Some(found);
+        }
+    }
+    Ok(least.unwrap_or(0.0))
+}
+
+/// Returns whether the first polygon has the whole other one in it.
+pub(crate) fn polygon_contains_polygon(
+    outer: &[Point],
+    inner: &[Point],
+    pace: &mut Pace<'_>,
+) -> Result<bool> {
+    if !box_contains_box(&bounds(outer), &bounds(inner)) {
+        return Ok(false);
+    }
+    let mut inside = Inside { polygon: outer, pace, depth: 0 };
+    for [from, to] in outline(inner).segments() {
+        if !inside.segment(from, to, 0)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Looks whether segments are within a polygon.
+struct Inside<'a, 'p> {
+    polygon: &'a [Point],
+    pace: &'a mut Pace<'p>,
+    depth: usize,
+}
+
+impl Inside<'_, '_> {
+    /// Returns whether a segment is within, as far as the edges from `start` on tell.
+    fn segment(&mut self, from: Point, to: Point, start: usize) -> Result<bool> {
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new("54001", "polygon is too complex"));
+        }
+        self.depth += 1;
+        let result = self.segment_within(&[from, to], start);
+        self.depth -= 1;
+        result
+    }
+
+    fn segment_within(&mut self, segment: &Segment, start: usize) -> Result<bool> {
+        let [from, to] = *segment;
+        let before = start.checked_sub(1).unwrap_or(self.polygon.len() - 1);
+        let (mut edge_start, mut crosses) = (self.polygon[before], false);
+        for index in start..self.polygon.len() {
+            self.pace.spend(1)?;
+            let edge = [edge_start, self.polygon[index]];
+            let is_inside = if segment_contains(&edge, from)? {
+                if segment_contains(&edge, to)? {
+                    return Ok(true);
+                }
+                self.touching(from, to, &edge, index + 1)?
+            } else if segment_contains(&edge, to)? {
+                self.touching(to, from, &edge, index + 1)?
+            } else if let Some(point) = crossing_of_segments(segment, &edge)? {
+                crosses = true;
+                self.segment(from, point, index + 1)? && self.segment(to, point, index + 1)?
+            } else {
+                true
+            };
+            if !is_inside {
+                return Ok(false);
+            }
+            edge_start = edge[1];
+        }
+        if crosses {
+            return Ok(true);
+        }
+        polygon_contains(self.polygon, middle(from, to)?)
+    }
+
+    /// As [`Inside::segment`] of a segment whose first end is on an edge.
+    fn touching(&mut self, on: Point, off: Point, edge: &Segment, start: usize) -> Result<bool> {
+        let segment = [on, off];
+        let [first, second] = *edge;
+        let beyond = if same_point(on, first) {
+            segment_contains(&segment, second)?.then_some(second)
+        } else if same_point(on, second) || segment_contains(&segment, first)? {
+            segment_contains(&segment, first)?.then_some(first)
+        } else {
+            segment_contains(&segment, second)?.then_some(second)
+        };
+        match beyond {
+            Some(end) => self.segment(off, end, start),
+            None => Ok(true),
+        }
+    }
+}
+
+/// Returns the middle of the points, and their mean distance to it.
+pub(crate) fn circle_of_polygon(points: &[Point]) -> Result<(Point, f64)> {
+    let count = points.len() as f64;
+    let (mut x, mut y) = (0.0, 0.0);
+    for point in points {
+        (x, y) = (add(x, point.x)?, add(y, point.y)?);
+    }
+    let center = at(divide(x, count)?, divide(y, count)?);
+    let mut sum = 0.0;
+    for point in points {
+        sum = add(sum, distance(*point, center)?)?;
+    }
+    Ok((center, divide(sum, count)?))
+}

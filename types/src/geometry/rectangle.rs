@@ -1,0 +1,195 @@
+//! Boxes, by their upper right and their lower left corner.
+
+use super::line::Line;
+use super::number::{
+    at_least, at_most, greater, larger, less, multiply, smaller, sorts_before, subtract,
+};
+use super::point::{at, middle};
+use super::segment::{
+    Segment, closest_to_point, closest_to_segment, crossing_of_line, crossing_of_segments,
+};
+use crate::datum::{Point, compare_floats};
+use crate::error::Result;
+
+/// The upper right corner, then the lower left one.
+pub(crate) type Corners = [Point; 2];
+
+/// Returns the box that has these two corners.
+pub(crate) fn ordered_corners([a, b]: [Point; 2]) -> Corners {
+    let order = |a: f64, b: f64| if compare_floats(a, b).is_gt() { (a, b) } else { (b, a) };
+    let ((right, left), (top, bottom)) = (order(a.x, b.x), order(a.y, b.y));
+    [at(right, top), at(left, bottom)]
+}
+
+/// How one thing lies to another along an axis, by where both end and begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    /// Before it.
+    Before,
+    /// Not beyond it.
+    NotBeyond,
+    /// Behind it.
+    Behind,
+    /// Not before it.
+    NotBefore,
+}
+
+impl Side {
+    /// Returns whether a span, from the low to the high end, lies so to another.
+    pub(crate) fn holds(self, one: [f64; 2], other: [f64; 2]) -> bool {
+        match self {
+            Side::Before => less(one[1], other[0]),
+            Side::NotBeyond => at_most(one[1], other[1]),
+            Side::Behind => greater(one[0], other[1]),
+            Side::NotBefore => at_least(one[0], other[0]),
+        }
+    }
+}
+
+/// Returns the span from left to right.
+pub(crate) fn span_across([high, low]: &Corners) -> [f64; 2] {
+    [low.x, high.x]
+}
+
+/// Returns the span from below to above.
+pub(crate) fn span_up([high, low]: &Corners) -> [f64; 2] {
+    [low.y, high.y]
+}
+
+/// Returns whether boxes have a point in common.
+pub(crate) fn overlap([high, low]: &Corners, [other_high, other_low]: &Corners) -> bool {
+    at_most(low.x, other_high.x)
+        && at_most(other_low.x, high.x)
+        && at_most(low.y, other_high.y)
+        && at_most(other_low.y, high.y)
+}
+
+/// Returns whether the first box has the whole other one in it.
+pub(crate) fn box_contains_box([high, low]: &Corners, [inner, inner_low]: &Corners) -> bool {
+    at_least(high.x, inner.x)
+        && at_most(low.x, inner_low.x)
+        && at_least(high.y, inner.y)
+        && at_most(low.y, inner_low.y)
+}
+
+/// Returns whether a box has a point in it.
+pub(crate) fn box_contains([high, low]: &Corners, point: Point) -> bool {
+    high.x >= point.x && low.x <= point.x && high.y >= point.y && low.y <= point.y
+}
+
+/// Returns from left to right.
+pub(crate) fn width([high, low]: &Corners) -> Result<f64> {
+    subtract(high.x, low.x)
+}
+
+/// Returns from below to above.
+pub(crate) fn height([high, low]: &Corners) -> Result<f64> {
+    subtract(high.y, low.y)
+}
+
+/// Returns the area of a box.
+pub(crate) fn area_of_box(corners: &Corners) -> Result<f64> {
+    multiply(width(corners)?, height(corners)?)
+}
+
+/// Returns the middle of a box.
+pub(crate) fn center_of_box([high, low]: &Corners) -> Result<Point> {
+    middle(*high, *low)
+}
+
+/// Returns what two boxes have in common.
+pub(crate) fn intersection(first: &Corners, second: &Corners) -> Option<Corners> {
+    let ([high, low], [other_high, other_low]) = (first, second);
+    overlap(first, second).then(|| {
+        [
+            at(smaller(high.x, other_high.x), smaller(high.y, other_high.y)),
+            at(larger(low.x, other_low.x), larger(low.y, other_low.y)),
+        ]
+    })
+}
+
+/// Returns the least box that has points in it.
+pub(crate) fn bounds(points: &[Point]) -> Corners {
+    let first = points.first().copied().unwrap_or_default();
+    let (mut high, mut low) = (first, first);
+    for point in points {
+        high = at(larger(point.x, high.x), larger(point.y, high.y));
+        low = at(smaller(point.x, low.x), smaller(point.y, low.y));
+    }
+    [high, low]
+}
+
+/// Returns the sides, in the order in which PostgreSQL looks at them.
+pub(crate) fn sides([high, low]: &Corners) -> [Segment; 4] {
+    let (top_left, bottom_right) = (at(low.x, high.y), at(high.x, low.y));
+    [[*low, top_left], [*high, top_left], [*low, bottom_right], [*high, bottom_right]]
+}
+
+/// Returns whether a segment has a point in a box.
+pub(crate) fn box_meets_segment(corners: &Corners, segment: &Segment) -> Result<bool> {
+    let [from, to] = *segment;
+    let around = [
+        at(larger(from.x, to.x), larger(from.y, to.y)),
+        at(smaller(from.x, to.x), smaller(from.y, to.y)),
+    ];
+    if !overlap(&around, corners) {
+        return Ok(false);
+    }
+    if box_contains(corners, from) || box_contains(corners, to) {
+        return Ok(true);
+    }
+    for side in sides(corners) {
+        if crossing_of_segments(&side, segment)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether a line goes through a box.
+pub(crate) fn box_meets_line([high, low]: &Corners, line: &Line) -> Result<bool> {
+    let (top_left, bottom_right) = (at(low.x, high.y), at(high.x, low.y));
+    let ring = [*low, top_left, *high, bottom_right, *low];
+    for pair in ring.windows(2) {
+        if crossing_of_line(&[pair[0], pair[1]], line)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the best of what all sides yield.
+fn best_of_sides(
+    corners: &Corners,
+    closest: impl Fn(&Segment) -> Result<(Point, f64)>,
+) -> Result<(Point, f64)> {
+    let [first, others @ ..] = sides(corners);
+    let mut best = closest(&first)?;
+    for side in others {
+        let candidate = closest(&side)?;
+        if sorts_before(candidate.1, best.1) {
+            best = candidate;
+        }
+    }
+    Ok(best)
+}
+
+/// Returns the point of a box that is closest to another, and its distance.
+pub(crate) fn closest_in_box(corners: &Corners, point: Point) -> Result<(Point, f64)> {
+    if box_contains(corners, point) {
+        return Ok((point, 0.0));
+    }
+    best_of_sides(corners, |side| closest_to_point(side, point))
+}
+
+/// Returns the point of a box that is closest to a segment, and its distance.
+pub(crate) fn closest_in_box_to_segment(
+    corners: &Corners,
+    segment: &Segment,
+) -> Result<(Point, f64)> {
+    if box_meets_segment(corners, segment)? {
+        let (closest, _) = closest_to_point(segment, center_of_box(corners)?)?;
+        return Ok((closest, 0.0));
+    }
+    best_of_sides(corners, |side| closest_to_segment(side, segment))
+}
