@@ -265,7 +265,7 @@ fn shown_types(types: &[DataType]) -> String {
 fn overloads_are_those_of_postgres() {
     let theirs: Vec<String> = include_str!("postgres/overloads.golden")
         .lines()
-        .filter(|line| !line.starts_with("##"))
+        .filter(|line| !line.starts_with("## Operators"))
         .map(str::to_owned)
         .collect();
     let mut wrong = Vec::new();
