@@ -97,11 +97,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             Implicit
         }
         (DataType::Geometry(from), DataType::Geometry(to)) => return between_geometries(from, to),
-        (DataType::MACADDR, DataType::MACADDR8) | (DataType::MACADDR8, DataType::MACADDR) => {
-            Implicit
-        }
-        (DataType::XID8, DataType::XID) => Explicit,
-        (DataType::MONEY, Numeric) | (Numeric | Int4 | Int8, DataType::MONEY) => Assignment,
+        (from, to) if of_word(from, to).is_some() => return of_word(from, to),
         (DataType::NodeTree, Text) => Implicit,
         (DataType::Void, string) if string.is_text() => Assignment,
         (DataType::Void, _) | (_, DataType::Void) => return None,
@@ -110,6 +106,21 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         _ => return None,
     };
     Some(context)
+}
+
+/// Returns when values become words, or words something else, without text.
+fn of_word(from: DataType, to: DataType) -> Option<CastContext> {
+    match (from, to) {
+        (DataType::MACADDR, DataType::MACADDR8) | (DataType::MACADDR8, DataType::MACADDR) => {
+            Some(CastContext::Implicit)
+        }
+        (DataType::XID8, DataType::XID) => Some(CastContext::Explicit),
+        (DataType::MONEY, DataType::Numeric)
+        | (DataType::Numeric | DataType::Int4 | DataType::Int8, DataType::MONEY) => {
+            Some(CastContext::Assignment)
+        }
+        _ => None,
+    }
 }
 
 /// Returns when values of a geometric type become another.

@@ -198,7 +198,7 @@ impl Reader<'_, '_> {
             self.takes(',');
         }
         while depth > 0 {
-            if !self.takes(')') && !(is_open && depth == 1 && self.takes(']')) {
+            if !(self.takes(')') || is_open && depth == 1 && self.takes(']')) {
                 return Err(self.bad());
             }
             depth -= 1;

@@ -64,7 +64,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("#", &[G], Int4, |a, _| count(polygon(&a[0]))),
     row("npoints", &[G], Int4, |a, _| count(polygon(&a[0]))),
     row("@@", &[G], P, |a, _| made_point(g::circle_of_polygon(polygon(&a[0]))?.0)),
-    row("center", &[G], P, |a, _| made_point(g::circle_of_polygon(polygon(&a[0]))?.0)),
     row("~=", &[G, G], Bool, |a, _| truth(g::same_polygon(polygon(&a[0]), polygon(&a[1])))),
     row("<<", &[G, G], Bool, |a, _| {
         lies(polygon(&a[0]), polygon(&a[1]), |one, other| one[0].x < other[1].x)
