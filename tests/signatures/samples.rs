@@ -276,8 +276,8 @@ fn texts(of: &str) -> &'static [&'static str] {
     }
 }
 
-/// [`texts`] of dates and times, documents, and what is rare.
-fn more_texts(of: &str) -> &'static [&'static str] {
+/// [`texts`] of geometric types, and of numbers and names in forms of their own.
+fn geometric_texts(of: &str) -> &'static [&'static str] {
     match of {
         "point" => &["(0,0)", "(1,2)", "(-3.5,4)", "(1e300,-1e300)", "(NaN,1)", "(Infinity,1)"],
         "lseg" => {
@@ -313,6 +313,13 @@ fn more_texts(of: &str) -> &'static [&'static str] {
         "money" => &["0", "$1,234,567.89", "-0.05", "100.01", "-92233720368547758.08"],
         "refcursor" => &["", "c1"],
         "aclitem" => &["=r/bennu", "bennu=arw*d/bennu"],
+        _ => &[],
+    }
+}
+
+/// [`texts`] of dates and times, documents, and what is rare.
+fn more_texts(of: &str) -> &'static [&'static str] {
+    match of {
         "date" => &["2024-02-29", "1999-12-31", "0044-03-15 BC", "infinity", "-infinity"],
         "time" | "time without time zone" => &["00:00:00", "12:34:56.789012", "24:00:00"],
         "timetz" | "time with time zone" => {
@@ -372,7 +379,7 @@ fn more_texts(of: &str) -> &'static [&'static str] {
         "mood" => &["sad", "ok", "happy"],
         "positive" => &["1", "7"],
         "pair" => &["(1,a)", "(,)", "(-5,\"b c\")"],
-        _ => &[],
+        _ => geometric_texts(of),
     }
 }
 
