@@ -91,6 +91,7 @@ async fn scripts_through_simple_queries() {
 const PORTABLE: &[&str] = &[
     "geometry",
     "word_types",
+    "dropped_columns",
     "signature_types",
     "parameter_types",
     "plain_strings",

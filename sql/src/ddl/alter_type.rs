@@ -99,7 +99,8 @@ impl Ddl<'_> {
         })
     }
 
-    /// Writes the rows of a table anew, each as `change` makes it.
+    /// Writes the rows of a table anew, each as `change` makes it. Constraints that are not valid
+    /// are of rows to come, not of these.
     pub(super) fn rewrite(
         &mut self,
         table: &Table,
@@ -115,9 +116,26 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let layout = assemble::base_layout(&catalog, &record)?;
         ddl::create_table::set_value_layouts(&mut record, &layout)?;
+        let checks = record.checks.clone();
+        record.checks.retain(|check| check.valid);
         self.store_emptied(table, record)?;
         let catalog = self.changes.catalog(self.engine);
         let Some(now) = catalog.table(table.oid).cloned() else { return Ok(()) };
+        self.copy_rows(table, &now, change)?;
+        if checks.iter().all(|check| check.valid) {
+            return Ok(());
+        }
+        let record = TableRecord::clone(self.record_of(&catalog, &now)?.as_ref());
+        self.store_changed(&now, TableRecord { checks, ..record })
+    }
+
+    /// Copies the rows of a table into the one that takes its place, each as `change` makes it.
+    fn copy_rows(
+        &mut self,
+        table: &Table,
+        now: &Table,
+        change: &mut dyn FnMut(&mut Vec<Datum>) -> Result<()>,
+    ) -> Result<()> {
         let (transaction, row_ids) = (self.transaction, &self.engine.row_ids);
         let mut had_rows = self.engine.store().row_estimate(table.id)?.rows > 0;
         let eval = &self.eval.clone();
@@ -139,12 +157,12 @@ impl Ddl<'_> {
             if rows.len() >= ROWS_AT_ONCE {
                 let rows = std::mem::take(&mut rows);
                 let written = transaction.mutate_with(now.id, rows, eval);
-                written.map_err(|error| duplicated(error, &now, &eval.style))?;
+                written.map_err(|error| duplicated(error, now, &eval.style))?;
             }
             Ok(())
         })?;
         let written = self.transaction.mutate_with(now.id, rows, eval);
-        written.map_err(|error| duplicated(error, &now, &eval.style))?;
+        written.map_err(|error| duplicated(error, now, &eval.style))?;
         if had_rows {
             self.note_end_of_history(&table.name);
         }

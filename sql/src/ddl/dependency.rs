@@ -255,6 +255,11 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
         users_of_function(&world, function.record.number, &mut dependents);
         add(Object::Function(function.record.number), dependents);
     }
+    for table in catalog.tables().iter().filter(|table| !table.primary_key_name.is_empty()) {
+        let mut dependents = Vec::new();
+        world.determined(table.oid, &mut dependents);
+        add(Object::Constraint(table.oid, table.primary_key_name.clone()), dependents);
+    }
     found.retain(|(dependent, on)| dependent != on);
     found
 }

@@ -203,6 +203,8 @@ impl Cursor<'_> {
                         return Err(ParseError::syntax(message, position));
                     }
                     options.name = Some(self.table_name()?);
+                } else if self.take_word("logged") || self.take_word("unlogged") {
+                    // Dumps say it of a sequence whose table is not so: all sequences are logged.
                 } else if !self.sequence_option(false, &mut options)? {
                     break;
                 }

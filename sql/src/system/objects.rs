@@ -6,7 +6,7 @@
 //! table's with a bit set. Constraints and defaults have OIDs made of those of their tables and
 //! their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub(super) struct Attribute {
     pub(super) not_null: bool,
     /// SQL text of the default, or of what makes the value, as the catalog has it.
     pub(super) default: Option<String>,
-    /// The numbers of the sequences that the default takes values from.
+    /// The numbers of the sequences that the default takes values from, or the identity.
     pub(super) sequences: Vec<u32>,
     pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
@@ -546,7 +546,9 @@ impl Objects {
 
     /// Returns whether a sequence is that of an identity column.
     pub(super) fn is_identity(&self, sequence: &Sequence) -> bool {
-        self.owner(sequence).is_some_and(|(_, column)| column.identity.is_some())
+        self.owner(sequence).is_some_and(|(_, column)| {
+            column.identity.is_some() && column.sequences.contains(&sequence.oid)
+        })
     }
 
     /// Returns what the query of a view names; nothing for other relations.
@@ -565,7 +567,7 @@ impl Objects {
     }
 
     /// Returns the OID of a schema of the catalog.
-    fn schema_oid(&self, name: &str) -> u32 {
+    pub(super) fn schema_oid(&self, name: &str) -> u32 {
         self.namespace_named(name).map_or(0, |namespace| namespace.oid)
     }
 
@@ -604,6 +606,23 @@ impl Relation {
             }
             _ => true,
         }
+    }
+
+    /// Returns the highest number that a column of it has, or had before it was dropped.
+    pub(super) fn last_column(&self) -> i16 {
+        match &self.kind {
+            Kind::Table(table) | Kind::Materialized(table, _) => {
+                let hidden = usize::from(table.row_id_column().is_some());
+                i16::try_from(table.columns.len() - hidden).unwrap_or(i16::MAX)
+            }
+            _ => self.columns.iter().map(|column| column.number).max().unwrap_or(0),
+        }
+    }
+
+    /// Returns the numbers of the columns that were dropped.
+    pub(super) fn dropped_columns(&self) -> impl Iterator<Item = i16> {
+        let there: HashSet<i16> = self.columns.iter().map(|column| column.number).collect();
+        (1..=self.last_column()).filter(move |number| !there.contains(number))
     }
 
     /// Returns the OID of the type of its rows, or 0.
@@ -679,7 +698,8 @@ fn attributes(
             let default = default.filter(|_| column.identity.is_none() && !is_null);
             default.or(written.generated.as_ref())
         });
-        let taken_from = column.default.as_ref().filter(|_| default.is_some());
+        let taken_from =
+            column.default.as_ref().filter(|_| default.is_some() || column.identity.is_some());
         Attribute {
             number,
             name: column.name.clone(),

@@ -142,7 +142,7 @@ pub(super) fn class(
     let options = options.iter().map(|(name, value)| text(format!("{name}={value}")));
     let options: Vec<Datum> = options.collect();
     let options = (!options.is_empty()).then(|| array(options));
-    let (persistence, identity) = persistence(relation, catalog);
+    let (persistence, identity) = persistence(relation, objects, catalog);
     let persistence = if is_temporary { 't' } else { persistence };
     let identity = if has_rows && relation.is_user() { identity } else { 'n' };
     shape.row([
@@ -158,7 +158,7 @@ pub(super) fn class(
         ("relhasindex", Datum::Bool(has_index)),
         ("relpersistence", char(persistence)),
         ("relkind", char(kind)),
-        ("relnatts", int2(relation.columns.len())),
+        ("relnatts", int2(relation.last_column())),
         ("relchecks", int2(checks)),
         ("relhasrules", Datum::Bool(matches!(kind, 'v' | 'm'))),
         ("relhastriggers", Datum::Bool(refers)),
@@ -168,14 +168,19 @@ pub(super) fn class(
 }
 
 /// Returns the letters of `relpersistence` and `relreplident`.
-fn persistence(relation: &Relation, catalog: &Catalog) -> (char, char) {
-    let (Kind::Table(table)
-    | Kind::Materialized(table, _)
-    | Kind::PrimaryKey(table)
-    | Kind::Index(table, _)) = &relation.kind
-    else {
-        return ('p', 'd');
+fn persistence(relation: &Relation, objects: &Objects, catalog: &Catalog) -> (char, char) {
+    // A sequence is as its identity column is, so that a dump says nothing of it.
+    let identity_of = |sequence: &Sequence| {
+        let is_identity = objects.is_identity(sequence);
+        sequence.owned_by.filter(|_| is_identity).and_then(|(table, _)| catalog.table(table))
     };
+    let table = match &relation.kind {
+        Kind::Table(table) | Kind::Materialized(table, _) => Some(table),
+        Kind::PrimaryKey(table) | Kind::Index(table, _) => Some(table),
+        Kind::Sequence(sequence) => identity_of(sequence),
+        _ => None,
+    };
+    let Some(table) = table else { return ('p', 'd') };
     let Some(record) = catalog.record(table.oid) else { return ('p', 'd') };
     let identity = match record.retained.replica_identity {
         ReplicaIdentity::Default => 'd',
@@ -238,8 +243,31 @@ fn attributes(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
             }
             rows.push(row);
         }
+        for number in relation.dropped_columns() {
+            rows.push(dropped_attribute(shape, relation, number));
+        }
     }
     rows
+}
+
+/// Returns the row of a column that was dropped. It keeps its number, and pg_dump stops at a
+/// relation whose numbers have gaps.
+fn dropped_attribute(shape: &Shape, relation: &Relation, number: i16) -> Row {
+    shape.row([
+        ("attrelid", oid(relation.oid)),
+        ("attname", text(format!("........pg.dropped.{number}........"))),
+        ("atttypid", oid(0)),
+        ("attnum", int2(number)),
+        ("attcacheoff", int4(-1)),
+        ("atttypmod", int4(-1)),
+        ("attalign", char('i')),
+        ("attstorage", char('p')),
+        ("attcompression", text("")),
+        ("attidentity", text("")),
+        ("attgenerated", text("")),
+        ("attisdropped", Datum::Bool(true)),
+        ("attislocal", Datum::Bool(true)),
+    ])
 }
 
 /// Puts what is only shown of a column into its row.

@@ -1,8 +1,8 @@
 //! `pg_depend`: what depends on what.
 //!
-//! Defaults, constraints, indexes and owned sequences depend on their columns; rules on their views
-//! and on what the views read; what the catalog finds of types and functions
-//! ([`dependencies`]) comes behind. A dump is in an order that these rows allow.
+//! Relations depend on their schemas; defaults, constraints, indexes and owned sequences on their
+//! columns; rules on their views and on what the views read; what the catalog finds of types,
+//! functions and keys that queries group by ([`dependencies`]) comes behind. A dump is in an order that these rows allow.
 
 use crate::catalog::Catalog;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
@@ -17,6 +17,7 @@ use crate::system::shape::Shape;
 use crate::system::value::{char, int4, oid};
 
 const CLASS: u32 = 1_259;
+const NAMESPACE: u32 = 2_615;
 const PROC: u32 = 1_255;
 const TYPE: u32 = 1_247;
 const ATTRDEF: u32 = 2_604;
@@ -32,6 +33,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<R
     of_relations(objects, &mut all);
     of_constraints(objects, &mut all);
     of_composites(catalog, &mut all);
+    of_schemas(objects, catalog, &mut all);
     for (dependent, on) in dependencies(catalog) {
         let addresses =
             (address_of(&dependent, objects, catalog), address_of(&on, objects, catalog));
@@ -84,11 +86,14 @@ fn of_relations(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
             }
             Kind::Sequence(sequence) => {
                 if let Some((table, column)) = objects.owner(sequence) {
-                    let kind = if column.identity.is_some() { 'i' } else { 'a' };
+                    let kind = if objects.is_identity(sequence) { 'i' } else { 'a' };
                     all.push((itself, (CLASS, table.oid, i32::from(column.number)), kind));
                 }
             }
             Kind::Table(_) | Kind::Composite(_) | Kind::System(_) => {}
+        }
+        if matches!(relation.relkind(), 'r' | 'v' | 'm' | 'S') {
+            all.push((itself, (NAMESPACE, relation.schema, 0), 'n'));
         }
         let row_type = relation.row_type();
         if row_type != 0 && !matches!(relation.kind, Kind::Composite(_)) {
@@ -120,6 +125,17 @@ fn of_composites(catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
     for one in composites.filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
         let relation = (CLASS, relation_of_type(one.number()), 0);
         all.push((relation, (TYPE, one.oid(), 0), 'i'));
+    }
+}
+
+/// Types and functions are in schemas, as relations are.
+fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
+    let types = catalog.types().filter(|one| !one.is_of_rows());
+    let types = types.map(|one| ((TYPE, one.oid(), 0), one.schema()));
+    let functions = catalog.functions();
+    let functions = functions.map(|one| ((PROC, one.oid(), 0), one.record.schema.as_str()));
+    for (itself, schema) in types.chain(functions) {
+        all.push((itself, (NAMESPACE, objects.schema_oid(schema), 0), 'n'));
     }
 }
 
