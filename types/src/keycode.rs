@@ -3,8 +3,8 @@
 //!
 //! Byte by byte: `docs/formats/key-encoding.md`.
 //!
-//! A key holds values, not their looks: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and `-0`, and
-//! `char` values that differ in trailing blanks are one key. What a key forgets is kept by
+//! A key holds values, not their looks: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and `-0`,
+//! `char` values that differ in trailing blanks, and `jsonb` with such numbers are one key. What a key forgets is kept by
 //! [`rowcode`](crate::rowcode) in the packed row.
 //!
 //! # Invariants
@@ -15,6 +15,7 @@
 
 mod array;
 mod decimal;
+mod json;
 
 use std::sync::Arc;
 
@@ -133,6 +134,10 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
     check_type(data_type)?;
     match (nested, data_type.element()) {
         (Nested::Array(array), Some(element)) => array::put(array, element, out),
+        (Nested::Jsonb(value), _) => {
+            json::put(value, out);
+            Ok(())
+        }
         (Nested::Timetz { time, west }, _) => {
             let moment = utc_order(*time, *west);
             out.extend_from_slice(&(moment ^ i64::MIN).to_be_bytes());
@@ -152,11 +157,11 @@ fn put_nested(nested: &Nested, data_type: DataType, out: &mut Vec<u8>) -> Result
 ///
 /// # Errors
 ///
-/// `42704` for what has no order; `0A000` for `jsonb`, rows, and arrays of what a key would forget
+/// `42704` for what has no order; `0A000` for rows, and arrays of what a key would forget
 /// something of.
 pub fn check_type(data_type: DataType) -> Result<()> {
     match data_type {
-        DataType::Jsonb | DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
+        DataType::Record | DataType::Composite(_) => Err(no_key(data_type)),
         _ if !data_type.element().unwrap_or(data_type).is_ordered() => Err(no_order(data_type)),
         DataType::Array(element) if forgets(*element) => Err(no_key(data_type)),
         DataType::Array(element) => check_type(*element),
@@ -173,6 +178,7 @@ pub(crate) fn forgets(data_type: DataType) -> bool {
             | DataType::Float4
             | DataType::Float8
             | DataType::Char
+            | DataType::Jsonb
     )
 }
 
@@ -336,6 +342,7 @@ fn decode_nested(
 ) -> Result<usize> {
     match (data_type, data_type.element()) {
         (_, Some(element)) => array::decode(bytes, element, mask, sink),
+        (DataType::Jsonb, _) => json::decode(bytes, mask, sink),
         (DataType::Timetz, _) => decode_timetz(bytes, mask, sink),
         (DataType::Bit | DataType::Varbit, _) => decode_bits(bytes, mask, sink),
         _ => Err(corrupt("a value is of a type that no key has")),

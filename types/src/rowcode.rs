@@ -389,7 +389,7 @@ impl<'l> RowDecoder<'l> {
                     Some(residue) => {
                         let (value, taken) =
                             keycode::decode(rest, data_type, descending, nulls_first)?;
-                        sink.put_datum(&residue::apply(value, residue)?);
+                        sink.put_datum(&residue::apply(value, &residue)?);
                         taken
                     }
                     None => keycode::decode_into(rest, data_type, descending, nulls_first, sink)?,

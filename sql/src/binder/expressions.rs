@@ -1,7 +1,7 @@
 //! Expressions: from the syntax tree to [`types::expr::Expr`].
 
 use types::expr::Expr;
-use types::{DataType, Datum};
+use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, TruthTest, TypeName};
 use crate::binder::arrays::internal;
@@ -169,8 +169,30 @@ impl Binder<'_> {
         }
         let value = self.bind_expr(operand)?;
         let start = value.position.min(position);
+        if sql_type.base.is_polymorphic() && !value.is_unknown() {
+            return self.as_pseudo_type(value, sql_type, position);
+        }
         let expr = self.explicit(value, sql_type, position)?;
         Ok(Typed { expr, sql_type, position: start })
+    }
+
+    /// Casts to a pseudo-type, by which a value of its kind stays what it is.
+    fn as_pseudo_type(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Typed> {
+        let base = value.base();
+        let is_kind = match to.base {
+            DataType::AnyArray | DataType::CompatibleArray => base.element().is_some(),
+            DataType::AnyNonArray | DataType::CompatibleNonArray => base.element().is_none(),
+            DataType::AnyEnum => matches!(base, DataType::Enum(_)),
+            _ => true,
+        };
+        if !is_kind {
+            self.explicit(value, to, position)?;
+            return Err(Error::new(
+                types::error::sqlstate::CANNOT_COERCE,
+                "no value has a pseudo-type",
+            ));
+        }
+        Ok(value)
     }
 
     fn bind_is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Typed> {

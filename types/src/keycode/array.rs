@@ -129,6 +129,8 @@ mod tests {
         assert!(keycode::check_type(DataType::Array(&DataType::Uuid)).is_ok());
         let refused = keycode::check_type(DataType::Array(&DataType::Numeric)).unwrap_err();
         assert_eq!(refused.sqlstate, "0A000");
-        assert_eq!(keycode::check_type(DataType::Jsonb).unwrap_err().sqlstate, "0A000");
+        let of_documents = DataType::Array(&DataType::Jsonb);
+        assert_eq!(keycode::check_type(of_documents).unwrap_err().sqlstate, "0A000");
+        assert_eq!(keycode::check_type(DataType::Json).unwrap_err().sqlstate, "42704");
     }
 }

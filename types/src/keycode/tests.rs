@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::*;
+use crate::datum::Json;
 use crate::numeric::Numeric;
 
 const TYPES: &[DataType] = &[
@@ -28,6 +29,9 @@ const TYPES: &[DataType] = &[
     DataType::InternalChar,
     DataType::Timetz,
     DataType::Varbit,
+    DataType::Jsonb,
+    DataType::MACADDR,
+    DataType::XID8,
 ];
 
 fn any_numeric() -> impl Strategy<Value = Datum> {
@@ -71,6 +75,26 @@ fn any_interval() -> impl Strategy<Value = Datum> {
     .prop_map(Datum::Interval)
 }
 
+fn any_json() -> impl Strategy<Value = Json> {
+    let number = any_numeric().prop_filter_map("a number", |datum| match datum {
+        Datum::Numeric(number) if number.is_finite() => Some(Json::Number(number)),
+        _ => None,
+    });
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::Bool),
+        number,
+        "[ab\0]{0,2}".prop_map(|text: String| Json::String(text.into())),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let pair = ("[a-c]{0,2}", inner.clone()).prop_map(|(key, value)| (Arc::from(key), value));
+        prop_oneof![
+            proptest::collection::vec(inner, 0..3).prop_map(Json::Array),
+            proptest::collection::vec(pair, 0..3).prop_map(Json::object),
+        ]
+    })
+}
+
 /// Any value of a type, NULL included.
 pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
     let small = -2i64..3;
@@ -96,6 +120,14 @@ pub(crate) fn any_value(data_type: DataType) -> BoxedStrategy<Datum> {
         DataType::Bit | DataType::Varbit => proptest::collection::vec(any::<bool>(), 0..20)
             .prop_map(|bits| Datum::Nested(Nested::Bits(Arc::new(Bits::from_bits(bits)))))
             .boxed(),
+        DataType::Jsonb => {
+            any_json().prop_map(|json| Datum::Nested(Nested::Jsonb(json.into()))).boxed()
+        }
+        DataType::Word(kind) => {
+            let bits = 8 * kind.byte_count() as u32;
+            let number = any::<u64>().prop_map(move |number| number >> (64 - bits));
+            number.prop_map(move |number| Datum::Int8(kind.of_unsigned(number))).boxed()
+        }
         DataType::InternalChar => any::<u8>().prop_map(crate::text::char_of).boxed(),
         _ => any_text().boxed(),
     };

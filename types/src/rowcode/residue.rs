@@ -5,21 +5,30 @@
 //! real, double      nothing: the value is -0
 //! char              [number of trailing blanks u32]
 //! interval          [months i32][days i32][microseconds i64]
+//! jsonb             ([numbers in between varint][digits after the point varint])*
 //! ```
 //!
+//! A residue of 255 bytes goes on in the next entry of its column.
+//!
 //! A value whose looks the key gives back by itself has no residue.
+
+use std::borrow::Cow;
 
 use super::corrupt;
 use super::value::{interval_bytes, interval_of};
 use crate::datatype::DataType;
 use crate::datetime::Interval;
-use crate::datum::Datum;
 use crate::datum::without_blanks;
+use crate::datum::{Datum, Json, Nested};
 use crate::error::Result;
 use crate::keycode;
+use crate::varint;
 
 /// The longest run of blanks that is believed; PostgreSQL's longest `char(n)`.
 const MAX_BLANKS: u32 = 10_485_760;
+
+/// The most bytes of an entry.
+const MAX_ENTRY: usize = 255;
 
 /// Returns whether values of a type may have residues.
 pub(super) fn possible(data_type: DataType) -> bool {
@@ -29,9 +38,17 @@ pub(super) fn possible(data_type: DataType) -> bool {
 /// Appends the residue of key column `position`, if its value has one.
 pub(super) fn write(position: usize, value: &Datum, data_type: DataType, out: &mut Vec<u8>) {
     let mut put = |residue: &[u8]| {
-        out.push(position as u8);
-        out.push(residue.len() as u8);
-        out.extend_from_slice(residue);
+        let mut rest = residue;
+        loop {
+            let (entry, behind) = rest.split_at(rest.len().min(MAX_ENTRY));
+            out.push(position as u8);
+            out.push(entry.len() as u8);
+            out.extend_from_slice(entry);
+            rest = behind;
+            if entry.len() < MAX_ENTRY {
+                break;
+            }
+        }
     };
     match value {
         Datum::Numeric(number) if number.scale() != number.min_scale() => {
@@ -51,8 +68,62 @@ pub(super) fn write(position: usize, value: &Datum, data_type: DataType, out: &m
                 put(&interval_bytes(value));
             }
         }
+        Datum::Nested(Nested::Jsonb(json)) => {
+            let mut scales = Scales::default();
+            scales.collect(json);
+            if !scales.written.is_empty() {
+                put(&scales.written);
+            }
+        }
         _ => {}
     }
+}
+
+/// The scales of the numbers of a `jsonb` that are shown with more digits than they need.
+#[derive(Default)]
+struct Scales {
+    written: Vec<u8>,
+    /// Numbers since the last one of those.
+    between: u64,
+}
+
+impl Scales {
+    fn collect(&mut self, json: &Json) {
+        match json {
+            Json::Number(number) if number.scale() != number.min_scale() => {
+                varint::put(self.between, &mut self.written);
+                varint::put(number.scale().into(), &mut self.written);
+                self.between = 0;
+            }
+            Json::Number(_) => self.between += 1,
+            Json::Array(elements) => elements.iter().for_each(|element| self.collect(element)),
+            Json::Object(pairs) => pairs.iter().for_each(|(_, value)| self.collect(value)),
+            Json::Null | Json::String(_) | Json::Bool(_) => {}
+        }
+    }
+}
+
+/// Gives the numbers of a `jsonb` the scales that are left of a residue.
+fn rescale(json: &mut Json, rest: &mut &[u8], between: &mut Option<u64>) -> Option<()> {
+    match json {
+        Json::Number(number) => match between {
+            Some(0) => {
+                let scale = u32::try_from(varint::take(rest)?).ok()?;
+                *number = number.with_scale(scale);
+                *between = varint::take(rest);
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        },
+        Json::Array(elements) => {
+            elements.iter_mut().try_for_each(|element| rescale(element, rest, between))?;
+        }
+        Json::Object(pairs) => {
+            pairs.iter_mut().try_for_each(|(_, value)| rescale(value, rest, between))?;
+        }
+        Json::Null | Json::String(_) | Json::Bool(_) => {}
+    }
+    Some(())
 }
 
 /// The residues of a packed row.
@@ -62,14 +133,21 @@ pub(super) struct Residues<'a>(pub(super) &'a [u8]);
 impl<'a> Residues<'a> {
     /// Returns the residue of key column `position`.
     #[inline]
-    pub(super) fn find(&self, position: usize) -> Result<Option<&'a [u8]>> {
+    pub(super) fn find(&self, position: usize) -> Result<Option<Cow<'a, [u8]>>> {
         let mut rest = self.0;
+        let mut found: Option<Cow<'a, [u8]>> = None;
         while let [of, length, tail @ ..] = rest {
             let (residue, tail) = tail
                 .split_at_checked(usize::from(*length))
                 .ok_or_else(|| corrupt("a residue is cut off"))?;
             if usize::from(*of) == position {
-                return Ok(Some(residue));
+                match &mut found {
+                    None => found = Some(Cow::Borrowed(residue)),
+                    Some(before) => before.to_mut().extend_from_slice(residue),
+                }
+                if residue.len() < MAX_ENTRY {
+                    return Ok(found);
+                }
             }
             rest = tail;
         }
@@ -100,6 +178,12 @@ pub(super) fn apply(value: Datum, residue: &[u8]) -> Result<Datum> {
         Datum::Interval(value) => {
             let shown = interval_of(residue.try_into().map_err(|_| bad())?);
             if shown == value { Ok(Datum::Interval(shown)) } else { Err(bad()) }
+        }
+        Datum::Nested(Nested::Jsonb(json)) => {
+            let (mut json, mut rest) = (json.into_json(), residue);
+            let mut between = varint::take(&mut rest);
+            rescale(&mut json, &mut rest, &mut between).ok_or_else(bad)?;
+            Ok(Datum::Nested(Nested::Jsonb(json.into())))
         }
         _ => Err(bad()),
     }
