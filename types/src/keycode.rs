@@ -4,8 +4,8 @@
 //! Byte by byte: `docs/formats/key-encoding.md`.
 //!
 //! A key holds values, not their looks: `1.0` and `1.00`, `1 mon` and `30 days`, `0` and `-0`,
-//! `char` values that differ in trailing blanks, and `jsonb` with such numbers are one key. What a key forgets is kept by
-//! [`rowcode`](crate::rowcode) in the packed row.
+//! `char` values that differ in trailing blanks, and `jsonb` with such numbers are one key. What a
+//! key forgets is kept by [`rowcode`](crate::rowcode) in the packed row.
 //!
 //! # Invariants
 //!
