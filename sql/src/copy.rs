@@ -341,7 +341,7 @@ impl CopyIn {
             let sql_type = self.targets[at].1;
             let datum = match field {
                 None => Ok(Datum::Null),
-                Some(bytes) => binary::parse(bytes, sql_type.base, self.style.encoding)
+                Some(bytes) => binary::parse_as(bytes, sql_type, self.style.encoding)
                     .and_then(|datum| fitted(datum, sql_type, &self.context)),
             };
             self.set_field(at, datum, (line, &String::new))?;

@@ -50,6 +50,12 @@ impl StopFlag {
         self.stop.store(self.is_terminated(), Ordering::Relaxed);
     }
 
+    /// Clears the flag for what a session does when it has ended, terminated or not.
+    pub fn begin_end(&self) {
+        self.begin_statement();
+        self.stop.store(false, Ordering::Relaxed);
+    }
+
     /// Stops the running statement and has the session end.
     pub fn terminate(&self) {
         self.terminated.store(true, Ordering::SeqCst);

@@ -377,7 +377,7 @@ fn parameters(
             (Some(bytes), Format::Text) => {
                 text::parse(&style.encoding.decode_text(bytes)?, sql_type.base, style)?
             }
-            (Some(bytes), Format::Binary) => binary::parse(bytes, sql_type.base, style.encoding)?,
+            (Some(bytes), Format::Binary) => binary::parse_as(bytes, *sql_type, style.encoding)?,
         });
     }
     Ok(parameters)

@@ -47,8 +47,13 @@ fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
     };
     let mut idle = Raw::login(server.address());
     let pid = pid_of(&mut idle);
+    idle.query("create temporary table of_the_session (a int)");
+    let tables = "select count(*) from pg_class where relname = 'of_the_session'";
+    let count = |control: &mut Raw| crate::raw::rows(&control.query(tables))[0][0].clone();
+    assert_eq!(count(&mut control).as_deref(), Some("1"));
     terminate(&mut control, &pid);
     assert_eq!(last_words(&mut idle).as_deref(), Some("57P01"));
+    while count(&mut control).as_deref() != Some("0") {}
 
     let mut working = Raw::login(server.address());
     let pid = pid_of(&mut working);

@@ -3,7 +3,7 @@
 mod geometry;
 mod nested;
 
-use crate::datatype::{DataType, Representation, WordKind};
+use crate::datatype::{DataType, Representation, SqlType, WordKind};
 use crate::datetime::Interval;
 use crate::datetime::MICROS_PER_DAY;
 use crate::datum::Datum;
@@ -169,6 +169,19 @@ fn parse_word(bytes: &[u8], kind: WordKind) -> Result<u64> {
         });
     }
     Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// As [`parse`], of a declared type: elements of an array of a domain may be said to be of the
+/// domain.
+///
+/// # Errors
+///
+/// As for [`parse`].
+pub fn parse_as(bytes: &[u8], sql_type: SqlType, encoding: &'static Encoding) -> Result<Datum> {
+    match (sql_type.base.element(), sql_type.domain_array) {
+        (Some(element), Some(array)) => nested::parse_array(bytes, (element, array), encoding),
+        _ => parse(bytes, sql_type.base, encoding),
+    }
 }
 
 /// Returns the value of a binary form.

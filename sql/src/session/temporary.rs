@@ -1,8 +1,12 @@
 //! What becomes of a session's temporary tables: at each COMMIT, and when the session ends.
 
 use crate::ast::OnCommit;
-use crate::error::Result;
+use crate::error::{Result, sqlstate};
 use crate::session::Session;
+
+/// How often temporary tables are dropped at the end of a session: a request to cancel its last
+/// statement may come late.
+const DROP_ATTEMPTS: usize = 5;
 
 impl Session {
     /// Does to temporary tables what they say that COMMIT does, as part of the transaction.
@@ -44,15 +48,19 @@ impl Session {
         if schema.is_empty() || self.engine.catalog().schema(&schema).is_none() {
             return;
         }
-        self.stop.begin_statement();
-        let dropped = self
-            .settings
-            .set("lock_timeout", Some("10s"))
-            .and_then(|()| self.in_any_ddl(|ddl| ddl.drop_temporary(&schema)))
-            .and_then(|()| self.commit().map(|_| ()));
-        if let Err(error) = dropped {
+        for _ in 0..DROP_ATTEMPTS {
+            self.stop.begin_end();
+            let dropped = self
+                .settings
+                .set("lock_timeout", Some("10s"))
+                .and_then(|()| self.in_any_ddl(|ddl| ddl.drop_temporary(&schema)))
+                .and_then(|()| self.commit().map(|_| ()));
+            let Err(error) = dropped else { return };
             self.rollback();
-            tracing::warn!(%schema, %error, "could not drop the temporary tables of a session");
+            if error.sqlstate != sqlstate::QUERY_CANCELED {
+                tracing::warn!(%schema, %error, "could not drop the temporary tables of a session");
+                return;
+            }
         }
     }
 }

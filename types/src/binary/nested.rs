@@ -7,6 +7,7 @@
 //! string is the number of bits (4 bytes), then the bytes; a `timetz` the microseconds (8 bytes)
 //! and the seconds west of Greenwich (4 bytes).
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::{bad, geometry};
@@ -178,15 +179,34 @@ pub(super) fn parse(
             let Some(element) = other.element() else {
                 return Err(bad(&format!("no binary form of type {}", other.sql_name())));
             };
-            let mut reader = Reader { bytes, encoding };
-            let array = reader.array(element)?;
-            if !reader.bytes.is_empty() {
-                return Err(bad("incorrect binary data format for an array"));
-            }
-            Nested::Array(Arc::new(array))
+            return array_of(bytes, (element, element.oid()), encoding);
         }
     };
     Ok(Datum::Nested(nested))
+}
+
+/// Returns an array of a domain over a type; `array` is the OID of the domain's type of arrays,
+/// which follows that of the domain.
+pub(super) fn parse_array(
+    bytes: &[u8],
+    (element, array): (DataType, NonZeroU32),
+    encoding: &'static Encoding,
+) -> Result<Datum> {
+    array_of(bytes, (element, array.get() - 1), encoding)
+}
+
+/// `oid`: what elements may be said to be beside the type that they are.
+fn array_of(
+    bytes: &[u8],
+    (element, oid): (DataType, u32),
+    encoding: &'static Encoding,
+) -> Result<Datum> {
+    let mut reader = Reader { bytes, encoding };
+    let array = reader.array(element, oid)?;
+    if !reader.bytes.is_empty() {
+        return Err(bad("incorrect binary data format for an array"));
+    }
+    Ok(Datum::Nested(Nested::Array(Arc::new(array))))
 }
 
 struct Reader<'a> {
@@ -209,7 +229,7 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(bytes))
     }
 
-    fn array(&mut self, element: DataType) -> Result<Array> {
+    fn array(&mut self, element: DataType, domain: u32) -> Result<Array> {
         let dimension_count = self.word()?;
         let count = usize::try_from(dimension_count).ok().filter(|n| *n <= MAX_DIMENSIONS);
         let count = count
@@ -219,11 +239,9 @@ impl<'a> Reader<'a> {
             return Err(bad("invalid array flags"));
         }
         let oid = self.word()?.cast_unsigned();
-        if oid != element.oid() {
-            let message = format!(
-                "binary data has array element type {oid} instead of expected {}",
-                element.oid()
-            );
+        if ![element.oid(), domain].contains(&oid) {
+            let message =
+                format!("binary data has array element type {oid} instead of expected {domain}");
             return Err(Error::new("42804", message));
         }
         let mut dimensions = Vec::with_capacity(count);
@@ -243,18 +261,18 @@ impl<'a> Reader<'a> {
         }
         let mut elements = Vec::with_capacity(element_count);
         for _ in 0..element_count {
-            elements.push(self.element(element)?);
+            elements.push(self.element(element.into())?);
         }
         Ok(Array { dimensions, elements })
     }
 
-    fn element(&mut self, data_type: DataType) -> Result<Datum> {
+    fn element(&mut self, sql_type: SqlType) -> Result<Datum> {
         match self.word()? {
             -1 => Ok(Datum::Null),
             length => {
                 let length = usize::try_from(length)
                     .map_err(|_| bad("insufficient data left in message"))?;
-                super::parse(self.take(length)?, data_type, self.encoding)
+                super::parse_as(self.take(length)?, sql_type, self.encoding)
             }
         }
     }
@@ -283,7 +301,7 @@ impl<'a> Reader<'a> {
                 );
                 return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
             }
-            let value = self.element(base)?;
+            let value = self.element(attribute.sql_type)?;
             values.push(match modifier {
                 ..0 => value,
                 _ => modifier::apply(value, attribute.sql_type, false)?,
@@ -300,6 +318,25 @@ mod tests {
 
     fn value(text: &str, data_type: DataType) -> Datum {
         text::parse(text, data_type, &TextStyle::default()).unwrap()
+    }
+
+    #[test]
+    fn elements_may_be_of_a_domain() {
+        let int4s = DataType::Array(&DataType::Int4);
+        let array = NonZeroU32::new(90_001);
+        let of_domain = SqlType { domain: Some(90_001), domain_array: array, ..int4s.into() };
+        let mut bytes = Vec::new();
+        let value = value("{1,2}", int4s);
+        let pace = &mut Pace::never();
+        binary::write(&value, int4s, Encoding::utf8(), pace, &mut bytes).unwrap();
+        let read = |bytes: &[u8]| binary::parse_as(bytes, of_domain, Encoding::utf8());
+        assert_eq!(read(&bytes).unwrap(), value);
+        bytes[8..12].copy_from_slice(&90_000_u32.to_be_bytes());
+        assert_eq!(read(&bytes).unwrap(), value);
+        let plain = binary::parse(&bytes, int4s, Encoding::utf8());
+        assert_eq!(plain.unwrap_err().sqlstate, "42804");
+        bytes[8..12].copy_from_slice(&90_001_u32.to_be_bytes());
+        assert_eq!(read(&bytes).unwrap_err().sqlstate, "42804");
     }
 
     #[test]
