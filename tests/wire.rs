@@ -7,6 +7,7 @@ mod frames;
 mod idle_sessions;
 mod message_flow;
 mod origins;
+mod plpgsql;
 mod portals;
 mod queries;
 mod results;

@@ -42,7 +42,9 @@ pub struct Error {
     /// The types of users that the message names.
     pub mentions: Vec<Mention>,
     /// PostgreSQL's function that raises it, where drivers go by that.
-    pub routine: Option<&'static str>,
+    pub routine: Option<&'static &'static str>,
+    /// The statement of a procedural body that is wrong, and where: characters, from 1.
+    pub internal: Option<Box<(usize, String)>>,
 }
 
 /// SQLSTATEs by PostgreSQL's names.
@@ -292,6 +294,7 @@ impl Error {
             context: self.context,
             sqlstate: own,
             mentions: self.mentions,
+            internal: self.internal.map(|internal| *internal),
         };
         types::Error {
             subject: (subject != Default::default()).then(|| Box::new(subject)),
@@ -339,6 +342,7 @@ impl From<types::Error> for Error {
             data_type: subject.data_type.map(Box::new),
             mentions: subject.mentions,
             routine: None,
+            internal: subject.internal.map(Box::new),
         }
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod ast;
 pub mod parser;
+pub mod plpgsql;
 pub mod error;
 pub mod catalog;
 pub mod logical;

@@ -518,7 +518,11 @@ impl Settings {
     /// Returns whether messages of this severity are sent to the client.
     pub fn wants_message(&self, severity: &str) -> bool {
         let rank = |level: &str| LEVELS.iter().position(|known| known.eq_ignore_ascii_case(level));
-        rank(severity) >= rank(self.value("client_min_messages"))
+        match severity {
+            "INFO" => true,
+            "DEBUG" => rank("debug1") >= rank(self.value("client_min_messages")),
+            severity => rank(severity) >= rank(self.value("client_min_messages")),
+        }
     }
 }
 

@@ -153,13 +153,15 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
         (b'D', error.detail.clone()),
         (b'H', error.hint.clone()),
         (b'P', error.position.map(|position| position.to_string())),
+        (b'p', error.internal.as_ref().map(|internal| internal.0.to_string())),
+        (b'q', error.internal.as_ref().map(|internal| internal.1.clone())),
         (b'W', error.context.clone()),
         (b's', schema),
         (b't', error.table.clone()),
         (b'c', error.column.clone()),
         (b'd', domain.map(|(_, name)| name.clone())),
         (b'n', error.constraint.clone()),
-        (b'R', error.routine.map(str::to_owned)),
+        (b'R', error.routine.map(|routine| (*routine).to_owned())),
     ];
     let present = |(letter, text): (u8, Option<String>)| text.map(|text| (letter, text));
     all.into_iter()
@@ -182,7 +184,7 @@ mod tests {
             position: Some(8),
             schema: Some("s".to_owned()),
             table: Some("t".to_owned()),
-            routine: Some("Routine"),
+            routine: Some(&"Routine"),
             constraint: Some("t_pkey".to_owned()),
             context: Some("COPY t, line 1: \"a\0b\"".to_owned()),
             ..Error::new("23505", "duplicate key")

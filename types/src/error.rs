@@ -42,6 +42,8 @@ pub struct Subject {
     pub sqlstate: Option<String>,
     /// The types of users that the message names, in order.
     pub mentions: Vec<Mention>,
+    /// The statement of a procedural body that is wrong, and where: characters, from 1.
+    pub internal: Option<(usize, String)>,
 }
 
 /// Where a message names a type of users. Whether with its schema, the search path of the session

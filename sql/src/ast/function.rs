@@ -57,6 +57,8 @@ pub struct CreateFunction {
     pub returns: Option<Returns>,
     /// What it is beside that.
     pub attributes: FunctionAttributes,
+    /// The language of the body is PL/pgSQL, not SQL.
+    pub is_procedural: bool,
     /// What it does.
     pub body: FunctionBody,
 }
@@ -168,6 +170,17 @@ impl FunctionBody {
             }
         }
     }
+}
+
+/// `DO`
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoBlock {
+    /// The language.
+    pub language: String,
+    /// The body.
+    pub body: String,
+    /// Where it stands; none if it is written with escapes.
+    pub place: Option<BodyPlace>,
 }
 
 /// Where the text of a body stands in its statement.

@@ -57,7 +57,7 @@ pub use expr::{
     TypeName, UNKNOWN_OPERATOR, UnaryOperator,
 };
 pub use function::{
-    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DropFunction,
+    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction,
     FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
     Parallel, ParameterMode, Returns, RoutineWord, Volatility,
 };
@@ -264,6 +264,8 @@ pub enum Statement {
     },
     /// `CALL name (arguments)`
     Call(Box<FunctionCall>),
+    /// `DO body`
+    Do(Box<DoBlock>),
     /// `DEALLOCATE name`; None for `DEALLOCATE ALL`.
     Deallocate(Option<Ident>),
     /// `DECLARE name CURSOR FOR query`
@@ -371,6 +373,7 @@ impl Statement {
             Statement::Prepare(_) => "PREPARE",
             Statement::Execute { .. } => "EXECUTE",
             Statement::Call(_) => "CALL",
+            Statement::Do(_) => "DO",
             Statement::Deallocate(name) => ["DEALLOCATE ALL", "DEALLOCATE"][name.iter().len()],
             Statement::DeclareCursor(_) => "DECLARE CURSOR",
             Statement::Fetch { moves, .. } => ["FETCH", "MOVE"][usize::from(*moves)],

@@ -12,8 +12,16 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Binds a column reference.
+    /// Binds a column reference, or the name of a variable.
     pub(super) fn bind_column(&mut self, parts: &[Ident]) -> Result<Typed> {
+        match self.visible_variables() {
+            Some(scope) => self.variable_or_column(scope, parts),
+            None => self.bind_sql_column(parts),
+        }
+    }
+
+    /// Binds a column reference.
+    pub(super) fn bind_sql_column(&mut self, parts: &[Ident]) -> Result<Typed> {
         let position = parts.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
             let level = &self.levels[depth];

@@ -160,7 +160,7 @@ impl Binder<'_> {
     }
 
     /// Returns a value with what the steps lead to replaced; `owner` is what it is called.
-    fn with_part(
+    pub(super) fn with_part(
         &mut self,
         old: Typed,
         steps: &[TargetStep],

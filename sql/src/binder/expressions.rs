@@ -37,6 +37,9 @@ impl Binder<'_> {
                 if let Some(value) = self.parameter_at(number, *position) {
                     return value;
                 }
+                if let Some(value) = self.numbered_variable(number, *position) {
+                    return value;
+                }
                 let mut value = self.parameters.client(number, *position)?;
                 value.expr = self.with_checked_parts(value.expr);
                 Ok(value)

@@ -566,7 +566,7 @@ fn is_row(found: &[Typed], to: SqlType) -> bool {
 }
 
 /// Returns the expression of a query that is `SELECT expression` and nothing else.
-fn single_expression(query: &Query) -> Option<&ast::Expr> {
+pub(super) fn single_expression(query: &Query) -> Option<&ast::Expr> {
     let plain = query.with.is_none()
         && query.order_by.is_empty()
         && query.limit.is_none()

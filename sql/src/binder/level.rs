@@ -28,6 +28,7 @@ use crate::binder::parameters::Parameters;
 use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
 use crate::binder::system::{SessionConstants, SystemCatalog};
+use crate::binder::variables::{VariableScope, VariableUse};
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::ViewRelation;
@@ -462,6 +463,10 @@ pub(super) struct Binder<'a> {
     pub(super) cursor_tables: Vec<CursorTable>,
     /// The row that the statement changes, if it is a cursor's.
     pub(super) current_row: Option<CurrentRow>,
+    /// The variables that the statement sees, if it is one of a procedural body.
+    pub(super) variables: Option<&'a VariableScope<'a>>,
+    /// The parameters that stand for them.
+    pub(super) variable_uses: Vec<VariableUse>,
 }
 
 impl<'a> Binder<'a> {
@@ -491,6 +496,8 @@ impl<'a> Binder<'a> {
             wants_keys: false,
             cursor_tables: Vec::new(),
             current_row: None,
+            variables: None,
+            variable_uses: Vec::new(),
         }
     }
 

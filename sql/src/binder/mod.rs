@@ -81,6 +81,7 @@ mod insert;
 mod current_row;
 mod modify;
 mod merge;
+mod variables;
 
 use std::sync::{Arc, LazyLock};
 
@@ -97,6 +98,10 @@ pub use function_body::{
 };
 pub use names::{index_column_name, output_name};
 pub use system::{EndpointShape, SessionConstants, SystemCatalog, no_endpoint};
+pub use variables::{
+    BodyTarget, BodyValue, VariableScope, VariableShape, VariableUse, bind_body_value,
+    bind_conversion, bind_in_body, field_value,
+};
 pub use view::{Uses, ViewDefinition, bind_view_definition, uses_of_view, view_meaning};
 
 use crate::ast::{self, LockStrength, Statement};
@@ -144,6 +149,8 @@ pub struct BoundStatement {
     pub locks: Vec<(TableId, LockStrength)>,
     /// The tables that it reads as they are now.
     pub reads: Vec<TableId>,
+    /// The parameters that stand for variables of a procedural body.
+    pub variables: Vec<VariableUse>,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -175,12 +182,12 @@ pub fn bind(
 /// As of [`bind`].
 pub fn bind_cursor(
     cursor: &ast::Cursor,
-    catalog: &Catalog,
-    system: &dyn SystemCatalog,
-    constants: &SessionConstants,
+    (catalog, system, constants): (&Catalog, &dyn SystemCatalog, &SessionConstants),
     types: &[Option<SqlType>],
+    variables: Option<&VariableScope<'_>>,
 ) -> Result<BoundStatement> {
     let mut binder = Binder::new(catalog, system, constants, Parameters::new(types));
+    binder.variables = variables;
     let query = &cursor.query;
     let with = query.with.as_ref().map(|with| binder.open_with(with, true)).transpose()?;
     binder.wants_keys = matches!(query.body, ast::QueryBody::Select(_));
@@ -267,6 +274,11 @@ impl Binder<'_> {
             let parameters = row.parameters.iter().map(|&at| self.parameters.final_index(at));
             CurrentRow { parameters: parameters.collect(), ..row }
         });
+        let place = |one: &VariableUse| VariableUse {
+            parameter: self.parameters.final_index(one.parameter),
+            ..*one
+        };
+        let variables = self.variable_uses.iter().map(place).collect();
         Ok(BoundStatement {
             bound,
             parameter_types: self.parameters.final_types(),
@@ -277,6 +289,7 @@ impl Binder<'_> {
             calls_routines,
             locks,
             reads,
+            variables,
         })
     }
 

@@ -76,7 +76,10 @@ impl Binder<'_> {
 
     /// Binds `t.*` as a value.
     pub(super) fn bind_whole_row(&mut self, relation: &[Ident]) -> Result<Typed> {
-        let row = self.whole_row(relation)?;
+        let row = match self.whole_row(relation)? {
+            None => self.variable_named(relation)?,
+            row => row,
+        };
         let position = relation.first().map_or(1, |part| part.position);
         row.ok_or_else(|| self.no_relation(relation).at(position))
     }

@@ -282,6 +282,15 @@ impl Binder<'_> {
             level.reach != Reach::Hidden && level.scope.relation(qualifier).is_some()
         };
         let Some(depth) = self.levels.iter().rposition(has_it) else {
+            if let Some(fields) = self.variable_fields(qualifier)? {
+                let target = |(name, value): (Arc<str>, Typed)| Target {
+                    value,
+                    name: name.to_string(),
+                    origin: None,
+                };
+                targets.extend(fields.into_iter().map(target));
+                return Ok(());
+            }
             return Err(self.no_relation(qualifier).at(position));
         };
         if let Some(barred) = self.levels[depth].barred {

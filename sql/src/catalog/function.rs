@@ -56,6 +56,28 @@ pub struct FunctionRecord {
     pub is_expression: Later<bool>,
     /// What planners may know of it.
     pub hints: Later<Hints>,
+    /// The language of its body.
+    pub language: Later<Language>,
+}
+
+/// The language of a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Language {
+    /// SQL
+    #[default]
+    Sql,
+    /// PL/pgSQL
+    PlPgSql,
+}
+
+impl Language {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Sql => "sql",
+            Language::PlPgSql => "plpgsql",
+        }
+    }
 }
 
 /// What PostgreSQL's planner may be told of a function; bennu's sees what is in it, and only shows
@@ -110,6 +132,7 @@ enum Addition {
     Rows(f32),
     Parallel(Parallel),
     IsLeakproof,
+    PlPgSql,
 }
 
 /// Returns the bytes of a function's record.
@@ -131,6 +154,9 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     if is_leakproof {
         additions.push(Addition::IsLeakproof);
     }
+    if *record.language == Language::PlPgSql {
+        additions.push(Addition::PlPgSql);
+    }
     encode_with(record, &additions)
 }
 
@@ -150,6 +176,7 @@ pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
             Addition::Rows(rows) => record.hints.0.rows = Some(rows),
             Addition::Parallel(parallel) => record.hints.0.parallel = parallel,
             Addition::IsLeakproof => record.hints.0.is_leakproof = true,
+            Addition::PlPgSql => record.language.0 = Language::PlPgSql,
         }
     }
     Ok(record)
@@ -301,6 +328,8 @@ impl Function {
                 .collect::<Result<_>>()?,
         };
         let (statements, unreadable) = match parser::parse_statements(&record.body) {
+            // It is read when it is called.
+            _ if *record.language == Language::PlPgSql => (Vec::new(), None),
             Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
             Err(error) => (Vec::new(), Some(error.message)),
         };
@@ -375,6 +404,7 @@ mod tests {
             more: Later::default(),
             is_expression: Later::default(),
             hints: Later::default(),
+            language: Later::default(),
         }
     }
 
@@ -399,6 +429,7 @@ mod tests {
         let mut written = function();
         written.kind.0 = RoutineKind::Procedure;
         written.is_expression.0 = true;
+        written.language.0 = Language::PlPgSql;
         written.more.0 = vec![
             MoreParameter::InOut(0),
             MoreParameter::Variadic,

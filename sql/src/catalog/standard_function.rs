@@ -137,5 +137,6 @@ fn function(
         more: Later::default(),
         is_expression: Later::default(),
         hints: Later::default(),
+        language: Later::default(),
     }
 }

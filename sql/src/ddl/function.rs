@@ -11,14 +11,14 @@ use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
-    self, AlterFunctionAction, FunctionAttributes, FunctionBody, FunctionReference,
+    self, AlterFunctionAction, BodyPlace, FunctionAttributes, FunctionBody, FunctionReference,
     FunctionStatement, ParameterMode, Returns, RoutineWord, Volatility,
 };
 use crate::binder::{TableClause, bind_table_expression, check_function_body, settled_body};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    Function, FunctionRecord, MoreParameter, ParameterRecord, ReturnRecord, RoutineKind,
-    encode_function, function_key,
+    Declared, Function, FunctionRecord, Language, Mode, MoreParameter, ParameterRecord,
+    ReturnRecord, RoutineKind, encode_function, function_key,
 };
 use crate::catalog::later::Later;
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
@@ -27,6 +27,8 @@ use crate::ddl::user_type::{kept_text, text_calls};
 use crate::ddl::{Ddl, lock_table, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
+use crate::plpgsql::tree::Body;
+use crate::plpgsql::{self, BodyError, BodyParameter, Returning};
 
 /// `invalid_function_definition`
 const INVALID_DEFINITION: &str = "42P13";
@@ -111,6 +113,11 @@ impl Ddl<'_> {
         if !self.checks_bodies && matches!(statement.body, FunctionBody::Text { .. }) {
             return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
         }
+        if statement.is_procedural {
+            let FunctionBody::Text { text, place } = &statement.body else { return Ok(()) };
+            read_body(&function, text, *place)?;
+            return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
+        }
         // By now it can call itself.
         let catalog = self.changes.catalog(self.engine);
         let checked = check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
@@ -133,7 +140,11 @@ impl Ddl<'_> {
         let returns = self.return_record(catalog, statement, kind, &parameters, &more)?;
         let (body, place) = statement.body.text();
         let is_text = matches!(statement.body, FunctionBody::Text { .. });
-        let parsed = parser::parse_statements(body).map(drop);
+        let parsed = match statement.is_procedural {
+            // It is read once there is a function.
+            true => Ok(()),
+            false => parser::parse_statements(body).map(drop),
+        };
         let unchecked = is_text && !self.checks_bodies;
         parsed.or_else(|error| if unchecked { Ok(()) } else { Err(error) }).map_err(|error| {
             let error = Error::from(error);
@@ -156,6 +167,10 @@ impl Ddl<'_> {
             more: Later(more),
             is_expression: Later(matches!(statement.body, FunctionBody::Expression(..))),
             hints: Later::default(),
+            language: Later(match statement.is_procedural {
+                true => Language::PlPgSql,
+                false => Language::Sql,
+            }),
         };
         set_attributes(&mut record, &statement.attributes)?;
         Ok(record)
@@ -186,7 +201,7 @@ impl Ddl<'_> {
                 more.push(MoreParameter::Out(at as u32, name, type_oid));
                 continue;
             }
-            check_taken(sql_type)?;
+            check_taken(sql_type, statement.is_procedural)?;
             match parameter.mode {
                 ParameterMode::InOut => more.push(MoreParameter::InOut(parameters.len() as u32)),
                 ParameterMode::Variadic => {
@@ -467,6 +482,61 @@ impl Ddl<'_> {
     }
 }
 
+/// Reads the body of a function in PL/pgSQL; `place` tells where it stands in the statement.
+///
+/// # Errors
+///
+/// 42601 and others, at positions in the statement if it is known where the body stands.
+pub fn read_body(function: &Function, text: &str, place: Option<BodyPlace>) -> Result<Body> {
+    let record = &function.record;
+    let declared = record.declared();
+    let rows = function.columns.iter().map(|(_, of)| of.base.is_row());
+    let mut outs = rows.chain(std::iter::repeat(false));
+    let mut takes = function.parameters.iter().map(|of| of.base.is_row());
+    let parameter = |one: &Declared<'_>| {
+        let taken = match one.mode {
+            Mode::Out | Mode::Table => false,
+            _ => takes.next().unwrap_or(false),
+        };
+        let given = match one.mode {
+            Mode::In | Mode::Variadic => false,
+            _ => outs.next().unwrap_or(false),
+        };
+        BodyParameter { name: one.name.to_owned(), is_row: taken || given }
+    };
+    let parameters: Vec<BodyParameter> = declared.iter().map(parameter).collect();
+    let has_outs = !record.outs().is_empty();
+    let is_void =
+        matches!(function.columns.as_slice(), [(_, of)] if of.base == DataType::Void) && !has_outs;
+    let returning = match (function.is_set(), has_outs) {
+        (true, true) => Returning::SetOfParameters,
+        (true, false) => Returning::Set,
+        (false, true) => Returning::Parameters,
+        (false, false) if is_void => Returning::Nothing,
+        (false, false) => Returning::Value,
+    };
+    let kind = (returning, record.is_procedure());
+    let read = plpgsql::parse_body(text, &record.name, &parameters, kind);
+    read.map_err(|BodyError { error, line }| {
+        let error = Error::from(error);
+        match (error.position, place) {
+            (Some(position), Some(place)) => {
+                Error { position: Some(place.position(text, position)), ..error }
+            }
+            (Some(position), None) => {
+                let internal = Some(Box::new((position, text.to_owned())));
+                Error { position: None, internal, ..error }
+            }
+            (None, _) => {
+                let name = &record.name;
+                let context =
+                    format!("compilation of PL/pgSQL function \"{name}\" near line {line}");
+                Error { context: Some(context), ..error }
+            }
+        }
+    })
+}
+
 /// Returns the SQL texts of a table.
 pub(super) fn texts_of(record: &TableRecord) -> impl Iterator<Item = &String> {
     let columns = record.columns.iter();
@@ -534,8 +604,14 @@ fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> E
 }
 
 /// Checks that a function can take values of a type.
-fn check_taken(sql_type: SqlType) -> Result<()> {
+fn check_taken(sql_type: SqlType, is_procedural: bool) -> Result<()> {
     match sql_type.base {
+        DataType::Record if is_procedural => Ok(()),
+        DataType::Void | DataType::Unknown if is_procedural => {
+            let name = sql_type.base.sql_name();
+            let message = format!("PL/pgSQL functions cannot accept type {name}");
+            Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+        }
         DataType::Record | DataType::Void | DataType::Unknown => {
             let name = sql_type.base.sql_name();
             let message = format!("SQL functions cannot have arguments of type {name}");
@@ -589,7 +665,7 @@ pub(super) fn signature(
 }
 
 /// Returns `f(integer,text)`, with the schema where the search path does not find the function.
-pub(super) fn shown_function(
+pub fn shown_function(
     catalog: &Catalog,
     path: &crate::catalog::name::SearchPath,
     function: &Function,

@@ -11,6 +11,7 @@
 //! exclusive to those who change it. They are ordinary row locks, so deadlocks are found.
 
 pub mod name;
+mod shared_changes;
 mod storage_parameters;
 mod history;
 pub mod options;
@@ -48,6 +49,9 @@ mod quota;
 mod reindex;
 mod statistics;
 
+pub use function::{read_body, shown_function};
+pub use shared_changes::SharedChanges;
+
 pub use dependency::{Object, dependencies};
 pub use reindex::{IndexOf, index_of};
 
@@ -56,7 +60,7 @@ use std::sync::atomic::Ordering;
 
 use ahash::AHashSet;
 use store::descriptor::Durability;
-use store::transaction::{LockMode, LockWait, Savepoint, TableLockMode};
+use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{CellBatch, Get, LockName, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
@@ -94,7 +98,7 @@ pub struct Changes {
     /// Tables whose descriptor the store is told after the commit.
     altered: Vec<u32>,
     /// States to go back to.
-    savepoints: Vec<(Savepoint, Mark)>,
+    savepoints: Vec<Mark>,
 }
 
 /// Where [`Changes`] stood at a savepoint.
@@ -133,7 +137,7 @@ impl Changes {
     }
 
     /// Notes a savepoint.
-    pub fn savepoint(&mut self, savepoint: Savepoint) {
+    fn savepoint(&mut self) {
         let mark = Mark {
             catalog: self.catalog.clone(),
             created: self.created.len(),
@@ -141,18 +145,16 @@ impl Changes {
             dropped_sequences: self.dropped_sequences.len(),
             altered: self.altered.len(),
         };
-        self.savepoints.push((savepoint, mark));
+        self.savepoints.push(mark);
     }
 
     /// Takes back what was done after a savepoint, which stays.
-    pub fn rollback_to(&mut self, engine: &Engine, savepoint: Savepoint) {
-        while self.savepoints.last().is_some_and(|(later, _)| *later > savepoint) {
-            self.savepoints.pop();
-        }
-        let Some((_, mark)) = self.savepoints.last() else { return };
+    fn rollback_to(&mut self, engine: &Engine, number: usize) {
+        self.savepoints.truncate(number + 1);
+        let Some(mark) = self.savepoints.last() else { return };
         let undone = std::mem::replace(&mut self.catalog, mark.catalog.clone());
         forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
-        let Some((_, mark)) = self.savepoints.last() else { return };
+        let Some(mark) = self.savepoints.last() else { return };
         self.dropped.truncate(mark.dropped);
         self.dropped_sequences.truncate(mark.dropped_sequences);
         self.altered.truncate(mark.altered);

@@ -7,7 +7,7 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DropFunction, Expr,
+    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction, Expr,
     FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
     Parallel, ParameterMode, Returns, RoutineWord, Statement, TableName, Volatility,
 };
@@ -53,8 +53,10 @@ impl Cursor<'_> {
         let mut clauses = Clauses::default();
         while self.function_clause(&mut clauses)? {}
         let invalid = |message: &str| ParseError::new(INVALID_DEFINITION, message, start);
+        let mut is_procedural = false;
         match &clauses.language {
             Some((language, _)) if language == "sql" => {}
+            Some((language, _)) if language == "plpgsql" => is_procedural = true,
             Some((language, position)) => return Err(other_language(language, *position)),
             None if matches!(
                 clauses.body,
@@ -63,6 +65,9 @@ impl Cursor<'_> {
             None => return Err(invalid("no language specified")),
         }
         let body = clauses.body.ok_or_else(|| invalid("no function body specified"))?;
+        if is_procedural && !matches!(body, FunctionBody::Text { .. }) {
+            return Err(invalid("inline SQL function body only valid for language SQL"));
+        }
         let create = CreateFunction {
             word,
             name,
@@ -70,6 +75,7 @@ impl Cursor<'_> {
             arguments,
             returns,
             attributes: clauses.attributes,
+            is_procedural,
             body,
         };
         Ok(Statement::Function(Box::new(FunctionStatement::Create(create))))
@@ -129,6 +135,11 @@ impl Cursor<'_> {
     }
 
     fn returns(&mut self) -> Result<Returns> {
+        if let of @ ("trigger" | "event_trigger") = self.peek_word().as_str() {
+            let what = format!("RETURNS {of}");
+            let hint = "There are no triggers; call the function from a statement.";
+            return Err(ParseError::unsupported(what, self.position()).with_hint(hint));
+        }
         if self.take_word("setof") {
             return Ok(Returns::Set(self.type_name()?));
         }
@@ -358,9 +369,9 @@ fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace
 
 fn other_language(language: &str, position: usize) -> ParseError {
     match language {
-        "plpgsql" | "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
+        "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
             ParseError::unsupported(format!("language {language}"), position)
-                .with_hint("Write it in LANGUAGE sql.")
+                .with_hint("Write it in LANGUAGE sql or plpgsql.")
         }
         _ => {
             let message = format!("language \"{language}\" does not exist");
@@ -370,6 +381,37 @@ fn other_language(language: &str, position: usize) -> ParseError {
 }
 
 impl Cursor<'_> {
+    /// Reads DO.
+    pub(super) fn do_statement(&mut self) -> Result<Statement> {
+        self.expect_words(&["do"])?;
+        let (mut language, mut body) = (None, None);
+        loop {
+            let position = self.position();
+            let again = if self.take_word("language") {
+                let name = match self.peek() {
+                    Token::Word(_) => self.identifier(key_words::is_not_reserved)?.value,
+                    _ => self.string()?.to_lowercase(),
+                };
+                language.replace(name).is_some()
+            } else if self.at_end() {
+                break;
+            } else {
+                let rest = &self.source.text()[self.byte()..];
+                let text = self.string()?;
+                let place = literal_place(&text, rest, position);
+                body.replace((text, place)).is_some()
+            };
+            if again {
+                return Err(ParseError::syntax("conflicting or redundant options", position));
+            }
+        }
+        let Some((body, place)) = body else {
+            return Err(ParseError::syntax("no inline code specified", None));
+        };
+        let language = language.unwrap_or_else(|| "plpgsql".to_owned());
+        Ok(Statement::Do(Box::new(DoBlock { language, body, place })))
+    }
+
     /// Reads CALL.
     pub(super) fn call_statement(&mut self) -> Result<Statement> {
         self.expect_words(&["call"])?;

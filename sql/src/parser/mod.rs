@@ -382,6 +382,7 @@ impl Cursor<'_> {
             "prepare" => self.prepare(),
             "execute" => self.execute(),
             "call" => self.call_statement(),
+            "do" => self.do_statement(),
             "deallocate" => self.deallocate(),
             "declare" => self.declare(),
             "fetch" | "move" => self.fetch(),
@@ -433,7 +434,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     const OTHERS: &[&str] = &[
         "checkpoint",
         "cluster",
-        "do",
         "grant",
         "import",
         "listen",
@@ -456,7 +456,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
         "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
         "table" => "Write SELECT * FROM the table.",
-        "do" => "Write a procedure in LANGUAGE sql, and CALL it.",
         _ => "Leave the statement out.",
     };
     let construct = word.to_uppercase();

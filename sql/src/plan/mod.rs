@@ -28,7 +28,7 @@ use coprocessors::columns::SectionsOfGet;
 use store::TableId;
 use types::DataType;
 use types::aggregate::Aggregate;
-use types::expr::Expr;
+use types::expr::{Expr, Routine};
 
 use crate::catalog::table::Table;
 use crate::logical::{
@@ -57,6 +57,30 @@ pub struct Plan {
     pub point: Option<PointGet>,
     /// Whether a step of it locks the rows of what is below.
     pub locks_rows: bool,
+}
+
+impl Plan {
+    /// Returns the function that CALL calls, and its arguments, if the plan is one of CALL.
+    pub fn called(&self) -> Option<(&Arc<Routine>, &[Expr])> {
+        let Root::Query(node) = &self.root else { return None };
+        let sets = match node {
+            Node::ProjectSet(sets) => sets,
+            Node::Project(project) => match &project.input {
+                Node::ProjectSet(sets) => sets,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match sets.functions.as_slice() {
+            [
+                SetFunction {
+                    call: crate::logical::SetCall::Routine { routine, arguments, .. },
+                    ..
+                },
+            ] => Some((routine, arguments)),
+            _ => None,
+        }
+    }
 }
 
 /// A part of WITH, whose rows later ones may read by its number.

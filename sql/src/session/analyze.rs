@@ -83,8 +83,9 @@ impl Session {
         let eval = self.eval_context(open, Vec::new());
         let Worker { around, open, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
-        let mut ddl = open.ddl(&around.engine, &around.constants, eval);
-        ddl.set_statistics(table.id, statistics)
+        open.define(&around.engine, &around.constants, eval, |ddl| {
+            ddl.set_statistics(table.id, statistics)
+        })
     }
 }
 

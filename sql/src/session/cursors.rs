@@ -29,16 +29,21 @@ use store::admission::Work;
 use store::transaction::Savepoint;
 use types::{Batch, Datum};
 
+/// The cursors that are open, which functions that statements call have in common with the session.
+pub(super) type OpenCursors = Arc<Mutex<AHashMap<String, Cursor>>>;
+
 /// The cursors of a session.
 pub(super) struct Cursors {
-    open: AHashMap<String, Cursor>,
+    open: OpenCursors,
     /// Of the protocol; no name is in both.
     pub(super) portals: Portals,
-    /// Where views find them.
-    shown: Arc<SessionObjects>,
+    /// Where views find them; nowhere by the cursors of a function, which may not know of all.
+    shown: Option<Arc<SessionObjects>>,
+    /// How many got a name of ours.
+    unnamed_count: u32,
 }
 
-struct Cursor {
+pub(super) struct Cursor {
     /// Of one thread at a time, as a session is; sessions may be looked at from several.
     rows: Mutex<Rows>,
     columns: Arc<[OutputColumn]>,
@@ -83,23 +88,42 @@ enum Life {
 }
 
 impl Cursors {
-    /// Returns those of a session, none yet.
-    pub(super) fn of(shown: Arc<SessionObjects>) -> Cursors {
-        Cursors { open: AHashMap::new(), portals: Portals::default(), shown }
+    /// Returns those of a session.
+    pub(super) fn of(shown: Arc<SessionObjects>, open: OpenCursors) -> Cursors {
+        Cursors { open, portals: Portals::default(), shown: Some(shown), unnamed_count: 0 }
+    }
+
+    /// Returns those of a function, which has no portals.
+    pub(super) fn of_function(open: OpenCursors) -> Cursors {
+        Cursors { open, portals: Portals::default(), shown: None, unnamed_count: 0 }
     }
 
     fn tell(&self) {
-        self.shown.retain_cursors(|name| self.has(name));
+        if let Some(shown) = &self.shown {
+            shown.retain_cursors(|name| self.has(name));
+        }
     }
 
     /// Returns whether there is a cursor or portal of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.open.contains_key(name) || self.portals.has(name)
+        self.open.lock().contains_key(name) || self.portals.has(name)
+    }
+
+    /// Returns a name that no cursor has.
+    pub(super) fn unnamed(&mut self) -> String {
+        loop {
+            self.unnamed_count += 1;
+            let name = format!("<unnamed portal {}>", self.unnamed_count);
+            if !self.has(&name) {
+                return name;
+            }
+        }
     }
 
     /// Closes a cursor or portal. Returns whether there was one.
     pub(super) fn close(&mut self, name: &str) -> bool {
-        let was_there = self.open.remove(name).is_some() | self.portals.remove(name).is_some();
+        let was_there =
+            self.open.lock().remove(name).is_some() | self.portals.remove(name).is_some();
         if was_there {
             self.tell();
         }
@@ -116,17 +140,17 @@ impl Cursors {
     /// Returns whether one WITH HOLD was declared in the open transaction.
     pub(super) fn has_uncommitted_held(&self) -> bool {
         let is_new = |cursor: &Cursor| matches!(cursor.life, Life::Held { committed: false, .. });
-        self.open.values().any(is_new)
+        self.open.lock().values().any(is_new)
     }
 
     /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
     pub(super) fn end_transaction(&mut self, is_committed: bool) {
-        if self.open.is_empty() {
+        if self.open.lock().is_empty() {
             self.end_portals();
             return;
         }
         self.portals.retain(|_| false);
-        self.open.retain(|_, cursor| match &mut cursor.life {
+        self.open.lock().retain(|_, cursor| match &mut cursor.life {
             Life::Transaction { .. } => false,
             Life::Held { committed, .. } => {
                 *committed |= is_committed;
@@ -145,7 +169,7 @@ impl Cursors {
             }
             Life::Held { committed: true, .. } => true,
         };
-        self.open.retain(|_, cursor| stays(cursor.life));
+        self.open.lock().retain(|_, cursor| stays(cursor.life));
         self.portals.retain(|savepoints| savepoints < left);
         self.tell();
     }
@@ -153,7 +177,7 @@ impl Cursors {
     /// Makes those that were declared behind a released savepoint part of what was before it.
     pub(super) fn release(&mut self, left: usize) {
         self.portals.release(left);
-        for cursor in self.open.values_mut() {
+        for cursor in self.open.lock().values_mut() {
             match &mut cursor.life {
                 Life::Transaction { savepoints } | Life::Held { savepoints, .. } => {
                     *savepoints = left.min(*savepoints);
@@ -164,14 +188,14 @@ impl Cursors {
 
     /// Ends all.
     pub(super) fn clear(&mut self) {
-        self.open.clear();
+        self.open.lock().clear();
         self.portals.retain(|_| false);
         self.tell();
     }
 
     /// Returns the columns of a cursor's or portal's rows.
     pub(super) fn columns(&self, name: &str) -> Result<Arc<[OutputColumn]>> {
-        match (self.open.get(name), self.portals.find(name)) {
+        match (self.open.lock().get(name), self.portals.find(name)) {
             (Some(cursor), _) => Ok(Arc::clone(&cursor.columns)),
             (None, Some(portal)) => Ok(portal.columns().cloned().unwrap_or_else(|| Arc::from([]))),
             (None, None) => Err(unknown(name)),
@@ -182,7 +206,7 @@ impl Cursors {
 impl Session {
     /// Returns the columns of a cursor that DECLARE has opened, if there is one of the name.
     pub fn cursor_columns(&self, name: &str) -> Option<Arc<[OutputColumn]>> {
-        self.cursors.open.get(name).map(|cursor| Arc::clone(&cursor.columns))
+        self.cursors.open.lock().get(name).map(|cursor| Arc::clone(&cursor.columns))
     }
 
     /// Starts the query of a cursor: its columns and its rows.
@@ -226,10 +250,24 @@ impl Session {
         planned: &Planned,
         parameters: &mut [Datum],
     ) -> Result<()> {
-        let Some(row) = &planned.current_row else { return Ok(()) };
-        let cursor = self.cursors.open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
+        match &planned.current_row {
+            Some(row) => self.place_row(row, parameters),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the key of a row that a cursor stands on to a statement that changes it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::place_current_row`].
+    pub(super) fn place_row(&self, row: &CurrentRow, parameters: &mut [Datum]) -> Result<()> {
+        let open = self.cursors.open.lock();
+        let cursor = open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
         let key = cursor.current_key(row)?;
-        let key = self.present_key(row.table, key, cursor.since)?;
+        let since = cursor.since;
+        drop(open);
+        let key = self.present_key(row.table, key, since)?;
         for (&parameter, value) in row.parameters.iter().zip(key) {
             parameters[parameter] = value;
         }
@@ -259,7 +297,7 @@ impl Session {
     /// 55006
     pub(super) fn check_not_in_use(&self, statement: &Statement) -> Result<()> {
         let named: &[ast::TableName] = match statement {
-            _ if self.cursors.open.is_empty() => return Ok(()),
+            _ if self.cursors.open.lock().is_empty() => return Ok(()),
             Statement::Truncate(truncate) => &truncate.names,
             Statement::AlterTable(alter) => std::slice::from_ref(&alter.name),
             Statement::CreateIndex(create) => std::slice::from_ref(&create.table),
@@ -269,7 +307,7 @@ impl Session {
         for name in named {
             // What is not there is for the statement to say.
             let Ok(table) = self.table(name) else { continue };
-            if self.cursors.open.values().any(|cursor| cursor.reads.contains(&table.id)) {
+            if self.cursors.open.lock().values().any(|cursor| cursor.reads.contains(&table.id)) {
                 let verb = match statement {
                     Statement::Truncate(_) => "TRUNCATE",
                     other => other.tag(),
@@ -313,7 +351,8 @@ impl Session {
     ) -> Result<()> {
         let (types, parameters) = (self.bound.types.clone(), self.bound.values.clone());
         let planned = loop {
-            let planned = self.with_planning(|planning| planning.plan_cursor(declared, &types))?;
+            let planned =
+                self.with_planning(|planning| planning.plan_cursor(declared, &types, None))?;
             self.begin_statement();
             self.lock_tables_of(&planned.planned)?;
             if !self.is_stale(&planned.planned) {
@@ -325,6 +364,17 @@ impl Session {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
         }
+        self.add_cursor(parsed, declared, planned, parameters)
+    }
+
+    /// Opens a cursor.
+    pub(super) fn add_cursor(
+        &mut self,
+        parsed: &Arc<ParsedStatement>,
+        declared: &ast::Cursor,
+        planned: PlannedStatement,
+        parameters: Vec<Datum>,
+    ) -> Result<()> {
         let locks = !declared.query.locking.is_empty();
         let name = &declared.name.value;
         if self.cursors.has(name) {
@@ -375,11 +425,11 @@ impl Session {
             passed: 0,
             is_broken: false,
         };
-        self.cursors.open.insert(name.clone(), cursor);
+        self.cursors.open.lock().insert(name.clone(), cursor);
         Ok(())
     }
 
-    fn all_rows(&self, rows: &mut Rows) -> Result<Vec<Batch>> {
+    pub(super) fn all_rows(&self, rows: &mut Rows) -> Result<Vec<Batch>> {
         let work_mem = self.settings.work_mem_bytes();
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next_batch(usize::MAX)? {
@@ -407,7 +457,7 @@ impl Session {
     /// Moves a cursor or portal, and returns the rows that were asked for.
     pub(super) fn fetch_rows(&mut self, direction: FetchDirection, name: &str) -> Result<Rows> {
         let columns = self.cursors.columns(name)?;
-        let is_binary = self.cursors.open.get(name).is_some_and(|cursor| cursor.is_binary);
+        let is_binary = self.cursors.open.lock().get(name).is_some_and(|cursor| cursor.is_binary);
         let batches = self.fetch_batches(direction, name)?;
         let stop = Arc::clone(&self.stop);
         let mut rows = Rows::ready(columns, batches, Tag::Returned("FETCH"), stop);
@@ -415,19 +465,29 @@ impl Session {
         Ok(rows)
     }
 
-    fn fetch_batches(&mut self, direction: FetchDirection, name: &str) -> Result<Vec<Batch>> {
+    pub(super) fn fetch_batches(
+        &mut self,
+        direction: FetchDirection,
+        name: &str,
+    ) -> Result<Vec<Batch>> {
         let work_mem = self.settings.work_mem_bytes();
-        let Some(cursor) = self.cursors.open.get_mut(name) else {
+        // Its query may call functions that use cursors themselves.
+        let taken = self.cursors.open.lock().remove(name);
+        let Some(mut cursor) = taken else {
             return match self.cursors.portals.has(name) {
                 true => self.fetch_portal(direction, name),
                 false => Err(unknown(name)),
             };
         };
-        if cursor.is_broken {
-            let message = format!("portal \"{name}\" cannot be run");
-            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
-        }
-        cursor.fetch(direction, work_mem)
+        let fetched = match cursor.is_broken {
+            true => {
+                let message = format!("portal \"{name}\" cannot be run");
+                Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
+            }
+            false => cursor.fetch(direction, work_mem),
+        };
+        self.cursors.open.lock().insert(name.to_owned(), cursor);
+        fetched
     }
 }
 

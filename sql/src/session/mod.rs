@@ -18,6 +18,7 @@ mod explain;
 mod lock_tables;
 mod materialized;
 mod plan_cache;
+mod plpgsql;
 mod plain_strings;
 pub mod portals;
 mod prepared;
@@ -45,9 +46,8 @@ use types::encoding::Encoding;
 use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
-use types::{Datum, SqlType};
+use types::{Batch, DataType, Datum, SqlType};
 
-use crate::activity::Activity;
 use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::catalog::name::TEMP_PREFIX;
@@ -58,14 +58,14 @@ use crate::logical::{OutputColumn, ParameterTypes};
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
-use crate::session::cursors::Cursors;
+use crate::session::cursors::{Cursors, OpenCursors};
 use crate::session::plan_cache::PlanCache;
 use crate::session::prepared::{
     BoundParameters, Planned, PlannedStatement, Planning, PreparedKind,
 };
 use crate::session::routine::Called;
 use crate::session::sequences::SessionSequences;
-use crate::session::worker::{Around, Worker};
+use crate::session::worker::{Around, Snapshots, Worker};
 use crate::session_objects::{Runs, ShownStatement};
 use crate::settings::Settings;
 use crate::statement_log::LoggedStatements;
@@ -163,7 +163,6 @@ static NEXT_PROCESS_ID: AtomicI32 = AtomicI32::new(1);
 pub struct Session {
     /// Its transaction, and what statements run with.
     worker: Worker,
-    process_id: i32,
     statements: AHashMap<String, Arc<Prepared>>,
     /// Names of prepared statements without text.
     empty_statements: AHashSet<String>,
@@ -171,12 +170,13 @@ pub struct Session {
     /// Of the statement that runs, if it has no plan of its own.
     bound: BoundParameters,
     plans: PlanCache,
-    notices: Vec<Notice>,
     /// What the client was told of each reported setting.
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
-    /// What others are told of it.
-    activity: Arc<Activity>,
+    /// The statement that runs may end its transaction and begin another.
+    ends_transactions: bool,
+    /// How many procedural bodies are being run.
+    body_depth: usize,
 }
 
 impl Deref for Session {
@@ -220,21 +220,26 @@ impl Session {
             search_path,
             stop,
             reads: store.read_locks(),
+            process_id,
+            activity,
+            notices: Arc::default(),
+            open_cursors: OpenCursors::default(),
+            bodies: Arc::default(),
         };
-        let cursors = Cursors::of(Arc::clone(&around.objects));
+        let open = Arc::clone(&around.open_cursors);
+        let cursors = Cursors::of(Arc::clone(&around.objects), open);
         let (around, called) = (Arc::new(around), Called::default());
         Session {
-            worker: Worker { around, settings, open: None, called },
-            process_id,
+            worker: Worker { around, settings, open: None, called, snapshots: Snapshots::Session },
             statements: AHashMap::new(),
             empty_statements: AHashSet::new(),
             cursors,
             bound: BoundParameters::default(),
             plans: PlanCache::new(),
-            notices: Vec::new(),
             reported: Vec::new(),
             ticket: None,
-            activity,
+            ends_transactions: false,
+            body_depth: 0,
         }
     }
 
@@ -298,7 +303,8 @@ impl Session {
                 Statement::Explain(explain) => &explain.statement,
                 Statement::CreateTableAs(create) => &create.query,
                 Statement::DeclareCursor(cursor) => {
-                    break self.with_planning(|planning| planning.plan_cursor(cursor, types))?;
+                    break self
+                        .with_planning(|planning| planning.plan_cursor(cursor, types, None))?;
                 }
                 query if prepared::is_planned(query) => {
                     break self.with_planning(|planning| planning.plan(query, types))?;
@@ -436,6 +442,16 @@ impl Session {
         self.open.as_ref().and_then(|open| open.transaction.seen())
     }
 
+    /// Has the client told of nothing before a ticket is awaited, too.
+    fn await_also(&mut self, ticket: Option<DurableTicket>) {
+        let is_later =
+            |known: &DurableTicket, new: &DurableTicket| known.sequence() >= new.sequence();
+        self.ticket = match (self.ticket.take(), ticket) {
+            (Some(known), Some(new)) if is_later(&known, &new) => Some(known),
+            (known, new) => new.or(known),
+        };
+    }
+
     /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client
     /// is told.
     pub fn take_ticket(&mut self) -> Option<DurableTicket> {
@@ -452,7 +468,8 @@ impl Session {
         // What it has set is undone.
         drop(self.changed.take());
         // The error may tell of rows that are not durable yet.
-        self.ticket = self.seen();
+        let seen = self.seen();
+        self.await_also(seen);
         match &mut self.open {
             Some(open) if open.in_block => {
                 open.fail();
@@ -556,7 +573,7 @@ impl Session {
 
     /// Returns the notices gathered since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        std::mem::take(&mut *self.notices.lock())
     }
 
     /// Returns the encoding of the client's text.
@@ -760,12 +777,18 @@ impl Session {
         planned: Arc<Planned>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
-        };
         let mut batches = Vec::new();
-        while let Some(batch) = rows.next_batch(usize::MAX)? {
-            batches.push(batch);
+        if let Some(rows) = self.call_itself(&planned, parameters.clone())? {
+            let columns = prepared.columns.iter().flat_map(|columns| columns.iter());
+            let types: Vec<DataType> = columns.map(|column| column.sql_type.base).collect();
+            batches.push(Batch::from_rows(&types, &rows));
+        } else {
+            let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
+                return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
+            };
+            while let Some(batch) = rows.next_batch(usize::MAX)? {
+                batches.push(batch);
+            }
         }
         match &prepared.columns {
             None => Ok(Execution::Done(Completion::new("CALL"))),
@@ -879,13 +902,16 @@ impl Session {
 
     fn notice(&mut self, severity: &'static str, error: Error) {
         if self.settings.wants_message(severity) {
-            self.notices.push(Notice { severity, error });
+            self.notices.lock().push(Notice { severity, error });
         }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if !matches!(self.snapshots, Snapshots::Session) {
+            return;
+        }
         self.rollback();
         self.drop_temporary();
         self.locks.release_all(Level::Session, Sequence(0));

@@ -11,7 +11,9 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
-use crate::binder::{self, BodyStatement, BoundStatement, SystemCatalog, ViewDefinition};
+use crate::binder::{
+    self, BodyStatement, BoundStatement, SystemCatalog, VariableScope, VariableUse, ViewDefinition,
+};
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
@@ -91,6 +93,8 @@ pub(crate) struct PlannedStatement {
     pub cursor_tables: Vec<CursorTable>,
     /// The tables that it reads as they are now.
     pub reads: Vec<TableId>,
+    /// The parameters that stand for variables of a procedural body.
+    pub variables: Vec<VariableUse>,
 }
 
 /// The parameters that a statement without a plan of its own was bound to, for the query in it.
@@ -142,13 +146,14 @@ impl Planning<'_> {
         self.plan_bound(bound)
     }
 
-    /// Binds and plans the query of a cursor.
+    /// Binds and plans the query of a cursor, in a body that has variables.
     pub(crate) fn plan_cursor(
         &self,
         cursor: &ast::Cursor,
         types: &[Option<SqlType>],
+        variables: Option<&VariableScope<'_>>,
     ) -> Result<PlannedStatement> {
-        let bound = binder::bind_cursor(cursor, self.catalog, &self.system, self.constants, types)?;
+        let bound = binder::bind_cursor(cursor, self.world(), types, variables)?;
         self.plan_bound(bound)
     }
 
@@ -158,6 +163,11 @@ impl Planning<'_> {
         let statistics = Noted::new(self.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
+    }
+
+    /// Returns what statements and expressions of procedural bodies are bound in.
+    pub(crate) fn world(&self) -> (&Catalog, &dyn SystemCatalog, &binder::SessionConstants) {
+        (self.catalog, &self.system, self.constants)
     }
 
     /// Binds a statement of the body of a function for a call.
@@ -229,10 +239,10 @@ impl Planning<'_> {
             current_row: bound.current_row,
             calls_routines: bound.calls_routines,
         };
-        let BoundStatement { parameter_types, cursor_tables, reads, .. } = bound;
+        let BoundStatement { parameter_types, cursor_tables, reads, variables, .. } = bound;
         let mut planned = planned;
         planned.reads = planned.to_lock(&reads);
-        PlannedStatement { planned, parameter_types, columns, cursor_tables, reads }
+        PlannedStatement { planned, parameter_types, columns, cursor_tables, reads, variables }
     }
 }
 
@@ -335,7 +345,7 @@ impl Prepared {
             // Drivers that prepare the statement again know it by the routine.
             let message = "cached plan must not change result type";
             return Err(Error {
-                routine: Some("RevalidateCachedQuery"),
+                routine: Some(&"RevalidateCachedQuery"),
                 ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             });
         }

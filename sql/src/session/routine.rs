@@ -16,20 +16,28 @@ use types::{Batch, DataType, Datum};
 
 use crate::ast::{Statement, Volatility};
 use crate::binder::BodyStatement;
-use crate::catalog::function::Function;
+use crate::catalog::function::{Function, Language};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{self, SharedView, memory};
+use crate::session::Session;
 use crate::session::prepared::{Planned, Planning};
 use crate::session::transaction::{Open, Seen};
-use crate::session::worker::{Around, Worker};
+use crate::session::worker::{Around, Snapshots, Worker};
 use crate::system::{RoutineSource, SystemRowSource};
 
 /// Calls in calls; more would need too much memory.
-const DEPTH_MAX: usize = 400;
+pub(super) const DEPTH_MAX: usize = 400;
 /// What is left of the stack when a call gets another piece, and the size of that.
 /// An expression in a function may be as deep as one in a statement.
-const RED_ZONE_BYTES: usize = 32 << 20;
-const STACK_BYTES: usize = 64 << 20;
+pub(super) const RED_ZONE_BYTES: usize = 32 << 20;
+pub(super) const STACK_BYTES: usize = 64 << 20;
+
+/// Returns the error of calls that are nested too deep.
+pub(super) fn too_deep() -> Error {
+    let message = "stack depth limit exceeded";
+    Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
+        .with_hint(format!("Functions may be called {DEPTH_MAX} deep."))
+}
 
 /// The functions that are being called around a statement, and their plans.
 #[derive(Clone, Default)]
@@ -69,6 +77,8 @@ pub(super) struct Routines {
     view: SharedView,
     called: Called,
     inner: Mutex<Option<Worker>>,
+    /// Runs procedural bodies.
+    session: Mutex<Option<Box<Session>>>,
 }
 
 impl Routines {
@@ -80,6 +90,7 @@ impl Routines {
             view: Arc::clone(view),
             called: work.called.clone(),
             inner: Mutex::new(None),
+            session: Mutex::new(None),
         }
     }
 
@@ -89,7 +100,40 @@ impl Routines {
         let plans = self.called.plans.clone().unwrap_or_default();
         let called = Called { depth: self.called.depth + 1, plans: Some(plans) };
         let (around, settings) = (Arc::clone(&self.around), source.settings.clone());
-        Worker { around, settings, open: Some(open), called }
+        Worker { around, settings, open: Some(open), called, snapshots: Snapshots::Session }
+    }
+}
+
+impl Routines {
+    /// Returns the rows of a call of a function with a procedural body.
+    fn call_body(
+        &self,
+        source: &SystemRowSource,
+        (function, routine): (&Arc<Function>, &Routine),
+        arguments: Vec<Datum>,
+    ) -> Result<Vec<Vec<Datum>>> {
+        let transaction = &source.transaction;
+        let seen = match self.view.get() {
+            Some(seen) => seen.clone(),
+            None => transaction.view()?,
+        };
+        // A call within an argument of a call has one of its own.
+        let known = self.session.lock().take();
+        let mut session = known.unwrap_or_else(|| {
+            let worker = self.work(source);
+            Box::new(Session::inner(Worker { snapshots: Snapshots::Inner, ..worker }))
+        });
+        let is_volatile = function.record.volatility == Volatility::Volatile;
+        session.snapshots = match is_volatile {
+            true => Snapshots::Inner,
+            false => Snapshots::Fixed(Arc::new(OnceLock::from(seen.clone()))),
+        };
+        let rows = session.call_body(function, routine, arguments);
+        if is_volatile {
+            transaction.resume_statement(&seen);
+        }
+        *self.session.lock() = Some(session);
+        rows
     }
 }
 
@@ -101,9 +145,12 @@ impl RoutineSource for Routines {
         arguments: Vec<Datum>,
     ) -> Result<Vec<Vec<Datum>>> {
         if self.called.depth >= DEPTH_MAX {
-            let message = "stack depth limit exceeded";
-            return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
-                .with_hint(format!("Functions may be called {DEPTH_MAX} deep.")));
+            return Err(too_deep());
+        }
+        let function = source.catalog.function(routine.number);
+        if let Some(function) = function.filter(|one| *one.record.language == Language::PlPgSql) {
+            let run = || self.call_body(source, (function, routine), arguments);
+            return stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, run);
         }
         let mut inner = self.inner.lock();
         let work = inner.get_or_insert_with(|| self.work(source));

@@ -16,7 +16,7 @@ use types::context::EvalContext;
 use crate::ast::{IsolationLevel, TransactionModes};
 use crate::attach::Attached;
 use crate::binder::SessionConstants;
-use crate::ddl::{self, Ddl};
+use crate::ddl::{self, Ddl, SharedChanges};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::moved_rows::MovedRows;
@@ -32,7 +32,7 @@ pub(crate) struct Open {
     /// The store's side of it.
     pub transaction: Arc<Transaction>,
     /// What DDL statements in it have done.
-    pub changes: ddl::Changes,
+    pub changes: SharedChanges,
     /// BEGIN was said; otherwise it ends with the message.
     pub in_block: bool,
     /// An error has ended it; only ROLLBACK is accepted.
@@ -50,6 +50,8 @@ pub(crate) struct Open {
     /// Settings of SET LOCAL with the values to go back to at the end.
     local: Vec<(String, String)>,
     savepoints: Vec<NamedSavepoint>,
+    /// How many there are of the session, and of functions around this one.
+    savepoints_around: usize,
     /// The rows that got other keys, for its cursors.
     pub moved: Arc<MovedRows>,
     /// What statements of functions add to, too.
@@ -76,16 +78,19 @@ pub(crate) struct Held {
 
 /// What statements of functions know of the transaction.
 pub(super) struct Seen {
-    changes: ddl::Changes,
+    changes: SharedChanges,
     modes: Modes,
     started: i64,
     moved: Arc<MovedRows>,
     held: Arc<Mutex<Held>>,
+    savepoint_count: usize,
 }
 
 struct NamedSavepoint {
     name: String,
     savepoint: Savepoint,
+    /// Its number among those of the catalog.
+    mark: usize,
     settings: Settings,
     deferred: Deferred,
     read_only: bool,
@@ -168,7 +173,7 @@ impl Open {
     ) -> Open {
         Open {
             transaction: begin_in_store(engine, settings, modes, session),
-            changes: ddl::Changes::default(),
+            changes: SharedChanges::default(),
             in_block: false,
             failed: false,
             used: false,
@@ -178,16 +183,17 @@ impl Open {
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
+            savepoints_around: 0,
             moved: Arc::default(),
             held: Arc::default(),
         }
     }
 
-    /// Returns the same transaction as statements of functions see it; nothing is defined by them.
+    /// Returns the same transaction as statements of functions see it.
     pub(super) fn inside(seen: &Seen, settings: &Settings, transaction: &Arc<Transaction>) -> Open {
         Open {
             transaction: Arc::clone(transaction),
-            changes: seen.changes.seen(),
+            changes: seen.changes.clone(),
             in_block: true,
             failed: false,
             used: true,
@@ -197,6 +203,7 @@ impl Open {
             settings_before: settings.clone(),
             local: Vec::new(),
             savepoints: Vec::new(),
+            savepoints_around: seen.savepoint_count,
             moved: Arc::clone(&seen.moved),
             held: Arc::clone(&seen.held),
         }
@@ -205,25 +212,37 @@ impl Open {
     /// Returns what statements of functions are told of it.
     pub(super) fn seen(&self) -> Seen {
         Seen {
-            changes: self.changes.seen(),
+            changes: self.changes.clone(),
             modes: self.modes,
             started: self.started,
             moved: Arc::clone(&self.moved),
             held: Arc::clone(&self.held),
+            savepoint_count: self.savepoint_count(),
         }
     }
 
-    /// Returns what defines things in it; `path`: where names without a schema are looked for.
-    pub(super) fn ddl<'a>(
-        &'a mut self,
+    /// Defines things in it.
+    pub(super) fn define<T>(
+        &self,
+        engine: &Engine,
+        constants: &SessionConstants,
+        eval: EvalContext,
+        run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.changes.define(|changes| run(&mut self.ddl(engine, constants, eval, changes)))
+    }
+
+    fn ddl<'a>(
+        &'a self,
         engine: &'a Engine,
         constants: &SessionConstants,
         eval: EvalContext,
+        changes: &'a mut ddl::Changes,
     ) -> Ddl<'a> {
         Ddl {
             engine,
             transaction: &self.transaction,
-            changes: &mut self.changes,
+            changes,
             eval,
             path: Arc::clone(constants.search_path()),
             user: match constants.value("current_user") {
@@ -381,19 +400,19 @@ impl Open {
 
     /// Returns how many savepoints there are.
     pub(crate) fn savepoint_count(&self) -> usize {
-        self.savepoints.len()
+        self.savepoints_around + self.savepoints.len()
     }
 
     /// Marks a savepoint.
     pub(crate) fn savepoint(&mut self, name: &str, settings: &Settings) {
         let savepoint = self.transaction.savepoint();
-        self.changes.savepoint(savepoint);
+        let mark = self.changes.savepoint();
         let settings = settings.clone();
         let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
         let read_only = self.modes.read_only;
         let of_tables = self.held.lock().tables.len();
         let locks = Locks { all: self.transaction.lock_place(), of_tables };
-        let marked = NamedSavepoint { name, savepoint, settings, deferred, read_only, locks };
+        let marked = NamedSavepoint { name, savepoint, mark, settings, deferred, read_only, locks };
         self.savepoints.push(marked);
     }
 
@@ -429,7 +448,7 @@ impl Open {
         self.savepoints.truncate(position + 1);
         let target = &self.savepoints[position];
         self.transaction.rollback_to(target.savepoint);
-        self.changes.rollback_to(engine, target.savepoint);
+        self.changes.rollback_to(engine, target.mark);
         self.failed = false;
         self.release_after(target.locks);
         let target = &self.savepoints[position];
@@ -443,6 +462,7 @@ impl Open {
         let position = self.find_savepoint(name)?;
         // What was read only behind a savepoint is so no longer, as in PostgreSQL.
         self.modes.read_only = self.savepoints[position].read_only;
+        self.changes.release(self.savepoints[position].mark);
         self.savepoints.truncate(position);
         Ok(())
     }
@@ -504,7 +524,7 @@ impl Open {
     }
 
     /// Rolls back, with the settings that were changed in it.
-    pub(crate) fn rollback(mut self, engine: &Engine, settings: &mut Settings) {
+    pub(crate) fn rollback(self, engine: &Engine, settings: &mut Settings) {
         self.changes.rollback(engine, &self.transaction);
         *settings = self.settings_before;
     }

@@ -50,6 +50,7 @@ impl Session {
                 self.create_concurrently(create)?;
             }
             ddl if is_ddl(ddl) => self.run_ddl(ddl)?,
+            Statement::Do(block) => self.run_do(block)?,
             Statement::Reindex(reindex) => self.run_reindex(reindex)?,
             Statement::LockTables(lock) => self.run_lock(lock)?,
             Statement::DiscardTemp => self.discard_temporary()?,
@@ -275,11 +276,11 @@ impl Session {
         let eval = eval.unwrap_or_default();
         let Worker { around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
-        let mut ddl = open.ddl(&around.engine, &around.constants, eval);
-        ddl.checks_bodies = settings.is_on("check_function_bodies");
-        let done = run(&mut ddl)?;
-        let notices = std::mem::take(&mut ddl.notices);
-        drop(ddl);
+        let checks_bodies = settings.is_on("check_function_bodies");
+        let (done, notices) = open.define(&around.engine, &around.constants, eval, |ddl| {
+            ddl.checks_bodies = checks_bodies;
+            Ok((run(ddl)?, std::mem::take(&mut ddl.notices)))
+        })?;
         for notice in notices {
             self.notice("NOTICE", notice);
         }
@@ -303,7 +304,7 @@ impl Session {
         scope: SetScope,
     ) -> Result<()> {
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
-        if scope == SetScope::Local && !in_block {
+        if scope == SetScope::Local && !in_block && self.body_depth == 0 {
             self.warn(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
                 "SET LOCAL can only be used in transaction blocks",
@@ -314,6 +315,11 @@ impl Session {
             return self.assign_mode(name, value);
         }
         let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
+        if self.is_inner() {
+            // The session takes it over when the statement ends that has called the function.
+            let Worker { around, settings, .. } = &self.worker;
+            around.changed.set(settings, name, value, scope == SetScope::Local)?;
+        }
         self.settings.set(name, value)?;
         self.notice_truncation(name, value.unwrap_or_default());
         if scope == SetScope::Local
@@ -328,7 +334,9 @@ impl Session {
     pub(super) fn notice_truncation(&mut self, name: &str, value: &str) {
         if let Some(cut) = Settings::truncated(name, value) {
             let message = format!("identifier \"{value}\" will be truncated to \"{cut}\"");
-            self.notices.push(Notice { severity: "NOTICE", error: Error::new("42622", message) });
+            self.notices
+                .lock()
+                .push(Notice { severity: "NOTICE", error: Error::new("42622", message) });
         }
     }
 

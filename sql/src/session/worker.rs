@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use store::transaction::TableLockMode;
 use store::{ReadLocks, TableId};
 use types::Datum;
@@ -14,6 +15,7 @@ use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
 
+use crate::activity::Activity;
 use crate::advisory::SessionLocks;
 use crate::binder::SessionConstants;
 use crate::catalog::Catalog;
@@ -22,11 +24,13 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::exec;
 use crate::exec::SharedView;
+use crate::session::cursors::OpenCursors;
+use crate::session::plpgsql::BodyCache;
 use crate::session::prepared::{Planned, Planning};
-use crate::session::read_only;
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{self, Modes, Open, SessionHandles};
+use crate::session::{Notice, read_only};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
@@ -39,6 +43,19 @@ pub struct Worker {
     pub(super) open: Option<Open>,
     /// The functions of users that are being called.
     pub(super) called: Called,
+    /// What its statements see.
+    pub(super) snapshots: Snapshots,
+}
+
+/// What statements see of what others do.
+#[derive(Clone)]
+pub(super) enum Snapshots {
+    /// Those of a session: as the isolation of the transaction says.
+    Session,
+    /// Those of a function within a statement: what is there before each of them.
+    Inner,
+    /// Those of a function that changes nothing: what the statement around sees.
+    Fixed(SharedView),
 }
 
 /// What stays while statements run, for those inside of functions, too.
@@ -62,6 +79,16 @@ pub struct Around {
     pub(super) stop: Arc<StopFlag>,
     /// Where its transactions note what they read.
     pub(super) reads: Arc<ReadLocks>,
+    /// The number of the session.
+    pub(super) process_id: i32,
+    /// What others are told of it.
+    pub(super) activity: Arc<Activity>,
+    /// What the client is to be told.
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// The cursors that are open.
+    pub(super) open_cursors: OpenCursors,
+    /// Procedural bodies that were read.
+    pub(super) bodies: Arc<BodyCache>,
 }
 
 impl Around {
@@ -124,14 +151,29 @@ impl Worker {
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.
     pub(super) fn begin_statement(&mut self) -> &mut Open {
+        let is_own = matches!(self.snapshots, Snapshots::Session);
         let open = self.begin_locking();
-        open.transaction.begin_statement();
+        if is_own {
+            open.transaction.begin_statement();
+        }
+        open
+    }
+
+    /// Begins a statement of a function within another statement.
+    fn begin_inner(&mut self) -> &mut Open {
+        let open = self.open.as_mut().expect("a function is called within a transaction");
+        if matches!(self.snapshots, Snapshots::Inner) {
+            open.transaction.begin_inner_statement();
+        }
         open
     }
 
     /// Begins a statement that takes locks and reads no rows: the snapshot of the transaction is
     /// left to the first one that does.
     pub(super) fn begin_locking(&mut self) -> &mut Open {
+        if !matches!(self.snapshots, Snapshots::Session) {
+            return self.begin_inner();
+        }
         let (engine, session) = (&self.around.engine, self.around.handles());
         let open = match &mut self.open {
             Some(open) => {
@@ -247,14 +289,20 @@ impl Worker {
 
     /// Begins a statement that is held to quotas: one that clients read and write rows with.
     pub(super) fn begin_request(&mut self) -> &mut Open {
+        let is_own = matches!(self.snapshots, Snapshots::Session);
         let open = self.begin_statement();
-        open.transaction.begin_request();
+        if is_own {
+            open.transaction.begin_request();
+        }
         open
     }
 
     /// Returns what the executor needs for one statement. A statement has begun.
     pub(super) fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
-        let view = Arc::default();
+        let view = match &self.snapshots {
+            Snapshots::Fixed(view) => Arc::clone(view),
+            Snapshots::Session | Snapshots::Inner => Arc::default(),
+        };
         let system = self.system(open, &view);
         exec::Context {
             transaction: Arc::clone(&open.transaction),

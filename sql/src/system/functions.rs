@@ -548,14 +548,16 @@ impl ChangedSettings {
     /// Returns the settings with the changes.
     fn settings(&self, before: &Settings) -> Settings {
         let mut settings = before.clone();
-        for one in self.0.lock().iter() {
-            // It was tried before it was noted.
-            let _ = settings.set(&one.name, one.value.as_deref());
-        }
+        self.show_in(&mut settings);
         settings
     }
 
-    fn set(
+    /// Notes a change of some settings; returns the value as it is shown.
+    ///
+    /// # Errors
+    ///
+    /// See [`Settings::set`].
+    pub fn set(
         &self,
         before: &Settings,
         name: &str,
@@ -568,6 +570,24 @@ impl ChangedSettings {
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
         self.0.lock().push(ChangedSetting { name, value, local });
         Ok(shown)
+    }
+
+    /// Returns how many changes there are.
+    pub fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Forgets all changes but the first ones.
+    pub fn truncate(&self, count: usize) {
+        self.0.lock().truncate(count);
+    }
+
+    /// Makes the changes in some settings.
+    pub fn show_in(&self, settings: &mut Settings) {
+        for one in self.0.lock().iter() {
+            // It was tried before it was noted.
+            let _ = settings.set(&one.name, one.value.as_deref());
+        }
     }
 
     /// Takes what was changed.

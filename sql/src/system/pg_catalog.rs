@@ -713,9 +713,14 @@ fn languages(shape: &Shape) -> Vec<Row> {
             ("lanname", text(name)),
             ("lanowner", oid(OWNER)),
             ("lanpltrusted", Datum::Bool(trusted)),
+            ("lanispl", Datum::Bool(number == pg_proc::PLPGSQL)),
         ])
     };
-    vec![row(pg_proc::INTERNAL, "internal", false), row(pg_proc::SQL, "sql", true)]
+    vec![
+        row(pg_proc::INTERNAL, "internal", false),
+        row(pg_proc::SQL, "sql", true),
+        row(pg_proc::PLPGSQL, "plpgsql", true),
+    ]
 }
 
 fn database(shape: &Shape) -> Row {

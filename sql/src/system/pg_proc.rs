@@ -19,6 +19,8 @@ use crate::system::value::{array, char, int2, oid, text, vector};
 pub(super) const INTERNAL: u32 = 12;
 /// OID of language `sql`.
 pub(super) const SQL: u32 = 14;
+/// OID of the language PL/pgSQL, as PostgreSQL 15 numbers it mostly.
+pub(super) const PLPGSQL: u32 = 13_545;
 
 /// The OID of the first built-in function.
 const FIRST_FUNCTION: u32 = 6_500;

@@ -5,14 +5,14 @@ use types::{DataType, Datum, SqlType};
 
 use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
-use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
+use crate::catalog::function::{Declared, Function, FunctionRecord, Language, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
 use crate::deparse::{self, Layout, Over, Reader};
 use crate::system::Row;
 use crate::system::definition::{self, identifier, qualified};
 use crate::system::information_schema::named;
 use crate::system::objects::{DATABASE_NAME, OWNER, Objects};
-use crate::system::pg_proc::SQL;
+use crate::system::pg_proc::{self, SQL};
 use crate::system::shape::Shape;
 use crate::system::value::{array, char, int2, int4, oid, text, text_or_null, vector};
 
@@ -153,7 +153,7 @@ impl Names<'_> {
         if let Some(result) = self.result(function) {
             text.push_str(&format!(" RETURNS {result}\n"));
         }
-        text.push_str(" LANGUAGE sql\n");
+        text.push_str(&format!(" LANGUAGE {}\n", record.language.name()));
         let words = attributes(function);
         if !words.is_empty() {
             text.push_str(&format!(" {}\n", words.join(" ")));
@@ -247,6 +247,14 @@ fn result_oid(function: &Function) -> u32 {
     }
 }
 
+/// Returns the OID of the language that a body is written in.
+fn language(record: &FunctionRecord) -> u32 {
+    match *record.language {
+        Language::Sql => SQL,
+        Language::PlPgSql => pg_proc::PLPGSQL,
+    }
+}
+
 /// The row of `pg_proc`.
 pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row {
     let record = &function.record;
@@ -276,7 +284,7 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
         ("proname", text(&record.name)),
         ("pronamespace", oid(schema)),
         ("proowner", oid(OWNER)),
-        ("prolang", oid(SQL)),
+        ("prolang", oid(language(record))),
         ("procost", Datum::Float4(record.hints.shown_cost())),
         ("prorows", Datum::Float4(function.shown_rows())),
         ("proleakproof", Datum::Bool(record.hints.is_leakproof)),
@@ -302,6 +310,7 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
     let is_procedure = record.is_procedure();
+    let is_sql = *record.language == Language::Sql;
     let result = match function.columns.as_slice() {
         [(_, sql_type)] if !function.is_row() => *sql_type,
         _ => DataType::Record.into(),
@@ -323,9 +332,9 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
         ("type_udt_schema", of_result(text(udt_schema))),
         ("type_udt_name", of_result(text(udt_name))),
         ("dtd_identifier", of_result(text("0"))),
-        ("routine_body", text("SQL")),
+        ("routine_body", text(if is_sql { "SQL" } else { "EXTERNAL" })),
         ("routine_definition", text_or_null(body)),
-        ("external_language", text("SQL")),
+        ("external_language", text(record.language.name().to_uppercase())),
         ("parameter_style", text("GENERAL")),
         ("is_deterministic", yes_or_no(record.volatility == Volatility::Immutable)),
         ("sql_data_access", text("MODIFIES")),

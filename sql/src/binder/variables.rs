@@ -1,0 +1,424 @@
+//! Variables of procedural bodies, in the statements and expressions of these.
+//!
+//! A variable is a parameter of the statement: of a `record`, whose fields are known when the
+//! statement runs, one for each field. A name that is both a column's and a variable's is an error,
+//! unless the body says which of them is meant.
+//!
+//! Source: PostgreSQL's `resolve_column_ref` and `plpgsql_post_column_ref` (pl_comp.c).
+
+use std::sync::Arc;
+
+use types::cast::CastContext;
+use types::datatype::composite::Fields;
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+use crate::ast::{Ident, Statement, TargetStep};
+use crate::binder::BoundStatement;
+use crate::binder::function_body::single_expression;
+use crate::binder::level::Binder;
+use crate::binder::parameters::Parameters;
+use crate::binder::records::{fields, row_of};
+use crate::binder::system::{SessionConstants, SystemCatalog};
+use crate::binder::typed::Typed;
+use crate::catalog::Catalog;
+use crate::error::{Error, Result, sqlstate};
+use crate::logical::{Bound, Logical, OutputColumn, Query};
+use crate::plpgsql::names::{Names, Place};
+use crate::plpgsql::tree::Conflict;
+
+/// What a statement of a body sees.
+#[derive(Debug, Clone, Copy)]
+pub struct VariableScope<'a> {
+    /// The names of the body.
+    pub names: &'a Names,
+    /// Where the statement stands.
+    pub place: Place,
+    /// What the variables are, by number.
+    pub shapes: &'a [VariableShape],
+    /// What a name means that is a column's as well.
+    pub conflict: Conflict,
+}
+
+/// What a variable is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariableShape {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// The fields of a `record`; none while nothing is assigned to it.
+    pub fields: Option<Fields>,
+}
+
+impl VariableShape {
+    /// Returns whether it has fields.
+    pub fn is_row(&self) -> bool {
+        self.sql_type.base.is_row()
+    }
+
+    /// Returns whether its fields are known when the body runs.
+    pub fn is_record(&self) -> bool {
+        self.sql_type.base == DataType::Record
+    }
+}
+
+/// A parameter that stands for a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableUse {
+    /// Its index.
+    pub parameter: usize,
+    /// The variable.
+    pub variable: usize,
+    /// The field, of a `record`.
+    pub field: Option<usize>,
+}
+
+/// What the value of an expression of a body is for.
+#[derive(Debug, Clone, Copy)]
+pub enum BodyTarget<'a> {
+    /// Something that takes values of any type.
+    Any,
+    /// Something of a type, to which the value is converted.
+    Type(SqlType),
+    /// A part of a variable: the value becomes the variable with the part replaced; of a `record`,
+    /// the field that the first step names.
+    Part(usize, &'a [TargetStep]),
+}
+
+/// An expression of a body.
+#[derive(Debug)]
+pub struct BodyValue {
+    /// The query that returns it.
+    pub bound: BoundStatement,
+    /// The type of the value.
+    pub sql_type: SqlType,
+    /// The value, where it needs no query.
+    pub simple: Option<Expr>,
+}
+
+/// The fields of a row.
+type NamedValues = Vec<(Arc<str>, Typed)>;
+
+type World<'a> = (&'a Catalog, &'a dyn SystemCatalog, &'a SessionConstants);
+
+/// Binds a statement of a body.
+///
+/// # Errors
+///
+/// PostgreSQL's, with the position in the statement.
+pub fn bind_in_body(
+    statement: &Statement,
+    scope: &VariableScope<'_>,
+    (catalog, system, constants): World<'_>,
+    types: &[Option<SqlType>],
+) -> Result<BoundStatement> {
+    let mut binder = Binder::new(catalog, system, constants, Parameters::new(types));
+    binder.variables = Some(scope);
+    let bound = binder.bind_statement(statement)?;
+    binder.finish(bound)
+}
+
+/// Binds an expression of a body: a query with one column. `shown` is its text.
+///
+/// # Errors
+///
+/// PostgreSQL's, with the position in the query.
+pub fn bind_body_value(
+    (query, shown): (&Statement, &str),
+    target: BodyTarget<'_>,
+    scope: &VariableScope<'_>,
+    (catalog, system, constants): World<'_>,
+) -> Result<BodyValue> {
+    let mut binder = Binder::new(catalog, system, constants, Parameters::none());
+    binder.variables = Some(scope);
+    let (plan, columns, position) = match query {
+        // A literal is of the type that it is assigned to.
+        Statement::Query(bare) if single_expression(bare).is_some() => {
+            let bound = binder.bind_query_body(bare, false)?;
+            let position = bound.positions.first().copied().unwrap_or(1);
+            (bound.plan, bound.columns, position)
+        }
+        query => match binder.bind_statement(query)? {
+            Bound::Query(Query { plan, columns }) => (plan, columns, 1),
+            _ => {
+                let hint = "Run the statement by itself.";
+                return Err(Error::not_supported("an expression that changes data", hint));
+            }
+        },
+    };
+    let [column] = columns.as_slice() else {
+        let count = columns.len();
+        let noun = if count == 1 { "column" } else { "columns" };
+        let message = format!("query \"{shown}\" returned {count} {noun}");
+        return Err(Error::new(sqlstate::SYNTAX_ERROR, message));
+    };
+    let (plan, sql_type) = binder.for_target(plan, (column, position), target)?;
+    let columns = vec![OutputColumn { sql_type, ..column.clone() }];
+    let bound = binder.finish(Bound::Query(Query { plan, columns }))?;
+    let simple = match &bound.bound {
+        Bound::Query(Query { plan: Logical::Project { input, expressions }, .. }) => {
+            let is_one = matches!(&**input, Logical::Values { types, rows }
+                if types.is_empty() && rows.len() == 1);
+            expressions.first().filter(|_| is_one).cloned()
+        }
+        _ => None,
+    };
+    Ok(BodyValue { bound, sql_type, simple })
+}
+
+/// Returns the conversion of parameter 0, of a type, to what a variable of another type takes;
+/// `None` if there is none.
+///
+/// # Errors
+///
+/// What a domain cannot take.
+pub fn bind_conversion(
+    from: SqlType,
+    to: SqlType,
+    (catalog, system, constants): World<'_>,
+) -> Result<Option<Expr>> {
+    let parameters = Parameters::new(&[Some(from)]);
+    let mut binder = Binder::new(catalog, system, constants, parameters);
+    let expr = Expr::Parameter { index: 0, data_type: from.base };
+    binder.converted(Typed { expr, sql_type: from, position: 1 }, to)
+}
+
+impl<'a> Binder<'a> {
+    /// Returns the variables that names may mean: none in the texts of views and functions.
+    pub(super) fn visible_variables(&self) -> Option<&'a VariableScope<'a>> {
+        self.variables.filter(|_| self.frame.is_none() && self.view.is_none())
+    }
+
+    /// Binds a name that may be a variable's.
+    pub(super) fn variable_or_column(
+        &mut self,
+        scope: &VariableScope<'_>,
+        parts: &[Ident],
+    ) -> Result<Typed> {
+        let position = parts.first().map_or(1, |part| part.position);
+        if scope.conflict == Conflict::Variable
+            && let Some(value) = self.variable_named(parts)?
+        {
+            return Ok(value);
+        }
+        match self.bind_sql_column(parts) {
+            Ok(_) if scope.conflict == Conflict::Error && self.is_variable(scope, parts) => {
+                let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                let message = format!("column reference \"{}\" is ambiguous", names.join("."));
+                let detail = "It could refer to either a PL/pgSQL variable or a table column.";
+                Err(Error::new("42702", message).with_detail(detail).at(position))
+            }
+            Err(error)
+                if [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_TABLE]
+                    .contains(&error.sqlstate.as_ref()) =>
+            {
+                self.variable_named(parts)?.ok_or(error)
+            }
+            column => column,
+        }
+    }
+
+    fn is_variable(&self, scope: &VariableScope<'_>, parts: &[Ident]) -> bool {
+        let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        let is_row = |variable: usize| scope.shapes[variable].is_row();
+        let Some(found) = scope.names.find(scope.place, &names, is_row) else { return false };
+        let Some(field) = names.get(found.parts) else { return true };
+        let shape = &scope.shapes[found.variable];
+        match (&shape.fields, shape.sql_type.base) {
+            (Some(fields), _) => fields.iter().any(|(name, _)| **name == **field),
+            (None, DataType::Composite(of)) => {
+                of.attributes().iter().any(|one| *one.name == **field)
+            }
+            (None, _) => true,
+        }
+    }
+
+    /// Returns what a name means as a variable, or the field of one.
+    pub(super) fn variable_named(&mut self, parts: &[Ident]) -> Result<Option<Typed>> {
+        let Some(scope) = self.visible_variables() else { return Ok(None) };
+        let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        let is_row = |variable: usize| scope.shapes[variable].is_row();
+        let Some(found) = scope.names.find(scope.place, &names, is_row) else { return Ok(None) };
+        let position = parts.first().map_or(1, |part| part.position);
+        let rest = &names[found.parts..];
+        self.variable_field(scope, found.variable, rest, position).map(Some)
+    }
+
+    fn variable_field(
+        &mut self,
+        scope: &VariableScope<'_>,
+        variable: usize,
+        path: &[&str],
+        position: usize,
+    ) -> Result<Typed> {
+        let shape = &scope.shapes[variable];
+        if !shape.is_record() {
+            let mut value = self.variable_value((variable, None), shape.sql_type, position);
+            for field in path {
+                let no_field = || no_field(&shape.name, field);
+                value = self.field_named(&value, field).ok_or_else(no_field)?;
+            }
+            return Ok(Typed { position, ..value });
+        }
+        let Some(fields) = &shape.fields else {
+            return Err(unassigned(&shape.name));
+        };
+        let Some((first, rest)) = path.split_first() else {
+            let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
+                let value = self.variable_value((variable, Some(at)), (*base).into(), position);
+                (Arc::clone(name), value)
+            };
+            return Ok(row_of(fields.iter().enumerate().map(field).collect(), position));
+        };
+        let at = fields.iter().position(|(name, _)| **name == **first);
+        let at = at.ok_or_else(|| no_field(&shape.name, first))?;
+        let mut value = self.variable_value((variable, Some(at)), fields[at].1.into(), position);
+        for field in rest {
+            value = self.field_named(&value, field).ok_or_else(|| no_field(&shape.name, field))?;
+        }
+        Ok(value)
+    }
+
+    /// Returns the parameter that stands for a variable.
+    fn variable_value(
+        &mut self,
+        (variable, field): (usize, Option<usize>),
+        sql_type: SqlType,
+        position: usize,
+    ) -> Typed {
+        let mut uses = self.variable_uses.iter();
+        let known = uses.find(|one| one.variable == variable && one.field == field);
+        let parameter = match known.map(|one| one.parameter) {
+            Some(parameter) => parameter,
+            None => {
+                let parameter = self.parameters.outer();
+                self.variable_uses.push(VariableUse { parameter, variable, field });
+                parameter
+            }
+        };
+        let expr = Expr::Parameter { index: parameter, data_type: sql_type.base };
+        Typed { expr, sql_type, position }
+    }
+
+    /// Returns what `$number` stands for in a body.
+    pub(super) fn numbered_variable(
+        &mut self,
+        number: usize,
+        position: usize,
+    ) -> Option<Result<Typed>> {
+        let scope = self.visible_variables()?;
+        let found = scope.names.find(scope.place, &[&format!("${number}")], |_| true)?;
+        Some(self.variable_field(scope, found.variable, &[], position))
+    }
+
+    /// Returns the fields that `variable.*` means.
+    pub(super) fn variable_fields(&mut self, name: &[Ident]) -> Result<Option<NamedValues>> {
+        Ok(self.variable_named(name)?.as_ref().and_then(fields))
+    }
+
+    /// Returns the plan of a value of what a target takes, and the type of that.
+    fn for_target(
+        &mut self,
+        plan: Logical,
+        (column, position): (&OutputColumn, usize),
+        target: BodyTarget<'_>,
+    ) -> Result<(Logical, SqlType)> {
+        let sql_type = column.sql_type;
+        let (input, expr) = match plan {
+            Logical::Project { input, mut expressions } if expressions.len() == 1 => {
+                let expr = expressions.pop();
+                (input, expr.unwrap_or_else(|| Expr::column(0, sql_type.base)))
+            }
+            plan => (Box::new(plan), Expr::column(0, sql_type.base)),
+        };
+        let value = Typed { expr, sql_type, position };
+        let (expr, sql_type) = match target {
+            BodyTarget::Any => {
+                let value = self.known(value)?;
+                (value.expr, value.sql_type)
+            }
+            // What a row becomes is known when there is one.
+            BodyTarget::Type(to) if to.base.is_row() && !value.is_unknown() => {
+                (value.expr, sql_type)
+            }
+            BodyTarget::Type(to) if to.base == DataType::Record => {
+                let value = self.known(value)?;
+                (value.expr, value.sql_type)
+            }
+            BodyTarget::Type(to) => (self.assigned_value(value, to)?, to),
+            BodyTarget::Part(variable, path) => self.assigned_variable(value, variable, path)?,
+        };
+        let plan = Logical::Project { input, expressions: vec![expr] };
+        Ok((plan, sql_type))
+    }
+
+    fn assigned_value(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
+        let from = value.sql_type;
+        self.converted(value, to)?.ok_or_else(|| {
+            let message = format!("cannot cast type {} to {}", self.shown(from), self.shown(to));
+            Error::new(types::error::sqlstate::CANNOT_COERCE, message)
+        })
+    }
+
+    /// Converts a value as an assignment to a variable does: by text where there is no cast.
+    fn converted(&mut self, value: Typed, to: SqlType) -> Result<Option<Expr>> {
+        let context = CastContext::Assignment;
+        if let Some(expr) = self.coerce(value.clone(), to, context)? {
+            return Ok(Some(expr));
+        }
+        let position = value.position;
+        let text = SqlType::from(DataType::Text);
+        let Some(expr) = self.coerce(value, text, CastContext::Explicit)? else { return Ok(None) };
+        let written = Typed { expr, sql_type: text, position };
+        self.coerce(written, to, CastContext::Explicit)
+    }
+
+    /// Returns a variable with a part replaced by a value; of a `record`, the field.
+    fn assigned_variable(
+        &mut self,
+        value: Typed,
+        variable: usize,
+        path: &[TargetStep],
+    ) -> Result<(Expr, SqlType)> {
+        let Some(scope) = self.variables else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "there are no variables"));
+        };
+        let shape = &scope.shapes[variable];
+        let (old, rest) = match path {
+            [TargetStep::Field(name), rest @ ..] if shape.is_record() => {
+                let field = name.value.as_str();
+                (self.variable_field(scope, variable, &[field], 1)?, rest)
+            }
+            path => (self.variable_field(scope, variable, &[], 1)?, path),
+        };
+        let to = old.sql_type;
+        if rest.is_empty() {
+            return Ok((self.assigned_value(value, to)?, to));
+        }
+        let expr = self.with_part(old, rest, &shape.name, value)?;
+        Ok((expr, to))
+    }
+}
+
+fn no_field(variable: &str, field: &str) -> Error {
+    let message = format!("record \"{variable}\" has no field \"{field}\"");
+    Error::new(sqlstate::UNDEFINED_COLUMN, message)
+}
+
+/// Returns the error of the fields of a record that nothing was assigned to.
+fn unassigned(name: &str) -> Error {
+    let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    Error::new(code, format!("record \"{name}\" is not assigned yet"))
+        .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")
+}
+
+/// Returns a value of a row's fields.
+pub fn field_value(row: &Datum, at: usize) -> Datum {
+    match row {
+        Datum::Nested(types::datum::Nested::Record(record)) => {
+            record.values.get(at).cloned().unwrap_or(Datum::Null)
+        }
+        _ => Datum::Null,
+    }
+}

@@ -1,0 +1,126 @@
+//! What the pieces of SQL in a body see: variables, by blocks with labels.
+//!
+//! Source: PostgreSQL's `plpgsql_ns_lookup` (pl_funcs.c).
+
+/// A name, and what it was declared behind.
+#[derive(Debug, Clone)]
+struct Entry {
+    before: Option<usize>,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Clone)]
+enum EntryKind {
+    /// A block or a loop begins, perhaps with a label.
+    Label(String),
+    Variable(String, usize),
+}
+
+/// A place in a body: all that was declared up to it is seen.
+pub type Place = Option<usize>;
+
+/// The names of a body.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    entries: Vec<Entry>,
+}
+
+/// What a name with perhaps several parts leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The number of the variable.
+    pub variable: usize,
+    /// How many parts of the name are the variable's; the others are fields of it.
+    pub parts: usize,
+}
+
+impl Names {
+    /// Begins a block; returns the place in it.
+    pub(super) fn push_label(&mut self, place: Place, label: &str) -> Place {
+        self.push(place, EntryKind::Label(label.to_owned()))
+    }
+
+    /// Declares a variable; returns the place behind it.
+    pub(super) fn push_variable(&mut self, place: Place, name: &str, number: usize) -> Place {
+        self.push(place, EntryKind::Variable(name.to_owned(), number))
+    }
+
+    fn push(&mut self, before: Place, kind: EntryKind) -> Place {
+        self.entries.push(Entry { before, kind });
+        Some(self.entries.len() - 1)
+    }
+
+    /// Returns the variable that a name leads to at a place; `is_row` tells whether one has fields.
+    pub fn find(
+        &self,
+        place: Place,
+        parts: &[&str],
+        is_row: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
+        let mut block = place;
+        while block.is_some() {
+            let (first, rest) = parts.split_first()?;
+            let (found, label) = self.in_block(block, first);
+            let fits = |variable: &usize, rest: &[&str]| rest.is_empty() || is_row(*variable);
+            if let Some(variable) = found.filter(|variable| fits(variable, rest)) {
+                return Some(Found { variable, parts: 1 });
+            }
+            let (label, around) = label?;
+            if let (true, Some((second, rest))) = (label == *first, rest.split_first())
+                && let (Some(variable), _) = self.in_block(block, second)
+                && fits(&variable, rest)
+            {
+                return Some(Found { variable, parts: 2 });
+            }
+            block = around;
+        }
+        None
+    }
+
+    /// Returns a variable that was declared in the block of a place, and label and surroundings of
+    /// the block.
+    fn in_block(&self, place: Place, name: &str) -> (Option<usize>, Option<(&str, Place)>) {
+        let (mut at, mut found) = (place, None);
+        while let Some(entry) = at.map(|at| &self.entries[at]) {
+            match &entry.kind {
+                EntryKind::Label(label) => return (found, Some((label, entry.before))),
+                EntryKind::Variable(known, number) if found.is_none() && known == name => {
+                    found = Some(*number);
+                }
+                EntryKind::Variable(..) => {}
+            }
+            at = entry.before;
+        }
+        (found, None)
+    }
+
+    /// Returns whether the block of a place declares a variable.
+    pub(super) fn is_declared(&self, place: Place, name: &str) -> bool {
+        self.in_block(place, name).0.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_names_hide_outer_ones() {
+        let mut names = Names::default();
+        let outer = names.push_label(None, "f");
+        let outer = names.push_variable(outer, "x", 0);
+        let outer = names.push_variable(outer, "r", 1);
+        let inner = names.push_label(outer, "");
+        let inner = names.push_variable(inner, "x", 2);
+        let find = |parts: &[&str]| {
+            let found = names.find(inner, parts, |variable| variable == 1);
+            found.map(|found| (found.variable, found.parts))
+        };
+        assert_eq!(find(&["x"]), Some((2, 1)));
+        assert_eq!(find(&["f", "x"]), Some((0, 2)));
+        assert_eq!(find(&["r", "a"]), Some((1, 1)));
+        assert_eq!(find(&["f", "r", "a"]), Some((1, 2)));
+        assert_eq!(find(&["x", "a"]), None);
+        assert_eq!(find(&["y"]), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Bodies with the types of their variables.
+
+use std::sync::{Arc, Weak};
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use types::expr::Expr;
+use types::{DataType, SqlType};
+
+use crate::ast::{BodyPlace, Ident, TableName};
+use crate::binder::VariableShape;
+use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
+use crate::error::{Error, Result, sqlstate};
+use crate::plpgsql::BodyError;
+use crate::plpgsql::tree::{Body, Conflict, VariableType};
+use crate::session::Session;
+use crate::session::plpgsql::evaluation::Site;
+use crate::session::plpgsql::results::ResultShape;
+
+/// By the types from and to; `None` where there is no conversion.
+type Conversions = AHashMap<(SqlType, SqlType), Option<Arc<Expr>>>;
+
+/// A body, ready to be run.
+pub(super) struct Compiled {
+    /// Its tree.
+    pub(super) body: Body,
+    /// What errors say that they come from.
+    pub(super) label: String,
+    /// What the variables are at first.
+    pub(super) shapes: Arc<Vec<VariableShape>>,
+    /// The catalog that its types were found in.
+    pub(super) catalog: Weak<Catalog>,
+    /// What it returns.
+    pub(super) result: ResultShape,
+    /// What a name means that is both a variable's and a column's.
+    pub(super) conflict: Conflict,
+    /// By number of a piece of SQL: what it was planned as.
+    pub(super) sites: Vec<Mutex<Option<Arc<Site>>>>,
+    /// How values of a type are assigned to variables of another.
+    pub(super) conversions: Mutex<Conversions>,
+}
+
+impl Session {
+    /// Returns a body with the types of its variables; `parameters` are those of its parameters.
+    pub(super) fn compiled_body(
+        &self,
+        body: Body,
+        label: &str,
+        parameters: &[SqlType],
+    ) -> Result<Compiled> {
+        let catalog = self.catalog();
+        let path = Arc::clone(self.constants.search_path());
+        let shapes = shapes_of(&body, parameters, &catalog, &path)?;
+        let conflict = body.conflict.unwrap_or_else(|| {
+            match self.settings.show("plpgsql.variable_conflict").map_or("", |(_, value)| value) {
+                "use_variable" => Conflict::Variable,
+                "use_column" => Conflict::Column,
+                _ => Conflict::Error,
+            }
+        });
+        Ok(Compiled {
+            sites: (0..body.fragment_count).map(|_| Mutex::default()).collect(),
+            body,
+            label: label.to_owned(),
+            catalog: Arc::downgrade(&catalog),
+            result: ResultShape::default(),
+            shapes: Arc::new(shapes),
+            conflict,
+            conversions: Mutex::default(),
+        })
+    }
+}
+
+/// Returns what is wrong with a body: with its place in the statement, or else near which line.
+pub(super) fn placed(
+    BodyError { error, line }: BodyError,
+    label: &str,
+    text: &str,
+    place: Option<BodyPlace>,
+) -> Error {
+    let error = Error::from(error);
+    match (error.position, place) {
+        (Some(position), Some(place)) => {
+            Error { position: Some(place.position(text, position)), ..error }
+        }
+        (Some(position), None) => {
+            let internal = Some(Box::new((position, text.to_owned())));
+            Error { position: None, internal, ..error }
+        }
+        (None, _) => {
+            let context = format!("compilation of PL/pgSQL function \"{label}\" near line {line}");
+            Error { context: Some(context), ..error }
+        }
+    }
+}
+
+/// Returns what the variables of a body are.
+///
+/// # Errors
+///
+/// 42704 and 42P01 for types and tables that are not there.
+pub(super) fn shapes_of(
+    body: &Body,
+    parameters: &[SqlType],
+    catalog: &Catalog,
+    path: &SearchPath,
+) -> Result<Vec<VariableShape>> {
+    let mut shapes: Vec<VariableShape> = Vec::with_capacity(body.variables.len());
+    for variable in &body.variables {
+        let sql_type = match &variable.of {
+            VariableType::Parameter(at) => {
+                parameters.get(*at).copied().unwrap_or(DataType::Text.into())
+            }
+            VariableType::Named(name, _) => catalog.type_named(name, path).map_err(unplaced)?,
+            VariableType::OfVariable(other) => shapes[*other].sql_type,
+            VariableType::Record => DataType::Record.into(),
+            VariableType::Cursor | VariableType::Operand => DataType::Text.into(),
+            VariableType::RowOf(parts) => row_type(parts, catalog, path)?,
+            VariableType::Like(parts, is_array) => {
+                let of = column_type(parts, catalog, path)?;
+                match is_array {
+                    false => of,
+                    true => of.base.array().map_or(of, SqlType::from),
+                }
+            }
+        };
+        check_variable(&variable.name, sql_type)?;
+        shapes.push(VariableShape { name: variable.name.clone(), sql_type, fields: None });
+    }
+    Ok(shapes)
+}
+
+fn check_variable(name: &str, sql_type: SqlType) -> Result<()> {
+    if !matches!(sql_type.base, DataType::Void | DataType::Unknown) {
+        return Ok(());
+    }
+    let shown = sql_type.base.sql_name();
+    let message = format!("variable \"{name}\" has pseudo-type {shown}");
+    Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// Positions in the name of a type mean nothing to the statement.
+fn unplaced(error: Error) -> Error {
+    Error { position: None, ..error }
+}
+
+fn table_name(parts: &[String]) -> TableName {
+    let ident = |value: &String| Ident { value: value.clone(), position: 1 };
+    match parts {
+        [.., schema, name] => TableName { schema: Some(ident(schema)), name: ident(name) },
+        parts => {
+            let name = parts.first().map_or(String::new(), String::clone);
+            TableName { schema: None, name: Ident { value: name, position: 1 } }
+        }
+    }
+}
+
+fn row_type(parts: &[String], catalog: &Catalog, path: &SearchPath) -> Result<SqlType> {
+    let (schema, name) = match parts {
+        [.., schema, name] => (Some(schema.as_str()), name.as_str()),
+        parts => (None, parts.first().map_or("", String::as_str)),
+    };
+    let found = catalog.find_type(schema, name, path).map(|found| found.sql_type());
+    let found = found.or_else(|| {
+        let table = catalog.find_table(&table_name(parts), path)?;
+        catalog.row_type(table.oid)
+    });
+    found.filter(|found| found.base.is_row()).ok_or_else(|| {
+        let message = format!("relation \"{}\" does not exist", parts.join("."));
+        Error::new(sqlstate::UNDEFINED_TABLE, message)
+    })
+}
+
+fn column_type(parts: &[String], catalog: &Catalog, path: &SearchPath) -> Result<SqlType> {
+    let Some((column, relation)) = parts.split_last().filter(|(_, of)| !of.is_empty()) else {
+        let message = format!("type \"{}\" does not exist", parts.join("."));
+        return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
+    };
+    let missing = || {
+        let name = relation.join(".");
+        let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+        Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    };
+    if let Some(table) = catalog.find_table(&table_name(relation), path) {
+        let at = table.column_index(column).ok_or_else(missing)?;
+        return Ok(table.columns[at].sql_type);
+    }
+    let DataType::Composite(of) = row_type(relation, catalog, path)?.base else {
+        return Err(missing());
+    };
+    let mut attributes = of.attributes().iter();
+    let found = attributes.find(|one| *one.name == **column).map(|one| one.sql_type);
+    found.ok_or_else(missing)
+}

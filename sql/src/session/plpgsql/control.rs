@@ -1,0 +1,210 @@
+//! Blocks, conditions and what leaves them.
+
+use types::Datum;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::plpgsql::tree::{Action, Block, Condition, Fragment, Handlers, Step, VariableType};
+use crate::session::plpgsql::{At, Run};
+
+/// What comes behind a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next one.
+    Next,
+    /// What follows the loop or block, of a label if it has one.
+    Exit(Option<String>),
+    /// The next round of the loop.
+    Continue(Option<String>),
+    /// Nothing.
+    Return,
+}
+
+/// `assert_failure`
+pub(super) const ASSERT_FAILURE: &str = "P0004";
+/// `case_not_found`
+const CASE_NOT_FOUND: &str = "20000";
+
+impl Run<'_> {
+    /// Runs statements.
+    pub(super) fn steps(&mut self, steps: &[Step]) -> Result<Flow> {
+        for step in steps {
+            let flow = self.step(step)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Fails if the statement is to stop.
+    pub(super) fn check_stop(&self) -> Result<()> {
+        let flag = types::interrupt::Interrupt(Some(self.session.stop.stop.clone()));
+        Ok(flag.check()?)
+    }
+
+    /// Runs a statement.
+    pub(super) fn step(&mut self, step: &Step) -> Result<Flow> {
+        self.enter(step);
+        self.check_stop()?;
+        match &step.action {
+            Action::Block(block) => return self.block(block, step),
+            Action::Assign { target, value } => self.assign_fragment(target, value)?,
+            Action::If { branches, otherwise } => {
+                for (condition, body) in branches {
+                    self.enter(step);
+                    if self.is_true(condition)? {
+                        return self.steps(body);
+                    }
+                }
+                return self.steps(otherwise);
+            }
+            Action::Case { operand, branches, otherwise } => {
+                return self.case(operand.as_ref(), branches, otherwise.as_deref());
+            }
+            Action::Loop(of) => return self.run_loop(of, step),
+            Action::Leave { continues, label, condition } => {
+                if let Some(condition) = condition
+                    && !self.is_true(condition)?
+                {
+                    return Ok(Flow::Next);
+                }
+                return Ok(match continues {
+                    true => Flow::Continue(label.clone()),
+                    false => Flow::Exit(label.clone()),
+                });
+            }
+            Action::Return(value) => {
+                self.set_returned(value.as_ref())?;
+                return Ok(Flow::Return);
+            }
+            Action::ReturnNext(value) => self.return_next(value.as_ref())?,
+            Action::ReturnQuery(query) => self.return_query(query)?,
+            Action::Raise(raise) => self.raise(raise)?,
+            Action::Assert(condition, message) => self.assert(condition, message.as_ref())?,
+            Action::Sql(fragment, into) => self.sql(fragment, into.as_ref())?,
+            Action::Perform(fragment) => self.perform(fragment)?,
+            Action::Call(fragment, targets) => self.call_procedure(fragment, targets)?,
+            Action::Execute(dynamic, into) => self.execute_text(dynamic, into.as_ref())?,
+            Action::Diagnostics { stacked, items } => self.diagnostics(*stacked, items)?,
+            Action::Open(open) => self.open_cursor(open)?,
+            Action::Fetch { cursor, direction, into } => {
+                self.fetch(*cursor, direction, into.as_ref())?;
+            }
+            Action::Close(cursor) => self.close_cursor(*cursor)?,
+            Action::End { commits, chain } => self.end_transaction(*commits, *chain)?,
+            Action::Nothing => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn block(&mut self, block: &Block, step: &Step) -> Result<Flow> {
+        for &variable in &block.declared {
+            let what = "during statement block local variable initialization";
+            self.at =
+                At { line: self.compiled.body.variables[variable].line, what, is_during: true };
+            self.initialise(variable)?;
+        }
+        self.enter(step);
+        let flow = match &block.handlers {
+            None => self.steps(&block.body)?,
+            Some(handlers) => self.guarded(block, handlers)?,
+        };
+        match flow {
+            Flow::Exit(Some(label)) if block.label.as_ref() == Some(&label) => Ok(Flow::Next),
+            flow => Ok(flow),
+        }
+    }
+
+    /// Gives a variable its first value.
+    fn initialise(&mut self, variable: usize) -> Result<()> {
+        let compiled = std::sync::Arc::clone(&self.compiled);
+        let declared = &compiled.body.variables[variable];
+        if matches!(declared.of, VariableType::Record) {
+            self.set_fields(variable, None);
+        }
+        match &declared.default {
+            None if self.shapes[variable].sql_type.domain.is_some() => {
+                let to = self.shapes[variable].sql_type;
+                let checked = self.convert(Datum::Null, types::DataType::Unknown.into(), to);
+                checked.map(|value| self.values[variable] = value)
+            }
+            None => {
+                self.values[variable] = match &declared.cursor {
+                    // A bound cursor is called like its variable.
+                    Some(_) => Datum::text(declared.name.as_str()),
+                    None => Datum::Null,
+                };
+                Ok(())
+            }
+            Some(value) => {
+                let target = crate::plpgsql::tree::Target { variable, path: Vec::new() };
+                self.assign_fragment(&target, value)
+            }
+        }
+    }
+
+    /// Runs a block with EXCEPTION.
+    fn guarded(&mut self, block: &Block, handlers: &Handlers) -> Result<Flow> {
+        let undo = self.session.begin_subtransaction()?;
+        let body = self.steps(&block.body);
+        let error = match body {
+            Ok(flow) => {
+                self.session.release_subtransaction()?;
+                return Ok(flow);
+            }
+            Err(error) => self.placed(error),
+        };
+        self.session.undo_subtransaction(&undo)?;
+        self.world = None;
+        let handles = |(conditions, _): &&(Vec<Condition>, Vec<Step>)| {
+            conditions.iter().any(|condition| is_handled(condition, &error.sqlstate))
+        };
+        let Some((_, body)) = handlers.branches.iter().find(handles) else { return Err(error) };
+        if error.sqlstate == sqlstate::QUERY_CANCELED {
+            // Whoever handles it goes on.
+            self.session.stop.begin_statement();
+        }
+        self.is_placed = false;
+        self.values[handlers.sqlstate] = Datum::text(&*error.sqlstate);
+        self.values[handlers.sqlerrm] = Datum::text(error.message.as_str());
+        self.caught.push(error);
+        let flow = self.steps(body);
+        self.caught.pop();
+        flow
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&(usize, Fragment)>,
+        branches: &[(Fragment, Vec<Step>)],
+        otherwise: Option<&[Step]>,
+    ) -> Result<Flow> {
+        if let Some((variable, value)) = operand {
+            let (value, sql_type) = self.value(value, crate::binder::BodyTarget::Any)?;
+            self.set_type(*variable, sql_type);
+            self.values[*variable] = value;
+        }
+        let at = self.at;
+        for (condition, body) in branches {
+            self.at = at;
+            if self.is_true(condition)? {
+                return self.steps(body);
+            }
+        }
+        match otherwise {
+            Some(body) => self.steps(body),
+            None => Err(Error::new(CASE_NOT_FOUND, "case not found")
+                .with_hint("CASE statement is missing ELSE part.")),
+        }
+    }
+}
+
+/// Returns whether a handler is for an error of a code.
+fn is_handled(condition: &Condition, code: &str) -> bool {
+    match condition {
+        Condition::Others => code != sqlstate::QUERY_CANCELED && code != ASSERT_FAILURE,
+        Condition::Code(wanted) => {
+            wanted == code || (wanted.ends_with("000") && wanted[..2] == code[..2])
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Cursors of a body: those of the session, by the names that variables have.
+
+use std::sync::Arc;
+
+use types::{DataType, Datum};
+
+use crate::ast::{Cursor, FetchDirection, Ident, Statement};
+use crate::binder::VariableScope;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser::{self, ParsedStatement};
+use crate::plpgsql::tree::{
+    CountedDirection, Direction, Fragment, IntoClause, Loop, Open, OpenQuery, Query, Target,
+};
+use crate::session::plpgsql::Run;
+use crate::session::plpgsql::control::Flow;
+use crate::session::plpgsql::loops::Round;
+
+impl Run<'_> {
+    pub(super) fn open_cursor(&mut self, open: &Open) -> Result<()> {
+        match &open.query {
+            OpenQuery::Bound(arguments) => self.open_bound(open.cursor, arguments).map(drop),
+            OpenQuery::Query(Query::Fixed(fragment)) => {
+                let name = self.new_cursor_name(open.cursor)?;
+                let opened = self.open_fragment(&name, fragment, open.scroll);
+                opened.map_err(|error| self.of_fragment(error, fragment))
+            }
+            OpenQuery::Query(Query::Dynamic(dynamic)) => {
+                let name = self.new_cursor_name(open.cursor)?;
+                let (text, parameters) = self.dynamic(dynamic)?;
+                let mut statements = parser::parse_statements(&text)?;
+                let (Some(parsed), true) = (statements.pop(), statements.is_empty()) else {
+                    return Err(Error::new("42P11", "cannot open multi-query plan as cursor"));
+                };
+                let cursor = cursor_of(&name, &parsed, open.scroll)?;
+                let types: Vec<_> = parameters.iter().map(|(_, of)| Some(*of)).collect();
+                let planned = loop {
+                    self.renew();
+                    let planned = self
+                        .session
+                        .with_planning(|planning| planning.plan_cursor(&cursor, &types, None))?;
+                    if self.session.begin_embedded(&planned.planned)? {
+                        break planned;
+                    }
+                };
+                let values = parameters.into_iter().map(|(value, _)| value).collect();
+                self.session.add_cursor(&Arc::new(parsed), &cursor, planned, values)?;
+                self.renew();
+                Ok(())
+            }
+        }
+    }
+
+    /// Opens a bound cursor; returns its name.
+    fn open_bound(&mut self, cursor: usize, arguments: &[(usize, Fragment)]) -> Result<String> {
+        let compiled = Arc::clone(&self.compiled);
+        let Some(bound) = &compiled.body.variables[cursor].cursor else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a cursor is not bound"));
+        };
+        for (at, value) in arguments {
+            let target = Target { variable: bound.arguments[*at], path: Vec::new() };
+            self.assign_fragment(&target, value)?;
+        }
+        let name = self.new_cursor_name(cursor)?;
+        let opened = self.open_fragment(&name, &bound.query, bound.scroll);
+        opened.map_err(|error| self.of_fragment(error, &bound.query))?;
+        Ok(name)
+    }
+
+    fn open_fragment(
+        &mut self,
+        name: &str,
+        fragment: &Fragment,
+        scroll: Option<bool>,
+    ) -> Result<()> {
+        let cursor = cursor_of(name, &fragment.statement, scroll)?;
+        let planned = loop {
+            self.renew();
+            let scope = VariableScope {
+                names: &self.compiled.body.names,
+                place: fragment.place,
+                shapes: &self.shapes,
+                conflict: self.compiled.conflict,
+            };
+            let planned = self
+                .session
+                .with_planning(|planning| planning.plan_cursor(&cursor, &[], Some(&scope)))?;
+            if self.session.begin_embedded(&planned.planned)? {
+                break planned;
+            }
+        };
+        let mut parameters = Vec::new();
+        self.parameters(&planned.variables, planned.planned.parameter_count, &mut parameters);
+        self.session.add_cursor(&fragment.statement, &cursor, planned, parameters)?;
+        self.renew();
+        Ok(())
+    }
+
+    /// Returns the name of the cursor that a variable is to have: its own, or a new one.
+    fn new_cursor_name(&mut self, variable: usize) -> Result<String> {
+        if let Datum::Text(name) = &self.values[variable] {
+            let name = name.to_string();
+            if self.session.cursors.has(&name) {
+                let message = format!("cursor \"{name}\" already in use");
+                return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+            }
+            return Ok(name);
+        }
+        let name = self.session.cursors.unnamed();
+        self.store(variable, Datum::text(name.as_str()))?;
+        Ok(name)
+    }
+
+    /// Returns the name of the open cursor that a variable has.
+    fn cursor_name(&self, variable: usize) -> Result<String> {
+        match &self.values[variable] {
+            Datum::Text(name) => Ok(name.to_string()),
+            _ => {
+                let name = &self.shapes[variable].name;
+                let message = format!("cursor variable \"{name}\" is null");
+                Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message))
+            }
+        }
+    }
+
+    pub(super) fn fetch(
+        &mut self,
+        cursor: usize,
+        direction: &Direction,
+        into: Option<&IntoClause>,
+    ) -> Result<()> {
+        let name = self.cursor_name(cursor)?;
+        let direction = self.direction(direction)?;
+        let columns = self.session.cursors.columns(&name)?;
+        let batches = self.session.fetch_batches(direction, &name)?;
+        self.renew();
+        let count: usize = batches.iter().map(|batch| batch.row_count).sum();
+        if let Some(into) = into {
+            let last = batches.iter().rev().find(|batch| batch.row_count > 0);
+            let row = last.map(|batch| batch.row(batch.row_count - 1));
+            self.assign_row(into, &columns, row)?;
+        }
+        self.row_count = count as u64;
+        self.set_found(count > 0);
+        Ok(())
+    }
+
+    fn direction(&mut self, direction: &Direction) -> Result<FetchDirection> {
+        let (of, count) = match direction {
+            Direction::Fixed(direction) => return Ok(*direction),
+            Direction::Counted(of, count) => (of, self.value_as(count, DataType::Int8)?),
+        };
+        let Some(count) = count.as_i64() else {
+            let message = "relative or absolute cursor position is null";
+            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+        };
+        Ok(match of {
+            CountedDirection::Forward => FetchDirection::Forward(count),
+            CountedDirection::Backward => FetchDirection::Forward(count.saturating_neg()),
+            CountedDirection::Absolute => FetchDirection::Absolute(count),
+            CountedDirection::Relative => FetchDirection::Relative(count),
+        })
+    }
+
+    pub(super) fn close_cursor(&mut self, cursor: usize) -> Result<()> {
+        let name = self.cursor_name(cursor)?;
+        match self.session.cursors.close(&name) {
+            true => Ok(()),
+            false => {
+                let message = format!("cursor \"{name}\" does not exist");
+                Err(Error::new(sqlstate::INVALID_CURSOR_NAME, message))
+            }
+        }
+    }
+
+    /// Runs a loop over a bound cursor, which is open meanwhile.
+    pub(super) fn for_cursor(
+        &mut self,
+        of: &Loop,
+        row: usize,
+        cursor: usize,
+        arguments: &[(usize, Fragment)],
+    ) -> Result<Flow> {
+        if self.compiled.body.ends_transactions {
+            let hint = "Loop over the query itself.";
+            let what = "a loop over a cursor in a body with COMMIT or ROLLBACK";
+            return Err(Error::not_supported(what, hint));
+        }
+        let was_null = self.values[cursor].is_null();
+        let name = self.open_bound(cursor, arguments)?;
+        let flow = self.over_cursor(of, &name, row);
+        self.session.cursors.close(&name);
+        if was_null {
+            self.values[cursor] = Datum::Null;
+        }
+        flow
+    }
+
+    fn over_cursor(&mut self, of: &Loop, name: &str, row: usize) -> Result<Flow> {
+        let columns = self.session.cursors.columns(name)?;
+        let mut found = false;
+        loop {
+            let batches = self.session.fetch_batches(FetchDirection::Forward(1), name)?;
+            self.renew();
+            let Some(batch) = batches.into_iter().find(|batch| batch.row_count > 0) else { break };
+            found = true;
+            self.assign_whole_row(row, &columns, Some(batch.row(0)))?;
+            if let Round::End(flow) = self.round(of)? {
+                self.set_found(true);
+                return Ok(flow);
+            }
+        }
+        if !found {
+            self.assign_whole_row(row, &columns, None)?;
+        }
+        self.set_found(found);
+        Ok(Flow::Next)
+    }
+}
+
+/// Returns the declaration of a cursor of a query.
+fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Result<Cursor> {
+    let Statement::Query(query) = &parsed.statement else {
+        let message = format!("cannot open {} query as cursor", parsed.statement.tag());
+        return Err(Error::new("42P11", message));
+    };
+    Ok(Cursor {
+        name: Ident { value: name.to_owned(), position: 1 },
+        binary: false,
+        insensitive: false,
+        scroll,
+        hold: false,
+        query: (**query).clone(),
+    })
+}

@@ -1,0 +1,454 @@
+//! Expressions and statements of a body: planned when they come first, and run.
+
+use std::sync::{Arc, Weak};
+
+use store::admission::Work;
+use types::expr::Expr;
+use types::{Batch, DataType, Datum, SqlType};
+
+use crate::ast::{Statement, TargetStep};
+use crate::binder::{
+    BodyTarget, BodyValue, VariableScope, VariableShape, VariableUse, bind_body_value,
+    bind_in_body, field_value,
+};
+use crate::catalog::Catalog;
+use crate::catalog::name::SearchPath;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec;
+use crate::logical::{CurrentRow, OutputColumn};
+use crate::plpgsql::tree::{Fragment, FragmentKind};
+use crate::rows::{Rows, Running, Tag};
+use crate::session::Session;
+use crate::session::plpgsql::{Run, World};
+use crate::session::prepared::{Planned, PlannedStatement};
+use crate::session::worker::Snapshots;
+
+/// A piece of SQL, planned.
+pub(super) struct Site {
+    catalog: Weak<Catalog>,
+    path: Arc<SearchPath>,
+    /// The type that it was to become.
+    target: Option<SqlType>,
+    /// What records were.
+    records: Vec<(usize, VariableShape)>,
+    uses: Vec<VariableUse>,
+    plan: SitePlan,
+}
+
+enum SitePlan {
+    /// An expression that needs no query.
+    Value { expr: Expr, sql_type: SqlType, parameter_count: usize, calls: bool },
+    /// A statement, and the type of its value if it is an expression.
+    Statement(Box<PlannedStatement>, SqlType),
+}
+
+/// What a statement has done.
+pub(super) struct Outcome {
+    /// Its rows, if it returns any.
+    pub(super) rows: Option<Rows>,
+    /// The rows that it has changed.
+    pub(super) row_count: u64,
+    /// It changes data.
+    pub(super) changes: bool,
+    /// It is of EXECUTE.
+    pub(super) is_dynamic: bool,
+}
+
+impl Outcome {
+    /// Returns what a statement without rows has done.
+    pub(super) fn done() -> Outcome {
+        Outcome { rows: None, row_count: 0, changes: false, is_dynamic: false }
+    }
+
+    /// Returns its columns.
+    pub(super) fn columns(&self) -> Vec<OutputColumn> {
+        self.rows.as_ref().map_or(Vec::new(), |rows| rows.columns().to_vec())
+    }
+
+    /// Returns its next row.
+    pub(super) fn next_row(&mut self) -> Result<Option<Vec<Datum>>> {
+        let Some(rows) = &mut self.rows else { return Ok(None) };
+        Ok(rows.next_batch(1)?.map(|batch| batch.row(0)))
+    }
+
+    /// Reads its rows to the end; returns their number.
+    pub(super) fn exhaust(&mut self) -> Result<u64> {
+        let Some(rows) = &mut self.rows else { return Ok(self.row_count) };
+        let mut count = 0;
+        while let Some(batch) = rows.next_batch(usize::MAX)? {
+            count += batch.row_count as u64;
+        }
+        Ok(if self.changes { self.row_count } else { count })
+    }
+}
+
+impl Site {
+    fn is_current(&self, run: &Run<'_>, catalog: &Arc<Catalog>, target: Option<SqlType>) -> bool {
+        let path = run.session.constants.search_path();
+        std::ptr::eq(self.catalog.as_ptr(), Arc::as_ptr(catalog))
+            && self.target == target
+            && (Arc::ptr_eq(&self.path, path) || self.path == *path)
+            && self.records.iter().all(|(at, shape)| run.shapes[*at] == *shape)
+    }
+}
+
+impl Run<'_> {
+    /// Returns what expressions are computed with.
+    pub(super) fn world(&mut self) -> Result<&mut World> {
+        if self.world.is_none() {
+            let catalog = self.session.catalog();
+            let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
+            let eval = self.session.eval_context(open, Vec::new());
+            self.world = Some(World { catalog, eval });
+        }
+        self.world.as_mut().ok_or_else(no_transaction)
+    }
+
+    /// Returns a piece of SQL, planned.
+    fn site(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Arc<Site>> {
+        let wanted = match target {
+            BodyTarget::Type(to) => Some(to),
+            BodyTarget::Any | BodyTarget::Part(..) => None,
+        };
+        let catalog = Arc::clone(&self.world()?.catalog);
+        let compiled = Arc::clone(&self.compiled);
+        let slot = &compiled.sites[fragment.number];
+        if let Some(site) = &*slot.lock()
+            && site.is_current(self, &catalog, wanted)
+        {
+            return Ok(Arc::clone(site));
+        }
+        let site = self.new_site(fragment, target, wanted, &catalog);
+        let site = Arc::new(site.map_err(|error| self.of_fragment(error, fragment))?);
+        *slot.lock() = Some(Arc::clone(&site));
+        Ok(site)
+    }
+
+    fn new_site(
+        &self,
+        fragment: &Fragment,
+        target: BodyTarget<'_>,
+        wanted: Option<SqlType>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Site> {
+        let scope = VariableScope {
+            names: &self.compiled.body.names,
+            place: fragment.place,
+            shapes: &self.shapes,
+            conflict: self.compiled.conflict,
+        };
+        let statement = &fragment.statement.statement;
+        let (uses, plan) = self.session.with_planning(|planning| {
+            if fragment.kind == FragmentKind::Statement {
+                let bound = bind_in_body(statement, &scope, planning.world(), &[])?;
+                let planned = planning.plan_bound(bound)?;
+                let uses = planned.variables.clone();
+                return Ok((uses, SitePlan::Statement(Box::new(planned), DataType::Void.into())));
+            }
+            let shown = (statement, fragment.text.as_str());
+            let value = bind_body_value(shown, target, &scope, planning.world())?;
+            let BodyValue { bound, sql_type, simple } = value;
+            let uses = bound.variables.clone();
+            let plan = match simple {
+                Some(expr) => SitePlan::Value {
+                    calls: expr.calls_routines(),
+                    expr,
+                    sql_type,
+                    parameter_count: bound.parameter_count,
+                },
+                None => SitePlan::Statement(Box::new(planning.plan_bound(bound)?), sql_type),
+            };
+            Ok((uses, plan))
+        })?;
+        let of_target = match target {
+            BodyTarget::Part(variable, _) => Some(variable),
+            BodyTarget::Any | BodyTarget::Type(_) => None,
+        };
+        let dynamic = uses.iter().map(|one| one.variable).chain(of_target);
+        let mut records: Vec<(usize, VariableShape)> = Vec::new();
+        for variable in dynamic {
+            let is_known = records.iter().any(|(known, _)| *known == variable);
+            if !is_known && self.is_dynamic(variable) {
+                records.push((variable, self.shapes[variable].clone()));
+            }
+        }
+        Ok(Site {
+            catalog: Arc::downgrade(catalog),
+            path: Arc::clone(self.session.constants.search_path()),
+            target: wanted,
+            records,
+            uses,
+            plan,
+        })
+    }
+
+    /// Returns whether what a variable is may change.
+    fn is_dynamic(&self, variable: usize) -> bool {
+        self.compiled.shapes[variable].is_record()
+            || self.compiled.shapes[variable] != self.shapes[variable]
+            || self.compiled.body.variables[variable].name.starts_with("__Case__")
+    }
+
+    /// Returns an error in a piece of SQL: with its place there, or naming it in its context.
+    pub(super) fn of_fragment(&self, error: Error, fragment: &Fragment) -> Error {
+        if let Some(position) = error.position {
+            let position = position.saturating_add_signed(fragment.shift);
+            let internal = Some(Box::new((position, fragment.text.clone())));
+            return Error { position: None, internal, ..error };
+        }
+        let what = match fragment.kind {
+            FragmentKind::Statement => "SQL statement",
+            FragmentKind::Expression => "SQL expression",
+            FragmentKind::Assignment => "PL/pgSQL assignment",
+        };
+        within(error, what, &fragment.text)
+    }
+
+    /// Returns the values of the parameters that stand for variables.
+    pub(super) fn parameters(&self, uses: &[VariableUse], count: usize, into: &mut Vec<Datum>) {
+        into.clear();
+        into.resize(count, Datum::Null);
+        for one in uses {
+            let value = &self.values[one.variable];
+            into[one.parameter] = match one.field {
+                None => value.clone(),
+                Some(at) => field_value(value, at),
+            };
+        }
+    }
+
+    /// Returns the value of an expression, and its type.
+    pub(super) fn value(
+        &mut self,
+        fragment: &Fragment,
+        target: BodyTarget<'_>,
+    ) -> Result<(Datum, SqlType)> {
+        let site = self.site(fragment, target)?;
+        match &site.plan {
+            SitePlan::Value { expr, sql_type, parameter_count, calls } => {
+                if *calls {
+                    // What a function has done is seen by what comes next.
+                    self.session.begin_statement();
+                    self.world = None;
+                }
+                let mut parameters = std::mem::take(&mut self.world()?.eval.parameters);
+                self.parameters(&site.uses, *parameter_count, &mut parameters);
+                let world = self.world()?;
+                world.eval.parameters = parameters;
+                let value = expr.eval_row(&[], &world.eval);
+                let value = match value {
+                    // PostgreSQL computes it when it plans.
+                    Err(error)
+                        if site.uses.is_empty()
+                            && !expr.is_volatile()
+                            && !error.sqlstate.starts_with("23") =>
+                    {
+                        return Err(self.of_fragment(error.into(), fragment));
+                    }
+                    value => value?,
+                };
+                if *calls {
+                    self.renew();
+                }
+                Ok((value, *sql_type))
+            }
+            SitePlan::Statement(_, sql_type) => {
+                let value = self.queried(fragment, target);
+                let value = value.map_err(|error| self.of_fragment(error, fragment))?;
+                Ok((value, *sql_type))
+            }
+        }
+    }
+
+    /// Returns the value of a query.
+    fn queried(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Datum> {
+        let mut outcome = self.start(fragment, target)?;
+        let Some(row) = outcome.next_row()? else { return Ok(Datum::Null) };
+        if outcome.next_row()?.is_some() {
+            let message = "query returned more than one row";
+            return Err(Error::new("21000", message));
+        }
+        Ok(row.into_iter().next().unwrap_or(Datum::Null))
+    }
+
+    /// Returns the value of an expression as one of a type.
+    pub(super) fn value_as(&mut self, fragment: &Fragment, to: DataType) -> Result<Datum> {
+        Ok(self.value(fragment, BodyTarget::Type(to.into()))?.0)
+    }
+
+    /// Returns whether a condition is true.
+    pub(super) fn is_true(&mut self, fragment: &Fragment) -> Result<bool> {
+        Ok(self.value_as(fragment, DataType::Bool)? == Datum::Bool(true))
+    }
+
+    /// Returns the value of an expression with which a part of a variable is replaced.
+    pub(super) fn part(
+        &mut self,
+        fragment: &Fragment,
+        variable: usize,
+        path: &[TargetStep],
+    ) -> Result<Datum> {
+        Ok(self.value(fragment, BodyTarget::Part(variable, path))?.0)
+    }
+
+    /// Forgets what may have changed: a statement was run.
+    pub(super) fn renew(&mut self) {
+        self.world = None;
+        self.session.follow_changed_settings();
+    }
+
+    /// Starts a query, or runs a statement that changes data.
+    pub(super) fn start(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Outcome> {
+        loop {
+            self.renew();
+            let site = self.site(fragment, target)?;
+            let SitePlan::Statement(statement, _) = &site.plan else {
+                let (value, sql_type) = self.value(fragment, target)?;
+                return Ok(self.one_row(value, sql_type));
+            };
+            if !self.session.begin_embedded(&statement.planned)? {
+                continue;
+            }
+            if !std::ptr::eq(site.catalog.as_ptr(), Arc::as_ptr(&self.session.catalog())) {
+                continue;
+            }
+            let mut parameters = Vec::new();
+            let count = statement.planned.parameter_count;
+            self.parameters(&site.uses, count, &mut parameters);
+            let tag = fragment.statement.statement.tag();
+            if let Some(row) = &statement.planned.current_row {
+                let row = self.current_row(row, fragment);
+                self.session.place_row(&row, &mut parameters)?;
+            }
+            let outcome = self.session.run_embedded(statement, parameters, tag)?;
+            self.renew();
+            return Ok(outcome);
+        }
+    }
+
+    /// Runs CALL of a procedure that the session runs itself.
+    pub(super) fn called_itself(&mut self, fragment: &Fragment) -> Result<Option<Outcome>> {
+        self.renew();
+        let site = self.site(fragment, BodyTarget::Any)?;
+        let SitePlan::Statement(statement, _) = &site.plan else { return Ok(None) };
+        let planned = &statement.planned;
+        let mut parameters = Vec::new();
+        self.parameters(&site.uses, planned.parameter_count, &mut parameters);
+        let Some(rows) = self.session.call_itself(planned, parameters)? else { return Ok(None) };
+        let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
+        let types: Vec<DataType> = columns.iter().map(|column| column.sql_type.base).collect();
+        let batch = Batch::from_rows(&types, &rows);
+        let stop = Arc::clone(&self.session.stop);
+        let rows = Rows::ready(columns, [batch], Tag::Returned("CALL"), stop);
+        Ok(Some(Outcome { rows: Some(rows), ..Outcome::done() }))
+    }
+
+    /// Returns the row that a statement changes, by the cursor's name that a variable has.
+    fn current_row(&self, row: &CurrentRow, fragment: &Fragment) -> CurrentRow {
+        let names = [row.cursor.as_str()];
+        let found = self.compiled.body.names.find(fragment.place, &names, |_| false);
+        match found.map(|found| &self.values[found.variable]) {
+            Some(Datum::Text(name)) => CurrentRow { cursor: name.to_string(), ..row.clone() },
+            _ => row.clone(),
+        }
+    }
+
+    fn one_row(&self, value: Datum, sql_type: SqlType) -> Outcome {
+        let column = OutputColumn { name: "?column?".to_owned(), sql_type, origin: None };
+        let stop = Arc::clone(&self.session.stop);
+        let rows = Rows::point(Arc::from([column]), Some(vec![value]), stop);
+        Outcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
+    }
+}
+
+impl Session {
+    /// Begins a statement of a body and takes the locks that it needs; returns whether nobody has
+    /// changed the catalog meanwhile.
+    pub(super) fn begin_embedded(&mut self, planned: &Planned) -> Result<bool> {
+        self.begin_request();
+        let before = self.catalog();
+        for table in &planned.writes {
+            self.lock_for_write(*table)?;
+        }
+        if !planned.writes.is_empty() {
+            self.await_published();
+        }
+        self.lock_tables_of(planned)?;
+        Ok(Arc::ptr_eq(&before, &self.catalog()))
+    }
+
+    /// Starts a query, or runs a statement that changes data; it was begun.
+    pub(super) fn run_embedded(
+        &mut self,
+        statement: &PlannedStatement,
+        mut parameters: Vec<Datum>,
+        tag: &str,
+    ) -> Result<Outcome> {
+        let planned = &statement.planned;
+        if matches!(self.snapshots, Snapshots::Fixed(_)) && !planned.plan.is_query() {
+            let message = format!("{tag} is not allowed in a non-volatile function");
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+        self.check_permitted(planned, tag)?;
+        parameters.resize(planned.parameter_count.max(parameters.len()), Datum::Null);
+        let open = self.open.as_ref().ok_or_else(no_transaction)?;
+        let transaction = Arc::clone(&open.transaction);
+        let stop = Arc::clone(&self.stop);
+        let columns = planned.columns.clone();
+        if planned.plan.is_query() {
+            let _turn = transaction.turn(Work::Read)?;
+            planned.check_populated()?;
+            let mut context = self.context(open, parameters);
+            let columns = columns.unwrap_or_else(|| Arc::from([]));
+            let rows = match exec::point(&planned.plan, &mut context)? {
+                Some(row) => Rows::point(columns, row, stop),
+                None => {
+                    let operator = exec::open(&planned.plan, context)?;
+                    let running = Running { operator, transaction: Arc::clone(&transaction) };
+                    Rows::streaming(columns, running, Tag::Returned("SELECT"), stop)
+                }
+            };
+            return Ok(Outcome {
+                rows: Some(rows),
+                row_count: 0,
+                changes: false,
+                is_dynamic: false,
+            });
+        }
+        let _turn = transaction.turn(Work::Write)?;
+        planned.check_populated()?;
+        let open = self.open.as_ref().ok_or_else(no_transaction)?;
+        let context = self.context(open, parameters);
+        let outcome = self.modify(planned, context)?;
+        let rows = columns
+            .map(|columns| Rows::ready(columns, outcome.returning, Tag::Returned("SELECT"), stop));
+        Ok(Outcome {
+            rows,
+            row_count: outcome.row_count,
+            changes: tag != "SELECT",
+            is_dynamic: false,
+        })
+    }
+}
+
+/// Returns an error that names a statement in its context.
+pub(super) fn within(error: Error, what: &str, text: &str) -> Error {
+    if error.internal.is_some() && error.context.is_none() {
+        return error;
+    }
+    let here = format!("{what} \"{text}\"");
+    let context = match error.context {
+        Some(context) => format!("{context}\n{here}"),
+        None => here,
+    };
+    Error { context: Some(context), ..error }
+}
+
+/// Returns whether a statement is bound and planned, and no part of something else.
+pub(super) fn is_planned(statement: &Statement) -> bool {
+    crate::session::prepared::is_planned(statement)
+}
+
+pub(super) fn no_transaction() -> Error {
+    Error::new(sqlstate::INTERNAL_ERROR, "a body runs without a transaction")
+}

@@ -1,0 +1,233 @@
+//! Functions and procedures in PL/pgSQL: how they are called.
+//!
+//! A function that a statement calls is run by an inner session: it has the transaction, the
+//! cursors, the notices and the locks of the session, and settings of its own, which the session
+//! takes over when the statement ends. A procedure that CALL names is run by the session itself,
+//! and may end the transaction.
+//!
+//! Source: PostgreSQL's `plpgsql_exec_function` (pl_exec.c).
+
+use std::sync::Arc;
+
+use ahash::{AHashMap, AHashSet};
+use parking_lot::Mutex;
+use types::expr::Routine;
+use types::{DataType, Datum, SqlType};
+
+use crate::catalog::function::{Function, Language, Mode};
+use crate::ddl::{read_body, shown_function};
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::session::cursors::Cursors;
+use crate::session::plan_cache::PlanCache;
+use crate::session::plpgsql::Run;
+use crate::session::plpgsql::compiled::{Compiled, shapes_of};
+use crate::session::plpgsql::results::ResultShape;
+use crate::session::prepared::{BoundParameters, Planned};
+use crate::session::routine::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
+use crate::session::worker::{Snapshots, Worker};
+
+/// `function_executed_no_return_statement`
+const NO_RETURN: &str = "2F005";
+
+/// Bodies that are kept; more are forgotten together.
+const BODIES_MAX: usize = 1_000;
+
+/// A function, in calls with arguments of these types and a result of these columns.
+type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
+
+/// Procedural bodies that a session has read, with their plans.
+#[derive(Default)]
+pub(in crate::session) struct BodyCache(Mutex<AHashMap<Key, CachedBody>>);
+
+/// A body, and the function that it is of.
+type CachedBody = (Arc<Function>, Arc<Compiled>);
+
+impl Session {
+    /// Returns what runs bodies within a statement.
+    pub(in crate::session) fn inner(worker: Worker) -> Session {
+        let around = &worker.around;
+        let open = Arc::clone(&around.open_cursors);
+        let cursors = Cursors::of_function(open);
+        Session {
+            worker,
+            statements: AHashMap::new(),
+            empty_statements: AHashSet::new(),
+            cursors,
+            bound: BoundParameters::default(),
+            plans: PlanCache::new(),
+            reported: Vec::new(),
+            ticket: None,
+            ends_transactions: false,
+            body_depth: 0,
+        }
+    }
+
+    /// Returns whether it runs bodies within a statement of another session.
+    pub(in crate::session) fn is_inner(&self) -> bool {
+        !matches!(self.snapshots, Snapshots::Session)
+    }
+
+    /// Returns the rows of a call; of what returns no set, at most one.
+    pub(in crate::session) fn call_body(
+        &mut self,
+        function: &Arc<Function>,
+        routine: &Routine,
+        arguments: Vec<Datum>,
+    ) -> Result<Vec<Vec<Datum>>> {
+        let compiled = self.compiled_function(function, routine)?;
+        self.in_running_body(|session| {
+            let mut run = Run::new(session, Arc::clone(&compiled));
+            let mut arguments = arguments.into_iter();
+            let taken = function.record.declared().into_iter().map(|one| match one.mode {
+                Mode::Out | Mode::Table => Datum::Null,
+                Mode::In | Mode::InOut | Mode::Variadic => arguments.next().unwrap_or(Datum::Null),
+            });
+            run.run(taken.collect())?;
+            let is_set = function.is_set();
+            let rows = run.result_rows(is_set);
+            rows.map_err(|error| run.placed(error))
+        })
+    }
+
+    /// Returns the body of a function, with the types of its variables.
+    fn compiled_function(
+        &self,
+        function: &Arc<Function>,
+        routine: &Routine,
+    ) -> Result<Arc<Compiled>> {
+        let key =
+            (routine.number, routine.parameters.clone(), routine.result, routine.fields.clone());
+        let catalog = self.catalog();
+        let path = Arc::clone(self.constants.search_path());
+        let types = parameter_types(function, routine);
+        let known = self.bodies.0.lock().get(&key).cloned();
+        if let Some((of, compiled)) = known
+            && Arc::ptr_eq(&of, function)
+        {
+            let is_same = std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
+                || shapes_of(&compiled.body, &types, &catalog, &path)? == *compiled.shapes;
+            if is_same {
+                return Ok(compiled);
+            }
+        }
+        let body = read_body(function, &function.record.body, None)?;
+        let label = shown_function(&catalog, &path, function);
+        let mut compiled = self.compiled_body(body, &label, &types)?;
+        compiled.result = result_of(function, routine);
+        let compiled = Arc::new(compiled);
+        let mut bodies = self.bodies.0.lock();
+        if bodies.len() >= BODIES_MAX {
+            bodies.clear();
+        }
+        bodies.insert(key, (Arc::clone(function), Arc::clone(&compiled)));
+        Ok(compiled)
+    }
+}
+
+impl Session {
+    /// Returns the rows of CALL of a procedure with a procedural body, run by the session itself;
+    /// `None` of any other.
+    pub(in crate::session) fn call_itself(
+        &mut self,
+        planned: &Planned,
+        parameters: Vec<Datum>,
+    ) -> Result<Option<Vec<Vec<Datum>>>> {
+        let Some((routine, arguments)) = planned.plan.called().filter(|_| !self.is_inner()) else {
+            return Ok(None);
+        };
+        let catalog = self.catalog();
+        let function = catalog.function(routine.number);
+        let Some(function) = function.filter(|one| *one.record.language == Language::PlPgSql)
+        else {
+            return Ok(None);
+        };
+        if self.body_depth >= DEPTH_MAX {
+            return Err(too_deep());
+        }
+        self.begin_request();
+        let Some(open) = &self.open else { return Ok(None) };
+        let eval = self.eval_context(open, parameters);
+        let values = arguments.iter().map(|argument| argument.eval_row(&[], &eval));
+        let values = values.collect::<types::Result<Vec<Datum>>>()?;
+        // Those that a procedure calls may do what it may.
+        let may_end = self.body_depth == 0 || self.ends_transactions;
+        let before = std::mem::replace(&mut self.ends_transactions, may_end);
+        let call = || self.call_body(function, routine, values);
+        let rows = stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, call);
+        self.ends_transactions = before;
+        rows.map(Some)
+    }
+}
+
+/// Returns the types of the parameters of a body, in a call.
+fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
+    let mut taken = function.parameters.iter().zip(&routine.parameters);
+    let mut given = columns_of(function, routine).into_iter();
+    let of = |declared: &SqlType, base: &DataType| {
+        if declared.base == *base { *declared } else { SqlType::from(*base) }
+    };
+    let declared = function.record.declared();
+    let types = declared.iter().map(|one| match one.mode {
+        Mode::In | Mode::Variadic => taken.next().map(|(declared, base)| of(declared, base)),
+        Mode::InOut => {
+            given.next();
+            taken.next().map(|(declared, base)| of(declared, base))
+        }
+        Mode::Out | Mode::Table => given.next().map(|(_, of)| of),
+    });
+    types.map(|of| of.unwrap_or(DataType::Text.into())).collect()
+}
+
+/// Returns the columns of what a function returns, in a call.
+fn columns_of(function: &Function, routine: &Routine) -> Vec<(String, SqlType)> {
+    let declared = |at: usize, base: DataType| {
+        let declared = function.columns.get(at).map(|(_, of)| *of);
+        declared.filter(|of| of.base == base).unwrap_or_else(|| base.into())
+    };
+    match &routine.fields {
+        Some(fields) => {
+            let fields = fields.iter().enumerate();
+            fields.map(|(at, (name, base))| (name.to_string(), declared(at, *base))).collect()
+        }
+        None => vec![(String::new(), declared(0, routine.result))],
+    }
+}
+
+/// Returns what a call returns.
+fn result_of(function: &Function, routine: &Routine) -> ResultShape {
+    let columns = columns_of(function, routine);
+    let declared = function.record.declared();
+    let outs = declared.iter().enumerate();
+    let outs = outs.filter(|(_, one)| !matches!(one.mode, Mode::In | Mode::Variadic));
+    let outs: Vec<usize> = outs.map(|(at, _)| at).collect();
+    let value = match (&routine.fields, columns.as_slice()) {
+        (None, [(_, of)]) => Some(*of),
+        _ => None,
+    };
+    ResultShape { value, columns, outs }
+}
+
+impl Run<'_> {
+    /// Returns the rows that the body has returned.
+    fn result_rows(&mut self, is_set: bool) -> Result<Vec<Vec<Datum>>> {
+        if is_set {
+            return Ok(std::mem::take(&mut self.rows));
+        }
+        let result = self.compiled.result.clone();
+        if !result.outs.is_empty() {
+            return Ok(vec![self.out_row()?]);
+        }
+        if result.value.is_none_or(|of| of.base == DataType::Void) && result.columns.len() <= 1 {
+            return Ok(Vec::new());
+        }
+        match self.returned.take() {
+            Some((value, of)) => Ok(vec![self.row_of_value(value, of)?]),
+            None => {
+                let message = "control reached end of function without RETURN";
+                self.at = super::At { line: 0, what: "", is_during: true };
+                Err(Error::new(NO_RETURN, message))
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Loops.
+
+use types::datum::Nested;
+use types::{DataType, Datum, SqlType};
+
+use crate::binder::BodyTarget;
+use crate::error::{Error, Result, sqlstate};
+use crate::plpgsql::tree::{Fragment, IntoClause, Loop, Over, Query, Step};
+use crate::rows::{Rows, Tag};
+use crate::session::plpgsql::Run;
+use crate::session::plpgsql::control::Flow;
+use crate::session::plpgsql::evaluation::Outcome;
+
+/// What a round of a loop leads to.
+pub(super) enum Round {
+    Next,
+    End(Flow),
+}
+
+impl Run<'_> {
+    pub(super) fn run_loop(&mut self, of: &Loop, step: &Step) -> Result<Flow> {
+        match &of.over {
+            Over::Forever => self.while_true(of, step, None),
+            Over::While(condition) => self.while_true(of, step, Some(condition)),
+            Over::Range { variable, low, high, step: by, reverse } => {
+                let bounds = self.range(low, high, by.as_ref())?;
+                self.count(of, *variable, bounds, *reverse)
+            }
+            Over::Rows(into, query) => self.for_rows(of, into, query),
+            Over::Cursor { row, cursor, arguments } => {
+                self.for_cursor(of, *row, *cursor, arguments)
+            }
+            Over::Elements { targets, slice, array } => {
+                self.for_elements(of, targets, *slice, array)
+            }
+        }
+    }
+
+    /// Runs the body of a loop once.
+    pub(super) fn round(&mut self, of: &Loop) -> Result<Round> {
+        self.check_stop()?;
+        let is_own = |label: &Option<String>| label.is_none() || *label == of.label;
+        Ok(match self.steps(&of.body)? {
+            Flow::Next => Round::Next,
+            Flow::Continue(label) if is_own(&label) => Round::Next,
+            Flow::Exit(label) if is_own(&label) => Round::End(Flow::Next),
+            flow => Round::End(flow),
+        })
+    }
+
+    fn while_true(&mut self, of: &Loop, step: &Step, condition: Option<&Fragment>) -> Result<Flow> {
+        loop {
+            if let Some(condition) = condition {
+                self.enter(step);
+                if !self.is_true(condition)? {
+                    return Ok(Flow::Next);
+                }
+            }
+            if let Round::End(flow) = self.round(of)? {
+                return Ok(flow);
+            }
+        }
+    }
+
+    fn range(
+        &mut self,
+        low: &Fragment,
+        high: &Fragment,
+        step: Option<&Fragment>,
+    ) -> Result<[i32; 3]> {
+        let mut bound = |fragment: &Fragment, what: &str| match self
+            .value_as(fragment, DataType::Int4)?
+            .as_i64()
+        {
+            Some(value) => Ok(value as i32),
+            None => {
+                let message = format!("{what} of FOR loop cannot be null");
+                Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message))
+            }
+        };
+        let (low, high) = (bound(low, "lower bound")?, bound(high, "upper bound")?);
+        let step = step.map_or(Ok(1), |step| bound(step, "BY value"))?;
+        if step <= 0 {
+            let message = "BY value of FOR loop must be greater than zero";
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        Ok([low, high, step])
+    }
+
+    fn count(
+        &mut self,
+        of: &Loop,
+        variable: usize,
+        [first, last, step]: [i32; 3],
+        reverse: bool,
+    ) -> Result<Flow> {
+        let (mut at, mut found, mut end) = (first, false, Flow::Next);
+        while if reverse { at >= last } else { at <= last } {
+            found = true;
+            self.values[variable] = Datum::Int4(at);
+            if let Round::End(flow) = self.round(of)? {
+                end = flow;
+                break;
+            }
+            let next = if reverse { at.checked_sub(step) } else { at.checked_add(step) };
+            let Some(next) = next else { break };
+            at = next;
+        }
+        self.set_found(found);
+        Ok(end)
+    }
+
+    fn for_rows(&mut self, of: &Loop, into: &IntoClause, query: &Query) -> Result<Flow> {
+        let mut outcome = self.open_query(query)?;
+        if self.compiled.body.ends_transactions {
+            self.retain(&mut outcome)?;
+        }
+        self.over_rows(of, outcome, &mut |run, columns, row| run.assign_row(into, columns, row))
+    }
+
+    /// Reads all rows: the transaction that they come from may end before the loop does.
+    fn retain(&mut self, outcome: &mut Outcome) -> Result<()> {
+        let Some(mut rows) = outcome.rows.take() else { return Ok(()) };
+        let batches = self.session.all_rows(&mut rows)?;
+        let columns = std::sync::Arc::from(rows.columns());
+        let stop = std::sync::Arc::clone(&self.session.stop);
+        outcome.rows = Some(Rows::ready(columns, batches, Tag::Returned("SELECT"), stop));
+        Ok(())
+    }
+
+    /// Runs a loop for each row.
+    fn over_rows(
+        &mut self,
+        of: &Loop,
+        mut outcome: Outcome,
+        assign: &mut RowTaker<'_>,
+    ) -> Result<Flow> {
+        let columns = outcome.columns();
+        let (mut found, mut end) = (false, Flow::Next);
+        let at = self.at;
+        if let Some(rows) = &mut outcome.rows {
+            'rows: while let Some(batch) = rows.next_batch(usize::MAX)? {
+                self.renew();
+                for number in 0..batch.row_count {
+                    found = true;
+                    assign(self, &columns, Some(batch.row(number)))?;
+                    if let Round::End(flow) = self.round(of)? {
+                        end = flow;
+                        break 'rows;
+                    }
+                }
+                self.at = at;
+            }
+        }
+        if !found {
+            assign(self, &columns, None)?;
+        }
+        self.set_found(found);
+        Ok(end)
+    }
+
+    fn for_elements(
+        &mut self,
+        of: &Loop,
+        targets: &IntoClause,
+        slice: u32,
+        array: &Fragment,
+    ) -> Result<Flow> {
+        let (value, sql_type) = self.value(array, BodyTarget::Any)?;
+        if value.is_null() {
+            let message = "FOREACH expression must not be null";
+            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+        }
+        let Some(element) = sql_type.base.element() else {
+            let shown = sql_type.base.sql_name();
+            let message = format!("FOREACH expression must yield an array, not type {shown}");
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        };
+        let Datum::Nested(Nested::Array(array)) = value else { return Ok(Flow::Next) };
+        let slice = slice as usize;
+        if slice > array.dimensions.len() && !array.dimensions.is_empty() {
+            let dimensions = array.dimensions.len();
+            let message =
+                format!("slice dimension ({slice}) is out of the valid range 0..{dimensions}");
+            return Err(Error::new("2202E", message));
+        }
+        let is_array = match targets.targets.as_slice() {
+            [target] => self.shapes[target.variable].sql_type.base.element().is_some(),
+            _ => false,
+        };
+        if slice > 0 && !is_array {
+            let message = "FOREACH ... SLICE loop variable must be of an array type";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
+        if slice == 0 && is_array {
+            let message = "FOREACH loop variable must not be of an array type";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
+        let inner =
+            array.dimensions.get(array.dimensions.len() - slice.min(array.dimensions.len())..);
+        let inner = inner.unwrap_or_default().to_vec();
+        let length = inner.iter().map(|one| one.length).product::<usize>().max(1);
+        let (mut found, mut end) = (false, Flow::Next);
+        for elements in array.elements.chunks(length) {
+            found = true;
+            let (value, of_value) = match slice {
+                0 => (elements[0].clone(), SqlType::from(element)),
+                _ => {
+                    let part = types::datum::Array {
+                        dimensions: inner.clone(),
+                        elements: elements.to_vec(),
+                    };
+                    (Datum::Nested(Nested::Array(std::sync::Arc::new(part))), sql_type)
+                }
+            };
+            self.assign_element(targets, value, of_value)?;
+            if let Round::End(flow) = self.round(of)? {
+                end = flow;
+                break;
+            }
+        }
+        self.set_found(found);
+        Ok(end)
+    }
+
+    /// Assigns an element of an array: a row to several targets.
+    fn assign_element(&mut self, into: &IntoClause, value: Datum, of: SqlType) -> Result<()> {
+        if let [target] = into.targets.as_slice() {
+            return self.assign(target, value, of);
+        }
+        let Datum::Nested(Nested::Record(record)) = value else {
+            let message = "cannot assign non-composite value to a row variable";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        };
+        for (at, target) in into.targets.iter().enumerate() {
+            let of = record.fields.get(at).map_or(DataType::Text, |(_, base)| *base);
+            let value = record.values.get(at).cloned().unwrap_or(Datum::Null);
+            self.assign(target, value, of.into())?;
+        }
+        Ok(())
+    }
+}
+
+/// What takes the rows of a loop.
+type RowTaker<'t> =
+    dyn FnMut(&mut Run<'_>, &[crate::logical::OutputColumn], Option<Vec<Datum>>) -> Result<()> + 't;

@@ -1,0 +1,172 @@
+//! What a body returns.
+
+use types::{DataType, Datum, SqlType};
+
+use crate::binder::BodyTarget;
+use crate::error::{Error, Result, sqlstate};
+use crate::exec::memory;
+use crate::session::plpgsql::Run;
+use crate::session::plpgsql::assignment::row;
+use crate::session::plpgsql::statements::fields_of;
+
+/// What a body returns.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ResultShape {
+    /// The type of the value, or of each of the values; none if it returns rows of columns.
+    pub(super) value: Option<SqlType>,
+    /// Names and types of the columns.
+    pub(super) columns: Vec<(String, SqlType)>,
+    /// The variables that are the columns, if parameters are.
+    pub(super) outs: Vec<usize>,
+}
+
+impl Run<'_> {
+    /// Returns what the value of RETURN is for.
+    pub(super) fn return_target(&self) -> BodyTarget<'static> {
+        match self.compiled.result.value {
+            Some(of) => BodyTarget::Type(of),
+            None => BodyTarget::Any,
+        }
+    }
+
+    /// Returns the row that the OUT parameters are.
+    pub(super) fn out_row(&self) -> Result<Vec<Datum>> {
+        Ok(self.compiled.result.outs.iter().map(|at| self.values[*at].clone()).collect())
+    }
+
+    /// Returns the row that a value is.
+    pub(super) fn row_of_value(&mut self, value: Datum, of: SqlType) -> Result<Vec<Datum>> {
+        let result = self.compiled.result.clone();
+        if let Some(to) = result.value {
+            return Ok(vec![self.as_result(value, of, to)?]);
+        }
+        let Some((types, values)) = fields_of(&value) else {
+            if value.is_null() {
+                return Ok(vec![Datum::Null; result.columns.len()]);
+            }
+            let message =
+                "cannot return non-composite value from function returning composite type";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        };
+        self.check_result_columns(&types)?;
+        self.row_of_columns(values, &types)
+    }
+
+    /// Returns a value as one of the type that the body returns.
+    pub(super) fn as_result(&mut self, value: Datum, of: SqlType, to: SqlType) -> Result<Datum> {
+        let DataType::Composite(composite) = to.base else {
+            return match to.base {
+                DataType::Record if !value.is_null() && fields_of(&value).is_none() => {
+                    let message =
+                        "cannot return non-composite value from function returning composite type";
+                    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+                }
+                DataType::Record => Ok(value),
+                _ => self.convert(value, of, to),
+            };
+        };
+        if value.is_null() || of.base == to.base {
+            return Ok(value);
+        }
+        let Some((types, values)) = fields_of(&value) else {
+            let message =
+                "cannot return non-composite value from function returning composite type";
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        };
+        let attributes = composite.attributes();
+        if types.len() != attributes.len() {
+            let message = "returned record type does not match expected record type";
+            let detail = format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                types.len(),
+                attributes.len()
+            );
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
+        }
+        let mut fields = Vec::with_capacity(values.len());
+        for ((value, from), to) in values.into_iter().zip(types).zip(attributes) {
+            fields.push(self.convert(value, from, to.sql_type)?);
+        }
+        Ok(row(Some(composite), std::sync::Arc::clone(composite.fields()), fields))
+    }
+
+    /// Checks that columns of these types can be returned.
+    pub(super) fn check_result_columns(&self, types: &[SqlType]) -> Result<()> {
+        let result = &self.compiled.result;
+        let wanted: Vec<SqlType> = match (result.value, result.columns.as_slice()) {
+            (Some(one), _) => match one.base {
+                DataType::Composite(of) => of.attributes().iter().map(|one| one.sql_type).collect(),
+                _ => vec![one],
+            },
+            (None, columns) => columns.iter().map(|(_, of)| *of).collect(),
+        };
+        let message = "structure of query does not match function result type";
+        let mismatch = |detail: String| {
+            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail))
+        };
+        if result.value.is_some_and(|of| of.base == DataType::Record) {
+            return Ok(());
+        }
+        if types.len() != wanted.len() {
+            return mismatch(format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                types.len(),
+                wanted.len()
+            ));
+        }
+        for (at, (from, to)) in types.iter().zip(&wanted).enumerate() {
+            if from.base != to.base {
+                let (from, to) = (from.base.sql_name(), to.base.sql_name());
+                return mismatch(format!(
+                    "Returned type {from} does not match expected type {to} in column {}.",
+                    at + 1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the row that the columns of a query are.
+    pub(super) fn row_of_columns(
+        &mut self,
+        values: Vec<Datum>,
+        types: &[SqlType],
+    ) -> Result<Vec<Datum>> {
+        let result = self.compiled.result.clone();
+        let Some(to) = result.value else {
+            let wanted = result.columns.iter().map(|(_, of)| *of);
+            let pairs = values.into_iter().zip(types).zip(wanted);
+            return pairs.map(|((value, from), to)| self.convert(value, *from, to)).collect();
+        };
+        match to.base {
+            DataType::Composite(of) => {
+                let mut fields = Vec::with_capacity(values.len());
+                for ((value, from), to) in values.into_iter().zip(types).zip(of.attributes()) {
+                    fields.push(self.convert(value, *from, to.sql_type)?);
+                }
+                Ok(vec![row(Some(of), std::sync::Arc::clone(of.fields()), fields)])
+            }
+            DataType::Record => {
+                let field = |(at, of): (usize, &SqlType)| {
+                    (std::sync::Arc::from(format!("f{}", at + 1)), of.base)
+                };
+                let fields = types.iter().enumerate().map(field).collect();
+                Ok(vec![row(None, fields, values)])
+            }
+            _ => {
+                let value = values.into_iter().next().unwrap_or(Datum::Null);
+                let from = types.first().copied().unwrap_or(to);
+                Ok(vec![self.convert(value, from, to)?])
+            }
+        }
+    }
+
+    /// Adds a row to those that are returned.
+    pub(super) fn add_row(&mut self, row: Vec<Datum>) -> Result<()> {
+        let bytes = row.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum::<usize>();
+        self.row_bytes += bytes;
+        memory::check(self.row_bytes, self.session.settings.work_mem_bytes())?;
+        self.rows.push(row);
+        Ok(())
+    }
+}

@@ -1,0 +1,468 @@
+//! Statements of SQL in a body.
+
+use std::sync::Arc;
+
+use types::datum::Nested;
+use types::{Datum, SqlType};
+
+use crate::ast::Statement;
+use crate::binder::BodyTarget;
+use crate::error::{Error, Result, sqlstate};
+use crate::parser::{self, ParsedStatement};
+use crate::plpgsql::tree::{CallTargets, Dynamic, Fragment, IntoClause, Query};
+use crate::session::plpgsql::Run;
+use crate::session::plpgsql::evaluation::{Outcome, is_planned, within};
+use crate::session::worker::Snapshots;
+use crate::session::{Execution, Session};
+
+/// `no_data_found`
+const NO_DATA_FOUND: &str = "P0002";
+/// `too_many_rows`
+const TOO_MANY_ROWS: &str = "P0003";
+
+impl Run<'_> {
+    /// Runs a statement of the body.
+    pub(super) fn sql(&mut self, fragment: &Fragment, into: Option<&IntoClause>) -> Result<()> {
+        let result = self.run_sql(fragment, into);
+        result.map_err(|error| self.of_sql(error, fragment))
+    }
+
+    fn of_sql(&self, error: Error, fragment: &Fragment) -> Error {
+        match is_own(&error) || is_named(&error, &fragment.text) {
+            true => error,
+            false => self.of_fragment(error, fragment),
+        }
+    }
+
+    fn run_sql(&mut self, fragment: &Fragment, into: Option<&IntoClause>) -> Result<()> {
+        let statement = &fragment.statement.statement;
+        let mut outcome = match is_planned(statement) {
+            true => self.start(fragment, BodyTarget::Any)?,
+            false => self.utility(&fragment.statement)?,
+        };
+        let is_query = matches!(statement, Statement::Query(_));
+        if into.is_none() && is_query {
+            let message = "query has no destination for result data";
+            let hint = "If you want to discard the results of a SELECT, use PERFORM instead.";
+            return Err(own(sqlstate::SYNTAX_ERROR, message).with_hint(hint));
+        }
+        if into.is_none() && outcome.changes && outcome.rows.is_some() {
+            let message = "query has no destination for result data";
+            return Err(own(sqlstate::SYNTAX_ERROR, message));
+        }
+        self.finish(&mut outcome, into, is_planned(statement))
+    }
+
+    /// Takes the rows of a statement, and notes how many there were.
+    fn finish(
+        &mut self,
+        outcome: &mut Outcome,
+        into: Option<&IntoClause>,
+        sets_found: bool,
+    ) -> Result<()> {
+        let count = match into {
+            Some(into) => self.take_into(outcome, into)?,
+            None => outcome.exhaust()?,
+        };
+        self.renew();
+        self.row_count = count;
+        if sets_found || into.is_some() {
+            self.set_found(count > 0);
+        }
+        Ok(())
+    }
+
+    /// Assigns the row of a statement; returns how many there were.
+    fn take_into(&mut self, outcome: &mut Outcome, into: &IntoClause) -> Result<u64> {
+        if outcome.rows.is_none() {
+            let message = "INTO used with a command that cannot return data";
+            return Err(own(sqlstate::SYNTAX_ERROR, message));
+        }
+        let columns = outcome.columns();
+        let row = outcome.next_row()?;
+        let is_one = into.strict || (outcome.changes && !outcome.is_dynamic);
+        if row.is_none() && into.strict {
+            return Err(own(NO_DATA_FOUND, "query returned no rows"));
+        }
+        if is_one && outcome.next_row()?.is_some() {
+            let message = "query returned more than one row";
+            let hint = "Make sure the query returns a single row, or use LIMIT 1.";
+            return Err(own(TOO_MANY_ROWS, message).with_hint(hint));
+        }
+        let count = match outcome.changes {
+            true => outcome.row_count,
+            false => u64::from(row.is_some()),
+        };
+        self.renew();
+        self.assign_row(into, &columns, row)?;
+        Ok(count)
+    }
+
+    pub(super) fn perform(&mut self, fragment: &Fragment) -> Result<()> {
+        let run = |run: &mut Run<'_>| {
+            let mut outcome = run.start(fragment, BodyTarget::Any)?;
+            run.finish(&mut outcome, None, true)
+        };
+        let result = run(self);
+        result.map_err(|error| self.of_sql(error, fragment))
+    }
+
+    /// Runs a statement that has no plan.
+    fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Outcome> {
+        self.session.check_in_body(&parsed.statement)?;
+        let execution = self.session.run_within(parsed)?;
+        self.renew();
+        Ok(match execution {
+            Execution::Rows(rows) => {
+                Outcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
+            }
+            Execution::Done(completion) => {
+                let count = completion.tag.rsplit(' ').next().and_then(|word| word.parse().ok());
+                Outcome { row_count: count.unwrap_or(0), ..Outcome::done() }
+            }
+            Execution::CopyIn(_) | Execution::CopyOut(..) => {
+                let message = "cannot COPY to/from client in PL/pgSQL";
+                return Err(own(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+        })
+    }
+
+    /// Runs EXECUTE.
+    pub(super) fn execute_text(
+        &mut self,
+        dynamic: &Dynamic,
+        into: Option<&IntoClause>,
+    ) -> Result<()> {
+        let (text, parameters) = self.dynamic(dynamic)?;
+        let found = self.values[self.compiled.body.found].clone();
+        let run = |run: &mut Run<'_>| {
+            let statements = parser::parse_statements(&text)?;
+            let Some((last, others)) = statements.split_last() else { return Ok(()) };
+            for statement in others {
+                let mut outcome = run.dynamic_outcome(statement, &parameters)?;
+                run.finish(&mut outcome, None, false)?;
+            }
+            let mut outcome = run.dynamic_outcome(last, &parameters)?;
+            outcome.is_dynamic = true;
+            run.finish(&mut outcome, into, false)
+        };
+        let result = run(self);
+        // EXECUTE leaves FOUND as it is.
+        self.values[self.compiled.body.found] = found;
+        result.map_err(|error| of_text(error, &text))
+    }
+
+    /// Returns the text of EXECUTE, and the values of USING with their types.
+    pub(super) fn dynamic(&mut self, dynamic: &Dynamic) -> Result<(String, Vec<(Datum, SqlType)>)> {
+        let (text, sql_type) = self.value(&dynamic.text, BodyTarget::Any)?;
+        if text.is_null() {
+            let message = "query string argument of EXECUTE is null";
+            return Err(Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message));
+        }
+        let text = self.written(&text, sql_type)?;
+        let values = dynamic.using.iter().map(|value| self.value(value, BodyTarget::Any));
+        let values = values.collect::<Result<Vec<(Datum, SqlType)>>>()?;
+        Ok((text, values))
+    }
+
+    /// Starts a statement of EXECUTE.
+    fn dynamic_outcome(
+        &mut self,
+        parsed: &ParsedStatement,
+        parameters: &[(Datum, SqlType)],
+    ) -> Result<Outcome> {
+        let statement = &parsed.statement;
+        if let Statement::CreateTableAs(create) = statement
+            && create.made == crate::ast::Made::Into
+        {
+            let message = "EXECUTE of SELECT ... INTO is not implemented";
+            let hint = "You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS \
+                        instead.";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
+        }
+        if !is_planned(statement) {
+            return self.utility(&Arc::new(parsed.clone()));
+        }
+        let types: Vec<Option<SqlType>> = parameters.iter().map(|(_, of)| Some(*of)).collect();
+        loop {
+            self.renew();
+            let planned =
+                self.session.with_planning(|planning| planning.plan(statement, &types))?;
+            if planned.parameter_types.len() > parameters.len() {
+                let number = planned.parameter_types.len();
+                let message = format!("there is no parameter ${number}");
+                return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, message));
+            }
+            if !self.session.begin_embedded(&planned.planned)? {
+                continue;
+            }
+            let values = parameters.iter().map(|(value, _)| value.clone()).collect();
+            let mut values: Vec<Datum> = values;
+            values.resize(planned.planned.parameter_count.max(values.len()), Datum::Null);
+            self.session.place_current_row(&planned.planned, &mut values)?;
+            return self.session.run_embedded(&planned, values, statement.tag());
+        }
+    }
+
+    /// Starts a query whose rows are wanted.
+    pub(super) fn open_query(&mut self, query: &Query) -> Result<Outcome> {
+        match query {
+            Query::Fixed(fragment) => {
+                let outcome = self.open_fixed(fragment);
+                outcome.map_err(|error| self.of_sql(error, fragment))
+            }
+            Query::Dynamic(dynamic) => {
+                let (text, parameters) = self.dynamic(dynamic)?;
+                let outcome = self.open_text(&text, &parameters);
+                outcome.map_err(|error| of_text(error, &text))
+            }
+        }
+    }
+
+    fn open_fixed(&mut self, fragment: &Fragment) -> Result<Outcome> {
+        let statement = &fragment.statement.statement;
+        let outcome = match is_planned(statement) {
+            true => self.start(fragment, BodyTarget::Any)?,
+            false => self.utility(&fragment.statement)?,
+        };
+        with_rows(outcome, statement)
+    }
+
+    fn open_text(&mut self, text: &str, parameters: &[(Datum, SqlType)]) -> Result<Outcome> {
+        let mut statements = parser::parse_statements(text)?;
+        let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
+            let message = "cannot open multi-query plan as cursor";
+            return Err(Error::new("42P11", message));
+        };
+        let outcome = self.dynamic_outcome(&statement, parameters)?;
+        with_rows(outcome, &statement.statement)
+    }
+
+    /// Runs CALL.
+    pub(super) fn call_procedure(
+        &mut self,
+        fragment: &Fragment,
+        targets: &CallTargets,
+    ) -> Result<()> {
+        let Statement::Call(call) = &fragment.statement.statement else {
+            return self.sql(fragment, None);
+        };
+        let result = self.run_call_statement(fragment, call, targets);
+        result.map_err(|error| self.of_sql(error, fragment))
+    }
+
+    fn run_call_statement(
+        &mut self,
+        fragment: &Fragment,
+        call: &crate::ast::FunctionCall,
+        targets: &CallTargets,
+    ) -> Result<()> {
+        let given_back = self.session.given_back(call, targets.len());
+        let mut outcome = match self.called_itself(fragment)? {
+            Some(called) => called,
+            None => self.start(fragment, BodyTarget::Any)?,
+        };
+        let columns = outcome.columns();
+        let row = outcome.next_row()?;
+        outcome.exhaust()?;
+        self.renew();
+        let Some(row) = row else { return Ok(()) };
+        for (value, (column, (at, name))) in row.into_iter().zip(columns.iter().zip(given_back)) {
+            let Some(Some(target)) = targets.get(at) else {
+                let message = format!(
+                    "procedure parameter \"{name}\" is an output parameter but corresponding \
+                     argument is not writable"
+                );
+                return Err(own(sqlstate::SYNTAX_ERROR, &message));
+            };
+            self.assign(target, value, column.sql_type)?;
+        }
+        Ok(())
+    }
+
+    /// Runs COMMIT or ROLLBACK, and begins another transaction.
+    pub(super) fn end_transaction(&mut self, commits: bool, chain: bool) -> Result<()> {
+        const INVALID_TERMINATION: &str = "2D000";
+        let is_session = matches!(self.session.snapshots, Snapshots::Session);
+        let Some(open) = self.session.open.as_ref().filter(|_| is_session) else {
+            return Err(Error::new(INVALID_TERMINATION, "invalid transaction termination"));
+        };
+        if open.in_block || !self.session.ends_transactions {
+            return Err(Error::new(INVALID_TERMINATION, "invalid transaction termination"));
+        }
+        if open.savepoint_count() > 0 {
+            let verb = if commits { "commit" } else { "roll back" };
+            let message = format!("cannot {verb} while a subtransaction is active");
+            return Err(Error::new(INVALID_TERMINATION, message));
+        }
+        let modes = open.modes;
+        if commits {
+            let ticket = self.session.commit()?;
+            self.session.await_also(ticket);
+        } else {
+            self.session.rollback();
+        }
+        if chain {
+            self.session.worker.begin_with(modes)?;
+        }
+        self.session.begin_request();
+        self.renew();
+        Ok(())
+    }
+
+    // ---- what is returned ----
+
+    /// Notes what RETURN returns.
+    pub(super) fn set_returned(&mut self, value: Option<&Fragment>) -> Result<()> {
+        if let Some(value) = value {
+            let target = self.return_target();
+            self.returned = Some(self.value(value, target)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn return_next(&mut self, value: Option<&Fragment>) -> Result<()> {
+        let row = match value {
+            None => self.out_row()?,
+            Some(value) => {
+                let target = self.return_target();
+                let (value, of) = self.value(value, target)?;
+                self.row_of_value(value, of)?
+            }
+        };
+        self.add_row(row)
+    }
+
+    pub(super) fn return_query(&mut self, query: &Query) -> Result<()> {
+        let mut outcome = self.open_query(query)?;
+        let types: Vec<SqlType> = outcome.columns().iter().map(|one| one.sql_type).collect();
+        self.check_result_columns(&types).map_err(|error| match query {
+            Query::Fixed(fragment) => self.of_fragment(error, fragment),
+            Query::Dynamic(_) => error,
+        })?;
+        let mut count = 0;
+        if let Some(rows) = &mut outcome.rows {
+            while let Some(batch) = rows.next_batch(usize::MAX)? {
+                count += batch.row_count as u64;
+                for number in 0..batch.row_count {
+                    let row = self.row_of_columns(batch.row(number), &types)?;
+                    self.add_row(row)?;
+                }
+            }
+        }
+        self.renew();
+        self.row_count = count;
+        self.set_found(count > 0);
+        Ok(())
+    }
+}
+
+fn with_rows(outcome: Outcome, statement: &Statement) -> Result<Outcome> {
+    if outcome.rows.is_some() {
+        return Ok(outcome);
+    }
+    let message = format!("cannot open {} query as cursor", statement.tag());
+    Err(Error::new("42P11", message))
+}
+
+/// Returns the fields of a value that is a row.
+pub(super) fn fields_of(value: &Datum) -> Option<(Vec<SqlType>, Vec<Datum>)> {
+    let Datum::Nested(Nested::Record(record)) = value else { return None };
+    let types = record.fields.iter().map(|(_, base)| SqlType::from(*base)).collect();
+    Some((types, record.values.clone()))
+}
+
+/// PostgreSQL's function that raises what is not the statement's own fault.
+const RAISED_BY: &str = "exec_stmt_execsql";
+
+/// Returns an error of what a body does with a statement, not of the statement.
+fn own(code: &'static str, message: &str) -> Error {
+    Error { routine: Some(&RAISED_BY), ..Error::new(code, message) }
+}
+
+fn is_own(error: &Error) -> bool {
+    error.routine == Some(&RAISED_BY) && error.context.is_none()
+}
+
+/// Returns an error of a statement of EXECUTE.
+fn of_text(error: Error, text: &str) -> Error {
+    if is_own(&error) || is_named(&error, text) {
+        return error;
+    }
+    match error.position {
+        Some(position) => {
+            let internal = Some(Box::new((position, text.to_owned())));
+            Error { position: None, internal, ..error }
+        }
+        None => within(error, "SQL statement", text),
+    }
+}
+
+/// Returns whether an error tells of a statement already.
+fn is_named(error: &Error, text: &str) -> bool {
+    let in_context = error.context.as_ref().is_some_and(|context| {
+        context.lines().last().is_some_and(|last| last.ends_with(&format!("\"{text}\"")))
+    });
+    in_context || error.internal.as_ref().is_some_and(|internal| internal.1 == *text)
+}
+
+impl Session {
+    /// Refuses what no body may do.
+    fn check_in_body(&self, statement: &Statement) -> Result<()> {
+        let refused = match statement {
+            Statement::Begin { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::Release(_)
+            | Statement::PrepareTransaction(_)
+            | Statement::CommitPrepared(_)
+            | Statement::RollbackPrepared(_) => {
+                let message = "unsupported transaction command in PL/pgSQL";
+                return Err(own(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            Statement::Copy(_) => {
+                let message = "cannot COPY to/from client in PL/pgSQL";
+                return Err(own(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            Statement::CreateIndex(create) => create.concurrently,
+            Statement::Drop(drop) => drop.concurrently,
+            Statement::Vacuum { .. } | Statement::DiscardAll => true,
+            _ => false,
+        };
+        if refused {
+            let message = format!("{} cannot be executed from a function", statement.tag());
+            return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    /// Runs a statement without a plan within another one.
+    fn run_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
+        self.follow_search_path();
+        self.begin_request();
+        self.run_utility(parsed)
+    }
+
+    /// Returns which arguments of CALL are given back, with the names of the parameters.
+    fn given_back(&self, call: &crate::ast::FunctionCall, count: usize) -> Vec<(usize, String)> {
+        use crate::catalog::function::Mode;
+        let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
+        let path = self.constants.search_path();
+        let named = self.catalog().functions_named(schema, &call.name.name.value, path);
+        let mut procedures = named.iter().filter(|one| one.record.is_procedure());
+        let found = procedures.find(|one| one.record.declared().len() >= count);
+        let Some(found) = found else { return Vec::new() };
+        let declared = found.record.declared();
+        let outs = declared.iter().enumerate();
+        let outs = outs.filter(|(_, one)| matches!(one.mode, Mode::Out | Mode::InOut));
+        outs.map(|(at, one)| {
+            let named = call.arguments.iter().position(|argument| {
+                argument.name.as_ref().is_some_and(|name| name.value == one.name)
+            });
+            (named.unwrap_or(at), one.name.to_owned())
+        })
+        .collect()
+    }
+}
