@@ -90,6 +90,7 @@ async fn scripts_through_simple_queries() {
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "geometry",
+    "set_columns",
     "json_keys",
     "word_types",
     "dropped_columns",

@@ -77,6 +77,8 @@ pub struct ForeignKey {
     pub match_full: bool,
     /// `ON DELETE …`
     pub on_delete: ReferentialAction,
+    /// The columns that `ON DELETE SET …` sets; none for all.
+    pub delete_columns: Vec<Ident>,
     /// `ON UPDATE …`
     pub on_update: ReferentialAction,
 }

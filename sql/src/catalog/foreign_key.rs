@@ -38,6 +38,8 @@ pub struct ForeignKey {
     pub valid: bool,
     /// When it is checked.
     pub deferral: Later<Deferral>,
+    /// The columns that ON DELETE sets to NULL or their defaults, by position; none for all.
+    pub delete_columns: Later<Vec<u32>>,
 }
 
 /// Where a referenced key is found.

@@ -101,6 +101,8 @@ enum Addition {
     RetainedIndex { position: u32, retained: RetainedIndex },
     /// Foreign keys are not checked where rows of the table change.
     WithoutTriggers,
+    /// The columns of a foreign key that ON DELETE sets, by its position.
+    DeleteColumns { position: u32, columns: Vec<u32> },
 }
 
 /// An addition to a view.
@@ -271,6 +273,10 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
             let deferral = *key.deferral;
             additions.push(Addition::ForeignKey { position, deferral });
         }
+        if !key.delete_columns.is_empty() {
+            let columns = key.delete_columns.0.clone();
+            additions.push(Addition::DeleteColumns { position, columns });
+        }
     }
     for (position, index) in (0..).zip(&record.indexes) {
         if *index.nulls_not_distinct {
@@ -334,6 +340,9 @@ fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
         }
         Addition::RetainedIndex { position, retained } => {
             record.indexes.get_mut(position as usize)?.retained.0 = retained;
+        }
+        Addition::DeleteColumns { position, columns } => {
+            record.foreign_keys.get_mut(position as usize)?.delete_columns.0 = columns;
         }
         Addition::ForeignKey { position, deferral } => {
             record.foreign_keys.get_mut(position as usize)?.deferral.0 = deferral;

@@ -76,6 +76,7 @@ impl Ddl<'_> {
         let names = self.names(&catalog);
         check_types(names, (record, &columns), (&referenced, &columns_there), &name)?;
         check_actions(record, &columns, written)?;
+        let delete_columns = self.delete_columns(record, &columns, written)?;
         self.check_tables(&catalog, record, &referenced)?;
         Ok(ForeignKey {
             name,
@@ -88,7 +89,33 @@ impl Ddl<'_> {
             on_update: written.on_update,
             valid: true,
             deferral: Later::default(),
+            delete_columns: Later(delete_columns),
         })
+    }
+
+    /// Returns the columns that ON DELETE sets, by position; none for all.
+    fn delete_columns(
+        &self,
+        record: &TableRecord,
+        columns: &[u32],
+        written: &ast::ForeignKey,
+    ) -> Result<Vec<u32>> {
+        let mut set = self.key_columns(record, &written.delete_columns)?;
+        if let Some(other) = set.iter().position(|column| !columns.contains(column)) {
+            let name = &written.delete_columns[other].value;
+            let message = format!(
+                "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"
+            );
+            return Err(Error::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+        }
+        let mut seen = Vec::new();
+        set.retain(|column| {
+            !seen.contains(column) && {
+                seen.push(*column);
+                true
+            }
+        });
+        Ok(set)
     }
 
     /// Returns the record of the table that a foreign key refers to, which is locked then.

@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use super::error::{ParseError, Result};
+use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{ForeignKey, Ident, ReferentialAction};
 
 impl Cursor<'_> {
@@ -21,6 +21,7 @@ impl Cursor<'_> {
             referenced,
             match_full: false,
             on_delete: ReferentialAction::NoAction,
+            delete_columns: Vec::new(),
             on_update: ReferentialAction::NoAction,
         };
         if self.take_word("match") {
@@ -44,8 +45,9 @@ impl Cursor<'_> {
             }
             self.advance();
             let action = self.referential_action()?;
+            let columns = self.action_columns(action, deleted)?;
             match deleted {
-                true => key.on_delete = action,
+                true => (key.on_delete, key.delete_columns) = (action, columns),
                 false => key.on_update = action,
             }
         }
@@ -66,13 +68,26 @@ impl Cursor<'_> {
         } else {
             return Err(self.unexpected());
         };
-        if self.peek() == &Token::LParen {
-            return Err(ParseError::unsupported(
-                "an action on some of the columns",
-                self.position(),
-            )
-            .with_hint("Leave out the list: the action is for all columns of the key."));
-        }
         Ok(action)
+    }
+
+    /// Reads the columns that an action sets, if they are listed.
+    fn action_columns(&mut self, action: ReferentialAction, deleted: bool) -> Result<Vec<Ident>> {
+        let words = match action {
+            ReferentialAction::SetNull => "SET NULL",
+            ReferentialAction::SetDefault => "SET DEFAULT",
+            _ => return Ok(Vec::new()),
+        };
+        if self.peek() != &Token::LParen {
+            return Ok(Vec::new());
+        }
+        let position = self.position();
+        let columns = self.parenthesized(Self::name)?;
+        if !deleted {
+            let message =
+                format!("a column list with {words} is only supported for ON DELETE actions");
+            return Err(ParseError::new(sqlstate::FEATURE_NOT_SUPPORTED, message, position));
+        }
+        Ok(columns)
     }
 }

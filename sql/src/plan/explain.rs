@@ -38,6 +38,7 @@ pub(super) struct Step {
 }
 
 /// The relation that a step reads or changes, as documents name it.
+#[derive(Default)]
 pub(super) struct StepRelation {
     /// `Insert`, `Update`, `Delete` or `Merge`.
     pub operation: Option<&'static str>,

@@ -184,10 +184,23 @@ pub(super) fn document(
     document::written(&query, format)
 }
 
+/// Returns the read that a filter is right above, and its condition: in documents, as in
+/// PostgreSQL's, they are one step.
+fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
+    let condition = step.line.strip_prefix("Filter: ")?;
+    let condition = condition.strip_suffix(", in the session").unwrap_or(condition);
+    match step.inputs.as_slice() {
+        [read] if read.relation.is_some() && read.inputs.is_empty() => Some((read, condition)),
+        _ => None,
+    }
+}
+
 fn step_group(step: &Step, shown: Shown<'_>) -> Group {
-    let (kind, rest) = step.line.split_once(": ").unwrap_or((&step.line, ""));
+    let filtered = filtered_read(step);
+    let (read, inputs) = filtered.map_or((step, step.inputs.as_slice()), |(read, _)| (read, &[]));
+    let (kind, rest) = read.line.split_once(": ").unwrap_or((&read.line, ""));
     let mut group = vec![member("Node Type", Value::Text(kind.to_owned()))];
-    if let Some(relation) = &step.relation {
+    if let Some(relation) = &read.relation {
         let named = [
             ("Operation", relation.operation),
             ("Index Name", relation.index.as_deref()),
@@ -200,6 +213,9 @@ fn step_group(step: &Step, shown: Shown<'_>) -> Group {
     }
     if !rest.is_empty() {
         group.push(member("Description", Value::Text(rest.to_owned())));
+    }
+    if let Some((_, condition)) = filtered {
+        group.push(member("Filter", Value::Text(condition.to_owned())));
     }
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     if let Some(Estimate { startup, total, rows, width }) = estimate {
@@ -226,8 +242,8 @@ fn step_group(step: &Step, shown: Shown<'_>) -> Group {
         let reads = named(figures.reads).into_iter();
         group.extend(reads.map(|(name, of)| member(name, count(of))));
     }
-    if !step.inputs.is_empty() {
-        let inputs = step.inputs.iter().map(|input| step_group(input, shown)).collect();
+    if !inputs.is_empty() {
+        let inputs = inputs.iter().map(|input| step_group(input, shown)).collect();
         group.push(member("Plans", Value::List("Plan", inputs)));
     }
     group
@@ -306,6 +322,18 @@ mod tests {
       "Plan Rows": 100,
       "Plan Width": 8"#;
         assert!(found.contains(wanted), "{found}");
+    }
+
+    #[test]
+    fn a_filter_right_above_a_read_is_a_member_of_it() {
+        let relation = StepRelation { name: "pg_type".into(), ..StepRelation::default() };
+        let mut read = step("System rows: pg_type, in the session", Some(2), Vec::new());
+        read.relation = Some(relation);
+        let plan = step("Filter: a = 1, in the session", Some(1), vec![read]);
+        let document = document(&plan, Shown::default(), &[], Format::Json);
+        assert!(document.contains("\"Filter\": \"a = 1\""), "{document}");
+        assert!(document.contains("\"Relation Name\": \"pg_type\""), "{document}");
+        assert!(!document.contains("Plans"), "{document}");
     }
 
     #[test]

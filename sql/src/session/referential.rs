@@ -217,7 +217,12 @@ impl Worker {
             }
         }
         let set = |value: &dyn Fn(usize) -> String| {
-            let columns = key.columns.iter().enumerate();
+            let is_set = |column: &u32| {
+                new.is_some()
+                    || key.delete_columns.is_empty()
+                    || key.delete_columns.contains(column)
+            };
+            let columns = key.columns.iter().enumerate().filter(|(_, column)| is_set(column));
             let columns = columns.map(|(at, column)| {
                 format!("{} = {}", quoted(&referencing.columns[*column as usize].name), value(at))
             });

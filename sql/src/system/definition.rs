@@ -380,8 +380,9 @@ pub(super) fn constraint(
                 true => identifier(&table.name),
                 false => qualified(objects.namespace(table.schema), &table.name),
             };
-            let referenced = references(table, key);
-            format!("FOREIGN KEY ({}) REFERENCES {shown}{referenced}", names())
+            let (referenced, set) =
+                (references(table, key), delete_columns(objects, constraint, key));
+            format!("FOREIGN KEY ({}) REFERENCES {shown}{referenced}{set}", names())
         }
     };
     text.push_str(deferral_words(constraint_deferral(objects, constraint)));
@@ -449,6 +450,19 @@ fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) ->
         }
     }
     out
+}
+
+/// Returns the list of columns behind ON DELETE, which is the last of a foreign key.
+fn delete_columns(objects: &Objects, constraint: &Constraint, key: &ForeignKey) -> String {
+    let Some(table) = objects.relation(constraint.table) else { return String::new() };
+    let name = |number: &i16| {
+        let column = table.columns.iter().find(|column| column.number == *number)?;
+        Some(identifier(&column.name))
+    };
+    match key.delete_columns.iter().filter_map(name).collect::<Vec<_>>() {
+        names if names.is_empty() => String::new(),
+        names => format!(" ({})", names.join(", ")),
+    }
 }
 
 /// Returns an action as SQL writes it.

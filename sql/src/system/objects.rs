@@ -151,6 +151,8 @@ pub(super) struct ForeignKey {
     pub(super) columns: Vec<i16>,
     /// OID of the unique index over them.
     pub(super) index: u32,
+    /// Numbers of the columns that ON DELETE sets; none for all.
+    pub(super) delete_columns: Vec<i16>,
     /// The constraint as the catalog has it.
     pub(super) key: foreign_key::ForeignKey,
 }
@@ -497,6 +499,7 @@ impl Objects {
                     table: shown(key.table),
                     columns: numbers(referenced, &key.referenced),
                     index,
+                    delete_columns: numbers(table, &key.delete_columns),
                     key: key.clone(),
                 }),
                 columns: numbers(table, &key.columns),

@@ -602,14 +602,20 @@ fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
         ("condeferrable", Datum::Bool(deferral != Deferral::Never)),
         ("condeferred", Datum::Bool(deferral == Deferral::Deferred)),
     ]);
-    if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key }) = &constraint.kind
+    if let ConstraintKind::ForeignKey(ForeignKey { table, columns, index, key, delete_columns }) =
+        &constraint.kind
     {
+        let set = match delete_columns.as_slice() {
+            [] => Datum::Null,
+            numbers => array(numbers.iter().map(|number| int2(*number)).collect()),
+        };
         let values = [
             ("conindid", oid(*index)),
             ("confrelid", oid(*table)),
             ("confkey", array(columns.iter().map(|number| int2(*number)).collect())),
             ("confupdtype", char(action(key.on_update))),
             ("confdeltype", char(action(key.on_delete))),
+            ("confdelsetcols", set),
             ("confmatchtype", char(if key.match_full { 'f' } else { 's' })),
         ];
         shape.set(&mut row, values);
