@@ -272,6 +272,15 @@ impl FamilyStore {
         self.view.load().active.insert_all(cells);
     }
 
+    /// The same for cells of a commit, which was made at this time.
+    pub fn apply_commit<'a>(
+        &self,
+        cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>,
+        time: Timestamp,
+    ) {
+        self.view.load().active.insert_commit(cells, time);
+    }
+
     /// Returns the bytes in use in all memstores.
     pub fn memstore_bytes(&self) -> u64 {
         self.view.load().memstores().map(|memstore| memstore.byte_count()).sum()

@@ -27,9 +27,9 @@ mod tree;
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU16, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64};
 
-use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence};
+use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp};
 use crate::scan::merge::Cursor;
 use tree::{Growth, Tree};
 
@@ -53,6 +53,9 @@ pub struct Memstore {
     cell_count: AtomicU64,
     /// A bit for the code of each type of cell that was ever inserted.
     types: AtomicU16,
+    /// Of two cells of a column the one with the higher timestamp may not be the one with the higher
+    /// sequence: clients choose timestamps.
+    has_own_timestamps: AtomicBool,
 }
 
 impl Memstore {
@@ -63,12 +66,32 @@ impl Memstore {
 
     /// Inserts a cell. One with the same key is replaced.
     pub fn insert(&self, cell: &KeyParts<'_>, value: &[u8]) {
+        self.note_own_timestamp();
         self.note_type(cell.cell_type);
         self.count(self.tree.insert(std::iter::once((*cell, value))));
     }
 
     /// Inserts cells, fastest if they are in order. Readers may see some of them before the others.
     pub fn insert_all<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
+        self.note_own_timestamp();
+        self.insert_noted(cells);
+    }
+
+    /// As [`Memstore::insert_all`], the cells of a commit and its time, later than that of every
+    /// commit before it.
+    pub fn insert_commit<'a>(
+        &self,
+        cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>,
+        time: Timestamp,
+    ) {
+        self.insert_noted(cells.inspect(|(key, _)| {
+            if key.timestamp != time {
+                self.note_own_timestamp();
+            }
+        }));
+    }
+
+    fn insert_noted<'a>(&self, cells: impl Iterator<Item = (KeyParts<'a>, &'a [u8])>) {
         let mut cells = cells.inspect(|(key, _)| self.note_type(key.cell_type)).peekable();
         while cells.peek().is_some() {
             self.count(self.tree.insert(cells.by_ref().take(LOCKED_CELLS_MAX)));
@@ -81,6 +104,13 @@ impl Memstore {
         // Writers may come here in another order than they inserted; the bytes never shrink.
         self.used_bytes.fetch_max(growth.used_bytes, Relaxed);
         self.held_bytes.fetch_max(growth.held_bytes, Relaxed);
+    }
+
+    /// Notes, before the cell is there, that one has another timestamp than its commit.
+    fn note_own_timestamp(&self) {
+        if !self.has_own_timestamps.load(Relaxed) {
+            self.has_own_timestamps.store(true, Release);
+        }
     }
 
     fn note_type(&self, cell_type: CellType) {
@@ -180,13 +210,16 @@ impl Memstore {
         Ok(())
     }
 
-    /// Returns the highest sequence of any cell of a row.
+    /// Returns the highest sequence of any cell of a row. Looks at the first cell of each column,
+    /// and at all cells if clients have chosen timestamps.
     pub fn newest_sequence(&self, row: &[u8]) -> Option<Sequence> {
+        let is_ordered = !self.has_own_timestamps.load(Acquire);
         let mut cursor = MemstoreCursor::over_row(self, row);
         let mut newest = None;
         while let Some(parts) = cursor.key().and_then(KeyParts::decode) {
             newest = newest.max(Some(parts.sequence));
-            if cursor.advance().is_err() {
+            let moved = if is_ordered { cursor.skip_column() } else { cursor.advance() };
+            if moved.is_err() {
                 break;
             }
         }

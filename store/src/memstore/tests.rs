@@ -69,6 +69,31 @@ fn collect(cursor: &mut dyn Cursor) -> Vec<String> {
 }
 
 #[test]
+fn the_newest_sequence_of_commits_is_that_of_the_first_cells() {
+    let memstore = Memstore::new();
+    let cell = |qualifier: &'static str, timestamp, sequence| KeyParts {
+        row: b"r",
+        qualifier: qualifier.as_bytes(),
+        timestamp: Timestamp(timestamp),
+        sequence: Sequence(sequence),
+        cell_type: CellType::Put,
+    };
+    let commit = |cells: &[KeyParts<'static>], time| {
+        let cells = cells.iter().map(|cell| (*cell, b"v".as_slice()));
+        memstore.insert_commit(cells, Timestamp(time));
+    };
+    // Applied in another order than they were made.
+    for sequence in (1..500).rev() {
+        commit(&[cell("q", sequence, sequence as u64)], sequence);
+    }
+    commit(&[cell("s", 777, 777), cell("t", 777, 777)], 777);
+    commit(&[cell("q", 600, 600), cell("t", 600, 600)], 600);
+    assert_eq!(memstore.newest_sequence(b"r"), Some(Sequence(777)));
+    commit(&[cell("q", 3, 900)], 900);
+    assert_eq!(memstore.newest_sequence(b"r"), Some(Sequence(900)));
+}
+
+#[test]
 fn cursors_go_both_ways_through_many_leaves() {
     let memstore = Arc::new(Memstore::new());
     let mut expected = Vec::new();

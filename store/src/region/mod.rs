@@ -435,7 +435,8 @@ impl Region {
         let families = self.families.load();
         while let Some((family, cells)) = cells.next_family() {
             if let Some(family) = families.get(usize::from(family)) {
-                family.apply_all(cells);
+                let time = cells.time();
+                family.apply_commit(cells, time);
             }
         }
     }

@@ -196,6 +196,13 @@ pub struct FamilyCells<'b, 'a> {
     family: u8,
 }
 
+impl FamilyCells<'_, '_> {
+    /// Returns the time of the commit.
+    pub(crate) fn time(&self) -> Timestamp {
+        self.cells.clock.timestamp
+    }
+}
+
 impl<'a> Iterator for FamilyCells<'_, 'a> {
     type Item = (KeyParts<'a>, &'a [u8]);
 
