@@ -5,7 +5,8 @@
 //! table, or another index. What each index needs of a snapshot is known in memory alone, as no
 //! snapshot outlives the process.
 //!
-//! Source: PostgreSQL's `indcheckxmin`, and the wait of CREATE INDEX CONCURRENTLY for old snapshots.
+//! Source: PostgreSQL's `indcheckxmin`, and the wait of CREATE INDEX CONCURRENTLY for old
+//! snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -94,6 +94,8 @@ impl Engine {
             checks_bodies: true,
             notices: Vec::new(),
             stale: Vec::new(),
+            gives_up: false,
+            waits_for: None,
         });
         let committed = changed.and_then(|()| {
             let _publishing = self.publishing.lock();

@@ -143,8 +143,8 @@ pub enum Locking {
     /// The same as [`Locking::Row`], of a delete: who waits for the row is not to take another one
     /// that gets its key.
     RowGoes,
-    /// The row's own lock, whatever has become of the row since the snapshot: for index entries that
-    /// several data rows may want, whose present data row is locked and has not changed.
+    /// The row's own lock, whatever has become of the row since the snapshot: for index entries
+    /// that several data rows may want, whose present data row is locked and has not changed.
     Entry,
     /// The lock of another row, held already: for index entries that only one data row can own.
     Covered,

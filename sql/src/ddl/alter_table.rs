@@ -25,7 +25,7 @@ use crate::ddl::dependency::Object;
 use crate::ddl::key_constraint::index_of_constraint;
 use crate::ddl::storage_parameters::set_column_attribute;
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, foreign_key, lock_table, name};
+use crate::ddl::{Ddl, foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -55,7 +55,7 @@ impl Ddl<'_> {
         };
         let mode = changes.iter().map(lock_mode).max();
         let mode = mode.unwrap_or(TableLockMode::AccessExclusive);
-        lock_table(self.transaction, table.id, mode)?;
+        self.lock_table(table.id, mode)?;
         check_kind(&table, statement, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));

@@ -21,7 +21,7 @@ use crate::catalog::record::{
     CATALOG_TABLE, CoprocessorKind, CoprocessorRecord, CoprocessorRecords, coprocessors_key, encode,
 };
 use crate::catalog::table::Table;
-use crate::ddl::{Ddl, lock_table};
+use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -34,14 +34,14 @@ impl Ddl<'_> {
         let table = self.table(&catalog, &statement.name)?;
         match action {
             AlterCoprocessor::Attach(attach) => {
-                lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+                self.lock_table(table.id, TableLockMode::AccessExclusive)?;
                 self.attach(&table, attach)
             }
             AlterCoprocessor::Detach(name) => {
                 if !table.coprocessors.attached.iter().any(|one| one.name == name.value) {
                     return Err(not_attached(&table, name));
                 }
-                lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+                self.lock_table(table.id, TableLockMode::AccessExclusive)?;
                 self.detach(&table, &name.value)
             }
             AlterCoprocessor::Resume(name) => {
@@ -125,7 +125,7 @@ impl Ddl<'_> {
         for attached in self.engine.attached(table.id).iter().flat_map(|known| known.iter()) {
             if attached.record.name == name && attached.is_exclusive {
                 for &target in &attached.writes {
-                    lock_table(self.transaction, target, TableLockMode::AccessExclusive)?;
+                    self.lock_table(target, TableLockMode::AccessExclusive)?;
                 }
             }
         }
@@ -206,7 +206,7 @@ impl Ddl<'_> {
     }
 
     fn check_target(
-        &self,
+        &mut self,
         target: &Table,
         definition: Option<&TableDefinition>,
         record: &CoprocessorRecord,
@@ -228,7 +228,7 @@ impl Ddl<'_> {
             if let Some(expiring) = self.engine.coprocessors.expiring(target, None) {
                 return Err(expires_what_is_kept(target, expiring, record));
             }
-            lock_table(self.transaction, target.id, TableLockMode::AccessExclusive)?;
+            self.lock_table(target.id, TableLockMode::AccessExclusive)?;
             self.engine.store().wait_for_commits()?;
             self.transaction.begin_statement();
             let mut rows = CellBatch::new();
@@ -335,7 +335,7 @@ impl Ddl<'_> {
                 ))
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
-            lock_table(self.transaction, writer, TableLockMode::AccessExclusive)?;
+            self.lock_table(writer, TableLockMode::AccessExclusive)?;
             // Several of its coprocessors may go, one after the other.
             let catalog = self.changes.catalog(self.engine);
             if let Some(table) = catalog.table(table.oid).cloned() {

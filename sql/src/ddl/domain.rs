@@ -22,7 +22,7 @@ use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
 use crate::ddl::sequence::kept_default;
 use crate::ddl::user_type::{kept_text, text_uses};
-use crate::ddl::{Ddl, lock_table, name};
+use crate::ddl::{Ddl, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -278,7 +278,7 @@ impl Ddl<'_> {
             if columns.is_empty() {
                 continue;
             }
-            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+            self.lock_table(table.id, TableLockMode::AccessExclusive)?;
             let eval = self.eval.clone();
             self.each_row(&table, &mut |row| {
                 columns.iter().try_for_each(|&at| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use store::Mutation;
-use store::transaction::{LockWait, TableLockMode};
+use store::transaction::TableLockMode;
 
 use crate::assemble::{self, Texts};
 use crate::ast;
@@ -15,7 +15,7 @@ use crate::catalog::schema::{SYSTEM_SCHEMAS, schema_key};
 use crate::catalog::sequence::sequence_key;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::{self, Object};
-use crate::ddl::{Ddl, lock_relation, lock_table, no_schema, undefined_table};
+use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -172,7 +172,7 @@ impl Ddl<'_> {
                 let catalog = self.changes.catalog(self.engine);
                 let Some(sequence) = catalog.sequence(*oid) else { return Ok(()) };
                 let mode = TableLockMode::AccessExclusive;
-                lock_relation(self.transaction, sequence.id, mode, LockWait::Wait)?;
+                self.lock_relation(sequence.id, mode)?;
                 self.changes.dropped_sequences.push(sequence.id);
                 let row = Mutation::new(sequence_key(*oid)).delete_row();
                 self.transaction.mutate(CATALOG_TABLE, vec![row])?;
@@ -217,7 +217,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let id = table.id;
-        lock_table(self.transaction, id, TableLockMode::AccessExclusive)?;
+        self.lock_table(id, TableLockMode::AccessExclusive)?;
         self.release_target(&table, cascade, tables)?;
         let mut rows = vec![Mutation::new(table_key(oid)).delete_row()];
         if table.is_materialized() {
@@ -264,7 +264,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         change(self.changes, &mut record);
         let texts = Texts { catalog: &catalog, fail_late };

@@ -18,7 +18,7 @@ use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::temporary::check_reference;
-use crate::ddl::{Ddl, lock_table, name, undefined_table};
+use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{Reference, missing, violated};
 
@@ -120,7 +120,7 @@ impl Ddl<'_> {
 
     /// Returns the record of the table that a foreign key refers to, which is locked then.
     fn referenced_record(
-        &self,
+        &mut self,
         catalog: &Catalog,
         record: &TableRecord,
         written: &ast::ForeignKey,
@@ -128,7 +128,7 @@ impl Ddl<'_> {
         match self.find(catalog, &written.table) {
             Some(Relation::Table(table)) if !table.is_materialized() => {
                 if table.oid != record.oid {
-                    lock_table(self.transaction, table.id, TableLockMode::ShareRowExclusive)?;
+                    self.lock_table(table.id, TableLockMode::ShareRowExclusive)?;
                     return self.record_of(catalog, table);
                 }
                 Ok(Arc::new(record.clone()))
@@ -217,7 +217,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(referenced) = catalog.table(key.table).cloned() else { return Ok(()) };
-        lock_table(self.transaction, referenced.id, mode)?;
+        self.lock_table(referenced.id, mode)?;
         let reference =
             Reference { key: key.clone(), referenced, at_once: true, is_deferred: false };
         let transaction = Arc::clone(self.transaction);

@@ -24,7 +24,7 @@ use crate::catalog::later::Later;
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
 use crate::ddl::dependency::Object;
 use crate::ddl::user_type::{kept_text, text_calls};
-use crate::ddl::{Ddl, lock_table, no_schema};
+use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 use crate::plpgsql::tree::Body;
@@ -475,7 +475,7 @@ impl Ddl<'_> {
             if !texts_of(record).any(calls) {
                 continue;
             }
-            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+            self.lock_table(table.id, TableLockMode::AccessExclusive)?;
             self.store_changed(table, TableRecord::clone(record))?;
         }
         Ok(())

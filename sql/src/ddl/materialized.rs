@@ -19,7 +19,7 @@ use crate::catalog::table::{Index, Table};
 use crate::catalog::view::{View, ViewColumn};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::temporary::refuse_materialized;
-use crate::ddl::{Ddl, lock_table, undefined_table};
+use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -84,7 +84,7 @@ impl Ddl<'_> {
         if statement.concurrently {
             check_concurrently(&catalog, table, (populated, statement.with_data))?;
         }
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
         Ok(Arc::clone(view))
     }
 

@@ -230,6 +230,11 @@ pub fn relation_lock_name(relation: u32) -> LockName {
     LockName::new(CATALOG_TABLE, &relation_lock(relation))
 }
 
+/// Returns whether a transaction has locked the catalog.
+pub fn has_catalog_lock(transaction: &Transaction) -> bool {
+    transaction.has_lock(CATALOG_TABLE, CATALOG_LOCK, LockMode::Exclusive)
+}
+
 /// Returns whether a transaction has locked a table or a sequence in a mode.
 pub fn has_relation_lock(transaction: &Transaction, relation: u32, mode: TableLockMode) -> bool {
     transaction.has_lock(CATALOG_TABLE, &relation_lock(relation), LockMode::Table(mode))
@@ -269,6 +274,11 @@ pub struct Ddl<'a> {
     pub notices: Vec<Error>,
     /// Indexes that are to be built anew when the statement has done its work.
     pub stale: Vec<IndexOf>,
+    /// Whether the statement gives up where it would have to wait for a table, so that it can be
+    /// run again when it has it: nobody is to wait for the catalog meanwhile.
+    pub gives_up: bool,
+    /// What it has given up for: a table, by its number in the store, or a sequence.
+    pub waits_for: Option<(u32, TableLockMode)>,
 }
 
 impl Ddl<'_> {
@@ -362,7 +372,7 @@ impl Ddl<'_> {
         {
             return Ok(None);
         }
-        lock_table(self.transaction, table.id, TableLockMode::Share)?;
+        self.lock_table(table.id, TableLockMode::Share)?;
         let id = self.next_id()?;
         let index = create_index::record(
             statement,
@@ -515,6 +525,25 @@ impl Ddl<'_> {
     /// Has the client told something.
     fn note(&mut self, code: &'static str, message: String) {
         self.notices.push(Error::new(code, message));
+    }
+
+    // ---- locks ----
+
+    /// Locks a table for the rest of the transaction.
+    pub(super) fn lock_table(&mut self, table: TableId, mode: TableLockMode) -> Result<()> {
+        self.lock_relation(table.0, mode)
+    }
+
+    /// Locks a table, by its number in the store, or a sequence.
+    pub(super) fn lock_relation(&mut self, relation: u32, mode: TableLockMode) -> Result<()> {
+        if !self.gives_up {
+            return lock_relation(self.transaction, relation, mode, LockWait::Wait);
+        }
+        let taken = lock_relation(self.transaction, relation, mode, LockWait::NoWait);
+        if taken.as_ref().is_err_and(|error| error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE) {
+            self.waits_for = Some((relation, mode));
+        }
+        taken
     }
 
     // ---- the catalog ----

@@ -13,9 +13,9 @@ use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::table::Table;
+use crate::ddl::Ddl;
 use crate::ddl::split_options::{SplitChange, is_split_option};
 use crate::ddl::storage_parameters::{is_of_toast, is_parameter};
-use crate::ddl::{Ddl, lock_table};
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;
 
@@ -29,7 +29,7 @@ impl Ddl<'_> {
             QuotaOwner::Table(name) => {
                 let table = self.table(&catalog, name)?;
                 // Whoever writes to it goes on; nobody drops it meanwhile.
-                lock_table(self.transaction, table.id, TableLockMode::ShareUpdateExclusive)?;
+                self.lock_table(table.id, TableLockMode::ShareUpdateExclusive)?;
                 return self.alter_options(&table, &statement.change);
             }
         };

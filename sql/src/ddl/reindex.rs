@@ -16,7 +16,7 @@ use crate::catalog::later::Later;
 use crate::catalog::record::TableRecord;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::Object;
-use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
+use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 /// The name that the new form of an index has until it takes the place of the old one.
@@ -79,7 +79,7 @@ impl Ddl<'_> {
         self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(at) = record.indexes.iter().position(|one| one.oid == index) else {
             return Ok(());
@@ -100,7 +100,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
-        lock_table(self.transaction, table.id, TableLockMode::Share)?;
+        self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
-        lock_table(self.transaction, table.id, TableLockMode::Share)?;
+        self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let find =
             |record: &TableRecord, oid: u32| record.indexes.iter().position(|one| one.oid == oid);

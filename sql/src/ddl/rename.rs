@@ -12,7 +12,7 @@ use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::{self, Object, takes_from};
 use crate::ddl::sequence::replace_name;
-use crate::ddl::{Ddl, lock_table, no_schema, undefined_table};
+use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -164,7 +164,7 @@ impl Ddl<'_> {
                     if !defaults.into_iter().any(|one| takes_from(&catalog, one, oid)) {
                         continue;
                     }
-                    lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+                    self.lock_table(table.id, TableLockMode::AccessExclusive)?;
                     self.change_record(table.oid, |_, record| {
                         for default in
                             record.columns.iter_mut().filter_map(|one| one.default.as_mut())

@@ -1,7 +1,7 @@
 //! CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns.
 
 use store::Mutation;
-use store::transaction::{LockWait, TableLockMode};
+use store::transaction::TableLockMode;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -14,7 +14,7 @@ use crate::catalog::sequence::{Sequence, sequence_key, sequence_name};
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::drop::identity_of;
 use crate::ddl::user_type::kept_text;
-use crate::ddl::{Ddl, lock_relation, name, undefined_table};
+use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -52,7 +52,7 @@ impl Ddl<'_> {
         };
         // Who takes from it waits, as in PostgreSQL.
         let mode = TableLockMode::ShareRowExclusive;
-        lock_relation(self.transaction, old.id, mode, LockWait::Wait)?;
+        self.lock_relation(old.id, mode)?;
         let options = &statement.options;
         self.check_type(&catalog, options)?;
         if options.owned_by.is_some() && identity_of(&catalog, old.oid).is_some() {

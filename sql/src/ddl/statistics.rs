@@ -8,7 +8,7 @@ use store::{Mutation, TableId};
 use crate::catalog::Catalog;
 use crate::catalog::record::{CATALOG_TABLE, encode};
 use crate::catalog::statistics::{TableStatistics, statistics_key};
-use crate::ddl::{Ddl, lock_table};
+use crate::ddl::Ddl;
 use crate::error::Result;
 
 impl Ddl<'_> {
@@ -20,7 +20,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         // Whoever writes to it goes on; nobody drops it meanwhile.
-        lock_table(self.transaction, table, TableLockMode::ShareUpdateExclusive)?;
+        self.lock_table(table, TableLockMode::ShareUpdateExclusive)?;
         let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), encode(&statistics));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.catalog = Some(Arc::new(catalog.with_statistics(table, Some(statistics))));

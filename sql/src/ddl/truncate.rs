@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::{CATALOG_TABLE, TableRecord, encode};
 use crate::catalog::table::Table;
-use crate::ddl::{Ddl, lock_table};
+use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
@@ -42,7 +42,7 @@ impl Ddl<'_> {
             self.add_referencing(&catalog, &mut tables);
         }
         for table in &tables {
-            lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+            self.lock_table(table.id, TableLockMode::AccessExclusive)?;
             self.check_unwatched(table)?;
         }
         self.refuse_referenced(&catalog, &tables)?;

@@ -24,7 +24,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::catalog::{Catalog, Relation};
 use crate::ddl::dependency::Object;
-use crate::ddl::{Ddl, lock_table, no_schema};
+use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
@@ -253,7 +253,7 @@ impl Ddl<'_> {
         let (Some(table), Some(record)) = (catalog.table(oid), catalog.record(oid)) else {
             return Ok(());
         };
-        lock_table(self.transaction, table.id, TableLockMode::AccessExclusive)?;
+        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
         let mut record = TableRecord::clone(record);
         change_texts(&mut record, change)?;
         self.store_changed(table, record)

@@ -46,7 +46,8 @@ impl MovedRows {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a row got the key `to` by what was staged since `before`, if moves are to be noted.
+    /// Notes that a row got the key `to` by what was staged since `before`, if moves are to be
+    /// noted.
     ///
     /// # Errors
     ///

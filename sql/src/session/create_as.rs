@@ -111,7 +111,9 @@ impl Session {
                 let style = style.unwrap_or_else(|| self.text_style());
                 let view = self.with_planning(|planning| planning.define_view(source, &style))?;
                 let with_data = statement.with_data;
-                self.in_ddl(tag, |ddl| ddl.create_materialized_view(&definition, view, with_data))
+                self.in_ddl(tag, |ddl| {
+                    ddl.create_materialized_view(&definition, view.clone(), with_data)
+                })
             }
         }
     }

@@ -29,7 +29,7 @@ impl Session {
         if statement.concurrently {
             self.refuse_equal_rows(&table)?;
         }
-        self.in_ddl(TAG, |ddl| ddl.build_indexes(table.oid, indexes))
+        self.in_ddl(TAG, |ddl| ddl.build_indexes(table.oid, indexes.clone()))
     }
 
     /// PostgreSQL finds the rows to be changed by their values, and so refuses rows that it cannot

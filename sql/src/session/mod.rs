@@ -742,8 +742,8 @@ impl Session {
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
     }
 
-    /// Locks the tables of a query that was begun. From then on nothing goes that it reads; what went
-    /// before has made the plan stale.
+    /// Locks the tables of a query that was begun. From then on nothing goes that it reads; what
+    /// went before has made the plan stale.
     fn lock_for_query(
         &mut self,
         prepared: &Prepared,

@@ -97,6 +97,13 @@ struct NamedSavepoint {
     locks: Locks,
 }
 
+/// The place before a definition.
+pub(crate) struct DefinitionMark {
+    savepoint: Savepoint,
+    mark: usize,
+    locks: Locks,
+}
+
 /// How many locks there were: of the store, and of tables among them.
 #[derive(Clone, Copy)]
 struct Locks {
@@ -253,6 +260,8 @@ impl Open {
             checks_bodies: true,
             notices: Vec::new(),
             stale: Vec::new(),
+            gives_up: false,
+            waits_for: None,
         }
     }
 
@@ -414,6 +423,28 @@ impl Open {
         let locks = Locks { all: self.transaction.lock_place(), of_tables };
         let marked = NamedSavepoint { name, savepoint, mark, settings, deferred, read_only, locks };
         self.savepoints.push(marked);
+    }
+
+    /// Marks the place before a definition.
+    pub(crate) fn mark_definition(&mut self) -> DefinitionMark {
+        let savepoint = self.transaction.savepoint();
+        let mark = self.changes.savepoint();
+        let of_tables = self.held.lock().tables.len();
+        let locks = Locks { all: self.transaction.lock_place(), of_tables };
+        DefinitionMark { savepoint, mark, locks }
+    }
+
+    /// Takes a definition back, with its locks. Nothing was defined before it.
+    pub(crate) fn undo_definition(&mut self, engine: &Engine, mark: DefinitionMark) {
+        self.transaction.rollback_to(mark.savepoint);
+        self.changes.rollback_to(engine, mark.mark);
+        self.forget_mark(&mark);
+        self.release_after(mark.locks);
+    }
+
+    /// Forgets the place before a definition.
+    pub(crate) fn forget_mark(&self, mark: &DefinitionMark) {
+        self.changes.release(mark.mark);
     }
 
     /// Marks it as failed. As by PostgreSQL, what the block has done since its last savepoint is

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use store::Sequence;
 use store::admission::Work;
+use store::transaction::{LockWait, TableLockMode};
 use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
@@ -246,7 +247,7 @@ impl Session {
     pub(super) fn in_ddl<T>(
         &mut self,
         tag: &str,
-        run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
+        run: impl FnMut(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
         match self.begin_statement().modes.read_only {
             true => Err(read_only(tag)),
@@ -257,7 +258,7 @@ impl Session {
     /// Does what also a transaction does to the catalog that may only read.
     pub(super) fn in_any_ddl<T>(
         &mut self,
-        run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
+        mut run: impl FnMut(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
         let (done, stale) = self.with_ddl(|ddl| {
             let done = run(ddl)?;
@@ -270,21 +271,51 @@ impl Session {
         Ok(done)
     }
 
-    fn with_ddl<T>(&mut self, run: impl FnOnce(&mut Ddl<'_>) -> Result<T>) -> Result<T> {
+    fn with_ddl<T>(&mut self, mut run: impl FnMut(&mut Ddl<'_>) -> Result<T>) -> Result<T> {
+        loop {
+            match self.try_ddl(&mut run)? {
+                DdlOutcome::Done(done) => return Ok(done),
+                // Without the catalog's lock; then once more from the beginning, as whoever had
+                // the table may have changed what the names stand for.
+                DdlOutcome::WaitsFor(relation, mode) => {
+                    let open = self.open.as_ref().expect("a statement was begun");
+                    ddl::lock_relation(&open.transaction, relation, mode, LockWait::Wait)?;
+                }
+            }
+        }
+    }
+
+    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table
+    /// although its transaction had not locked the catalog before.
+    fn try_ddl<T>(
+        &mut self,
+        run: &mut impl FnMut(&mut Ddl<'_>) -> Result<T>,
+    ) -> Result<DdlOutcome<T>> {
         self.begin_statement();
         let eval = self.open.as_ref().map(|open| self.eval_context(open, Vec::new()));
         let eval = eval.unwrap_or_default();
         let Worker { around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
+        let gives_up = !ddl::has_catalog_lock(&open.transaction);
+        let mark = open.mark_definition();
         let checks_bodies = settings.is_on("check_function_bodies");
-        let (done, notices) = open.define(&around.engine, &around.constants, eval, |ddl| {
-            ddl.checks_bodies = checks_bodies;
-            Ok((run(ddl)?, std::mem::take(&mut ddl.notices)))
-        })?;
+        let mut waits_for = None;
+        let done = open.define(&around.engine, &around.constants, eval, |ddl| {
+            (ddl.checks_bodies, ddl.gives_up) = (checks_bodies, gives_up);
+            let done = run(ddl);
+            waits_for = ddl.waits_for;
+            Ok((done?, std::mem::take(&mut ddl.notices)))
+        });
+        if let (Err(_), Some((relation, mode))) = (&done, waits_for) {
+            open.undo_definition(&around.engine, mark);
+            return Ok(DdlOutcome::WaitsFor(relation, mode));
+        }
+        open.forget_mark(&mark);
+        let (done, notices) = done?;
         for notice in notices {
             self.notice("NOTICE", notice);
         }
-        Ok(done)
+        Ok(DdlOutcome::Done(done))
     }
 
     fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {
@@ -658,6 +689,14 @@ impl Session {
     pub(super) fn warn(&mut self, code: &'static str, message: &str) {
         self.notice("WARNING", Error::new(code, message));
     }
+}
+
+/// What came of a definition.
+enum DdlOutcome<T> {
+    /// It is made.
+    Done(T),
+    /// It needs a table, or a sequence, in a mode.
+    WaitsFor(u32, TableLockMode),
 }
 
 /// Does what a statement says that changes the catalog.

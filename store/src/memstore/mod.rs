@@ -53,8 +53,8 @@ pub struct Memstore {
     cell_count: AtomicU64,
     /// A bit for the code of each type of cell that was ever inserted.
     types: AtomicU16,
-    /// Of two cells of a column the one with the higher timestamp may not be the one with the higher
-    /// sequence: clients choose timestamps.
+    /// Of two cells of a column the one with the higher timestamp may not be the one with the
+    /// higher sequence: clients choose timestamps.
     has_own_timestamps: AtomicBool,
 }
 

@@ -43,8 +43,8 @@ pub(super) fn publish(engine: &Engine, moved: Vec<NetMove>, commit: Sequence) {
 }
 
 impl Transaction {
-    /// Notes that a row got another key by what was staged since `before`: who waits for it is to go
-    /// on with it.
+    /// Notes that a row got another key by what was staged since `before`: who waits for it is to
+    /// go on with it.
     pub fn note_move(&self, before: Savepoint, table: TableId, (from, to): (Vec<u8>, Vec<u8>)) {
         let (before, place) = (before.0, self.staging.lock().count());
         self.moved.lock().push(StagedMove { before, place, table, from, to });

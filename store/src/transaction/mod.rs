@@ -722,8 +722,8 @@ impl Transaction {
         LockPlace { held: self.held.lock().len(), strengthened }
     }
 
-    /// Gives back the locks, and the modes of locks, that it took after a place, but for those under
-    /// which it has read. What was staged under them is to be forgotten before.
+    /// Gives back the locks, and the modes of locks, that it took after a place, but for those
+    /// under which it has read. What was staged under them is to be forgotten before.
     pub fn release_locks_after(&self, place: LockPlace) {
         let mut strengthened = self.strengthened.lock();
         let kept = place.strengthened.min(strengthened.len());
