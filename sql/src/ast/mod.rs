@@ -72,7 +72,7 @@ pub use sequence::{
 pub use session::{
     Copy, CopyColumns, CopyDirection, CopyFormat, CopyHeader, CopyOptions, CopyTarget, Cursor,
     Explain, ExplainFormat, FetchDirection, IsolationLevel, LockTables, Prepare, SetConstraints,
-    SetScope, SetVariable, TableLock, TransactionModes,
+    SetScope, SetVariable, TransactionModes,
 };
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};

@@ -1,5 +1,7 @@
 //! EXPLAIN, COPY, transactions, settings, prepared statements and cursors, as written.
 
+use store::transaction::TableLockMode;
+
 use super::expr::{Expr, TypeName};
 use super::query::Query;
 use super::{Ident, OptionValue, Statement, TableName};
@@ -258,28 +260,7 @@ pub struct LockTables {
     /// The tables, and views of tables.
     pub names: Vec<TableName>,
     /// What it keeps others from.
-    pub mode: TableLock,
+    pub mode: TableLockMode,
     /// `NOWAIT`
     pub nowait: bool,
-}
-
-/// A mode of LOCK TABLE, the weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TableLock {
-    /// `ACCESS SHARE`
-    AccessShare,
-    /// `ROW SHARE`
-    RowShare,
-    /// `ROW EXCLUSIVE`
-    RowExclusive,
-    /// `SHARE UPDATE EXCLUSIVE`
-    ShareUpdateExclusive,
-    /// `SHARE`
-    Share,
-    /// `SHARE ROW EXCLUSIVE`
-    ShareRowExclusive,
-    /// `EXCLUSIVE`
-    Exclusive,
-    /// `ACCESS EXCLUSIVE`
-    AccessExclusive,
 }

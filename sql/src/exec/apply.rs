@@ -38,6 +38,8 @@ pub(super) struct Apply {
     was_begun: bool,
     /// Rows of the input, if the subquery is run for one at a time, and which is next.
     rows: Option<(Batch, usize)>,
+    /// What the subquery raises for the row after those that were yielded.
+    failure: Option<Error>,
 }
 
 /// Answers rows.
@@ -159,7 +161,30 @@ impl Apply {
             groups: OnceLock::new(),
         };
         let input = Input::new(build(&node.input, context)?);
-        Ok(Apply { subquery: Arc::new(subquery), input, was_begun: false, rows: None })
+        let subquery = Arc::new(subquery);
+        Ok(Apply { subquery, input, was_begun: false, rows: None, failure: None })
+    }
+
+    /// Returns rows with the values of the subquery.
+    fn answered(&self, batch: Batch) -> Result<Option<Batch>> {
+        let mut answered = Vec::new();
+        self.subquery.apply(batch, &self.subquery.context, &mut answered)?;
+        Ok(answered.pop())
+    }
+
+    /// Returns the rows before the one for which the subquery fails: who reads them may not want
+    /// more.
+    fn before_failure(&mut self, batch: &Batch, failure: Error) -> Result<Option<Batch>> {
+        self.subquery.context.check()?;
+        let fails = |at: &u32| self.answered(batch.take(&[*at])).is_err();
+        let count = (0..batch.row_count as u32).find(fails).unwrap_or_default();
+        if count == 0 {
+            return Err(failure);
+        }
+        let before: Vec<u32> = (0..count).collect();
+        let answered = self.answered(batch.take(&before))?;
+        self.failure = Some(failure);
+        Ok(answered)
     }
 
     /// Returns the rows that are next: one where the subquery has effects, so that those of a row
@@ -467,10 +492,14 @@ impl Operator for Apply {
         if self.input.is_attached() {
             return self.input.next();
         }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let Some(batch) = self.next_rows()? else { return Ok(None) };
-        let mut answered = Vec::new();
-        self.subquery.apply(batch, &self.subquery.context, &mut answered)?;
-        Ok(answered.pop())
+        match self.answered(batch.clone()) {
+            Err(failure) if batch.row_count > 1 => self.before_failure(&batch, failure),
+            answered => answered,
+        }
     }
 
     fn takes_stages(&self) -> bool {

@@ -112,7 +112,9 @@ impl Operator for Project {
         match columns_of(&self.node.expressions, &batch, &self.context.eval) {
             Ok(columns) => Ok(Some(Batch { columns, row_count: batch.row_count })),
             // What has effects is computed once.
-            Err(failure) if self.stays || batch.row_count == 1 => Err(failure),
+            Err(failure) if self.stays || batch.row_count == 1 || self.context.check().is_err() => {
+                Err(failure)
+            }
             Err(failure) => self.before_failure(&batch, failure),
         }
     }

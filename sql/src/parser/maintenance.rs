@@ -1,23 +1,23 @@
 //! LOCK TABLE and REINDEX.
 
 use sqlparser::tokenizer::Token;
-
+use store::transaction::TableLockMode;
 use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{LockTables, Reindex, ReindexTarget, Statement, TableLock};
+use crate::ast::{LockTables, Reindex, ReindexTarget, Statement};
 
 /// Modes of LOCK TABLE, those that begin like others first.
-const MODES: &[(&[&str], TableLock)] = &[
-    (&["access", "share"], TableLock::AccessShare),
-    (&["access", "exclusive"], TableLock::AccessExclusive),
-    (&["row", "share"], TableLock::RowShare),
-    (&["row", "exclusive"], TableLock::RowExclusive),
-    (&["share", "update", "exclusive"], TableLock::ShareUpdateExclusive),
-    (&["share", "row", "exclusive"], TableLock::ShareRowExclusive),
-    (&["share"], TableLock::Share),
-    (&["exclusive"], TableLock::Exclusive),
+const MODES: &[(&[&str], TableLockMode)] = &[
+    (&["access", "share"], TableLockMode::AccessShare),
+    (&["access", "exclusive"], TableLockMode::AccessExclusive),
+    (&["row", "share"], TableLockMode::RowShare),
+    (&["row", "exclusive"], TableLockMode::RowExclusive),
+    (&["share", "update", "exclusive"], TableLockMode::ShareUpdateExclusive),
+    (&["share", "row", "exclusive"], TableLockMode::ShareRowExclusive),
+    (&["share"], TableLockMode::Share),
+    (&["exclusive"], TableLockMode::Exclusive),
 ];
 
 impl Cursor<'_> {
@@ -30,7 +30,7 @@ impl Cursor<'_> {
             cursor.take(&Token::Mul);
             Ok(name)
         })?;
-        let mut mode = TableLock::AccessExclusive;
+        let mut mode = TableLockMode::AccessExclusive;
         if self.take_word("in") {
             let written = MODES.iter().find(|(words, _)| self.take_words(words));
             mode = written.ok_or_else(|| self.unexpected())?.1;

@@ -6,29 +6,15 @@
 use std::sync::Arc;
 
 use store::TableId;
-use store::transaction::{LockWait, TableLockMode};
+use store::transaction::LockWait;
 
-use crate::ast::{LockTables, TableLock};
+use crate::ast::LockTables;
 use crate::catalog::Relation;
 use crate::catalog::table::Table;
 use crate::ddl;
 use crate::ddl::undefined_table;
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
-
-/// Returns the mode that a statement names.
-fn mode_of(mode: TableLock) -> TableLockMode {
-    match mode {
-        TableLock::AccessShare => TableLockMode::AccessShare,
-        TableLock::RowShare => TableLockMode::RowShare,
-        TableLock::RowExclusive => TableLockMode::RowExclusive,
-        TableLock::ShareUpdateExclusive => TableLockMode::ShareUpdateExclusive,
-        TableLock::Share => TableLockMode::Share,
-        TableLock::ShareRowExclusive => TableLockMode::ShareRowExclusive,
-        TableLock::Exclusive => TableLockMode::Exclusive,
-        TableLock::AccessExclusive => TableLockMode::AccessExclusive,
-    }
-}
 
 impl Session {
     /// Locks tables until the transaction ends.
@@ -93,8 +79,7 @@ impl Session {
     fn lock_one(&mut self, table: &Table, statement: &LockTables) -> Result<()> {
         let open = self.begin_locking();
         let wait = if statement.nowait { LockWait::NoWait } else { LockWait::Wait };
-        let taken =
-            ddl::lock_relation(&open.transaction, table.id.0, mode_of(statement.mode), wait);
+        let taken = ddl::lock_relation(&open.transaction, table.id.0, statement.mode, wait);
         taken.map_err(|error| match error.sqlstate.as_ref() {
             sqlstate::LOCK_NOT_AVAILABLE if statement.nowait => {
                 let message = format!("could not obtain lock on relation \"{}\"", table.name);
