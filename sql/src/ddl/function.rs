@@ -254,6 +254,10 @@ impl Ddl<'_> {
         let named = |type_name: &ast::TypeName| {
             let sql_type = catalog.type_named(type_name, &self.path);
             let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
+            if statement.is_procedural && sql_type.base == DataType::Unknown {
+                let message = "PL/pgSQL functions cannot return type unknown";
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
             check_given(sql_type, &inputs)?;
             Ok::<u32, Error>(sql_type.oid())
         };

@@ -360,6 +360,9 @@ impl BodyParser<'_> {
                     }
                 }
                 ";" if depth != 0 => return Err(self.wrong("mismatched parentheses")),
+                ";" if token.kind == TokenKind::End && ends == [";"] => {
+                    return Err(self.unexpected());
+                }
                 ";" => {
                     let what = if is_expression { "expression" } else { "statement" };
                     let end = ends.first().copied().unwrap_or(";").to_uppercase();
@@ -533,6 +536,9 @@ impl BodyParser<'_> {
             return Ok(());
         }
         let position = self.position();
+        if ["loop", "if", "case"].iter().any(|word| self.is_word(word)) {
+            return Err(self.unexpected());
+        }
         let found = self.any_name()?;
         let message = match label {
             Some(label) if label == found => return Ok(()),

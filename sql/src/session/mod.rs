@@ -396,6 +396,7 @@ impl Session {
     /// Sets what functions of the last statement have set: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        let in_block = in_block || self.body_depth > 0;
         for ChangedSetting { name, value, local } in self.changed.take() {
             match local {
                 true if in_block => self.assign(&name, value.as_deref(), SetScope::Local)?,

@@ -254,6 +254,11 @@ impl Run<'_> {
 
     /// Converts a value as an assignment does.
     pub(super) fn convert(&mut self, value: Datum, from: SqlType, to: SqlType) -> Result<Datum> {
+        // A literal in a row is text.
+        let from = match from.base {
+            DataType::Unknown if !value.is_null() => DataType::Text.into(),
+            _ => from,
+        };
         if from == to || (from.base == to.base && to.modifier == -1 && to.domain.is_none()) {
             return Ok(value);
         }

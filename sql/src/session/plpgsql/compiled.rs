@@ -51,7 +51,7 @@ impl Session {
     ) -> Result<Compiled> {
         let catalog = self.catalog();
         let path = Arc::clone(self.constants.search_path());
-        let shapes = shapes_of(&body, parameters, &catalog, &path)?;
+        let shapes = shapes_of((&body, label), parameters, &catalog, &path)?;
         let conflict = body.conflict.unwrap_or_else(|| {
             match self.settings.show("plpgsql.variable_conflict").map_or("", |(_, value)| value) {
                 "use_variable" => Conflict::Variable,
@@ -101,13 +101,18 @@ pub(super) fn placed(
 ///
 /// 42704 and 42P01 for types and tables that are not there.
 pub(super) fn shapes_of(
-    body: &Body,
+    (body, label): (&Body, &str),
     parameters: &[SqlType],
     catalog: &Catalog,
     path: &SearchPath,
 ) -> Result<Vec<VariableShape>> {
     let mut shapes: Vec<VariableShape> = Vec::with_capacity(body.variables.len());
     for variable in &body.variables {
+        let near = |error: Error| {
+            let line = variable.line;
+            let context = format!("compilation of PL/pgSQL function \"{label}\" near line {line}");
+            Error { context: Some(context), ..error }
+        };
         let sql_type = match &variable.of {
             VariableType::Parameter(at) => {
                 parameters.get(*at).copied().unwrap_or(DataType::Text.into())
@@ -116,9 +121,9 @@ pub(super) fn shapes_of(
             VariableType::OfVariable(other) => shapes[*other].sql_type,
             VariableType::Record => DataType::Record.into(),
             VariableType::Cursor | VariableType::Operand => DataType::Text.into(),
-            VariableType::RowOf(parts) => row_type(parts, catalog, path)?,
+            VariableType::RowOf(parts) => row_type(parts, catalog, path).map_err(near)?,
             VariableType::Like(parts, is_array) => {
-                let of = column_type(parts, catalog, path)?;
+                let of = column_type(parts, catalog, path).map_err(near)?;
                 match is_array {
                     false => of,
                     true => of.base.array().map_or(of, SqlType::from),

@@ -291,8 +291,20 @@ impl Run<'_> {
         Ok(self.value(fragment, BodyTarget::Part(variable, path))?.0)
     }
 
-    /// Forgets what may have changed: a statement was run.
+    /// Forgets what has changed: a query or a change of rows was run.
     pub(super) fn renew(&mut self) {
+        let has_set = self.session.changed.count() > 0;
+        let is_same = self
+            .world
+            .as_ref()
+            .is_some_and(|world| Arc::ptr_eq(&world.catalog, &self.session.catalog()));
+        if has_set || !is_same {
+            self.reset();
+        }
+    }
+
+    /// Forgets what may have changed: any statement was run.
+    pub(super) fn reset(&mut self) {
         self.world = None;
         self.session.follow_changed_settings();
     }

@@ -106,7 +106,8 @@ impl Session {
             && Arc::ptr_eq(&of, function)
         {
             let is_same = std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
-                || shapes_of(&compiled.body, &types, &catalog, &path)? == *compiled.shapes;
+                || shapes_of((&compiled.body, &compiled.label), &types, &catalog, &path)?
+                    == *compiled.shapes;
             if is_same {
                 return Ok(compiled);
             }
@@ -222,7 +223,11 @@ impl Run<'_> {
             return Ok(Vec::new());
         }
         match self.returned.take() {
-            Some((value, of)) => Ok(vec![self.row_of_value(value, of)?]),
+            Some((value, of)) => {
+                let what = "while casting return value to function's return type";
+                self.at = super::At { line: 0, what, is_during: true };
+                Ok(vec![self.row_of_value(value, of)?])
+            }
             None => {
                 let message = "control reached end of function without RETURN";
                 self.at = super::At { line: 0, what: "", is_during: true };

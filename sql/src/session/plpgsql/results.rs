@@ -74,14 +74,25 @@ impl Run<'_> {
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         };
         let attributes = composite.attributes();
-        if types.len() != attributes.len() {
+        let differs = |detail: String| {
             let message = "returned record type does not match expected record type";
-            let detail = format!(
+            Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail))
+        };
+        if types.len() != attributes.len() {
+            return differs(format!(
                 "Number of returned columns ({}) does not match expected column count ({}).",
                 types.len(),
                 attributes.len()
-            );
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
+            ));
+        }
+        for (at, (from, to)) in types.iter().zip(attributes).enumerate() {
+            if from.base != to.sql_type.base {
+                let (from, to) = (from.base.sql_name(), to.sql_type.base.sql_name());
+                return differs(format!(
+                    "Returned type {from} does not match expected type {to} in column {}.",
+                    at + 1
+                ));
+            }
         }
         let mut fields = Vec::with_capacity(values.len());
         for ((value, from), to) in values.into_iter().zip(types).zip(attributes) {

@@ -110,8 +110,13 @@ impl Run<'_> {
     /// Runs a statement that has no plan.
     fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Outcome> {
         self.session.check_in_body(&parsed.statement)?;
+        let noticed = self.session.notices.lock().len();
         let execution = self.session.run_within(parsed)?;
-        self.renew();
+        self.reset();
+        let context = format!("SQL statement \"{}\"\n{}", parsed.text, self.context_here());
+        for notice in self.session.notices.lock().iter_mut().skip(noticed) {
+            notice.error.context.get_or_insert_with(|| context.clone());
+        }
         Ok(match execution {
             Execution::Rows(rows) => {
                 Outcome { rows: Some(rows), row_count: 0, changes: false, is_dynamic: false }
@@ -306,7 +311,7 @@ impl Run<'_> {
             self.session.worker.begin_with(modes)?;
         }
         self.session.begin_request();
-        self.renew();
+        self.reset();
         Ok(())
     }
 
