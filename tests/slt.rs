@@ -242,6 +242,8 @@ const PORTABLE: &[&str] = &[
     "current_of",
     "scroll_cursors",
     "regular_expressions",
+    "plpgsql_do",
+    "plpgsql_functions",
 ];
 
 #[tokio::test]

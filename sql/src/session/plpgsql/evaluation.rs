@@ -263,7 +263,9 @@ impl Run<'_> {
     /// Returns the value of a query.
     fn queried(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Datum> {
         let mut outcome = self.start(fragment, target)?;
-        let Some(row) = outcome.next_row()? else { return Ok(Datum::Null) };
+        let row = outcome.next_row()?;
+        self.row_count = u64::from(row.is_some());
+        let Some(row) = row else { return Ok(Datum::Null) };
         if outcome.next_row()?.is_some() {
             let message = "query returned more than one row";
             return Err(Error::new("21000", message));
