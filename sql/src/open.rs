@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coprocessors::registry::Registry;
 use store::Store;
-use store::transaction::TransactionOptions;
+use store::transaction::{TableLockMode, TransactionOptions};
 use types::expr::EvalContext;
 
 use crate::attach::Coprocessors;
@@ -95,6 +95,7 @@ impl Engine {
             notices: Vec::new(),
             stale: Vec::new(),
             gives_up: false,
+            index_drop_mode: TableLockMode::AccessExclusive,
             waits_for: None,
         });
         let committed = changed.and_then(|()| {

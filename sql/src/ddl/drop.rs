@@ -18,11 +18,18 @@ use crate::ddl::dependency::{self, Object};
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
+/// Nobody else works with the table.
+const ALONE: TableLockMode = TableLockMode::AccessExclusive;
+
 impl Ddl<'_> {
     /// Drops what a statement names, and with CASCADE what depends on it. What does not exist is
     /// only told if the statement says IF EXISTS.
     pub fn drop(&mut self, statement: &ast::Drop) -> Result<()> {
         let catalog = self.lock_catalog()?;
+        if statement.concurrently {
+            // Old snapshots go on to read what is dropped; writers are not to keep it any more.
+            self.index_drop_mode = TableLockMode::Share;
+        }
         let mut named = Vec::new();
         for name in &statement.names {
             match self.named_object(&catalog, statement, name) {
@@ -181,28 +188,34 @@ impl Ddl<'_> {
             }
             // It goes with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
-            Object::Index(table, name) => self.change_left(*table, true, |changes, record| {
-                let dropped = record.indexes.iter().filter(|index| index.name == *name);
-                changes.dropped.extend(dropped.map(|index| index.descriptor.id));
-                record.indexes.retain(|index| index.name != *name);
-            }),
-            Object::Default(table, column) => self.change_left(*table, true, |_, record| {
-                record.columns[*column].default = None;
-            }),
+            Object::Index(table, name) => {
+                self.change_left((*table, self.index_drop_mode), true, |changes, record| {
+                    let dropped = record.indexes.iter().filter(|index| index.name == *name);
+                    changes.dropped.extend(dropped.map(|index| index.descriptor.id));
+                    record.indexes.retain(|index| index.name != *name);
+                })
+            }
+            Object::Default(table, column) => {
+                self.change_left((*table, ALONE), true, |_, record| {
+                    record.columns[*column].default = None;
+                })
+            }
             Object::Type(number) => self.remove_type(*number),
             Object::Attribute(number, at) => self.remove_attribute(*number, *at),
             Object::Function(number) => self.remove_function(*number),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)
             }
-            Object::Constraint(table, name) => self.change_left(*table, true, |changes, record| {
-                let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
-                let dropped = record.indexes.iter().filter(|index| is_it(index));
-                changes.dropped.extend(dropped.map(|index| index.descriptor.id));
-                record.indexes.retain(|index| !is_it(index));
-                record.checks.retain(|check| check.name != *name);
-                record.foreign_keys.retain(|key| key.name != *name);
-            }),
+            Object::Constraint(table, name) => {
+                self.change_left((*table, ALONE), true, |changes, record| {
+                    let is_it = |index: &IndexRecord| index.constraint && index.name == *name;
+                    let dropped = record.indexes.iter().filter(|index| is_it(index));
+                    changes.dropped.extend(dropped.map(|index| index.descriptor.id));
+                    record.indexes.retain(|index| !is_it(index));
+                    record.checks.retain(|check| check.name != *name);
+                    record.foreign_keys.retain(|key| key.name != *name);
+                })
+            }
             Object::Column(table, _) if tables.contains(table) => Ok(()),
             Object::Column(table, column) => self.remove_column(*table, *column),
         }
@@ -252,19 +265,19 @@ impl Ddl<'_> {
         oid: u32,
         change: impl FnOnce(&mut super::Changes, &mut TableRecord),
     ) -> Result<()> {
-        self.change_left(oid, false, change)
+        self.change_left((oid, ALONE), false, change)
     }
 
     /// As [`Ddl::change_record`], where texts that cannot be read may be left.
     fn change_left(
         &mut self,
-        oid: u32,
+        (oid, mode): (u32, TableLockMode),
         fail_late: bool,
         change: impl FnOnce(&mut super::Changes, &mut TableRecord),
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
+        self.lock_table(table.id, mode)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         change(self.changes, &mut record);
         let texts = Texts { catalog: &catalog, fail_late };

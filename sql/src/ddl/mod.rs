@@ -277,6 +277,8 @@ pub struct Ddl<'a> {
     /// Whether the statement gives up where it would have to wait for a table, so that it can be
     /// run again when it has it: nobody is to wait for the catalog meanwhile.
     pub gives_up: bool,
+    /// How it locks the tables of indexes that it drops.
+    pub index_drop_mode: TableLockMode,
     /// What it has given up for: a table, by its number in the store, or a sequence.
     pub waits_for: Option<(u32, TableLockMode)>,
 }

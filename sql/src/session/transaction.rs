@@ -261,6 +261,7 @@ impl Open {
             notices: Vec::new(),
             stale: Vec::new(),
             gives_up: false,
+            index_drop_mode: TableLockMode::AccessExclusive,
             waits_for: None,
         }
     }

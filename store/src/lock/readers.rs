@@ -84,11 +84,13 @@ impl ReadLocks {
         }
     }
 
-    /// Returns the locks of a transaction that are in the table of locks.
-    pub(crate) fn in_table(&self, owner: Owner) -> SmallVec<[LockKey; 4]> {
+    /// Calls `act` with the locks of a transaction that are in the table of locks. No other one is
+    /// moved there meanwhile.
+    pub(crate) fn with_held(&self, owner: Owner, act: impl FnOnce(&[LockKey])) {
         let notes = self.notes.lock();
         let of_owner = notes.iter().filter(|note| note.owner == owner && note.is_in_table);
-        of_owner.map(|note| note.lock.key).collect()
+        let held: SmallVec<[LockKey; 4]> = of_owner.map(|note| note.lock.key).collect();
+        act(&held);
     }
 
     /// Forgets what a transaction reads; returns its locks that are in the table of locks.

@@ -734,15 +734,14 @@ impl Transaction {
         let mut released = held.split_off(kept);
         drop(held);
         let (locks, seen) = (&self.engine.locks, self.floor());
-        let reads = self.reads_in_table();
-        // As it was before the first of them.
-        for (key, mut before) in weaker.into_iter().rev() {
-            if reads.contains(&key) {
-                before.add(READ);
+        self.with_reads(|reads| {
+            // As it was before the first of them.
+            for (key, mut before) in weaker.into_iter().rev() {
+                if reads.contains(&key) {
+                    before.add(READ);
+                }
+                locks.weaken(self.owner, key, Some(before), seen);
             }
-            locks.weaken(self.owner, key, Some(before), seen);
-        }
-        if !reads.is_empty() {
             released.retain(|key| {
                 let is_read = reads.contains(key);
                 if is_read {
@@ -750,8 +749,8 @@ impl Transaction {
                 }
                 !is_read
             });
-        }
-        locks.release(self.owner, released, (End::Undone, seen));
+            locks.release(self.owner, released, (End::Undone, seen));
+        });
     }
 
     /// Forgets what was staged after the savepoint. Locks stay.

@@ -50,9 +50,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns the locks under which it reads that are in the table of locks.
-    pub(super) fn reads_in_table(&self) -> SmallVec<[LockKey; 4]> {
-        self.options.reads.as_ref().map(|list| list.in_table(self.owner)).unwrap_or_default()
+    /// Calls `act` with the locks under which it reads that are in the table of locks, and stay as
+    /// they are meanwhile.
+    pub(super) fn with_reads(&self, act: impl FnOnce(&[LockKey])) {
+        match &self.options.reads {
+            Some(list) => list.with_held(self.owner, act),
+            None => act(&[]),
+        }
     }
 
     /// Forgets what it reads; returns the locks that are in the table of locks.
