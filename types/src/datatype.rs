@@ -273,7 +273,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::Int2Vector, 22, -1, "int2vector", &["int2vector"]),
     row(DataType::Reg(RegKind::Proc), 24, 4, "regproc", &["regproc"]),
     // Names of cursors are text.
-    row(DataType::Text, 25, -1, "text", &["text", "refcursor"]),
+    row(DataType::Text, 25, -1, "text", &["text"]),
     row(DataType::Oid, 26, 4, "oid", &["oid"]),
     row(DataType::OidVector, 30, -1, "oidvector", &["oidvector"]),
     row(DataType::Float4, 700, 4, "real", &["float4", "real"]),

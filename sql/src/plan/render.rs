@@ -195,9 +195,21 @@ fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
     }
 }
 
+/// Returns what is below a projection right above a read: in documents they are one step, too.
+fn projected(step: &Step) -> Option<&Step> {
+    match step.inputs.as_slice() {
+        [input] if step.line.starts_with("Project: ") => {
+            let is_read = input.relation.is_some() && input.inputs.is_empty();
+            (is_read || filtered_read(input).is_some()).then_some(input)
+        }
+        _ => None,
+    }
+}
+
 fn step_group(step: &Step, shown: Shown<'_>) -> Group {
-    let filtered = filtered_read(step);
-    let (read, inputs) = filtered.map_or((step, step.inputs.as_slice()), |(read, _)| (read, &[]));
+    let below = projected(step).unwrap_or(step);
+    let filtered = filtered_read(below);
+    let (read, inputs) = filtered.map_or((below, below.inputs.as_slice()), |(read, _)| (read, &[]));
     let (kind, rest) = read.line.split_once(": ").unwrap_or((&read.line, ""));
     let mut group = vec![member("Node Type", Value::Text(kind.to_owned()))];
     if let Some(relation) = &read.relation {
@@ -329,7 +341,8 @@ mod tests {
         let relation = StepRelation { name: "pg_type".into(), ..StepRelation::default() };
         let mut read = step("System rows: pg_type, in the session", Some(2), Vec::new());
         read.relation = Some(relation);
-        let plan = step("Filter: a = 1, in the session", Some(1), vec![read]);
+        let filter = step("Filter: a = 1, in the session", Some(1), vec![read]);
+        let plan = step("Project: a", Some(3), vec![filter]);
         let document = document(&plan, Shown::default(), &[], Format::Json);
         assert!(document.contains("\"Filter\": \"a = 1\""), "{document}");
         assert!(document.contains("\"Relation Name\": \"pg_type\""), "{document}");
