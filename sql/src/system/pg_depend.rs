@@ -2,7 +2,8 @@
 //!
 //! Relations depend on their schemas; defaults, constraints, indexes and owned sequences on their
 //! columns; rules on their views and on what the views read; what the catalog finds of types,
-//! functions and keys that queries group by ([`dependencies`]) comes behind. A dump is in an order that these rows allow.
+//! functions and keys that queries group by ([`dependencies`]) comes behind. A dump is in an order
+//! that these rows allow.
 
 use crate::catalog::Catalog;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
