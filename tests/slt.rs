@@ -114,6 +114,7 @@ const PORTABLE: &[&str] = &[
     "information_usage",
     "definition_errors",
     "definition_rules",
+    "definitions_and_sessions",
     "renamed_relations",
     "operators",
     "type_names",

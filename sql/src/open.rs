@@ -97,6 +97,7 @@ impl Engine {
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
             waits_for: None,
+            pending: Vec::new(),
         });
         let committed = changed.and_then(|()| {
             let _publishing = self.publishing.lock();

@@ -42,6 +42,8 @@ enum Kind {
     Real(f64, f64),
     /// A number with one of these units, within bounds that are in the first one.
     Quantity(Units, i64, i64),
+    /// A time, a bare number of milliseconds, as the bounds are; parts of them count.
+    RealMilliseconds(f64, f64),
     /// A size; a bare number is of pages of 8 KiB, as the bounds are.
     Pages(i64, i64),
     /// A time, kept in milliseconds.
@@ -111,6 +113,7 @@ fn without_effect(line: &'static str) -> Option<Spec> {
         "enum" => Kind::Word(values.split(',').collect::<Vec<_>>().leak()),
         "integer" => Kind::Integer(whole(low), whole(high)),
         "real" => Kind::Real(real(low), real(high)),
+        "real milliseconds" => Kind::RealMilliseconds(real(low), real(high)),
         "milliseconds" => Kind::Quantity(TIME_UNITS, whole(low), whole(high)),
         "seconds" => Kind::Quantity(SECOND_UNITS, whole(low), whole(high)),
         "kilobytes" => Kind::Quantity(SIZE_UNITS, whole(low), whole(high)),
@@ -314,7 +317,7 @@ impl Settings {
             kind: match spec.kind {
                 Kind::Bool => "bool",
                 Kind::Integer(..) | Kind::Quantity(..) | Kind::Pages(..) => "integer",
-                Kind::Real(..) => "real",
+                Kind::Real(..) | Kind::RealMilliseconds(..) => "real",
                 Kind::Word(_) => "enum",
                 _ => "string",
             },
@@ -577,6 +580,44 @@ fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
     )
 }
 
+/// The largest value of most settings that are whole numbers.
+const INTEGER_MAX: i64 = i32::MAX as i64;
+
+/// Returns a quantity within bounds as SHOW prints it.
+fn whole_quantity(
+    (name, value): (&str, &str),
+    units: Units,
+    (low, high): (i64, i64),
+) -> Result<String> {
+    let unread = || unread_quantity(name, value, units);
+    let quantity = parse_quantity(value, units).ok_or_else(unread)?;
+    if (low..=high).contains(&quantity) {
+        return Ok(print_quantity(quantity, units));
+    }
+    if quantity > INTEGER_MAX {
+        return Err(invalid(name, value).with_hint("Value exceeds integer range."));
+    }
+    let unit = units[0].0;
+    Err(outside(name, &format!("{quantity} {unit}"), (&low.to_string(), &high.to_string())))
+}
+
+/// Returns the error of what is no quantity.
+fn unread_quantity(name: &str, value: &str, units: Units) -> Error {
+    let error = invalid(name, value);
+    let number = value.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
+    if number.parse::<f64>().is_err() {
+        return error;
+    }
+    if number_and_unit(value, units).is_some() {
+        return error.with_hint("Value exceeds integer range.");
+    }
+    let valid = match units[0].0 {
+        "kB" => "\"B\", \"kB\", \"MB\", \"GB\", and \"TB\"",
+        _ => "\"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"",
+    };
+    error.with_hint(format!("Valid units for this parameter are {valid}."))
+}
+
 /// Returns the form of a value that SHOW prints.
 #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
 fn canonical(spec: &Spec, value: &str) -> Result<String> {
@@ -599,19 +640,25 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
         }
         Kind::Real(low, high) => {
             let number: f64 = value.trim().parse().map_err(|_| bad())?;
+            if number.is_nan() {
+                return Err(bad());
+            }
             if (*low..=*high).contains(&number) {
                 return Ok(number.to_string());
             }
             Err(outside(spec.name, &number.to_string(), (&low.to_string(), &high.to_string())))
         }
-        Kind::Quantity(units, low, high) => {
-            let quantity = parse_quantity(value, units).ok_or_else(bad)?;
-            if (*low..=*high).contains(&quantity) {
-                return Ok(print_quantity(quantity, units));
+        Kind::RealMilliseconds(low, high) => {
+            let unread = || unread_quantity(spec.name, value, TIME_UNITS);
+            let millis = parse_real(value, TIME_UNITS).ok_or_else(unread)?;
+            if (*low..=*high).contains(&millis) {
+                return Ok(print_millis(millis));
             }
-            let unit = units[0].0;
-            let bounds = (&*format!("{low}"), &*format!("{high}"));
-            Err(outside(spec.name, &format!("{quantity} {unit}"), bounds))
+            let bounds = (&*low.to_string(), &*high.to_string());
+            Err(outside(spec.name, &format!("{millis} ms"), bounds))
+        }
+        Kind::Quantity(units, low, high) => {
+            whole_quantity((spec.name, value), units, (*low, *high))
         }
         Kind::Pages(low, high) => {
             let is_bare = value.trim().bytes().all(|byte| byte.is_ascii_digit());
@@ -623,27 +670,13 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
             let bounds = (&*format!("{low}"), &*format!("{high}"));
             Err(outside(spec.name, &format!("{pages} 8kB"), bounds))
         }
-        Kind::Milliseconds => parse_quantity(value, TIME_UNITS)
-            .filter(|millis| (0..=i64::from(i32::MAX)).contains(millis))
-            .map(|millis| print_quantity(millis, TIME_UNITS))
-            .ok_or_else(|| {
-                bad().with_hint("Valid units are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
-            }),
+        Kind::Milliseconds => whole_quantity((spec.name, value), TIME_UNITS, (0, INTEGER_MAX)),
         Kind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
         Kind::KilobyteLimit => parse_quantity(value, SIZE_UNITS)
             .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
-            .ok_or_else(|| {
-                bad().with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
-            }),
+            .ok_or_else(|| unread_quantity(spec.name, value, SIZE_UNITS)),
         Kind::Names => SearchPath::parse(value, "").map(|_| value.to_owned()),
-        Kind::Kilobytes => parse_quantity(value, SIZE_UNITS)
-            .filter(|kilobytes| (64..=i64::from(i32::MAX)).contains(kilobytes))
-            .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
-            .ok_or_else(|| {
-                bad().with_hint(
-                    "Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"; the least is 64kB.",
-                )
-            }),
+        Kind::Kilobytes => whole_quantity((spec.name, value), SIZE_UNITS, (64, INTEGER_MAX)),
         Kind::Word(words) => words
             .iter()
             .find(|word| {
@@ -802,18 +835,49 @@ pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     number.checked_mul(u64::try_from(*size).ok()?)
 }
 
-/// Returns a quantity such as `10s` in the base unit; a bare number is in the base unit.
+/// Returns a quantity such as `10s` or `1.5s` in the base unit, rounded to a whole number of it; a
+/// bare number is in the base unit.
 fn parse_quantity(text: &str, units: Units) -> Option<i64> {
+    let (number, size, base) = number_and_unit(text, units)?;
+    if let Ok(whole) = number.parse::<i64>()
+        && size >= base
+    {
+        return whole.checked_mul(size / base);
+    }
+    let quantity = parse_real(text, units)?.round_ties_even();
+    // Beyond this not every whole number is one of the type.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (-EXACT..=EXACT).contains(&quantity).then_some(quantity as i64)
+}
+
+/// The same, with what is less than one of the base unit.
+fn parse_real(text: &str, units: Units) -> Option<f64> {
+    let (number, size, base) = number_and_unit(text, units)?;
+    let number: f64 = number.parse().ok()?;
+    Some(number * size as f64 / base as f64).filter(|quantity| quantity.is_finite())
+}
+
+/// Returns the number of a quantity, and the sizes of its unit and of the base unit.
+fn number_and_unit(text: &str, units: Units) -> Option<(&str, i64, i64)> {
     let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: i64 = text[..split].parse().ok()?;
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+');
+    let split = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
     let unit = text[split..].trim();
     let base = units[0].1;
     let size = match unit {
         "" => base,
         _ => units.iter().find(|(name, _)| *name == unit)?.1,
     };
-    number.checked_mul(size).map(|small| small / base)
+    Some((&text[..split], size, base))
+}
+
+/// Prints milliseconds in the largest unit that divides them, microseconds at least.
+fn print_millis(millis: f64) -> String {
+    let micros = (millis * 1_000.0).round_ties_even() as i64;
+    match micros % 1_000 {
+        0 => print_quantity(micros / 1_000, TIME_UNITS),
+        _ => format!("{micros}us"),
+    }
 }
 
 /// Reads a time, such as `500ms` or `2min`; a bare number is of milliseconds.

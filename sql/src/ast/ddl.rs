@@ -270,6 +270,8 @@ pub struct Reindex {
     pub target: ReindexTarget,
     /// `CONCURRENTLY`: writers do not wait.
     pub concurrently: bool,
+    /// `VERBOSE`: the client is told of each index.
+    pub verbose: bool,
 }
 
 /// What REINDEX builds anew.

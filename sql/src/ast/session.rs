@@ -101,7 +101,7 @@ pub struct CopyOptions {
     pub force_not_null: Option<CopyColumns>,
     /// `FORCE_NULL`
     pub force_null: Option<CopyColumns>,
-    /// `FREEZE`, which has no effect: no row is ever frozen.
+    /// `FREEZE`, which has no effect but on which tables it is for: no row is ever frozen.
     pub freeze: bool,
 }
 

@@ -20,6 +20,7 @@ use crate::binder::sets::is_set_function;
 use crate::binder::tree::for_each_column;
 use crate::binder::typed::{Typed, null};
 use crate::binder::window::is_window_function;
+use crate::catalog::name::is_temporary;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
@@ -33,8 +34,9 @@ impl Binder<'_> {
         if let Some(bound) = self.bind_user_call(call)? {
             return Ok(bound);
         }
-        if call.name.schema.as_ref().is_some_and(|one| one.value != "pg_catalog") {
-            return Err(self.undefined_in_schema(call));
+        if let Some(schema) = call.name.schema.as_ref().filter(|one| one.value != "pg_catalog") {
+            let cast = self.cast_to_type_in(&schema.value, call)?;
+            return cast.map_or_else(|| Err(self.undefined_in_schema(call)), Ok);
         }
         if types::function::is_internal(name) {
             return Err(undefined_function(&self.call_text(name, &[]), position));
@@ -263,11 +265,26 @@ impl Binder<'_> {
         self.function(name, arguments, position)
     }
 
+    /// Returns the cast that a call with the name of a type of a schema is.
+    fn cast_to_type_in(&mut self, schema: &str, call: &FunctionCall) -> Result<Option<Typed>> {
+        let name = &call.name.name.value;
+        let found = self.catalog.find_type(Some(schema), name, self.search_path());
+        let (Some(to), [argument]) = (found.map(|one| one.sql_type()), call.arguments.as_slice())
+        else {
+            return Ok(None);
+        };
+        let value = self.bind_expr(&argument.value)?;
+        let cast = self.coerce(value, to, CastContext::Explicit)?;
+        Ok(cast.map(|expr| Typed { expr, sql_type: to, position: call.name.position() }))
+    }
+
     /// The name of a type with one argument is a cast.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
         let shown = self.shown_call(name, &arguments);
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        let of_users = || self.catalog.find_type(None, name, self.search_path());
+        // Nothing temporary is called without its schema.
+        let mut schemas = self.search_path().schemas().iter().filter(|one| !is_temporary(one));
+        let mut of_users = || schemas.find_map(|schema| self.catalog.type_in(schema, name));
         let named = DataType::from_name(name).map(SqlType::from);
         let named = named.or_else(|| of_users().map(|one| one.sql_type()));
         // The text of a row is written as a cast: a call means the field of that name.

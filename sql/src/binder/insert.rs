@@ -248,10 +248,7 @@ impl IdentityRule {
     /// Returns whether a given value counts; otherwise the sequence gives one.
     fn takes(self, column: &Column) -> Result<bool> {
         if column.generated.is_some() {
-            let name = &column.name;
-            let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
-            return Err(Error::new(sqlstate::GENERATED_ALWAYS, message)
-                .with_detail(format!("Column \"{name}\" is a generated column.")));
+            return Err(not_default(&column.name));
         }
         match (column.identity, self.overriding) {
             (Some(_), Some(Overriding::User)) => Ok(false),
@@ -267,6 +264,13 @@ impl IdentityRule {
             _ => Ok(true),
         }
     }
+}
+
+/// Returns the error of a value for a generated column.
+pub(super) fn not_default(name: &str) -> Error {
+    let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+    Error::new(sqlstate::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{name}\" is a generated column."))
 }
 
 /// Where a value of INSERT goes.

@@ -19,6 +19,7 @@ use types::{DataType, SqlType};
 use crate::ast::{self, CheckOption, ColumnName, Ident, QueryBody, TableName, TableRef};
 use crate::binder::assignment::{has_family, target_column};
 use crate::binder::conflict::{column_types, given_row};
+use crate::binder::insert::not_default;
 use crate::binder::level::Binder;
 use crate::binder::parameters::Parameters;
 use crate::binder::rows::{ApplyStep, Rows};
@@ -311,6 +312,15 @@ impl Binder<'_> {
                 let Some(text) = &column.default else { continue };
                 match place {
                     Expr::Column { index, .. } if found.iter().any(|(at, _)| at == index) => {}
+                    Expr::Column { index, .. }
+                        if change == Change::Insert
+                            && table
+                                .columns
+                                .get(*index)
+                                .is_some_and(|one| one.generated.is_some()) =>
+                    {
+                        return Err(not_default(&column.name));
+                    }
                     Expr::Column { index, .. } => {
                         let target = Some(column.sql_type);
                         let default = self.stored_expression(text, target)?;

@@ -57,6 +57,7 @@ impl Ddl<'_> {
         let mode = mode.unwrap_or(TableLockMode::AccessExclusive);
         self.lock_table(table.id, mode)?;
         check_kind(&table, statement, changes)?;
+        self.refuse_pending(&table, "ALTER TABLE")?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
         changes.into_iter().try_for_each(|change| self.change_table(table.oid, change))

@@ -231,6 +231,7 @@ impl Ddl<'_> {
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let id = table.id;
         self.lock_table(id, TableLockMode::AccessExclusive)?;
+        self.refuse_pending(&table, "DROP TABLE")?;
         self.release_target(&table, cascade, tables)?;
         let mut rows = vec![Mutation::new(table_key(oid)).delete_row()];
         if table.is_materialized() {

@@ -131,6 +131,12 @@ impl Changes {
         self.catalog.is_none()
     }
 
+    /// Returns whether the transaction has created a table of the store: a table, or the rows of
+    /// one that it has emptied.
+    pub fn creates(&self, table: TableId) -> bool {
+        self.created.contains(&table)
+    }
+
     /// Returns whether the transaction has dropped a table.
     pub fn drops(&self, table: TableId) -> bool {
         self.dropped.contains(&table)
@@ -281,6 +287,8 @@ pub struct Ddl<'a> {
     pub index_drop_mode: TableLockMode,
     /// What it has given up for: a table, by its number in the store, or a sequence.
     pub waits_for: Option<(u32, TableLockMode)>,
+    /// Tables of whose rows a deferred constraint is still to be checked.
+    pub pending: Vec<u32>,
 }
 
 impl Ddl<'_> {
@@ -375,6 +383,7 @@ impl Ddl<'_> {
             return Ok(None);
         }
         self.lock_table(table.id, TableLockMode::Share)?;
+        self.refuse_pending(&table, "CREATE INDEX")?;
         let id = self.next_id()?;
         let index = create_index::record(
             statement,
@@ -420,6 +429,16 @@ impl Ddl<'_> {
             coprocessors::index::index_build(self.transaction, table.id, &index.spec, &self.eval)?;
         }
         Ok(())
+    }
+
+    /// Refuses to change a table of whose rows a deferred constraint is still to be checked.
+    fn refuse_pending(&self, table: &Table, what: &str) -> Result<()> {
+        if !self.pending.contains(&table.oid) {
+            return Ok(());
+        }
+        let name = &table.name;
+        let message = format!("cannot {what} \"{name}\" because it has pending trigger events");
+        Err(Error::new(sqlstate::OBJECT_IN_USE, message))
     }
 
     // ---- names ----

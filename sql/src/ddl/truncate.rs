@@ -43,6 +43,7 @@ impl Ddl<'_> {
         }
         for table in &tables {
             self.lock_table(table.id, TableLockMode::AccessExclusive)?;
+            self.refuse_pending(table, "TRUNCATE")?;
             self.check_unwatched(table)?;
         }
         self.refuse_referenced(&catalog, &tables)?;

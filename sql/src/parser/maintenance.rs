@@ -2,11 +2,10 @@
 
 use sqlparser::tokenizer::Token;
 use store::transaction::TableLockMode;
-use types::key_words;
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
-use crate::ast::{LockTables, Reindex, ReindexTarget, Statement};
+use crate::ast::{Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement};
 
 /// Modes of LOCK TABLE, those that begin like others first.
 const MODES: &[(&[&str], TableLockMode)] = &[
@@ -42,14 +41,20 @@ impl Cursor<'_> {
 
     pub(super) fn reindex(&mut self) -> Result<Statement> {
         self.expect_words(&["reindex"])?;
-        let mut concurrently = false;
+        let (mut concurrently, mut verbose) = (false, false);
         if self.peek() == &Token::LParen {
             for (name, on) in self.parenthesized(Self::reindex_option)? {
-                if name != "concurrently" {
-                    let construct = format!("REINDEX option {}", name.to_uppercase());
-                    return Err(ParseError::unsupported(construct, self.position()));
+                match name.value.as_str() {
+                    "concurrently" => concurrently = on,
+                    "verbose" => verbose = on,
+                    "tablespace" => {
+                        return Err(ParseError::unsupported("TABLESPACE", name.position));
+                    }
+                    other => {
+                        let message = format!("unrecognized REINDEX option \"{other}\"");
+                        return Err(ParseError::syntax(message, name.position));
+                    }
                 }
-                concurrently = on;
             }
         }
         let kind = self.peek_word();
@@ -65,15 +70,34 @@ impl Cursor<'_> {
             "database" => ReindexTarget::Database(self.name()?),
             _ => ReindexTarget::System(self.name()?),
         };
-        Ok(Statement::Reindex(Reindex { target, concurrently }))
+        Ok(Statement::Reindex(Reindex { target, concurrently, verbose }))
     }
 
-    fn reindex_option(&mut self) -> Result<(String, bool)> {
-        let name = self.identifier(key_words::is_not_reserved)?.value;
-        let off = ["false", "off"].iter().any(|word| self.take_word(word));
-        if !off {
-            let _ = ["true", "on"].iter().any(|word| self.take_word(word));
+    fn reindex_option(&mut self) -> Result<(Ident, bool)> {
+        let name = self.label()?;
+        if matches!(self.peek(), Token::Comma | Token::RParen) || name.value == "tablespace" {
+            if name.value == "tablespace" {
+                self.advance();
+            }
+            return Ok((name, true));
         }
-        Ok((name, !off))
+        let position = self.position();
+        let value = match self.option_value()? {
+            OptionValue::Boolean(on) => Some(on),
+            OptionValue::Number(text) if text == "0" || text == "1" => Some(text == "1"),
+            OptionValue::Word(text) | OptionValue::String(text) => {
+                match text.to_ascii_lowercase().as_str() {
+                    "true" | "on" => Some(true),
+                    "false" | "off" => Some(false),
+                    _ => None,
+                }
+            }
+            OptionValue::Number(_) => None,
+        };
+        let on = value.ok_or_else(|| {
+            let message = format!("{} requires a Boolean value", name.value);
+            ParseError::syntax(message, position)
+        })?;
+        Ok((name, on))
     }
 }

@@ -12,7 +12,7 @@ use types::key_words;
 
 use super::name;
 use super::rewrite_from::rows_from;
-use super::tokens::{ends_operand, is_word, next, parenthesis_of, previous};
+use super::tokens::{ends_operand, is_blank, is_word, next, parenthesis_of, previous};
 
 /// Stands for the word DISTINCT of GROUP BY DISTINCT.
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
@@ -310,7 +310,9 @@ fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let begins = match previous(tokens, index) {
         None => true,
         Some(at) => match &tokens[at].token {
-            Token::SemiColon | Token::LParen | Token::RParen => true,
+            Token::SemiColon | Token::LParen => true,
+            // REINDEX (VERBOSE) TABLE t
+            Token::RParen => !is_of(tokens, at, "reindex"),
             // INSERT INTO t TABLE u
             Token::Word(_) if BEFORE.iter().any(|word| is_word(&tokens[at], word)) => true,
             Token::Word(_) => is_target(tokens, at),
@@ -321,6 +323,17 @@ fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
         let word = |text| Token::make_word(text, None);
         put(tokens, index, vec![word("SELECT"), Token::Mul, word("FROM")]);
     }
+}
+
+/// Returns whether a token is part of a statement that begins with a word.
+fn is_of(tokens: &[TokenWithSpan], index: usize, word: &str) -> bool {
+    let end = (0..index).rev().find(|&at| tokens[at].token == Token::SemiColon);
+    let first = match end {
+        Some(end) => next(tokens, end),
+        None if tokens.first().is_some_and(|first| !is_blank(first)) => Some(0),
+        None => next(tokens, 0),
+    };
+    first.is_some_and(|at| is_word(&tokens[at], word))
 }
 
 /// Returns whether a word ends what INSERT writes to: a name, or its alias.

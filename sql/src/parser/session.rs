@@ -179,6 +179,7 @@ impl Cursor<'_> {
         let position = self.position();
         let name = match () {
             () if self.take_word("role") => "role",
+            () if self.take_words(&["session", "authorization"]) => "session_authorization",
             () if self.take_word("authorization") => "session_authorization",
             () => return Ok(None),
         };

@@ -67,6 +67,12 @@ impl Session {
         }
         let indexes = self.in_any_ddl(|ddl| ddl.to_reindex(statement))?;
         for index in indexes {
+            if statement.verbose
+                && let Some((_, index)) = index_of(&self.catalog(), index)
+            {
+                let message = format!("index \"{}\" was reindexed", index.name);
+                self.notice("INFO", Error::new(sqlstate::SUCCESSFUL_COMPLETION, message));
+            }
             if statement.concurrently {
                 self.rebuild_online(index)?;
                 self.commit()?;

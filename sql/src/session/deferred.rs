@@ -62,6 +62,13 @@ impl Deferred {
         std::mem::take(&mut self.late_keys)
     }
 
+    /// Returns the tables of whose rows something was put off.
+    pub(crate) fn tables(&self) -> Vec<u32> {
+        let of_late = |late: &Late| if late.is_removal { late.key.table } else { late.table };
+        let of_keys = self.late_keys.iter().map(|key| key.table);
+        self.late.iter().map(of_late).chain(of_keys).collect()
+    }
+
     /// Returns whether nothing was put off of foreign keys.
     pub(crate) fn is_empty(&self) -> bool {
         self.late.is_empty()

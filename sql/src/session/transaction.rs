@@ -263,6 +263,7 @@ impl Open {
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
             waits_for: None,
+            pending: self.held.lock().deferred.tables(),
         }
     }
 

@@ -463,6 +463,12 @@ impl Session {
                 break;
             }
         }
+        let is_own = self.open.as_ref().is_some_and(|open| open.changes.creates(table.id));
+        if statement.options.freeze && !is_own {
+            let message = "cannot perform COPY FREEZE because the table was not created or \
+                           truncated in the current subtransaction";
+            return Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
         let columns = copy::columns(&table, columns)?;
         let names: Vec<&str> =
             columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
