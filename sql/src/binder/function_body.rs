@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use types::cast::CastContext;
 use types::datatype::composite::{Attribute, CompositeType};
-use types::datum::Record;
+use types::datum::{Fields, Record};
 use types::expr::{Expr, Routine};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
@@ -20,7 +20,8 @@ use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatilit
 use crate::binder::function::Resolved;
 use crate::binder::level::{Binder, Clause, SubqueryUse, Trace};
 use crate::binder::parameters::Parameters;
-use crate::binder::records::{row_expr, row_of};
+use crate::binder::record_columns::made_of;
+use crate::binder::records::{field_of, row_expr, row_of};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
 use crate::binder::stored_literals::LiteralSettler;
@@ -92,7 +93,14 @@ pub fn bind_body_statement(
     let (bound, mut result) = binder.in_frame(function, values, |binder| {
         let (bound, columns) = binder.bind_in_body(statement)?;
         let result = match is_last && routine.result != DataType::Void {
-            true => Some(binder.results(function, routine, columns.as_deref())?),
+            true => {
+                let fields = match &bound {
+                    Bound::Query(query) => made_of(&query.plan, 0),
+                    _ => None,
+                };
+                let columns = columns.as_deref().map(|columns| (columns, fields));
+                Some(binder.results(function, routine, columns)?)
+            }
             false => None,
         };
         Ok((bound, result))
@@ -449,7 +457,8 @@ impl Binder<'_> {
         .routine(None);
         self.in_body(&function, values.clone(), |binder| {
             let bound = binder.bind_query(query, true)?;
-            let results = binder.results(&function, &routine, Some(&bound.columns))?;
+            let columns = (bound.columns.as_slice(), made_of(&bound.plan, 0));
+            let results = binder.results(&function, &routine, Some(columns))?;
             let types = bound.columns.iter().map(|column| column.sql_type.base).collect();
             let mut rows = Rows::new(bound.plan, types);
             rows.project(results);
@@ -457,15 +466,16 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns the values of a function's row over the columns of its last statement.
+    /// Returns the values of a function's row over the columns of its last statement, the first of
+    /// which is a row of these fields, if they are known.
     fn results(
         &mut self,
         function: &Arc<Function>,
         routine: &Routine,
-        columns: Option<&[OutputColumn]>,
+        columns: Option<(&[OutputColumn], Option<Fields>)>,
     ) -> Result<Vec<Expr>> {
         let shown = declared(function, routine, self.catalog, self.search_path());
-        let Some(columns) = columns else { return Err(no_rows_of(&shown)) };
+        let Some((columns, row_fields)) = columns else { return Err(no_rows_of(&shown)) };
         let found = columns.iter().enumerate().map(|(index, column)| Typed {
             expr: Expr::Column { index, data_type: column.sql_type.base },
             sql_type: column.sql_type,
@@ -497,6 +507,13 @@ impl Binder<'_> {
         };
         if let (DataType::Composite(of), false) = (to.base, is_row(&found, to)) {
             return self.row_of_columns(found, of, &shown).map(|row| vec![row]);
+        }
+        let mut found = found;
+        if let (Some(fields), DataType::Composite(_), [row]) =
+            (row_fields, to.base, found.as_mut_slice())
+            && row.base() == DataType::Record
+        {
+            row.expr = row_of_fields(&row.expr, fields);
         }
         let [value] = found.as_slice() else {
             let detail = "Final statement must return exactly one column.".to_owned();
@@ -553,6 +570,13 @@ impl Binder<'_> {
             mismatch(&to, format!("Actual return type is {from}."))
         })
     }
+}
+
+/// Returns a row of which only its fields are known, field by field.
+fn row_of_fields(row: &Expr, fields: Fields) -> Expr {
+    let values = fields.iter().enumerate();
+    let values = values.map(|(at, (_, base))| field_of(row.clone(), at, *base)).collect();
+    row_expr(Record { of: None, fields, values: Vec::new() }, values)
 }
 
 fn mismatch(shown: &str, detail: String) -> Error {

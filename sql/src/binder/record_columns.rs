@@ -51,7 +51,7 @@ impl Binder<'_> {
 }
 
 /// Returns what the rows in a column of a plan are made of.
-fn made_of(plan: &Logical, column: usize) -> Option<Fields> {
+pub(super) fn made_of(plan: &Logical, column: usize) -> Option<Fields> {
     match plan {
         Logical::Project { input, expressions } => match expressions.get(column)? {
             Expr::Column { index, .. } => made_of(input, *index),

@@ -225,6 +225,12 @@ impl Ddl<'_> {
         let is_check = table.constraints.checks.iter().any(|check| check.name == *name);
         let is_key = table.foreign_keys.iter().any(|key| key.name == *name);
         let is_index = table.indexes.iter().any(|one| one.constraint && one.name == *name);
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.name == *name) {
+            let catalog = self.changes.catalog(self.engine);
+            if let Some(referenced) = catalog.table(key.table) {
+                self.refuse_pending(referenced, "ALTER TABLE")?;
+            }
+        }
         if is_primary || is_check || is_key || is_index {
             return self.drop_objects(&[Object::Constraint(table.oid, name.clone())], cascade);
         }

@@ -34,6 +34,11 @@ impl SharedChanges {
         self.0.lock().drops(table)
     }
 
+    /// Returns whether the transaction has created a table of the store.
+    pub fn creates(&self, table: store::TableId) -> bool {
+        self.0.lock().creates(table)
+    }
+
     /// Changes the catalog.
     ///
     /// # Errors
