@@ -521,24 +521,30 @@ pub fn read_body(function: &Function, text: &str, place: Option<BodyPlace>) -> R
     };
     let kind = (returning, record.is_procedure());
     let read = plpgsql::parse_body(text, &record.name, &parameters, kind);
-    read.map_err(|BodyError { error, line }| {
-        let error = Error::from(error);
-        match (error.position, place) {
-            (Some(position), Some(place)) => {
-                Error { position: Some(place.position(text, position)), ..error }
-            }
-            (Some(position), None) => {
-                let internal = Some(Box::new((position, text.to_owned())));
-                Error { position: None, internal, ..error }
-            }
-            (None, _) => {
-                let name = &record.name;
-                let context =
-                    format!("compilation of PL/pgSQL function \"{name}\" near line {line}");
-                Error { context: Some(context), ..error }
-            }
+    read.map_err(|error| body_error(error, &record.name, text, place))
+}
+
+/// Returns what is wrong with a body: with its place in the statement, or else near which line.
+pub fn body_error(
+    BodyError { error, line }: BodyError,
+    name: &str,
+    text: &str,
+    place: Option<BodyPlace>,
+) -> Error {
+    let error = Error::from(error);
+    match (error.position, place) {
+        (Some(position), Some(place)) => {
+            Error { position: Some(place.position(text, position)), ..error }
         }
-    })
+        (Some(position), None) => {
+            let internal = Some(Box::new((position, text.to_owned())));
+            Error { position: None, internal, ..error }
+        }
+        (None, _) => {
+            let context = format!("compilation of PL/pgSQL function \"{name}\" near line {line}");
+            Error { context: Some(context), ..error }
+        }
+    }
 }
 
 /// Returns the SQL texts of a table.

@@ -49,7 +49,7 @@ mod quota;
 mod reindex;
 mod statistics;
 
-pub use function::{read_body, shown_function};
+pub use function::{body_error, read_body, shown_function};
 pub use shared_changes::SharedChanges;
 
 pub use dependency::{Object, dependencies};

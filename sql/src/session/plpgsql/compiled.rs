@@ -7,12 +7,11 @@ use parking_lot::Mutex;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::ast::{BodyPlace, Ident, TableName};
+use crate::ast::{Ident, TableName};
 use crate::binder::VariableShape;
 use crate::catalog::Catalog;
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
-use crate::plpgsql::BodyError;
 use crate::plpgsql::tree::{Body, Conflict, VariableType};
 use crate::session::Session;
 use crate::session::plpgsql::evaluation::Site;
@@ -69,29 +68,6 @@ impl Session {
             conflict,
             conversions: Mutex::default(),
         })
-    }
-}
-
-/// Returns what is wrong with a body: with its place in the statement, or else near which line.
-pub(super) fn placed(
-    BodyError { error, line }: BodyError,
-    label: &str,
-    text: &str,
-    place: Option<BodyPlace>,
-) -> Error {
-    let error = Error::from(error);
-    match (error.position, place) {
-        (Some(position), Some(place)) => {
-            Error { position: Some(place.position(text, position)), ..error }
-        }
-        (Some(position), None) => {
-            let internal = Some(Box::new((position, text.to_owned())));
-            Error { position: None, internal, ..error }
-        }
-        (None, _) => {
-            let context = format!("compilation of PL/pgSQL function \"{label}\" near line {line}");
-            Error { context: Some(context), ..error }
-        }
     }
 }
 

@@ -84,8 +84,10 @@ impl Session {
                 Mode::In | Mode::InOut | Mode::Variadic => arguments.next().unwrap_or(Datum::Null),
             });
             run.run(taken.collect())?;
-            let is_set = function.is_set();
-            let rows = run.result_rows(is_set);
+            if function.record.is_procedure() && function.record.outs().is_empty() {
+                return Ok(Vec::new());
+            }
+            let rows = run.result_rows(function.is_set());
             rows.map_err(|error| run.placed(error))
         })
     }
@@ -220,7 +222,8 @@ impl Run<'_> {
             return Ok(vec![self.out_row()?]);
         }
         if result.value.is_none_or(|of| of.base == DataType::Void) && result.columns.len() <= 1 {
-            return Ok(Vec::new());
+            // What a value of type void is.
+            return Ok(vec![vec![Datum::text("")]]);
         }
         match self.returned.take() {
             Some((value, of)) => {

@@ -32,6 +32,7 @@ use types::{Datum, SqlType};
 use crate::ast;
 use crate::binder::VariableShape;
 use crate::catalog::Catalog;
+use crate::ddl::body_error;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::memory;
 use crate::plpgsql::tree::Step;
@@ -101,8 +102,7 @@ impl Session {
             }
         }
         let read = plpgsql::parse_body(&block.body, INLINE, &[], (Returning::Nothing, false));
-        let body =
-            read.map_err(|error| compiled::placed(error, INLINE, &block.body, block.place))?;
+        let body = read.map_err(|error| body_error(error, INLINE, &block.body, block.place))?;
         self.begin_request();
         let compiled = Arc::new(self.compiled_body(body, INLINE, &[])?);
         self.ends_transactions = true;
