@@ -204,13 +204,11 @@ impl Decoder {
             return self.check_header(&values, names);
         }
         let forced = &self.format.forced;
-        for (value, forced) in values.iter_mut().zip(&forced.not_null) {
-            if *forced && value.is_none() {
+        let is_forced = |columns: &[bool], at: usize| columns.get(at) == Some(&true);
+        for (at, value) in values.iter_mut().enumerate() {
+            if value.is_none() && is_forced(&forced.not_null, at) {
                 *value = Some(&self.format.null);
-            }
-        }
-        for (value, forced) in values.iter_mut().zip(&forced.null) {
-            if *forced && *value == Some(&self.format.null) {
+            } else if *value == Some(&self.format.null) && is_forced(&forced.null, at) {
                 *value = None;
             }
         }

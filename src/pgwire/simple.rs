@@ -33,6 +33,7 @@ impl Connection {
         if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
             self.client.runs(text, None);
         }
+        self.session.set_in_script(parsed.len() > 1);
         let Some((last, others)) = parsed.split_last() else {
             self.channel.output.put(&EmptyQueryResponse::new());
             return self.end_implicit().await;

@@ -387,3 +387,38 @@ fn parameters_of_domains_are_checked_when_they_are_bound() {
     let answer = raw.until_ready();
     assert_eq!((kinds(&answer).as_str(), sqlstate(&answer).as_deref()), ("EZ", Some("23514")));
 }
+
+/// Returns the code and the message of what a text of statements fails with.
+async fn failure_of(client: &tokio_postgres::Client, text: &str) -> (String, String) {
+    let error = client.batch_execute(text).await.expect_err(text);
+    let error = error.as_db_error().expect("an error of the server");
+    (error.code().code().to_owned(), error.message().to_owned())
+}
+
+#[tokio::test]
+async fn several_statements_of_a_message_are_a_transaction_block() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    for text in ["SELECT 1; VACUUM", "VACUUM; SELECT 1", "SELECT 1; COMMIT; VACUUM"] {
+        let (code, message) = failure_of(&client, text).await;
+        assert_eq!((&*code, &*message), ("25001", "VACUUM cannot run inside a transaction block"));
+    }
+    client.batch_execute("VACUUM").await.unwrap();
+    let created = "CREATE TABLE t (a int); LOCK TABLE t; DECLARE c CURSOR FOR SELECT 1; FETCH c";
+    client.batch_execute(created).await.unwrap();
+    for (text, code) in [("LOCK TABLE t", "25P01"), ("FETCH c", "34000")] {
+        assert_eq!(failure_of(&client, text).await.0, code);
+    }
+    let limited = "SET LOCAL statement_timeout = 1234; SHOW statement_timeout";
+    for (text, shown) in [(limited, "1234ms"), ("SHOW statement_timeout", "0")] {
+        let messages = client.simple_query(text).await.unwrap();
+        let row = messages.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        assert_eq!(row, Some(shown));
+    }
+    let (code, _) = failure_of(&client, "SET TRANSACTION READ ONLY; DELETE FROM t").await;
+    assert_eq!(code, "25006");
+    client.batch_execute("DELETE FROM t").await.unwrap();
+}

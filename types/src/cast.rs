@@ -89,6 +89,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
         (DataType::Int2Vector, DataType::Array(Int2))
         | (DataType::OidVector, DataType::Array(Oid)) => Implicit,
+        (DataType::Int2Vector | DataType::OidVector, DataType::Array(to)) => {
+            return cast_context(from.element()?, *to);
+        }
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (DataType::Enum(_), DataType::Enum(_)) => return None,

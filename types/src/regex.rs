@@ -21,9 +21,8 @@ mod tree;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::context::EvalContext;
 use crate::error::{Error, Result};
-use crate::interrupt::cancelled;
+use crate::interrupt::{Interrupt, cancelled};
 use crate::pieces::{PIECE, Pace};
 use matcher::{Matcher, Stopped};
 use stepped::{Found, States, Stepped};
@@ -57,6 +56,19 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns what the flags of `like_regex` say. A dot stops at the end of a line unless `s` is
+    /// there.
+    pub fn of_path(letters: &str) -> Options {
+        let literal = letters.contains('q');
+        Options {
+            syntax: if literal { Syntax::Literal } else { Syntax::Advanced },
+            ignore_case: letters.contains('i'),
+            expanded: false,
+            stop_at_lines: !literal && !letters.contains('s'),
+            line_anchors: !literal && letters.contains('m'),
+        }
+    }
+
     /// Takes a letter, as `(?…)` at the start of a pattern has it; false if it is none.
     pub fn take(&mut self, letter: char) -> bool {
         match letter {
@@ -142,12 +154,12 @@ impl Pattern {
     /// # Errors
     ///
     /// 54001 if the search takes too long, 57014 if it is cancelled.
-    pub fn is_match(&self, text: &str, context: &EvalContext) -> Result<bool> {
+    pub fn is_match(&self, text: &str, interrupt: &Interrupt) -> Result<bool> {
         let Some(plain) = &self.plain else {
-            return Ok(self.search(text, context).find_at(0)?.is_some());
+            return Ok(self.search(text, interrupt).find_at(0)?.is_some());
         };
         if let Some(stepped) = self.stepped(plain, text.len()) {
-            match stepped.is_match(text, &mut context.pace())? {
+            match stepped.is_match(text, &mut Pace::new(interrupt))? {
                 Found::Match(()) => return Ok(true),
                 Found::Nothing => return Ok(false),
                 Found::Unknown => {}
@@ -163,10 +175,10 @@ impl Pattern {
     }
 
     /// Begins a search, which ends early when the statement is cancelled.
-    pub fn search<'p>(&'p self, text: &'p str, context: &'p EvalContext) -> Search<'p> {
+    pub fn search<'p>(&'p self, text: &'p str, interrupt: &'p Interrupt) -> Search<'p> {
         Search {
             pattern: self,
-            pace: context.pace(),
+            pace: Pace::new(interrupt),
             text,
             states: None,
             characters: Vec::new(),

@@ -40,7 +40,9 @@ pub(crate) use self::access::acl_item;
 pub(crate) use self::float::general;
 pub use self::float::{write_f32, write_f64};
 pub(crate) use self::json::too_deep as json_too_deep;
-pub use self::json::{JsonKind, json_kind, next_member as next_json_member};
+pub use self::json::{
+    JsonKind, check_escapes as check_json_escapes, json_kind, next_member as next_json_member,
+};
 pub use self::json::{Parts as JsonParts, parts as json_parts};
 
 /// The longest `name`, in bytes.

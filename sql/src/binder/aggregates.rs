@@ -45,7 +45,13 @@ impl Binder<'_> {
         let bound = self.resolve_aggregate(name, call, position);
         self.level().in_aggregate = false;
         let (found, sql_type) = bound?;
-        if let Some(depth) = self.depth_of(found.expressions()) {
+        let direct = found.direct_arguments().len();
+        if let Some(depth) = self.depth_of(found.expressions().skip(direct)) {
+            if self.has_own_column(found.direct_arguments()) {
+                let message = "outer-level aggregate cannot contain a lower-level variable in its \
+                               direct arguments";
+                return Err(Error::new(sqlstate::GROUPING_ERROR, message).at(position));
+            }
             self.back_to(&before);
             return self
                 .in_level_around(depth, |binder| binder.bind_aggregate(name, call, position));
@@ -61,6 +67,15 @@ impl Binder<'_> {
         });
         let expr = Expr::Column { index: AGGREGATE + index, data_type };
         Ok(Typed { expr, sql_type, position })
+    }
+
+    /// Returns whether expressions use columns of the level at hand.
+    fn has_own_column(&self, expressions: &[Expr]) -> bool {
+        let mut found = false;
+        for expr in expressions {
+            expr.walk(&mut |node| found |= matches!(node, Expr::Column { index: ..SUBQUERY, .. }));
+        }
+        found
     }
 
     /// Returns the level around whose aggregate, or call of GROUPING, one of these expressions is:
@@ -147,6 +162,13 @@ impl Binder<'_> {
             return Err(no_aggregate(self, call, &types, position));
         };
         let value = arguments.first().map(|value| value.sql_type);
+        if let ("array_agg", [vector @ (DataType::Int2Vector | DataType::OidVector)]) =
+            (name, types.as_slice())
+        {
+            // An array of more dimensions than one is none.
+            let message = format!("array is not a valid {}", vector.sql_name());
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
         let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
         let written: Vec<Expr> = arguments.iter().map(|value| value.expr.clone()).collect();
         let mut bound: Vec<Typed> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::datum::Nested;
+use types::datum::{MAX_DIMENSIONS, Nested};
 use types::expr::Expr;
 use types::{DataType, Datum, SqlType};
 
@@ -42,6 +42,11 @@ impl Binder<'_> {
         sql_type: SqlType,
         position: usize,
     ) -> Result<Typed> {
+        if matches!(sql_type.base, DataType::Int2Vector | DataType::OidVector) {
+            // One of no dimension or from subscript 1 on is none.
+            let message = format!("array is not a valid {}", sql_type.base.sql_name());
+            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+        }
         let nested = matches!(elements.first(), Some(ast::Expr::Array { .. }));
         let mut values = Vec::with_capacity(elements.len());
         for one in elements {
@@ -104,6 +109,13 @@ impl Binder<'_> {
         &mut self,
         subscripts: &[Subscript],
     ) -> Result<(bool, Vec<Expr>)> {
+        if subscripts.len() > MAX_DIMENSIONS {
+            let message = format!(
+                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+                subscripts.len()
+            );
+            return Err(Error::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+        }
         let sliced = subscripts.iter().any(|one| matches!(one, Subscript::Slice { .. }));
         let mut bounds = Vec::with_capacity(subscripts.len() * 2);
         for subscript in subscripts {

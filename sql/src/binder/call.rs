@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use types::{DataType, SqlType};
+use types::{DataType, SqlType, aggregate};
 
 use crate::ast::FunctionCall;
 use crate::binder::function::{Resolved, takes_call};
 use crate::binder::level::{Binder, Clause};
+use crate::binder::resolution::{Match, resolve_function, resolve_set};
 use crate::binder::rows::Rows;
 use crate::binder::scope::Scope;
-use crate::binder::typed::Typed;
+use crate::binder::typed::{Typed, can_coerce};
 use crate::catalog::function::{Function, Mode};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn, Query};
@@ -49,6 +50,12 @@ impl Binder<'_> {
         let types: Vec<_> = values.iter().map(|value| value.sql_type).collect();
         let shown = self.shown_user(call, &types);
         let position = call.name.position();
+        if self.is_function(call, values) {
+            let message = format!("{shown} is not a procedure");
+            return Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
+                .with_hint("To call a function, use SELECT.")
+                .at(position);
+        }
         let message = format!("procedure {shown} does not exist");
         Error::new(sqlstate::UNDEFINED_FUNCTION, message)
             .with_hint(
@@ -56,6 +63,26 @@ impl Binder<'_> {
                  You might need to add explicit type casts.",
             )
             .at(position)
+    }
+}
+
+impl Binder<'_> {
+    /// Returns whether a function takes the arguments of a call.
+    fn is_function(&self, call: &FunctionCall, values: &[Typed]) -> bool {
+        let types: Vec<DataType> = values.iter().map(Typed::base).collect();
+        let name = call.name.name.value.as_str();
+        let named = self.functions_named(call).unwrap_or_default();
+        // A call has arguments for OUT parameters, too.
+        let has_out = |one: &Function| one.record.declared().iter().any(|p| p.mode == Mode::Out);
+        let mut functions =
+            named.iter().filter(|one| !one.record.is_procedure() && !has_out(one.as_ref()));
+        let own = functions.any(|one| takes_call(one, call, &types));
+        let standard = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog")
+            && (matches!(resolve_function(name, &types), Match::One(_))
+                || matches!(resolve_set(name, &types), Match::One(_))
+                || aggregate::resolve(name, &types).is_some()
+                || types.is_empty() && self.constants.value(name).is_some());
+        own || standard
     }
 }
 
@@ -77,8 +104,12 @@ fn reduced(function: &Arc<Function>, call: &FunctionCall, values: &[Typed]) -> O
             None => declared.get(at),
             Some(name) => declared.iter().find(|one| one.name == name.value),
         };
-        if parameter.is_some_and(|one| one.mode == Mode::Out) {
+        if let Some(out) = parameter.filter(|one| one.mode == Mode::Out) {
             outs = outs.checked_sub(1)?;
+            let to = function.columns.iter().map(|(_, of)| of).find(|of| of.oid() == out.type_oid);
+            if to.is_some_and(|to| !can_coerce(value.base(), to.base)) {
+                return None;
+            }
             continue;
         }
         taken.arguments.push(argument.clone());

@@ -7,6 +7,7 @@ use types::cast::CastContext;
 use types::datatype::RegKind;
 use types::datum::{Array, Nested};
 use types::expr::Expr;
+use types::function::Signature;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{FunctionCall, Ident, MinMax, SqlValueFunction, UNKNOWN_OPERATOR};
@@ -60,7 +61,7 @@ impl Binder<'_> {
         if name == "grouping" && call.name.schema.is_none() && !call.arguments.is_empty() {
             return self.bind_grouping(&call.arguments, position);
         }
-        let nullary = |signature: &types::function::Signature| signature.arguments.is_empty();
+        let nullary = |signature: &Signature| signature.arguments.is_empty();
         if call.star && !types::function::overloads(name).iter().any(nullary) {
             return self.function(name, Vec::new(), position);
         }
@@ -77,7 +78,7 @@ impl Binder<'_> {
         if let Some(rows) = JsonRows::of(call) {
             return self.bind_json_rows(call, rows);
         }
-        if is_set_function(name) && call.arguments.iter().all(|argument| argument.name.is_none()) {
+        if is_set_function(name) {
             return self.bind_set_use(call, position);
         }
         if call.arguments.is_empty()
@@ -89,7 +90,8 @@ impl Binder<'_> {
             return Ok(session_constant(name, value, position));
         }
         if call.arguments.iter().any(|argument| argument.name.is_some()) {
-            return self.named_call(name, call, position);
+            let arguments = self.placed_arguments(call, types::function::overloads(name))?;
+            return self.function(name, arguments, position);
         }
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
@@ -222,16 +224,20 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds a call with `name => value` arguments, behind those without a name.
-    fn named_call(&mut self, name: &str, call: &FunctionCall, position: usize) -> Result<Typed> {
-        let mut values: Vec<(Option<&Ident>, Typed)> = Vec::new();
-        for argument in &call.arguments {
-            if argument.name.is_none() && values.last().is_some_and(|(name, _)| name.is_some()) {
-                let message = "positional argument cannot follow named argument";
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
-            }
-            values.push((argument.name.as_ref(), self.bind_expr(&argument.value)?));
+    /// Binds the arguments of a call of one of some functions in the order of its parameters:
+    /// those with `name => value` behind those without a name, then those left out.
+    pub(super) fn placed_arguments(
+        &mut self,
+        call: &FunctionCall,
+        overloads: &[Signature],
+    ) -> Result<Vec<Typed>> {
+        let values = self.arguments_of(call)?;
+        if call.arguments.iter().all(|argument| argument.name.is_none()) {
+            return Ok(values);
         }
+        let (name, position) = (call.name.name.value.as_str(), call.name.position());
+        let names = call.arguments.iter().map(|argument| argument.name.as_ref());
+        let values: Vec<(Option<&Ident>, Typed)> = names.zip(values).collect();
         let shown = || {
             let shown = values.iter().map(|(name, value)| match name {
                 Some(name) => format!("{} => {}", name.value, self.shown(value.sql_type)),
@@ -241,7 +247,7 @@ impl Binder<'_> {
         };
         let unknown = undefined_function(&shown(), position);
         // Overloads of a name give the arguments the same names; the longest has them all.
-        let longest = types::function::overloads(name).iter().max_by_key(|one| one.names.len());
+        let longest = overloads.iter().max_by_key(|one| one.names.len());
         let names = longest.map_or(&[][..], |signature| signature.names);
         let mut places: Vec<Option<Typed>> = Vec::new();
         for (index, (name, value)) in values.into_iter().enumerate() {
@@ -261,8 +267,7 @@ impl Binder<'_> {
         let defaulted = |(index, place): (usize, Option<Typed>)| {
             place.or_else(|| default_of(name, index, position)).ok_or_else(|| unknown.clone())
         };
-        let arguments = places.into_iter().enumerate().map(defaulted).collect::<Result<_>>()?;
-        self.function(name, arguments, position)
+        places.into_iter().enumerate().map(defaulted).collect()
     }
 
     /// Returns the cast that a call with the name of a type of a schema is.
@@ -424,8 +429,7 @@ impl Binder<'_> {
             DataType::Enum(_) => DataType::AnyEnum,
             other => other,
         };
-        let takes =
-            |signature: &&types::function::Signature| signature.arguments.first() == Some(&wanted);
+        let takes = |signature: &&Signature| signature.arguments.first() == Some(&wanted);
         let signature = overloads.find(takes).ok_or_else(|| {
             let what = format!("{place} of type {}", sql_type.base.sql_name());
             Error::not_supported(what, "Cast the values to a type that has an order.").at(position)
@@ -484,6 +488,12 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
         }
         1 if name == "parse_ident" => {
             Some(Typed::constant(Datum::Bool(true), DataType::Bool, position))
+        }
+        3 if matches!(name, "jsonb_set" | "jsonb_set_lax") => {
+            Some(Typed::constant(Datum::Bool(true), DataType::Bool, position))
+        }
+        3 if name == "jsonb_insert" => {
+            Some(Typed::constant(Datum::Bool(false), DataType::Bool, position))
         }
         // No variables.
         2 if name.starts_with("jsonb_path_") => {

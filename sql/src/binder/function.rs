@@ -39,6 +39,8 @@ pub(super) struct Taker {
     gathered: Option<usize>,
     /// By argument: the type that is wanted, which may be polymorphic.
     pub(super) wanted: Vec<DataType>,
+    /// Another function of the schema takes the arguments just as well.
+    pub(super) is_ambiguous: bool,
 }
 
 impl Candidate for Taker {
@@ -171,16 +173,10 @@ impl Binder<'_> {
 
     /// Binds the arguments of a call.
     pub(super) fn arguments_of(&mut self, call: &FunctionCall) -> Result<Vec<Typed>> {
-        let mut named = false;
-        for argument in &call.arguments {
-            if argument.name.is_none() && named {
-                let message = "positional argument cannot follow named argument";
-                let position = call.name.position();
-                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
-            }
-            named |= argument.name.is_some();
-        }
-        call.arguments.iter().map(|argument| self.bind_expr(&argument.value)).collect()
+        let values = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
+        let values = values.collect::<Result<Vec<Typed>>>()?;
+        check_argument_names(call, &values)?;
+        Ok(values)
     }
 
     /// Refuses a procedure where a function is called.
@@ -233,9 +229,9 @@ impl Binder<'_> {
         }
         let shown: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
         let taker = match select(takers, &types) {
-            Match::One(taker) => taker,
+            Match::One(taker) if !taker.is_ambiguous => taker,
             Match::None => return Err(self.no_function(call, &named, &shown)),
-            Match::Ambiguous => {
+            Match::One(_) | Match::Ambiguous => {
                 let noun = noun_of(&named);
                 let message = format!("{noun} {} is not unique", self.shown_user(call, &shown));
                 return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message)
@@ -298,7 +294,7 @@ impl Binder<'_> {
     fn given(&mut self, taker: Taker, values: Vec<Typed>, position: usize) -> Result<Resolved> {
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
         let unsettled = || undetermined();
-        let Taker { function, places, gathered, wanted } = taker;
+        let Taker { function, places, gathered, wanted, .. } = taker;
         let settled = settle(&wanted, &types).ok_or_else(unsettled)?;
         let catalog = self.catalog;
         let of_values: Vec<SqlType> = values.iter().map(|value| value.sql_type).collect();
@@ -325,11 +321,13 @@ impl Binder<'_> {
                 converted.push(self.gather(elements, to, position)?);
                 continue;
             }
-            let value = match place.and_then(|place| given[place].take()) {
-                Some(value) => value,
-                None => self.default_argument(&function, at, position)?,
+            let expr = match place.and_then(|place| given[place].take()) {
+                Some(value) => self.as_argument(value, to, CastContext::Implicit, position)?,
+                None => {
+                    let value = self.default_argument(&function, at, position)?;
+                    self.as_argument(value, to, CastContext::Assignment, position)?
+                }
             };
-            let expr = self.as_argument(value, to, position)?;
             converted.push(Typed { expr, sql_type: to, position });
         }
         let columns = function.columns.iter();
@@ -341,14 +339,22 @@ impl Binder<'_> {
     /// Puts arguments into the array that a variadic parameter takes.
     fn gather(&mut self, elements: Vec<Typed>, to: SqlType, position: usize) -> Result<Typed> {
         let element = self.catalog.element_of(to).unwrap_or(to);
-        let values = elements.into_iter().map(|one| self.as_argument(one, element, position));
+        let implicit = CastContext::Implicit;
+        let values =
+            elements.into_iter().map(|one| self.as_argument(one, element, implicit, position));
         let values = values.collect::<Result<Vec<Expr>>>()?;
         Ok(Typed { expr: internal("array of", values, to.base), sql_type: to, position })
     }
 
-    fn as_argument(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
+    fn as_argument(
+        &mut self,
+        value: Typed,
+        to: SqlType,
+        context: CastContext,
+        position: usize,
+    ) -> Result<Expr> {
         let from = value.sql_type;
-        let expr = self.coerce(value, to, CastContext::Implicit)?;
+        let expr = self.coerce(value, to, context)?;
         expr.ok_or_else(|| {
             let (from, to) = (self.shown(from), self.shown(to));
             let message = format!("cannot cast type {from} to {to}");
@@ -371,6 +377,26 @@ impl Binder<'_> {
         })?;
         Ok(Typed { position, ..value })
     }
+}
+
+/// Checks that arguments with names come last, and that each name is given once.
+pub(super) fn check_argument_names(call: &FunctionCall, values: &[Typed]) -> Result<()> {
+    let mut names: Vec<&str> = Vec::new();
+    for (argument, value) in call.arguments.iter().zip(values) {
+        match &argument.name {
+            None if names.is_empty() => {}
+            None => {
+                let message = "positional argument cannot follow named argument";
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(value.position));
+            }
+            Some(name) if names.contains(&name.value.as_str()) => {
+                let message = format!("argument name \"{}\" used more than once", name.value);
+                return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(name.position));
+            }
+            Some(name) => names.push(&name.value),
+        }
+    }
+    Ok(())
 }
 
 /// Returns what the functions of a name are called.
@@ -406,7 +432,7 @@ pub(super) fn takes_call(
 }
 
 /// Returns how functions may take the arguments of a call: of those that want the same types the
-/// one that gathers none into an array, and has the fewest defaults.
+/// one that is earlier in the search path, or gathers none into an array.
 pub(super) fn takers(
     named: &[Arc<Function>],
     call: &FunctionCall,
@@ -417,11 +443,13 @@ pub(super) fn takers(
         if !taker.accepts(types) {
             continue;
         }
-        let cost = |one: &Taker| (one.gathered.is_some(), one.places.len());
+        let gathers = |one: &Taker| one.gathered.is_some();
         match found.iter_mut().find(|known| known.wanted == taker.wanted) {
-            Some(known) if cost(known) > cost(&taker) => *known = taker,
-            Some(known) if cost(known) < cost(&taker) => {}
-            _ => found.push(taker),
+            Some(known) if known.function.record.schema != taker.function.record.schema => {}
+            Some(known) if gathers(known) && !gathers(&taker) => *known = taker,
+            Some(known) if !gathers(known) && gathers(&taker) => {}
+            Some(known) => known.is_ambiguous = true,
+            None => found.push(taker),
         }
     }
     found
@@ -452,6 +480,7 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
             places: (0..=fixed).map(Some).collect(),
             gathered: Some(fixed),
             wanted: wanted.chain(std::iter::repeat_n(element, count - fixed)).collect(),
+            is_ambiguous: false,
         }
     });
     // Without the word VARIADIC the last parameter is never given as an array.
@@ -467,7 +496,8 @@ fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &Functio
             wanted[*at] = to.base;
         }
     }
-    Taker { function: Arc::clone(function), places, gathered: None, wanted }
+    let is_ambiguous = false;
+    Taker { function: Arc::clone(function), places, gathered: None, wanted, is_ambiguous }
 }
 
 /// Returns the names of the arguments of a call; those of WITHIN GROUP come last.

@@ -353,6 +353,13 @@ impl Binder<'_> {
     fn bind_in_body(&mut self, statement: &Statement) -> Result<(Bound, Option<Columns>)> {
         let bound = self.bind_statement(statement)?;
         let columns = bound.columns().map(<[OutputColumn]>::to_vec);
+        if matches!(statement, Statement::Call(_))
+            && columns.as_ref().is_some_and(|c| !c.is_empty())
+        {
+            let message =
+                "calling procedures with output arguments is not supported in SQL functions";
+            return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
         Ok((bound, columns))
     }
 
@@ -443,6 +450,7 @@ impl Binder<'_> {
             && record.volatility != Volatility::Volatile
             && !record.strict
             && !super::function::is_undefined_record(function)
+            && resolved.value_type().base != DataType::Void
             && self.may_inline(function)
             && !values.iter().any(|value| value.expr.is_volatile());
         if !is_fit {

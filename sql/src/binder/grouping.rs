@@ -58,6 +58,8 @@ impl Groups {
             key_types.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect();
         let (aggregate_count, has_sets) = (aggregates.len(), sets.is_some());
         match sets {
+            // One row, whatever the rows are: nothing of them is asked for.
+            None if types.is_empty() => *rows = Rows::unit(),
             None => rows.replace(types, |input| Logical::Aggregate { input, group_by, aggregates }),
             Some(sets) => {
                 let of_groupings = groupings.iter().map(|_| DataType::Int4);

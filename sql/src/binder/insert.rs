@@ -291,7 +291,14 @@ impl Binder<'_> {
     ) -> Result<Vec<InsertTarget>> {
         if names.is_empty() {
             let whole = |column| InsertTarget { column, part: None };
-            return Ok(written.all_targets(width)?.into_iter().map(whole).collect());
+            let targets = written.all_targets(width)?;
+            // Two columns of a view may be one of the table.
+            let given = &targets[..width.min(targets.len())];
+            let repeated = |(at, column): (usize, &usize)| given[..at].contains(column);
+            if let Some(at) = given.iter().enumerate().position(repeated) {
+                return Err(assigned_twice(&written.table.columns[given[at]]));
+            }
+            return Ok(targets.into_iter().map(whole).collect());
         }
         let mut targets: Vec<InsertTarget> = Vec::with_capacity(names.len());
         for name in names {
@@ -302,6 +309,11 @@ impl Binder<'_> {
                 other.column == column && (other.part.is_none() || part.is_none())
             };
             if targets.iter().any(clashes) {
+                let same_name =
+                    |other: &&TargetColumn| other.column.name.value == name.column.name.value;
+                if names.iter().take(targets.len()).find(same_name).is_none() {
+                    return Err(assigned_twice(&written.table.columns[column]));
+                }
                 let column = &written.table.columns[column].name;
                 let message = format!("column \"{column}\" specified more than once");
                 return Err(
@@ -312,6 +324,11 @@ impl Binder<'_> {
         }
         Ok(targets)
     }
+}
+
+fn assigned_twice(column: &Column) -> Error {
+    let message = format!("multiple assignments to same column \"{}\"", column.name);
+    Error::new(sqlstate::SYNTAX_ERROR, message)
 }
 
 /// Returns the columns of targets, each once, in the order of the first time.

@@ -128,8 +128,7 @@ impl Binder<'_> {
     /// Binds a call in an expression.
     pub(super) fn bind_set_use(&mut self, call: &FunctionCall, position: usize) -> Result<Typed> {
         let name = call.name.name.value.as_str();
-        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
-        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let arguments = self.placed_arguments(call, sets::overloads(name))?;
         let function = self.bind_set_function(name, arguments, position)?;
         self.use_set(function, position)
     }

@@ -167,7 +167,8 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position));
         };
         let (plan, element) = (bound.plan, column.sql_type);
-        let array = if element.base.element().is_some() {
+        let is_vector = matches!(element.base, DataType::Int2Vector | DataType::OidVector);
+        let array = if element.base.element().is_some() && !is_vector {
             Some(element.array_below())
         } else {
             self.catalog.array_of(element)

@@ -7,6 +7,7 @@
 use types::DataType;
 use types::cast::CastContext;
 use types::expr::Expr;
+use types::function::sets;
 
 use crate::ast::{self, FunctionCall, Ident, TableFunction};
 use crate::binder::function::is_undefined_record;
@@ -119,12 +120,13 @@ impl Binder<'_> {
             columns.push(OutputColumn { name, sql_type: base.into(), origin: None });
         }
         let is_lone = made.len() == 1;
+        let takes_alias =
+            is_lone && !is_row && columns.len() == 1 + usize::from(function.ordinality);
         if first > 0 || values.iter().enumerate().any(|(at, one)| !is_column(one, at)) {
             rows.project(values);
         }
-        let is_value = is_lone && !is_row && columns.len() == 1;
-        let mut relation = named(function, &columns, is_value)?;
-        relation.is_value = is_value && !is_defined;
+        let mut relation = named(function, &columns, takes_alias)?;
+        relation.is_value = takes_alias && !function.ordinality && !is_defined;
         relation.row_type = row_type.filter(|_| is_lone && !function.ordinality);
         Ok((rows, Scope::of(relation)))
     }
@@ -153,12 +155,7 @@ impl Binder<'_> {
             let made = SetFunction { call: SetCall::Value(value.expr), columns: vec![column] };
             return Ok(vec![FromCall::Function(made, Vec::new())]);
         }
-        if let Some(name) = call.arguments.iter().find_map(|argument| argument.name.as_ref()) {
-            let hint = "Write the arguments in their order, without names.";
-            return Err(Error::not_supported("a named argument", hint).at(name.position));
-        }
-        let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
-        let arguments = arguments.collect::<Result<Vec<Typed>>>()?;
+        let arguments = self.placed_arguments(call, sets::overloads(name))?;
         if name == "unnest" && arguments.len() > 1 {
             let each = arguments
                 .into_iter()

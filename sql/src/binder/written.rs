@@ -319,7 +319,7 @@ impl Binder<'_> {
                                 .get(*index)
                                 .is_some_and(|one| one.generated.is_some()) =>
                     {
-                        return Err(not_default(&column.name));
+                        return Err(not_default(&table.columns[*index].name));
                     }
                     Expr::Column { index, .. } => {
                         let target = Some(column.sql_type);

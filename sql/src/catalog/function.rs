@@ -322,10 +322,17 @@ impl Function {
             ReturnRecord::Value(oid) | ReturnRecord::Set(oid) if outs.is_empty() => {
                 vec![(String::new(), type_of(*oid)?)]
             }
-            _ => outs
-                .into_iter()
-                .map(|(name, oid)| Ok((name, type_of(oid)?)))
-                .collect::<Result<_>>()?,
+            _ => {
+                let count = outs.len();
+                let named = |(at, (name, oid)): (usize, (String, u32))| {
+                    let name = match name.is_empty() && count > 1 {
+                        true => format!("column{}", at + 1),
+                        false => name,
+                    };
+                    Ok((name, type_of(oid)?))
+                };
+                outs.into_iter().enumerate().map(named).collect::<Result<_>>()?
+            }
         };
         let (statements, unreadable) = match parser::parse_statements(&record.body) {
             // It is read when it is called.

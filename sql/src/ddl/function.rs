@@ -430,7 +430,22 @@ impl Ddl<'_> {
         let types = taken.map(|one| catalog.type_named(&one.type_name, &self.path));
         let types = types.collect::<Result<Vec<SqlType>>>()?;
         let oids: Vec<u32> = types.iter().map(|one| one.oid()).collect();
-        found.retain(|one| one.parameters.iter().map(|one| one.oid()).eq(oids.iter().copied()));
+        // As in the standard, a list without modes may be that of all parameters of a procedure.
+        let plain = arguments.iter().all(|one| one.mode == ParameterMode::In);
+        let whole = |one: &Function| {
+            let of_all = one.record.declared().into_iter().map(|one| one.type_oid);
+            plain
+                && !(word == RoutineWord::Function)
+                && one.record.is_procedure()
+                && of_all.eq(oids.clone())
+        };
+        found.retain(|one| {
+            one.parameters.iter().map(|one| one.oid()).eq(oids.iter().copied()) || whole(one)
+        });
+        if found.len() > 1 {
+            let message = format!("{noun} name \"{written}\" is not unique");
+            return Err(Error::new(sqlstate::AMBIGUOUS_FUNCTION, message));
+        }
         let shown = || signature(catalog, &self.path, &written, &types);
         match found.pop() {
             Some(found) if !fits(&found) => {

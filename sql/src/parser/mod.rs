@@ -69,8 +69,10 @@ pub use references::{
 };
 pub use types::function::quote_ident as quoted;
 
+use std::sync::Arc;
+
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError, Whitespace};
 
 use crate::ast::{Expr, Ident, Query, Statement, TableName};
 use cursor::Cursor;
@@ -87,6 +89,8 @@ pub struct ParsedStatement {
     pub text: String,
     /// Byte offset of `text` in the input.
     pub offset: usize,
+    /// The input.
+    pub input: Arc<str>,
 }
 
 /// Parses a script: statements separated by semicolons. Empty statements are left out, so an empty
@@ -98,6 +102,7 @@ pub struct ParsedStatement {
 pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
     with_cursor(sql, |cursor| {
         let mut statements = Vec::new();
+        let input: Arc<str> = sql.into();
         loop {
             while cursor.take(&Token::SemiColon) {}
             if cursor.peek() == &Token::EOF {
@@ -109,7 +114,7 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
             if !cursor.at_end() {
                 return Err(cursor.unexpected());
             }
-            statements.push(ParsedStatement { statement, text, offset });
+            statements.push(ParsedStatement { statement, text, offset, input: Arc::clone(&input) });
         }
     })
 }
@@ -286,6 +291,11 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
     }
     let is_empty_name =
         |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if word.value.is_empty());
+    if let Some(token) = broken_continuation(&tokens) {
+        let text = source.text().get(source.byte(token.span.start)..source.byte(token.span.end));
+        let message = format!("syntax error at or near \"{}\"", text.unwrap_or_default());
+        return Err(ParseError::syntax(message, source.position(token.span.start)));
+    }
     match tokens.iter().find(is_empty_name) {
         None => Ok(tokens),
         Some(token) => Err(ParseError::syntax(
@@ -293,6 +303,28 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
             source.position(token.span.start),
         )),
     }
+}
+
+/// Returns the first string that would go on with one before it but for a comment between them.
+fn broken_continuation(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
+    let mut after_string = None;
+    for token in tokens {
+        match (&token.token, after_string) {
+            (Token::Whitespace(Whitespace::MultiLineComment(_)), Some(_)) => {
+                after_string = Some(true);
+            }
+            (Token::Whitespace(_), _) => {}
+            (Token::SingleQuotedString(_), Some(true)) => return Some(token),
+            (
+                Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::NationalStringLiteral(_),
+                _,
+            ) => after_string = Some(false),
+            _ => after_string = None,
+        }
+    }
+    None
 }
 
 /// Returns the first number or parameter with letters right behind it, and where it stands.

@@ -22,12 +22,13 @@ pub enum EscapeInString {
     Other,
 }
 
-/// Returns a text with its plain strings rewritten, and the first escape of each of them.
+/// Returns a text with its plain strings rewritten, and the first escape of each of them, with the
+/// place of the string, in characters from 1 on.
 ///
 /// # Errors
 ///
 /// 0A000 for `U&'…'`, in which a backslash would have two meanings.
-pub fn conforming(sql: &str) -> Result<(String, Vec<EscapeInString>)> {
+pub fn conforming(sql: &str) -> Result<(String, Vec<(EscapeInString, usize)>)> {
     let mut reader = Reader { sql, at: 0, copied: 0, out: String::new(), escapes: Vec::new() };
     while reader.at < sql.len() {
         reader.token()?;
@@ -42,7 +43,7 @@ struct Reader<'a> {
     /// So much of the text is in `out`.
     copied: usize,
     out: String,
-    escapes: Vec<EscapeInString>,
+    escapes: Vec<(EscapeInString, usize)>,
 }
 
 impl<'a> Reader<'a> {
@@ -108,8 +109,8 @@ impl<'a> Reader<'a> {
             first.get_or_insert(escape);
         });
         let Some(first) = first else { return };
-        self.escapes.push(first);
         let before = &self.sql[..start];
+        self.escapes.push((first, before.chars().count() + 1));
         self.out.push_str(&self.sql[self.copied..start]);
         let joins = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
         self.out.push_str(if joins { " E" } else { "E" });
@@ -230,7 +231,11 @@ mod tests {
     #[test]
     fn the_first_escape_of_a_string_is_found() {
         let (_, escapes) = conforming(r"'a\'\\' '\\' '\n\'' 'x'").unwrap();
-        let expected = [EscapeInString::Quote, EscapeInString::Backslash, EscapeInString::Other];
+        let expected = [
+            (EscapeInString::Quote, 1),
+            (EscapeInString::Backslash, 9),
+            (EscapeInString::Other, 14),
+        ];
         assert_eq!(escapes, expected);
         assert!(conforming(r"SELECT U&'\0061'").is_err());
     }

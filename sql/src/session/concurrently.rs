@@ -125,9 +125,15 @@ impl Session {
         self.constants.value("current_database").and_then(Datum::as_str) == Some(name)
     }
 
+    /// Returns whether the transaction goes on behind the statement at hand: in a block, or between
+    /// statements of one message.
+    pub(super) fn is_in_block(&self) -> bool {
+        self.in_script || self.open.as_ref().is_some_and(|open| open.in_block)
+    }
+
     /// Refuses a statement in a transaction block, which it would have to end.
     pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
-        if self.open.as_ref().is_some_and(|open| open.in_block) {
+        if self.is_in_block() {
             let message = format!("{what} cannot run inside a transaction block");
             return Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message));
         }

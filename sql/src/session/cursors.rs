@@ -359,7 +359,7 @@ impl Session {
                 break planned;
             }
         };
-        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        let in_block = self.is_in_block();
         if !in_block && !declared.hold {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));

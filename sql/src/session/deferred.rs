@@ -78,7 +78,7 @@ impl Deferred {
 impl Session {
     /// Has constraints looked at when statements end, or when the transaction does.
     pub(super) fn run_set_constraints(&mut self, statement: &SetConstraints) -> Result<()> {
-        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        let in_block = self.is_in_block();
         if !in_block {
             let message = "SET CONSTRAINTS can only be used in transaction blocks";
             self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message);

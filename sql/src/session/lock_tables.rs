@@ -23,7 +23,7 @@ impl Session {
     ///
     /// 25P01 outside of a block, 42P01, 42809; 55P03 for NOWAIT.
     pub(super) fn run_lock(&mut self, statement: &LockTables) -> Result<()> {
-        if !self.open.as_ref().is_some_and(|open| open.in_block) {
+        if !self.is_in_block() {
             let message = "LOCK TABLE can only be used in transaction blocks";
             return Err(Error::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message));
         }

@@ -230,7 +230,14 @@ impl Session {
         let cursors = Cursors::of(Arc::clone(&around.objects), open);
         let (around, called) = (Arc::new(around), Called::default());
         Session {
-            worker: Worker { around, settings, open: None, called, snapshots: Snapshots::Session },
+            worker: Worker {
+                around,
+                settings,
+                open: None,
+                called,
+                snapshots: Snapshots::Session,
+                in_script: false,
+            },
             statements: AHashMap::new(),
             empty_statements: AHashSet::new(),
             cursors,
@@ -395,8 +402,7 @@ impl Session {
 
     /// Sets what functions of the last statement have set: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
-        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
-        let in_block = in_block || self.body_depth > 0;
+        let in_block = self.is_in_block() || self.body_depth > 0;
         for ChangedSetting { name, value, local } in self.changed.take() {
             match local {
                 true if in_block => self.assign(&name, value.as_deref(), SetScope::Local)?,
@@ -416,6 +422,7 @@ impl Session {
     ///
     /// Why it could not be committed; it is rolled back then.
     pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
+        self.in_script = false;
         let ended = self.take_over_settings().and_then(|()| match &self.open {
             Some(open) if !open.in_block => self.commit(),
             _ => Ok(self.seen()),
@@ -466,6 +473,7 @@ impl Session {
             let (catalog, path) = (self.catalog(), self.settings.search_path());
             error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
         }
+        self.in_script = false;
         // What it has set is undone.
         drop(self.changed.take());
         // The error may tell of rows that are not durable yet.
@@ -484,6 +492,12 @@ impl Session {
             None => {}
         }
         self.rest();
+    }
+
+    /// Says that the statements up to the end of the transaction, or of the message, are several of
+    /// one message.
+    pub fn set_in_script(&mut self, in_script: bool) {
+        self.in_script = in_script;
     }
 
     /// Returns what ReadyForQuery reports.
@@ -637,7 +651,7 @@ impl Session {
     fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
         self.check_statement_name(name)?;
         let shown = ShownStatement {
-            text: prepared.parsed.text.clone(),
+            text: prepared.parsed.input.to_string(),
             since: self.engine.store().now_micros(),
             parameter_types: prepared.parameter_types.clone(),
             from_sql,

@@ -22,7 +22,9 @@ impl Session {
         }
         let (text, escapes) = plain_strings::conforming(text)?;
         if self.settings.is_on("escape_string_warning") {
-            escapes.into_iter().for_each(|escape| self.notice("WARNING", warning(escape)));
+            for (escape, position) in escapes {
+                self.notice("WARNING", warning(escape).at(position));
+            }
         }
         Ok(Cow::Owned(text))
     }

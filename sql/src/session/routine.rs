@@ -100,7 +100,8 @@ impl Routines {
         let plans = self.called.plans.clone().unwrap_or_default();
         let called = Called { depth: self.called.depth + 1, plans: Some(plans) };
         let (around, settings) = (Arc::clone(&self.around), source.settings.clone());
-        Worker { around, settings, open: Some(open), called, snapshots: Snapshots::Session }
+        let snapshots = Snapshots::Session;
+        Worker { around, settings, open: Some(open), called, snapshots, in_script: false }
     }
 }
 

@@ -135,7 +135,9 @@ impl SessionSequences {
 
     fn last_value(&self) -> Result<i64> {
         let seen = self.seen.lock();
-        let last = seen.last.and_then(|last| seen.values.get(&last));
+        let catalog = self.catalog.clone().unwrap_or_else(|| self.engine.catalog());
+        let is_there = |last: &u32| catalog.sequences().any(|one| one.id == *last);
+        let last = seen.last.filter(is_there).and_then(|last| seen.values.get(&last));
         last.copied().ok_or_else(|| {
             let message = "lastval is not yet defined in this session";
             Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)

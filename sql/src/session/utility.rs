@@ -141,11 +141,10 @@ impl Session {
                 self.rollback();
                 self.begin_chained(modes);
             }
-            Statement::SetTransaction(modes) if in_block => {
-                if let Some(open) = &self.open {
-                    let modes = open.modes.with(modes);
-                    self.worker.begin_with(modes)?;
-                }
+            Statement::SetTransaction(modes) if self.is_in_block() => {
+                let now = self.open.as_ref().map(|open| open.modes);
+                let now = now.unwrap_or_else(|| Modes::of(&self.settings));
+                self.worker.begin_with(now.with(modes))?;
             }
             Statement::SetSnapshot(name) if in_block => {
                 if let Some(open) = &mut self.worker.open {
@@ -334,13 +333,16 @@ impl Session {
         value: Option<&str>,
         scope: SetScope,
     ) -> Result<()> {
-        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
-        if scope == SetScope::Local && !in_block && self.body_depth == 0 {
+        if scope == SetScope::Local && !self.is_in_block() && self.body_depth == 0 {
             self.warn(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
                 "SET LOCAL can only be used in transaction blocks",
             );
             return Ok(());
+        }
+        if scope == SetScope::Local && self.open.is_none() {
+            // The first of several statements of a message.
+            self.worker.begin_with(Modes::of(&self.settings))?;
         }
         if Settings::is_transaction_mode(name) {
             return self.assign_mode(name, value);

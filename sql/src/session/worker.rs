@@ -45,6 +45,8 @@ pub struct Worker {
     pub(super) called: Called,
     /// What its statements see.
     pub(super) snapshots: Snapshots,
+    /// The statement is one of several in a message, which share a transaction.
+    pub(super) in_script: bool,
 }
 
 /// What statements see of what others do.

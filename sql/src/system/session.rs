@@ -285,7 +285,7 @@ pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     let row = |(name, cursor): (String, ShownCursor)| {
         shape.row([
             ("name", text(name)),
-            ("statement", text(cursor.statement.as_ref().map_or("", |one| &one.text))),
+            ("statement", text(cursor.statement.as_ref().map_or("", |one| &one.input))),
             ("is_holdable", Datum::Bool(cursor.is_held)),
             ("is_binary", Datum::Bool(cursor.is_binary)),
             ("is_scrollable", Datum::Bool(cursor.is_scrollable)),

@@ -159,11 +159,12 @@ pub fn date_to_timestamp(date: i32) -> Result<i64> {
         _ => i64::from(date)
             .checked_mul(MICROS_PER_DAY)
             .and_then(|timestamp| check_timestamp(timestamp).ok())
-            .ok_or_else(|| {
-                let message = "date out of range for timestamp";
-                Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, message)
-            }),
+            .ok_or_else(date_out_of_range),
     }
+}
+
+fn date_out_of_range() -> Error {
+    Error::new(sqlstate::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
 }
 
 /// Returns midnight of a date in a zone.
@@ -172,7 +173,7 @@ pub fn date_to_timestamp(date: i32) -> Result<i64> {
 ///
 /// `22008` if the date is beyond the range of timestamps.
 pub fn date_to_timestamptz(date: i32, zone: &TimeZone) -> Result<i64> {
-    local_to_timestamptz(date_to_timestamp(date)?, zone)
+    local_to_timestamptz(date_to_timestamp(date)?, zone).map_err(|_| date_out_of_range())
 }
 
 /// Returns the date of a timestamp.

@@ -334,10 +334,16 @@ impl Fields {
 
     /// Returns the day count of the date; `None` beyond what a date holds.
     pub(super) fn days(&self) -> Option<i32> {
-        let within = (-4714..5_874_898).contains(&self.year);
-        let days =
-            within.then(|| days_from_civil(self.year, self.month as u32, self.day as u32))?;
+        let days = self.days_of_moment()?;
         (super::DATE_MIN..=super::DATE_MAX).contains(&days).then_some(days)
+    }
+
+    /// Returns the day count of the date of a moment whose zone may lead into the range of dates:
+    /// from the month of the first one on.
+    pub(super) fn days_of_moment(&self) -> Option<i32> {
+        let within = (-4713..5_874_898).contains(&self.year);
+        let within = within && (self.year > -4713 || self.month >= 11);
+        within.then(|| days_from_civil(self.year, self.month as u32, self.day as u32))
     }
 }
 

@@ -71,6 +71,9 @@ pub enum Field {
     TimezoneMinute,
 }
 
+/// How many bytes of a word count, as in PostgreSQL: `millenniums` is as good as `millennium`.
+const WORD_BYTES: usize = 10;
+
 /// The spellings that PostgreSQL takes.
 const NAMES: &[(&str, Field)] = &[
     ("microseconds", Field::Microseconds),
@@ -146,8 +149,10 @@ const NAMES: &[(&str, Field)] = &[
 impl Field {
     /// Returns the field of a name in any case.
     pub fn from_name(name: &str) -> Option<Field> {
-        let name = name.trim();
-        NAMES.iter().find(|(spelling, _)| spelling.eq_ignore_ascii_case(name)).map(|(_, f)| *f)
+        let start =
+            |word: &'_ str| word.as_bytes()[..word.len().min(WORD_BYTES)].to_ascii_lowercase();
+        let name = start(name.trim());
+        NAMES.iter().find(|(spelling, _)| start(spelling) == name).map(|(_, f)| *f)
     }
 
     /// Returns the field of a name in any case, or PostgreSQL's error for the type.

@@ -310,6 +310,7 @@ impl Iso<'_> {
         let sign = usize::from(self.rest.starts_with('-'));
         let is_digit = |c: char| c.is_ascii_digit() || c == '.';
         let end = self.rest[sign..].find(|c| !is_digit(c)).map_or(self.rest.len(), |at| at + sign);
+        let end = end + exponent_length(&self.rest[end..]);
         let digits = self.rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
         let value: f64 = self.rest[..end].parse().map_err(|_| Failure::BadFormat)?;
         if !(-1.0e15..=1.0e15).contains(&value) {
@@ -350,6 +351,16 @@ impl Iso<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// Returns the length of the exponent that a text begins with, as `strtod` takes it.
+fn exponent_length(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix(['e', 'E']) else { return 0 };
+    let unsigned = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    match unsigned.bytes().take_while(u8::is_ascii_digit).count() {
+        0 => 0,
+        digits => text.len() - unsigned.len() + digits,
     }
 }
 

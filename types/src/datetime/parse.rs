@@ -370,7 +370,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the local time of date and time; past all timestamps if it is out of range.
     fn local(&self) -> i64 {
-        let days = self.fields.days().map(i64::from);
+        let days = self.fields.days_of_moment().map(i64::from);
         let midnight = days.and_then(|days| days.checked_mul(MICROS_PER_DAY));
         midnight.map_or(i64::MAX - 1, |midnight| {
             midnight.saturating_add(self.fields.time_of_day()).min(i64::MAX - 1)
@@ -494,6 +494,7 @@ fn read_time(text: &str, reading: &Reading<'_>) -> Step<(i64, Option<i32>)> {
     let east = match &reader.place {
         Some(Place::Offset(offset)) => Some(*offset),
         Some(Place::Zone(zone)) if dated => Some(zone.offset_of_local(reader.local())),
+        Some(Place::Zone(_)) if part_of_date => return Err(Failure::BadFormat),
         Some(Place::Zone(zone)) if zone.is_abbreviation() => offset_today(time, zone, reading.now),
         Some(Place::Zone(zone)) => Some(only_offset(zone).ok_or(Failure::BadFormat)?),
         None if part_of_date => return Err(Failure::BadFormat),

@@ -2,8 +2,8 @@
 //!
 //! The rules of named zones are those of the tz database bundled with `jiff`, whose calendar ends
 //! in 9999; later instants use the same place in an earlier cycle of 400 years, which has the same
-//! weekdays. Where a local time does not exist, the offset before the gap counts; where it exists
-//! twice, the later one does, as in PostgreSQL.
+//! weekdays and the rules of today. Where a local time does not exist, the offset before the gap
+//! counts; where it exists twice, the later one does, as in PostgreSQL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -196,7 +196,7 @@ impl TimeZone {
         let mut local = local;
         if local.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS >= FOLD_SECONDS {
             let cycle = CYCLE_SECONDS * MICROS_PER_SECOND;
-            local %= cycle;
+            local = local % cycle + cycle;
         }
         let civil = civil_from_timestamp(local);
         let civil = DateTime::new(
@@ -236,7 +236,7 @@ fn meant(zone: &jiff::tz::TimeZone, name: &str, at: jiff::Timestamp) -> i32 {
 fn instant(timestamptz: i64) -> jiff::Timestamp {
     let mut seconds = timestamptz.div_euclid(MICROS_PER_SECOND) + UNIX_EPOCH_SECONDS;
     if seconds >= FOLD_SECONDS {
-        seconds %= CYCLE_SECONDS;
+        seconds = seconds % CYCLE_SECONDS + CYCLE_SECONDS;
     }
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MIN)
 }
@@ -287,12 +287,20 @@ fn letters_and_offset(name: &str) -> Option<TimeZone> {
         }
         // Summer time without rules is that of the United States.
         let rules = if rest.contains(',') { "" } else { ",M3.2.0,M11.1.0" };
-        let rule = format!("<+00>{offset}<+01>{rest}{rules}");
+        let summer = &summer[..summer.len() - rest.len()];
+        let (letters, summer) = (quoted(letters, "<+00>"), quoted(summer, "<+01>"));
+        let rule = format!("{letters}{offset}{summer}{rest}{rules}");
         let zone = jiff::tz::TimeZone::posix(&rule).ok()?;
         return Some(TimeZone(Rule::Zone { zone, name: name.to_ascii_uppercase().into() }));
     }
     let seconds = -bare_offset(offset)?;
     Some(TimeZone(Rule::Fixed { seconds, name: name.to_ascii_uppercase().into() }))
+}
+
+/// Returns a name as rules of `jiff` have it, which takes no names that are short or have signs.
+fn quoted(name: &str, otherwise: &str) -> String {
+    let fits = name.len() >= 3 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if fits { format!("<{name}>") } else { otherwise.to_string() }
 }
 
 /// An offset as `+02`, `-03:30` or `+00:19:32`.

@@ -201,7 +201,7 @@ fn comparison(symbol: &'static str, op: CompareOp, pair: &'static [DataType; 2])
 }
 
 fn relation(op: CompareOp, arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let ordering = compare(&arguments[0], &arguments[1], context)?;
+    let ordering = compare_across(&arguments[0], &arguments[1], context)?;
     Ok(Datum::Bool(op.accepts(ordering)))
 }
 
@@ -222,7 +222,11 @@ fn typed_relation(
 }
 
 /// Compares two values of one of [`PAIRS`].
-fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Ordering> {
+pub(super) fn compare_across(
+    left: &Datum,
+    right: &Datum,
+    context: &EvalContext,
+) -> Result<Ordering> {
     if let (Some(left), Some(right)) = (integer(left), integer(right)) {
         return Ok(left.cmp(&right));
     }
@@ -233,10 +237,10 @@ fn compare(left: &Datum, right: &Datum, context: &EvalContext) -> Result<Orderin
         (Datum::Date(date), Datum::Timestamp(at)) => midnight(*date).cmp(at),
         (Datum::Timestamp(at), Datum::Date(date)) => at.cmp(&midnight(*date)),
         (Datum::Timestamptz(at), Datum::Date(_) | Datum::Timestamp(_)) => {
-            at.cmp(&zoned(right, context)?)
+            at.cmp(&zoned(right, context))
         }
         (Datum::Date(_) | Datum::Timestamp(_), Datum::Timestamptz(at)) => {
-            zoned(left, context)?.cmp(at)
+            zoned(left, context).cmp(at)
         }
         (Datum::Nested(Nested::Jsonb(left)), Datum::Nested(Nested::Jsonb(right))) => {
             left.compare_at(right, &mut context.pace())?
@@ -274,14 +278,15 @@ pub(crate) fn midnight(date: i32) -> i64 {
 
 /// Returns the instant at which the session's clock shows a date's midnight or a timestamp. Those
 /// beyond the range of timestamps stay beyond it.
-fn zoned(local: &Datum, context: &EvalContext) -> Result<i64> {
+fn zoned(local: &Datum, context: &EvalContext) -> i64 {
     let at = match local {
         Datum::Date(date) => midnight(*date),
         Datum::Timestamp(at) => *at,
         other => unreachable!("only dates and timestamps are local, not {other:?}"),
     };
-    match at > i64::MIN + 1 && at < i64::MAX - 1 {
-        true => datetime::local_to_timestamptz(at, &context.style.time_zone),
-        false => Ok(at),
+    if at <= i64::MIN + 1 || at >= i64::MAX - 1 {
+        return at;
     }
+    let outside = if at < 0 { i64::MIN + 1 } else { i64::MAX - 1 };
+    datetime::local_to_timestamptz(at, &context.style.time_zone).unwrap_or(outside)
 }

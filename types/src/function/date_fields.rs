@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             let fx = matches!(piece, Piece::Field(field) if field.keyword == "FX");
-            if !self.exact && !fx && (index == 0 || !matches!(piece, Piece::Literal(_))) {
+            if !self.exact && !fx && (index == 0 || matches!(piece, Piece::Field(_))) {
                 self.skip_blanks();
             }
             match piece {

@@ -11,7 +11,7 @@ use crate::datum::stored_json::Stored;
 use crate::datum::{Datum, Json, Jsonb, Nested};
 use crate::error::Result;
 use crate::pieces::Pace;
-use crate::text::{JsonParts, json_parts, write_json_tree, write_stored_json};
+use crate::text::{JsonParts, check_json_escapes, json_parts, write_json_tree, write_stored_json};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
@@ -130,7 +130,9 @@ fn member<'a>(
     step: &Datum,
     context: &EvalContext,
 ) -> Result<Option<&'a str>> {
-    member_of(json_text(&arguments[0]), step, &mut context.pace())
+    let (json, pace) = (json_text(&arguments[0]), &mut context.pace());
+    check_json_escapes(json, pace)?;
+    member_of(json, step, pace)
 }
 
 fn at_path<'a>(
@@ -140,6 +142,7 @@ fn at_path<'a>(
 ) -> Result<Option<&'a str>> {
     let mut json: &'a str = json_text(&arguments[0]);
     let pace = &mut context.pace();
+    check_json_escapes(json, pace)?;
     for step in steps {
         let Datum::Text(word) = step else { return Ok(None) };
         let found = match json_parts(json, pace)? {

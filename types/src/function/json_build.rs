@@ -15,7 +15,7 @@ use crate::datetime;
 use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result};
 use crate::pieces::Pace;
-use crate::text::{self, JsonParts, json_parts, write_json_string};
+use crate::text::{self, JsonParts, check_json_escapes, json_parts, write_json_string};
 
 const TEXTS: DataType = DataType::Array(&Text);
 
@@ -58,6 +58,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("jsonb_object", &[TEXTS, TEXTS], Jsonb, |a, c| jsonb_object(&zipped(a)?, c)),
     row("json_strip_nulls", &[JsonType], JsonType, |a, c| {
         let (mut out, mut pace) = (Vec::new(), c.pace());
+        check_json_escapes(json_text(&a[0]), &mut pace)?;
         strip_text(json_text(&a[0]), &mut pace, &mut out)?;
         pace.text(out).map(json_datum)
     }),

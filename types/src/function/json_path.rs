@@ -9,7 +9,8 @@ use crate::datatype::DataType::{Bool, JsonPath as PathType, Jsonb};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result};
 
-const NAMES: &[&str] = &["target", "path", "vars", "silent"];
+/// The names of the parameters.
+pub(super) const NAMES: &[&str] = &["target", "path", "vars", "silent"];
 
 /// The functions of a name: without variables, with them, and with `silent`.
 macro_rules! family {

@@ -502,11 +502,9 @@ impl<'a> Executor<'a> {
         unwraps: bool,
         found: Found<'_, 'a>,
     ) -> Result<Status> {
-        let Some(found) = found.filter(|_| unwraps && self.path.lax) else {
-            return match unwraps {
-                true => self.item(item, value, Some(&mut Vec::new())),
-                false => self.item(item, value, None),
-            };
+        let found = match found {
+            Some(found) if unwraps && self.path.lax => found,
+            found => return self.item(item, value, found),
         };
         let mut values = Vec::new();
         let status = self.item(item, value, Some(&mut values))?;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::comparison::compare_across;
 use super::date_parse::standard;
 use crate::cast;
 use crate::context::EvalContext;
@@ -248,8 +249,12 @@ pub(super) fn compare_moments(
                 .with_hint("Use *_tz() function for time zone support."));
         }
     };
-    let cast = |datum: &Datum| cast::cast(datum, type_of(datum), common.into(), true, context);
-    Ok(Some(cast(left)?.compare(&cast(right)?)))
+    if common == Timetz {
+        let cast = |datum: &Datum| cast::cast(datum, type_of(datum), common.into(), true, context);
+        return Ok(Some(cast(left)?.compare(&cast(right)?)));
+    }
+    // Moments beyond the range of the other type are before or behind all of its values.
+    compare_across(left, right, context).map(Some)
 }
 
 fn not_recognized(what: &str, string: &str) -> Error {
@@ -294,7 +299,7 @@ fn iso<'a>(string: &str) -> Option<Value<'a>> {
     if let Some(date) = date {
         let parts: Vec<&str> = date.split('-').collect();
         let [year, month, day] = parts.as_slice() else { return None };
-        if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
+        if !(digits(year, 9) && digits(month, 2) && digits(day, 2)) {
             return None;
         }
     }

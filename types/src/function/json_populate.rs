@@ -20,7 +20,7 @@ use crate::datum::{Array, Datum, Dimension, Json, Nested, Record};
 use crate::error::{Error, Result, sqlstate};
 use crate::modifier;
 use crate::pieces::Pace;
-use crate::text::{self, JsonParts, TextStyle, json_parts};
+use crate::text::{self, JsonParts, TextStyle, check_json_escapes, json_parts};
 
 const RECORDS: DataType = DataType::Array(&RecordType);
 
@@ -29,7 +29,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row(" populate", &[RecordType, RecordType, AnyElement], RecordType, |a, c| {
         match Source::of(&a[2]) {
             None => Ok(a[1].clone()),
-            Some(json) => record(&a[0], &a[1], json, &c.style),
+            Some(json) => {
+                json.check_escapes(&c.style)?;
+                record(&a[0], &a[1], json, &c.style)
+            }
         }
     })
     .takes_null()
@@ -82,6 +85,13 @@ impl<'a> Source<'a> {
                 Json::Object(_) => Kind::Object,
             },
         })
+    }
+
+    fn check_escapes(self, style: &TextStyle) -> Result<()> {
+        match self {
+            Source::Json(text) => check_json_escapes(text, &mut Pace::new(&style.interrupt)),
+            Source::Jsonb(_) => Ok(()),
+        }
     }
 
     /// Returns the values of an object by key; of several of one key the last.
@@ -172,14 +182,20 @@ fn record(description: &Datum, base: &Datum, json: Source<'_>, style: &TextStyle
             None => description.fields[at].1.into(),
         };
         let mut place = Place { key: keys[at], subscripts: Vec::new() };
-        values.push(value(member, to, &mut place, style)?);
+        values.push(value(member, to, (&before, &mut place), style)?);
     }
     let fields = Arc::clone(&description.fields);
     let made = Record { of: description.of, fields, values };
     Ok(Datum::Nested(Nested::Record(Arc::new(made))))
 }
 
-fn value(json: Source<'_>, to: SqlType, place: &mut Place<'_>, style: &TextStyle) -> Result<Datum> {
+/// Returns what JSON describes; of a row, fields that the JSON lacks are those of the row `before`.
+fn value(
+    json: Source<'_>,
+    to: SqlType,
+    (before, place): (&Datum, &mut Place<'_>),
+    style: &TextStyle,
+) -> Result<Datum> {
     let kind = json.kind(style)?;
     match (to.base, &kind) {
         (_, Kind::Null) => return Ok(Datum::Null),
@@ -187,7 +203,7 @@ fn value(json: Source<'_>, to: SqlType, place: &mut Place<'_>, style: &TextStyle
         (DataType::Jsonb, _) => return text::parse(&json.json(style)?, DataType::Jsonb, style),
         (DataType::Composite(of), Kind::Object | Kind::Array(_) | Kind::Other) => {
             let description = Datum::Nested(Nested::Record(Arc::new(Record::of_type(of, vec![]))));
-            return record(&description, &Datum::Null, json, style);
+            return record(&description, before, json, style);
         }
         (DataType::Array(element), Kind::Array(_)) => {
             let mut found = Elements::default();
@@ -240,7 +256,7 @@ impl Elements {
                 return Err(ragged());
             } else {
                 self.deepest = Some(depth);
-                self.values.push(value(part, to, place, style)?);
+                self.values.push(value(part, to, (&Datum::Null, place), style)?);
             }
             place.subscripts.pop();
         }
@@ -279,6 +295,7 @@ fn all(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let Some(json) = Source::of(&arguments[2]) else { return Ok(Datum::Null) };
     let function = arguments[3].as_str().unwrap_or_default();
     let style = &context.style;
+    json.check_escapes(style)?;
     let parts = match (json.kind(style)?, json) {
         (Kind::Array(parts), _) => parts,
         (kind, source) => {

@@ -16,7 +16,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType::{Bool, Char, Name, Text};
 use crate::datum::Datum;
 use crate::error::{Error, Result, sqlstate};
-use crate::regex::{Options, Pattern, Search, Syntax};
+use crate::regex::{Options, Pattern, Search};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -64,17 +64,9 @@ impl Flags {
         Flags { global: false, ..self }
     }
 
-    /// Returns the flags of `like_regex`. A dot stops at the end of a line unless `s` is there.
+    /// Returns the flags of `like_regex`.
     pub(super) fn of_path(letters: &str) -> Flags {
-        let literal = letters.contains('q');
-        let options = Options {
-            syntax: if literal { Syntax::Literal } else { Syntax::Advanced },
-            ignore_case: letters.contains('i'),
-            expanded: false,
-            stop_at_lines: !literal && !letters.contains('s'),
-            line_anchors: !literal && letters.contains('m'),
-        };
-        Flags { options, global: false }
+        Flags { options: Options::of_path(letters), global: false }
     }
 
     pub(super) fn parse(letters: &str) -> Result<Flags> {
@@ -113,12 +105,12 @@ pub(super) struct Regex<'p> {
 impl<'p> Regex<'p> {
     /// Returns whether there is a match.
     pub(super) fn is_match(&self, text: &str) -> Result<bool> {
-        self.pattern.is_match(text, self.context)
+        self.pattern.is_match(text, &self.context.style.interrupt)
     }
 
     /// Begins a search.
     pub(super) fn search(&self, text: &'p str) -> Search<'p> {
-        self.pattern.search(text, self.context)
+        self.pattern.search(text, &self.context.style.interrupt)
     }
 
     /// Returns how many groups there are.

@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::datatype::DataType;
 use crate::datetime::Interval;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Result, sqlstate};
 use crate::numeric::Numeric;
 
 /// The rest of a series.
@@ -78,10 +78,17 @@ impl Series {
 
     fn after(&self, value: &Datum, context: &EvalContext) -> Result<Option<Datum>> {
         if let Some(add) = self.add {
-            let sum = call(add, &[value.clone(), self.step.clone()], DataType::Unknown, context)?;
-            return Ok(Some(sum));
+            let sum = call(add, &[value.clone(), self.step.clone()], DataType::Unknown, context);
+            return match (value, sum) {
+                (Datum::Numeric(_), Err(error))
+                    if error.sqlstate == sqlstate::NUMERIC_VALUE_OUT_OF_RANGE =>
+                {
+                    Ok(None)
+                }
+                (_, sum) => sum.map(Some),
+            };
         }
-        // A series ends where its type does.
+        // A series of numbers ends where its type does.
         let sum = value.as_i64().zip(self.step.as_i64());
         let sum = sum.and_then(|(value, step)| value.checked_add(step));
         Ok(sum.and_then(|sum| match value {

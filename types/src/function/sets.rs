@@ -11,7 +11,7 @@ use super::argument::text_datum;
 use super::argument::{array, int4, json_datum, json_text, jsonb, jsonb_datum, text};
 use super::array_text::{FOUND as FOUND_AT_ONCE, Parts, Split, split_parts};
 use super::json_access::{plain, written};
-use super::json_path::query;
+use super::json_path::{NAMES as PATH_NAMES, query};
 use super::regular_expression::{Flags, with_regex};
 use super::regular_expression_functions::{for_each_match, groups_of};
 pub use super::series::Series;
@@ -28,7 +28,7 @@ use crate::datum::{Array, Datum, Json, Nested};
 use crate::error::{Error, Result};
 use crate::key_words::{self, Category, KeyWord};
 use crate::pieces::Pace;
-use crate::text::{JsonKind, acl_item, json_kind, next_json_member};
+use crate::text::{JsonKind, acl_item, check_json_escapes, json_kind, next_json_member};
 use crate::vector::Vector;
 
 /// A column of the rows: its name and type.
@@ -70,6 +70,8 @@ struct Row {
     columns: &'static [Column],
     strict: bool,
     implementation: Implementation,
+    /// The names of the parameters, where calls may use them.
+    names: &'static [&'static str],
 }
 
 /// Returns the row of a strict function.
@@ -85,18 +87,24 @@ const fn row(
         columns,
         strict: true,
         implementation: Implementation::Rows(implementation),
+        names: &[],
     }
 }
 
 /// Returns the row of `generate_series`.
 const fn series(arguments: &'static [DataType], columns: &'static [Column]) -> Row {
     let implementation = Implementation::Series;
-    Row { name: "generate_series", arguments, columns, strict: true, implementation }
+    let names: &[&str] = &[];
+    Row { name: "generate_series", arguments, columns, strict: true, implementation, names }
 }
 
 impl Row {
     const fn takes_null(self) -> Row {
         Row { strict: false, ..self }
+    }
+
+    const fn named(self, names: &'static [&'static str]) -> Row {
+        Row { names, ..self }
     }
 }
 
@@ -193,14 +201,16 @@ const FUNCTIONS: &[Row] = &[
     row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb], FOUND, |a, p, c| queried(a, p, c, false)),
     row("jsonb_path_query", &[Jsonb, JsonPath, Jsonb, Bool], FOUND, |a, p, c| {
         queried(a, p, c, false)
-    }),
+    })
+    .named(PATH_NAMES),
     row("jsonb_path_query_tz", &[Jsonb, JsonPath], FOUND_ZONED, |a, p, c| queried(a, p, c, true)),
     row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb], FOUND_ZONED, |a, p, c| {
         queried(a, p, c, true)
     }),
     row("jsonb_path_query_tz", &[Jsonb, JsonPath, Jsonb, Bool], FOUND_ZONED, |a, p, c| {
         queried(a, p, c, true)
-    }),
+    })
+    .named(PATH_NAMES),
     // Tables have no partitions.
     row("pg_get_keywords", &[], KEYWORD, |_, place, _| once(place, || Ok(keywords()))),
     row(
@@ -227,6 +237,7 @@ const FUNCTIONS: &[Row] = &[
         columns: &[("unnest", AnyElement)],
         strict: true,
         implementation: Implementation::Elements,
+        names: &[],
     },
 ];
 
@@ -260,7 +271,7 @@ static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
         result: row.columns[0].1,
         volatility: Volatility::Immutable,
         strict: row.strict,
-        names: &[],
+        names: row.names,
     };
     FUNCTIONS.iter().enumerate().map(signature).collect()
 });
@@ -519,9 +530,14 @@ fn json_pairs(
     value: impl Fn(&str, &mut Pace<'_>) -> Result<Datum>,
 ) -> Result<Vec<SetRow>> {
     match json_kind(json_text(&arguments[0])) {
-        JsonKind::Object => members(arguments, place, context, |key, one, pace| {
-            Ok(smallvec![key, value(one, pace)?])
-        }),
+        JsonKind::Object => {
+            if place.at == 0 {
+                check_json_escapes(json_text(&arguments[0]), &mut context.pace())?;
+            }
+            members(arguments, place, context, |key, one, pace| {
+                Ok(smallvec![key, value(one, pace)?])
+            })
+        }
         JsonKind::Array => Err(invalid_parameter("cannot deconstruct an array as an object")),
         JsonKind::Scalar => Err(invalid_parameter("cannot deconstruct a scalar")),
     }

@@ -192,7 +192,8 @@ pub(super) fn power(base: &Digits, exponent: &Digits, pace: &mut Pace<'_>) -> Re
     let base = &Digits { negative: false, ..base.clone() };
 
     let base_weight = ln_weight(base);
-    let local = (8 - base_weight).clamp(0, MAX_DISPLAY_SCALE);
+    // Of a base near 1 the logarithm may begin far behind the decimals that a result shows.
+    let local = (8 - base_weight).max(0);
     let estimate = ln_at(base, local, pace)?.mul(exponent, local, pace)?.to_f64();
     if estimate.abs() > MAX_RESULT_SCALE * 3.01 {
         if estimate > 0.0 {

@@ -1,6 +1,10 @@
 //! Searches in long texts find what those in short ones do, and can be stopped.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use super::*;
+use crate::interrupt::Interrupt;
 
 /// Parts of texts, and patterns whose matches lie in them in one way or another.
 const TEXTS: &[&str] =
@@ -33,8 +37,8 @@ const PATTERNS: &[&str] = &[
 
 /// Returns the matches that end before a byte.
 fn matches(pattern: &Pattern, text: &str, before: usize) -> Vec<Match> {
-    let context = EvalContext::default();
-    let mut search = pattern.search(text, &context);
+    let interrupt = Interrupt::default();
+    let mut search = pattern.search(text, &interrupt);
     let (mut all, mut from) = (Vec::new(), 0);
     while let Some(found) = search.find_at(from).expect("nobody cancels") {
         let range = found.all();
@@ -99,15 +103,15 @@ fn a_long_text_has_the_matches_of_its_beginning() {
 #[test]
 fn searches_in_long_texts_are_stopped() {
     let text = "a".repeat(3 * PIECE);
-    let context = EvalContext::hasty();
-    assert!(context.style.interrupt.is_set());
+    let set = Interrupt(Some(Arc::new(AtomicBool::new(true))));
+    assert!(set.is_set());
     for pattern in ["a*b", "(a*)b", "(a*)", "b|c", "(a)\\1b"] {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");
-        let found = pattern.search(&text, &context).find_at(0);
+        let found = pattern.search(&text, &set).find_at(0);
         assert_eq!(found.expect_err("cancelled").sqlstate, "57014");
     }
-    let calm = EvalContext::default();
+    let calm = Interrupt::default();
     let pattern = Pattern::new("a*b", Options::default()).expect("a pattern");
-    assert!(pattern.is_match(&text, &context).is_err());
+    assert!(pattern.is_match(&text, &set).is_err());
     assert_eq!(pattern.is_match(&text, &calm), Ok(false));
 }

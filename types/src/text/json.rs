@@ -479,6 +479,20 @@ pub fn parts<'a>(text: &'a str, pace: &mut Pace<'_>) -> Result<Parts<'a>> {
     }
 }
 
+/// Checks that the escapes of all strings mean something, as PostgreSQL does before it takes
+/// anything out of a `json`.
+///
+/// # Errors
+///
+/// 22P02 for halves of surrogate pairs, 22P05 for `\u0000`.
+pub fn check_escapes(text: &str, pace: &mut Pace<'_>) -> Result<()> {
+    if !text.contains("\\u") {
+        return Ok(());
+    }
+    let mut reader = Reader { text, at: 0, depth: 0, unescape: true, pace };
+    reader.document().map(drop)
+}
+
 impl<'a> Reader<'a, '_, '_> {
     /// Reads the members of an object or array that has been opened and is known to be right.
     fn members(&mut self, object: bool) -> Result<Parts<'a>> {

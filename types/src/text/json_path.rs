@@ -13,6 +13,7 @@ use crate::datum::json_path::{
 };
 use crate::error::{Error, Result};
 use crate::numeric::Numeric;
+use crate::regex::{Options, Pattern};
 
 use self::scan::{Placed, Scanner, Token, at, syntax};
 pub(super) use self::write::write;
@@ -240,6 +241,8 @@ impl Parser<'_> {
                 let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
                 return Err(Error::new("0A000", message));
             }
+            // It is compiled again where it is used.
+            Pattern::new(&pattern, Options::of_path(&flags))?;
             let ordered: String = "ismxq".chars().filter(|flag| flags.contains(*flag)).collect();
             let operand = Box::new(operand);
             return Ok(item(Kind::LikeRegex {
