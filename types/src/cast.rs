@@ -87,11 +87,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             return None;
         }
         (DataType::Array(from), DataType::Array(to)) => return cast_context(*from, *to),
-        (DataType::Int2Vector, DataType::Array(Int2))
-        | (DataType::OidVector, DataType::Array(Oid)) => Implicit,
-        (DataType::Int2Vector | DataType::OidVector, DataType::Array(to)) => {
-            return cast_context(from.element()?, *to);
-        }
+        (DataType::Int2Vector, DataType::Array(to)) => return cast_context(Int2, *to),
+        (DataType::OidVector, DataType::Array(to)) => return cast_context(Oid, *to),
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (DataType::Enum(_), DataType::Enum(_)) => return None,
