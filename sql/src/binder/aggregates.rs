@@ -19,6 +19,16 @@ use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
 
+/// Refuses an array of vectors: one of more dimensions than one is no vector.
+fn check_gathered(name: &str, types: &[DataType]) -> Result<()> {
+    let ("array_agg", [vector @ (DataType::Int2Vector | DataType::OidVector)]) = (name, types)
+    else {
+        return Ok(());
+    };
+    let message = format!("array is not a valid {}", vector.sql_name());
+    Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
+}
+
 /// Returns whether a call without OVER is one of an aggregate.
 pub(super) fn is_aggregate(call: &FunctionCall) -> bool {
     let name = call.name.name.value.as_str();
@@ -162,13 +172,7 @@ impl Binder<'_> {
             return Err(no_aggregate(self, call, &types, position));
         };
         let value = arguments.first().map(|value| value.sql_type);
-        if let ("array_agg", [vector @ (DataType::Int2Vector | DataType::OidVector)]) =
-            (name, types.as_slice())
-        {
-            // An array of more dimensions than one is none.
-            let message = format!("array is not a valid {}", vector.sql_name());
-            return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
-        }
+        check_gathered(name, &types)?;
         let sql_type = self.type_of_aggregate(found.kind, found.data_type, value);
         let written: Vec<Expr> = arguments.iter().map(|value| value.expr.clone()).collect();
         let mut bound: Vec<Typed> = Vec::new();
