@@ -389,7 +389,7 @@ fn parameters_of_domains_are_checked_when_they_are_bound() {
 }
 
 /// Returns the code and the message of what a text of statements fails with.
-async fn failure_of(client: &tokio_postgres::Client, text: &str) -> (String, String) {
+async fn failure_of(client: &Client, text: &str) -> (String, String) {
     let error = client.batch_execute(text).await.expect_err(text);
     let error = error.as_db_error().expect("an error of the server");
     (error.code().code().to_owned(), error.message().to_owned())
