@@ -417,6 +417,8 @@ impl From<store::Error> for Error {
             }
             Store::Io { .. } => Error::new(sqlstate::IO_ERROR, message),
             Store::LogFailed { failure, is_open } => log_failed(message, failure.is_full, is_open),
+            Store::FlushFailed(failure) => log_failed(message, failure.is_full, false)
+                .with_hint("Mend the cause; memstores are flushed again all the time."),
             Store::InUse { .. } => Error::new(sqlstate::OBJECT_IN_USE, message),
             Store::ShutDown => Error::new(
                 sqlstate::ADMIN_SHUTDOWN,

@@ -642,9 +642,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
         }
         Kind::Milliseconds => whole_quantity((spec.name, value), TIME_UNITS, (0, INTEGER_MAX)),
         Kind::KilobyteLimit if value.trim() == "-1" => Ok("-1".to_owned()),
-        Kind::KilobyteLimit => parse_quantity(value, SIZE_UNITS)
-            .map(|kilobytes| print_quantity(kilobytes, SIZE_UNITS))
-            .ok_or_else(|| unread_quantity(spec.name, value, SIZE_UNITS)),
+        Kind::KilobyteLimit => whole_quantity((spec.name, value), SIZE_UNITS, (-1, INTEGER_MAX)),
         Kind::Names => SearchPath::parse(value, "").map(|_| value.to_owned()),
         Kind::Kilobytes => whole_quantity((spec.name, value), SIZE_UNITS, (64, INTEGER_MAX)),
         Kind::Word(words) => words

@@ -394,6 +394,6 @@ mod tests {
         let of_oid = |oid| DataType::from_oid(oid).map(SqlType::from);
         let types = parameter_types(&[0, 23, 705], of_oid).unwrap();
         assert_eq!(types, [None, Some(DataType::Int4.into()), None]);
-        assert_eq!(parameter_types(&[600], of_oid).unwrap_err().sqlstate, "0A000");
+        assert_eq!(parameter_types(&[3904], of_oid).unwrap_err().sqlstate, "0A000");
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::auto_split;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WriteFailure};
 use crate::region::Region;
 use crate::schedule::Watch;
 
@@ -88,6 +88,8 @@ fn run_flushes(engine: &Engine) {
 
 fn flush_one(engine: &Engine, region: &Arc<Region>) -> bool {
     let flushed = region.flush(engine).and_then(|_| engine.release_log());
+    let failure = flushed.as_ref().err().filter(|error| !matches!(error, Error::ShutDown));
+    engine.pressure.note_flush(failure.map(WriteFailure::from));
     engine.pressure.relieve();
     match flushed {
         Ok(()) => {

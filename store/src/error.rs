@@ -128,30 +128,33 @@ pub enum Error {
     /// then, or found when the store is opened again, or lost.
     LogFailed {
         /// Why.
-        failure: LogFailure,
+        failure: WriteFailure,
         /// Whether a commit had its place already: it may be made yet.
         is_open: bool,
     },
+    /// Memstores have all the memory there is for them, and cannot be written to files at present.
+    /// That is tried again all the time; retry once the cause (a full disk, say) is mended.
+    FlushFailed(WriteFailure),
     /// The store is shutting down.
     ShutDown,
 }
 
-/// Why the log cannot be written.
+/// Why something that is tried again all the time cannot be written: the log, or memstores.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFailure {
+pub struct WriteFailure {
     /// What the system said.
     pub detail: String,
     /// Whether the disk is full.
     pub is_full: bool,
 }
 
-impl From<&Error> for LogFailure {
-    fn from(error: &Error) -> LogFailure {
+impl From<&Error> for WriteFailure {
+    fn from(error: &Error) -> WriteFailure {
         let is_full = match error {
             Error::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
             _ => false,
         };
-        LogFailure { detail: error.without_directory(), is_full }
+        WriteFailure { detail: error.without_directory(), is_full }
     }
 }
 
@@ -293,6 +296,9 @@ impl fmt::Display for Error {
             Error::LogFailed { failure, .. } => {
                 write!(f, "could not write the write-ahead log: {}", failure.detail)
             }
+            Error::FlushFailed(failure) => {
+                write!(f, "could not write memstores to files: {}", failure.detail)
+            }
             Error::ShutDown => write!(f, "the store is shutting down"),
         }
     }
@@ -334,7 +340,7 @@ mod tests {
         }
         let in_use = Error::InUse { path: "/srv/secret".into() };
         assert!(!in_use.without_directory().contains("secret"));
-        let failure = LogFailure::from(&Error::corrupt("/srv/secret/wal/1", 0, ""));
+        let failure = WriteFailure::from(&Error::corrupt("/srv/secret/wal/1", 0, ""));
         assert!(!failure.detail.contains("secret"));
     }
 }

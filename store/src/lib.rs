@@ -83,7 +83,7 @@ mod observed;
 pub use cell::{Cell, CellBatch, CellType, RowRef, Sequence, Timestamp};
 pub use descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 pub use direct::{Column, PutBatch};
-pub use error::{Error, LogFailure, Result};
+pub use error::{Error, Result, WriteFailure};
 pub use file::{ColumnSlice, VariableColumn};
 pub use layout::{ValueLayout, WantedSections};
 pub use lock::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, ReadLocks};

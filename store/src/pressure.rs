@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::budget::Budget;
 use crate::descriptor::RegionId;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WriteFailure};
 use crate::options::BlockingSection;
 
 /// How often a waiting writer looks whether it was cancelled.
@@ -55,6 +55,8 @@ struct Requests {
     flush: bool,
     /// Regions that a thread flushes.
     flushing: HashSet<RegionId>,
+    /// Why the last flush failed; none if it did not.
+    failure: Option<WriteFailure>,
     stopped: bool,
 }
 
@@ -119,11 +121,17 @@ impl Pressure {
         self.relieved.notify_all();
     }
 
+    /// Notes how the last flush ended: until one goes well, who waits for memory is told why there
+    /// is none.
+    pub(crate) fn note_flush(&self, failure: Option<WriteFailure>) {
+        self.requests.lock().failure = failure;
+    }
+
     /// Returns once memory is below the hard limit. A small commit may go above it.
     ///
     /// # Errors
     ///
-    /// [`Error::Cancelled`], [`Error::ShutDown`].
+    /// [`Error::FlushFailed`], [`Error::Cancelled`], [`Error::ShutDown`].
     pub(crate) fn wait_for_memory(
         &self,
         cancelled: &AtomicBool,
@@ -146,6 +154,9 @@ impl Pressure {
                 }
                 if cancelled.load(Ordering::Relaxed) {
                     break Err(Error::Cancelled);
+                }
+                if let Some(failure) = &requests.failure {
+                    break Err(Error::FlushFailed(failure.clone()));
                 }
                 self.relieved.wait_for(&mut requests, CANCEL_POLL);
             };
@@ -347,6 +358,32 @@ mod tests {
         not_cancelled.store(true, Ordering::Relaxed);
         assert!(matches!(wait(), Err(Error::Cancelled)));
         drop(large);
+        wait().unwrap();
+    }
+
+    #[test]
+    fn who_waits_is_told_why_memstores_are_not_flushed() {
+        let (pressure, budget) = pressure(256 << 20);
+        let not_cancelled = AtomicBool::new(false);
+        let wait = || pressure.wait_for_memory(&not_cancelled, &PlainWait);
+        let failure = WriteFailure { detail: "no space".to_owned(), is_full: true };
+        pressure.note_flush(Some(failure.clone()));
+        wait().unwrap();
+        pressure.add(budget.memstore_hard + 1);
+        assert!(matches!(wait(), Err(Error::FlushFailed(why)) if why == failure));
+        // Somebody who is waiting already is told, too, and nobody is once a flush goes well.
+        pressure.note_flush(None);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(wait);
+            while pressure.stalls() < 2 {
+                std::thread::yield_now();
+            }
+            pressure.note_flush(Some(failure.clone()));
+            pressure.relieve();
+            assert!(matches!(waiter.join().unwrap(), Err(Error::FlushFailed(_))));
+        });
+        pressure.note_flush(None);
+        pressure.add(0u64.wrapping_sub(budget.memstore_hard));
         wait().unwrap();
     }
 }

@@ -78,3 +78,25 @@ CREATE VIEW determined AS SELECT a, b FROM determines GROUP BY a;
 CREATE MATERIALIZED VIEW z_first AS SELECT a FROM determines;
 CREATE VIEW y_between AS SELECT * FROM z_first;
 CREATE MATERIALIZED VIEW x_last AS SELECT * FROM y_between;
+CREATE FUNCTION counted(up_to int, OUT total bigint, VARIADIC more int[] DEFAULT '{}') LANGUAGE plpgsql STABLE AS $$
+<<outside>>
+DECLARE
+  n int := 0;
+  r record;
+BEGIN
+  total := 0;
+  FOR r IN SELECT a FROM nokey WHERE a <= up_to LOOP
+    total := total + r.a;
+  END LOOP;
+  RAISE DEBUG 'counted %', outside.n;
+EXCEPTION WHEN numeric_value_out_of_range THEN
+  total := -1;
+END
+$$;
+CREATE FUNCTION s.listed(n int DEFAULT 3) RETURNS SETOF s.parent LANGUAGE plpgsql ROWS 7 STRICT AS $_$ BEGIN RETURN QUERY SELECT * FROM s.parent WHERE a <= $1; END $_$;
+CREATE PROCEDURE stepped(INOUT n int) LANGUAGE plpgsql AS $$ BEGIN n := n + 1; COMMIT; END $$;
+CREATE TABLE shapes (id int PRIMARY KEY, p point, l line, s lseg, b box, pa path, po polygon, c circle, m macaddr, m8 macaddr8, w pg_lsn, t tid, x xid8, mo money, bs box[]);
+INSERT INTO shapes VALUES (1, '(1,2)', '{1,2,3}', '[(0,0),(1,1)]', '(1,1),(0,0)', '[(0,0),(1,2)]', '((0,0),(1,2),(2,0))', '<(0,0),3>', '08:00:2b:01:02:03', '08:00:2b:01:02:03:04:05', '16/B374D848', '(1,2)', '42', '12.34', '{(1,1),(0,0);(2,2),(1,1)}');
+CREATE TABLE by_word (m macaddr PRIMARY KEY, j jsonb UNIQUE);
+INSERT INTO by_word VALUES ('08:00:2b:01:02:03', '{"a": [1, 2]}'), ('08:00:2b:01:02:04', NULL);
+CREATE TABLE parts_of (a int, b int, FOREIGN KEY (a) REFERENCES determines (a) ON DELETE SET NULL (a));

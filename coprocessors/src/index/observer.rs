@@ -387,7 +387,7 @@ mod tests {
             vec![with_previous(Mutation::new(key).delete_row(), stored_row(&base, &new, 5))];
         assert_eq!(
             added(&unique_a(&base), &FakeContext::default(), delete.clone()),
-            ["delete [Int4(7)] None Anything Row"]
+            ["delete [Int4(7)] None Anything Entry"]
         );
         assert_eq!(
             added(&plain_b(&base), &FakeContext::default(), delete),
@@ -410,14 +410,14 @@ mod tests {
         assert_eq!(
             added(&spec, &FakeContext::default(), with(row(1, Some(8), "x", 9))),
             [
-                "delete [Int4(7)] None Anything Row",
+                "delete [Int4(7)] None Anything Entry",
                 "put [Int4(8), Int4(1), Int4(9)] None Absent Row"
             ]
         );
         assert_eq!(
             added(&spec, &FakeContext::default(), with(row(1, None, "x", 9))),
             [
-                "delete [Int4(7)] None Anything Row",
+                "delete [Int4(7)] None Anything Entry",
                 "put [Null, Int4(1), Int4(9)] None Anything Covered"
             ]
         );
@@ -432,7 +432,7 @@ mod tests {
         let key = base.encode_key(&old).unwrap();
         assert_eq!(
             added(&unique_a(&base), &context, vec![Mutation::new(key).delete_row()]),
-            ["delete [Int4(7)] None Anything Row"]
+            ["delete [Int4(7)] None Anything Entry"]
         );
     }
 
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(
             added(&unique_a(&base), &FakeContext::default(), shift),
             [
-                "delete [Int4(1)] None Anything Row",
+                "delete [Int4(1)] None Anything Entry",
                 "put [Int4(2), Int4(1), Int4(0)] None Anything Row",
                 "put [Int4(3), Int4(2), Int4(0)] None Absent Row"
             ]

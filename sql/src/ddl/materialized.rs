@@ -84,7 +84,11 @@ impl Ddl<'_> {
         if statement.concurrently {
             check_concurrently(&catalog, table, (populated, statement.with_data))?;
         }
-        self.lock_table(table.id, TableLockMode::AccessExclusive)?;
+        let mode = match statement.concurrently {
+            true => TableLockMode::Exclusive,
+            false => TableLockMode::AccessExclusive,
+        };
+        self.lock_table(table.id, mode)?;
         Ok(Arc::clone(view))
     }
 

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
-use crate::error::{Error, LogFailure, Result};
+use crate::error::{Error, Result, WriteFailure};
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::queue::{Followed, State, Waiter};
 use crate::wal::record::{Body, ManifestMark};
@@ -471,7 +471,7 @@ impl Log {
     /// Ends all waiting because of a bug of ours.
     pub(super) fn give_up(&self, detail: &str) {
         let mut state = self.state.lock();
-        state.failed = Some(LogFailure { detail: detail.to_owned(), is_full: false });
+        state.failed = Some(WriteFailure { detail: detail.to_owned(), is_full: false });
         state.health_version = u64::MAX;
         state.stopping = true;
         state.stopped = true;

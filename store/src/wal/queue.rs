@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
-use crate::error::{Error, LogFailure, Result};
+use crate::error::{Error, Result, WriteFailure};
 use crate::wal::cells::{CommitClock, RegionEdit};
 use crate::wal::record::{Body, ManifestMark, push_commit};
 use crate::wal::sync::{AtomicBool, Thread, current, park};
@@ -130,7 +130,7 @@ pub(super) struct State {
     pub(super) wants_segment: bool,
     pub(super) prepared: Option<Prepared>,
     /// Why nothing can be written at present.
-    pub(super) failed: Option<LogFailure>,
+    pub(super) failed: Option<WriteFailure>,
     /// The version of `failed`: the writer's own is ahead until it is told here.
     pub(super) health_version: u64,
     /// Whether the time that the log's own thread waited for has passed.
@@ -200,7 +200,7 @@ impl State {
         }
         self.health_version = health.version;
         match (&self.failed, &health.failed) {
-            (None, Some(LogFailure { detail, .. })) => {
+            (None, Some(WriteFailure { detail, .. })) => {
                 tracing::error!(%detail, "the write-ahead log cannot be written; commits are refused");
             }
             (Some(_), None) => tracing::info!("the write-ahead log can be written again"),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::cell::Sequence;
 use crate::descriptor::DatabaseId;
 use crate::env::{Env, SegmentFile};
-use crate::error::{Error, LogFailure, Result};
+use crate::error::{Error, Result, WriteFailure};
 use crate::wal::queue::{Batch, State};
 use crate::wal::reader::{Segment, segment_path};
 use crate::wal::record::{
@@ -189,7 +189,7 @@ pub(super) struct Health {
     /// Rises with each change.
     pub(super) version: u64,
     /// Why nothing can be written at present.
-    pub(super) failed: Option<LogFailure>,
+    pub(super) failed: Option<WriteFailure>,
 }
 
 impl Writer {
@@ -423,7 +423,7 @@ impl Writer {
         tracing::warn!(%error, "could not write the log; trying a new segment");
         self.begin_anew().inspect_err(|_| {
             self.health.version += 1;
-            self.health.failed = Some(LogFailure::from(error));
+            self.health.failed = Some(WriteFailure::from(error));
         })
     }
 
