@@ -39,7 +39,7 @@ use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::new_indexes::{NewIndexes, NewerIndexes};
+use crate::new_relations::{NewRelations, NewerRelations};
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
@@ -78,8 +78,8 @@ pub struct Engine {
     pub(crate) coprocessors: Coprocessors,
     /// As the chains of the store are now, changes of open transactions included.
     attached: ArcSwap<AttachedByTable>,
-    /// Indexes that were made lately.
-    new_indexes: NewIndexes,
+    /// Indexes and rows of tables that were made lately.
+    new_relations: NewRelations,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
     /// The quotas that requests are held to.
@@ -138,7 +138,7 @@ impl Engine {
             catalog: ArcSwap::from_pointee(catalog),
             coprocessors,
             attached: ArcSwap::default(),
-            new_indexes: NewIndexes::default(),
+            new_relations: NewRelations::default(),
             publishing: Mutex::new(()),
             quotas: Quotas::default(),
             timer: Timer::default(),
@@ -194,9 +194,9 @@ impl Engine {
         self.catalog.load_full()
     }
 
-    /// Returns the indexes whose entries a snapshot does not show, if there may be any.
-    pub(crate) fn indexes_newer_than(&self, snapshot: Sequence) -> Option<NewerIndexes> {
-        self.new_indexes.newer_than(snapshot)
+    /// Returns the indexes and tables that a snapshot does not show, if there may be any.
+    pub(crate) fn relations_newer_than(&self, snapshot: Sequence) -> Option<NewerRelations> {
+        self.new_relations.newer_than(snapshot)
     }
 
     /// Makes a committed catalog the current one, whose changes snapshots show from `commit` on;
@@ -204,7 +204,7 @@ impl Engine {
     pub(crate) fn publish(&self, catalog: Arc<Catalog>, commit: Sequence) {
         let since = commit.max(self.store.status().visible);
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
-        self.new_indexes.note((&self.catalog(), &catalog), since, oldest);
+        self.new_relations.note((&self.catalog(), &catalog), since, oldest);
         if let Err(error) = self.quotas.apply(&self.store, &catalog) {
             tracing::error!(%error, "could not set the quotas of tables");
         }

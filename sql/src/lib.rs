@@ -20,7 +20,7 @@ pub mod deparse;
 pub mod assemble;
 pub mod plan;
 pub mod planner;
-mod new_indexes;
+mod new_relations;
 pub mod row_ids;
 pub mod sequences;
 pub mod spill;

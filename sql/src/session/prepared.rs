@@ -1,6 +1,7 @@
 //! Prepared statements: parsed and bound once, planned again when the catalog or the
 //! size of a table has changed.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -21,7 +22,7 @@ use crate::catalog::view::View;
 use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
-use crate::new_indexes::NewerIndexes;
+use crate::new_relations::NewerRelations;
 use crate::parser::ParsedStatement;
 use crate::plan::{Estimates, Plan};
 use crate::planner;
@@ -131,8 +132,8 @@ pub(crate) struct Planning<'a> {
     pub constants: &'a binder::SessionConstants,
     /// What is known of the data.
     pub statistics: &'a dyn Statistics,
-    /// The indexes that the snapshot of the transaction does not show, if there may be any.
-    pub newer: Option<NewerIndexes>,
+    /// What the snapshot of the transaction does not show, if there may be anything.
+    pub newer: Option<NewerRelations>,
 }
 
 impl Planning<'_> {
@@ -159,7 +160,7 @@ impl Planning<'_> {
 
     /// Plans a statement.
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
-        self.hide_newer_indexes(&mut bound);
+        self.hide_newer(&mut bound)?;
         let statistics = Noted::new(self.statistics);
         let plan = planner::plan(&bound.bound, &statistics)?;
         Ok(self.planned(bound, plan, statistics.into_sizes()))
@@ -188,7 +189,7 @@ impl Planning<'_> {
         types: &[Option<SqlType>],
     ) -> Result<(PlannedStatement, Estimates)> {
         let mut bound = binder::bind(statement, self.catalog, &self.system, self.constants, types)?;
-        self.hide_newer_indexes(&mut bound);
+        self.hide_newer(&mut bound)?;
         let statistics = Noted::new(self.statistics);
         let (plan, estimates) = planner::estimated(&bound.bound, &statistics)?;
         Ok((self.planned(bound, plan, statistics.into_sizes()), estimates))
@@ -215,9 +216,21 @@ impl Planning<'_> {
         Ok(self.plan_bound(bound)?.planned)
     }
 
-    fn hide_newer_indexes(&self, bound: &mut BoundStatement) {
-        if let Some(newer) = &self.newer {
-            binder::replace_tables(&mut bound.bound, &|table| newer.without(table));
+    /// Has a statement do without what its snapshot does not show.
+    fn hide_newer(&self, bound: &mut BoundStatement) -> Result<()> {
+        let Some(newer) = &self.newer else { return Ok(()) };
+        let rewritten = Cell::new(false);
+        binder::replace_tables(&mut bound.bound, &|table| {
+            rewritten.set(rewritten.get() || newer.has_rows_of(table));
+            newer.without(table)
+        });
+        match rewritten.get() {
+            true => Err(Error::new(
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent update",
+            )
+            .with_detail("The rows of a table were written anew after the snapshot was taken.")),
+            false => Ok(()),
         }
     }
 

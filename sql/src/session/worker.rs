@@ -147,7 +147,7 @@ impl Worker {
         let keeps_snapshot = |open: &&Open| open.is_repeatable() || open.is_inside;
         let snapshot = self.open.as_ref().filter(keeps_snapshot);
         let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
-        let newer = snapshot.and_then(|snapshot| self.engine.indexes_newer_than(snapshot));
+        let newer = snapshot.and_then(|snapshot| self.engine.relations_newer_than(snapshot));
         run(&Planning { catalog: &catalog, private, system, constants, statistics, newer })
     }
 
