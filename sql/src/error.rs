@@ -14,6 +14,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What is said of a state that is not whole any more, until it is known of which table.
 pub(crate) const BEFORE_HISTORY: &str = "history begins after the time that was asked for";
 
+/// Where an error or a notice is raised.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The source file.
+    pub file: &'static str,
+    /// The line in it.
+    pub line: u32,
+    /// PostgreSQL's function that raises the same: drivers know some by that.
+    pub routine: &'static str,
+}
+
 /// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Error {
@@ -41,8 +52,8 @@ pub struct Error {
     pub data_type: Option<Box<(String, String)>>,
     /// The types of users that the message names.
     pub mentions: Vec<Mention>,
-    /// PostgreSQL's function that raises it, where drivers go by that.
-    pub routine: Option<&'static &'static str>,
+    /// Where it is raised, if drivers go by that.
+    pub raised_at: Option<&'static SourceLocation>,
     /// The statement of a procedural body that is wrong, and where: characters, from 1.
     pub internal: Option<Box<(usize, String)>>,
 }
@@ -341,7 +352,7 @@ impl From<types::Error> for Error {
             constraint: subject.constraint,
             data_type: subject.data_type.map(Box::new),
             mentions: subject.mentions,
-            routine: None,
+            raised_at: None,
             internal: subject.internal.map(Box::new),
         }
     }

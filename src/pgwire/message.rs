@@ -161,7 +161,9 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
         (b'c', error.column.clone()),
         (b'd', domain.map(|(_, name)| name.clone())),
         (b'n', error.constraint.clone()),
-        (b'R', error.routine.map(|routine| (*routine).to_owned())),
+        (b'F', error.raised_at.map(|place| place.file.to_owned())),
+        (b'L', error.raised_at.map(|place| place.line.to_string())),
+        (b'R', error.raised_at.map(|place| place.routine.to_owned())),
     ];
     let present = |(letter, text): (u8, Option<String>)| text.map(|text| (letter, text));
     all.into_iter()
@@ -177,6 +179,7 @@ fn fields(severity: &str, error: &Error) -> Vec<(u8, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sql::error::SourceLocation;
 
     #[test]
     fn errors_carry_all_their_fields() {
@@ -184,7 +187,7 @@ mod tests {
             position: Some(8),
             schema: Some("s".to_owned()),
             table: Some("t".to_owned()),
-            routine: Some(&"Routine"),
+            raised_at: Some(&SourceLocation { file: "a.rs", line: 3, routine: "Routine" }),
             constraint: Some("t_pkey".to_owned()),
             context: Some("COPY t, line 1: \"a\0b\"".to_owned()),
             ..Error::new("23505", "duplicate key")
@@ -194,7 +197,7 @@ mod tests {
         let text = String::from_utf8_lossy(&output.bytes[5..]).replace('\0', "|");
         assert_eq!(
             text,
-            "SERROR|VERROR|C23505|Mduplicate key|P8|WCOPY t, line 1: \"a\u{fffd}b\"|ss|tt|nt_pkey|RRoutine||"
+            "SERROR|VERROR|C23505|Mduplicate key|P8|WCOPY t, line 1: \"a\u{fffd}b\"|ss|tt|nt_pkey|Fa.rs|L3|RRoutine||"
         );
         assert_eq!(output.bytes[0], b'E');
         let length = u32::from_be_bytes(output.bytes[1..5].try_into().unwrap());

@@ -20,7 +20,7 @@ use crate::catalog::function::Function;
 use crate::catalog::name::SearchPath;
 use crate::catalog::view::View;
 use crate::ddl::relation_lock_name;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::new_relations::NewerRelations;
 use crate::parser::ParsedStatement;
@@ -358,7 +358,11 @@ impl Prepared {
             // Drivers that prepare the statement again know it by the routine.
             let message = "cached plan must not change result type";
             return Err(Error {
-                routine: Some(&"RevalidateCachedQuery"),
+                raised_at: Some(&SourceLocation {
+                    file: file!(),
+                    line: line!(),
+                    routine: "RevalidateCachedQuery",
+                }),
                 ..Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
             });
         }

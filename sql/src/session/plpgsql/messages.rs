@@ -3,7 +3,7 @@
 use types::{DataType, Datum};
 
 use crate::binder::BodyTarget;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::plpgsql::condition::codes_of;
 use crate::plpgsql::tree::{Diagnostic, Fragment, Raise, RaiseLevel, RaiseOption, Target};
 use crate::session::plpgsql::Run;
@@ -56,6 +56,7 @@ impl Run<'_> {
         }
         let condition = raise.condition.as_ref().map(|(name, _)| name.clone());
         error.message = message.or(condition).or_else(|| code.clone()).unwrap_or_default();
+        error.raised_at = Some(&RAISED_AT);
         let (severity, default) = match raise.level {
             RaiseLevel::Exception => {
                 error.sqlstate = code.unwrap_or_else(|| RAISE_EXCEPTION.to_owned()).into();
@@ -167,6 +168,10 @@ impl Run<'_> {
         Ok(())
     }
 }
+
+/// Where RAISE raises.
+static RAISED_AT: SourceLocation =
+    SourceLocation { file: file!(), line: line!(), routine: "exec_stmt_raise" };
 
 /// Returns the code that a name or a code means.
 fn code_of(text: &str) -> Result<String> {

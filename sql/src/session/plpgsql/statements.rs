@@ -7,7 +7,7 @@ use types::{Datum, SqlType};
 
 use crate::ast::Statement;
 use crate::binder::BodyTarget;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::parser::{self, ParsedStatement};
 use crate::plpgsql::tree::{CallTargets, Dynamic, Fragment, IntoClause, Query};
 use crate::session::plpgsql::Run;
@@ -377,16 +377,17 @@ pub(super) fn fields_of(value: &Datum) -> Option<(Vec<SqlType>, Vec<Datum>)> {
     Some((types, record.values.clone()))
 }
 
-/// PostgreSQL's function that raises what is not the statement's own fault.
-const RAISED_BY: &str = "exec_stmt_execsql";
+/// Where that is raised which is not the statement's own fault.
+static RAISED_AT: SourceLocation =
+    SourceLocation { file: file!(), line: line!(), routine: "exec_stmt_execsql" };
 
 /// Returns an error of what a body does with a statement, not of the statement.
 fn own(code: &'static str, message: &str) -> Error {
-    Error { routine: Some(&RAISED_BY), ..Error::new(code, message) }
+    Error { raised_at: Some(&RAISED_AT), ..Error::new(code, message) }
 }
 
 fn is_own(error: &Error) -> bool {
-    error.routine == Some(&RAISED_BY) && error.context.is_none()
+    error.raised_at == Some(&RAISED_AT) && error.context.is_none()
 }
 
 /// Returns an error of a statement of EXECUTE.
