@@ -262,7 +262,11 @@ impl<'a> Binder<'a> {
             return Ok(Typed { position, ..value });
         }
         let Some(fields) = &shape.fields else {
-            return Err(unassigned(&shape.name));
+            if !path.is_empty() {
+                return Err(unassigned(&shape.name));
+            }
+            // It is NULL, and a use of the variable: who has a value is planned for again.
+            return Ok(self.variable_value((variable, None), DataType::Record.into(), position));
         };
         let Some((first, rest)) = path.split_first() else {
             let field = |(at, (name, base)): (usize, &(Arc<str>, DataType))| {
