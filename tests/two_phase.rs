@@ -142,3 +142,19 @@ async fn a_serializable_one_keeps_others_from_anomalies_after_a_restart() {
     all(&client, &skew).await;
     run(&client, "COMMIT").await.unwrap();
 }
+
+#[tokio::test]
+async fn who_has_read_something_temporary_is_not_prepared() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Process::serve(directory.path());
+    let client = connect(server.address()).await;
+    all(&client, &["CREATE TEMP TABLE t (a int)"]).await;
+    let uses = ["SELECT a FROM t", "INSERT INTO t VALUES (1)", "LOCK t IN ACCESS SHARE MODE"];
+    for one in uses {
+        all(&client, &["BEGIN", one]).await;
+        let prepared = run(&client, "PREPARE TRANSACTION 'p'").await;
+        assert_eq!(prepared, Err("0A000".to_owned()), "{one}");
+    }
+    // None of them keeps its lock.
+    all(&client, &["BEGIN", "LOCK t", "COMMIT", "DROP TABLE t"]).await;
+}

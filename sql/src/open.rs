@@ -91,7 +91,7 @@ impl Engine {
             user: crate::catalog::name::OWNER.to_owned(),
             path: Arc::default(),
             system: Box::new(NoSystem),
-            checks_bodies: true,
+            settings: None,
             notices: Vec::new(),
             stale: Vec::new(),
             gives_up: false,

@@ -19,8 +19,10 @@ use types::encoding::Encoding;
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
+use crate::ast::{OptionValue, SetVariable};
 use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
+use crate::parser::quoted;
 use crate::settings::own::{LEVELS, OWN};
 use crate::settings::quantity::{
     INTEGER_MAX, PAGE_KILOBYTES, SECOND_UNITS, SIZE_UNITS, TIME_UNITS, Units, parse_quantity,
@@ -519,6 +521,16 @@ impl Settings {
         let index = position(name)?;
         let is_name = matches!(SPECS[index].kind, Kind::Name);
         (is_name && value.len() > NAME_BYTES_MAX).then(|| name_cut(value))
+    }
+
+    /// Returns the text of the value that a statement gives a setting; `None` for DEFAULT.
+    pub fn given(set: &SetVariable) -> Option<String> {
+        let text = |value: &OptionValue| match Settings::is_list(&set.name.value) {
+            true => quoted(&value.text()),
+            false => value.text(),
+        };
+        let values = set.value.as_ref()?;
+        Some(values.iter().map(text).collect::<Vec<_>>().join(", "))
     }
 
     /// Returns whether a setting is a list of names.

@@ -215,6 +215,18 @@ pub enum OptionValue {
     Word(String),
 }
 
+impl OptionValue {
+    /// Returns it as the text of a setting's value.
+    pub fn text(&self) -> String {
+        match self {
+            OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
+                text.clone()
+            }
+            OptionValue::Boolean(value) => if *value { "on" } else { "off" }.to_owned(),
+        }
+    }
+}
+
 /// A kind of what DROP, RENAME and COMMENT name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {

@@ -1,6 +1,6 @@
 //! Statements about functions that users define.
 
-use super::{Ident, Role, SourceExpr, TableName, TypeName};
+use super::{Ident, Role, SetVariable, SourceExpr, TableName, TypeName};
 
 /// A statement about functions.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,8 +80,21 @@ pub struct FunctionAttributes {
     pub rows: Option<f32>,
     /// `SECURITY INVOKER`
     pub invoker: bool,
+    /// `SET` and `RESET`, in their order.
+    pub settings: Vec<SettingClause>,
     /// Where the first of them stands that a procedure cannot have.
     pub of_functions: Option<usize>,
+}
+
+/// What a statement says of the settings that a function runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SettingClause {
+    /// `SET name TO value`; without a value `DEFAULT`, which takes it away.
+    Set(SetVariable),
+    /// `SET name FROM CURRENT`: what the session has by now.
+    Current(Ident),
+    /// `RESET name`, or `RESET ALL`.
+    Reset(Option<Ident>),
 }
 
 /// Where a function may run; here all parts of a statement see the same.

@@ -59,7 +59,7 @@ pub use expr::{
 pub use function::{
     AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction,
     FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
-    Parallel, ParameterMode, Returns, RoutineWord, Volatility,
+    Parallel, ParameterMode, Returns, RoutineWord, SettingClause, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,

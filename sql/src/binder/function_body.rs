@@ -363,11 +363,12 @@ impl Binder<'_> {
         Ok((bound, columns))
     }
 
-    /// Returns whether a function may be put in place of a call: it is not its own part.
+    /// Returns whether a function may be put in place of a call: it is not its own part, and has no
+    /// settings of its own.
     fn may_inline(&self, function: &Function) -> bool {
         let number = function.record.number;
         let is_around = self.frame.as_ref().is_some_and(|frame| frame.chain.contains(&number));
-        !is_around && !function.record.is_procedure()
+        !is_around && !function.record.is_procedure() && function.record.settings.is_empty()
     }
 
     /// Returns the expression of a function that is nothing else, with its arguments put in.

@@ -16,9 +16,11 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::{Ident, Statement, TargetStep};
 use crate::binder::BoundStatement;
 use crate::binder::function_body::single_expression;
-use crate::binder::level::Binder;
+use crate::binder::level::{Binder, Clause};
 use crate::binder::parameters::Parameters;
 use crate::binder::records::{fields, row_of};
+use crate::binder::rows::Rows;
+use crate::binder::scope::Scope;
 use crate::binder::system::{SessionConstants, SystemCatalog};
 use crate::binder::typed::Typed;
 use crate::catalog::Catalog;
@@ -351,10 +353,36 @@ impl<'a> Binder<'a> {
                 (value.expr, value.sql_type)
             }
             BodyTarget::Type(to) => (self.assigned_value(value, to)?, to),
-            BodyTarget::Part(variable, path) => self.assigned_variable(value, variable, path)?,
+            BodyTarget::Part(variable, path) => {
+                let (rows, value) = match &*input {
+                    Logical::Values { types, .. } if types.is_empty() => {
+                        (Rows::new(*input, Vec::new()), value)
+                    }
+                    _ => {
+                        let mut rows = Rows::new(*input, Vec::new());
+                        rows.project(vec![value.expr]);
+                        (rows, Typed { expr: Expr::column(0, sql_type.base), ..value })
+                    }
+                };
+                return self.for_part(rows, value, (variable, path));
+            }
         };
         let plan = Logical::Project { input, expressions: vec![expr] };
         Ok((plan, sql_type))
+    }
+
+    /// Replaces a part of a variable by a value over some rows.
+    fn for_part(
+        &mut self,
+        mut rows: Rows,
+        value: Typed,
+        (variable, path): (usize, &[TargetStep]),
+    ) -> Result<(Logical, SqlType)> {
+        let assign = |binder: &mut Self| binder.assigned_variable(value, variable, path);
+        let ((expr, sql_type), level) = self.within(Scope::default(), Clause::Set, assign)?;
+        let expr = rows.place(expr, &level.subqueries);
+        rows.project(vec![expr]);
+        Ok((rows.plan, sql_type))
     }
 
     fn assigned_value(&mut self, value: Typed, to: SqlType) -> Result<Expr> {

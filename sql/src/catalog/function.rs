@@ -58,6 +58,8 @@ pub struct FunctionRecord {
     pub hints: Later<Hints>,
     /// The language of its body.
     pub language: Later<Language>,
+    /// Settings that it runs with, and their values as they were given.
+    pub settings: Later<Vec<(String, String)>>,
 }
 
 /// The language of a body.
@@ -133,6 +135,7 @@ enum Addition {
     Parallel(Parallel),
     IsLeakproof,
     PlPgSql,
+    Setting(String, String),
 }
 
 /// Returns the bytes of a function's record.
@@ -157,6 +160,8 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     if *record.language == Language::PlPgSql {
         additions.push(Addition::PlPgSql);
     }
+    let settings = record.settings.iter().cloned();
+    additions.extend(settings.map(|(name, value)| Addition::Setting(name, value)));
     encode_with(record, &additions)
 }
 
@@ -177,6 +182,7 @@ pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
             Addition::Parallel(parallel) => record.hints.0.parallel = parallel,
             Addition::IsLeakproof => record.hints.0.is_leakproof = true,
             Addition::PlPgSql => record.language.0 = Language::PlPgSql,
+            Addition::Setting(name, value) => record.settings.0.push((name, value)),
         }
     }
     Ok(record)
@@ -412,6 +418,7 @@ mod tests {
             is_expression: Later::default(),
             hints: Later::default(),
             language: Later::default(),
+            settings: Later::default(),
         }
     }
 
@@ -437,6 +444,7 @@ mod tests {
         written.kind.0 = RoutineKind::Procedure;
         written.is_expression.0 = true;
         written.language.0 = Language::PlPgSql;
+        written.settings.0 = vec![("search_path".to_owned(), "a, \"B\"".to_owned())];
         written.more.0 = vec![
             MoreParameter::InOut(0),
             MoreParameter::Variadic,

@@ -138,5 +138,6 @@ fn function(
         is_expression: Later::default(),
         hints: Later::default(),
         language: Later::default(),
+        settings: Later::default(),
     }
 }

@@ -110,7 +110,7 @@ impl Ddl<'_> {
         }
         let function = Arc::new(Function::of_record(record, &catalog)?);
         self.store_function(&function)?;
-        if !self.checks_bodies && matches!(statement.body, FunctionBody::Text { .. }) {
+        if !self.checks_bodies() && matches!(statement.body, FunctionBody::Text { .. }) {
             return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
         }
         if statement.is_procedural {
@@ -120,7 +120,8 @@ impl Ddl<'_> {
         }
         // By now it can call itself.
         let catalog = self.changes.catalog(self.engine);
-        let checked = check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
+        let path = self.path_within(&function.record)?;
+        let checked = check_function_body(&function, &catalog, self.system.as_ref(), &path);
         checked.map_err(placed)?;
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
     }
@@ -145,7 +146,7 @@ impl Ddl<'_> {
             true => Ok(()),
             false => parser::parse_statements(body).map(drop),
         };
-        let unchecked = is_text && !self.checks_bodies;
+        let unchecked = is_text && !self.checks_bodies();
         parsed.or_else(|error| if unchecked { Ok(()) } else { Err(error) }).map_err(|error| {
             let error = Error::from(error);
             let position = error.position.zip(place);
@@ -171,8 +172,10 @@ impl Ddl<'_> {
                 true => Language::PlPgSql,
                 false => Language::Sql,
             }),
+            settings: Later::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
+        self.change_settings(&mut record, &statement.attributes.settings)?;
         Ok(record)
     }
 
@@ -313,6 +316,7 @@ impl Ddl<'_> {
             AlterFunctionAction::Attributes(attributes) => {
                 let mut record = known.record.clone();
                 set_attributes(&mut record, attributes)?;
+                self.change_settings(&mut record, &attributes.settings)?;
                 let function = Arc::new(Function::of_record(record, &catalog)?);
                 self.store_function(&function)?;
                 self.use_anew(&function)

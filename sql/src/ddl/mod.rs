@@ -34,6 +34,7 @@ mod identity;
 mod index_constraint;
 mod domain;
 mod function;
+mod function_settings;
 mod like;
 mod drop;
 mod schema;
@@ -78,6 +79,7 @@ use crate::catalog::table::{IndexState, Table};
 use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
+use crate::settings::Settings;
 
 /// The row whose lock serialises changes of the catalog.
 const CATALOG_LOCK: &[u8] = b"lock";
@@ -274,8 +276,8 @@ pub struct Ddl<'a> {
     pub user: String,
     /// What queries can read beside the catalog.
     pub system: Box<dyn SystemCatalog + 'a>,
-    /// Whether the body of a new function is checked.
-    pub checks_bodies: bool,
+    /// What the session has set.
+    pub settings: Option<Settings>,
     /// What the client is to be told.
     pub notices: Vec<Error>,
     /// Indexes that are to be built anew when the statement has done its work.

@@ -232,9 +232,13 @@ impl Cursor<'_> {
         {
             of_functions = false;
             std::mem::replace(&mut attributes.invoker, true)
-        } else if ["security", "external", "set", "reset"].iter().any(|word| self.is_word(word)) {
-            let what = "SECURITY DEFINER and SET of a function";
-            return Err(ParseError::unsupported(what, position).with_hint("Leave them out."));
+        } else if self.is_word("set") || self.is_word("reset") {
+            of_functions = false;
+            attributes.settings.push(self.setting_clause()?);
+            false
+        } else if self.is_word("security") || self.is_word("external") {
+            let what = "SECURITY DEFINER of a function";
+            return Err(ParseError::unsupported(what, position).with_hint("Leave it out."));
         } else {
             return Ok(false);
         };

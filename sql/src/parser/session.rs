@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     Cursor as CursorDeclaration, FetchDirection, Ident, IsolationLevel, OptionValue, Prepare,
-    SetConstraints, SetScope, SetVariable, Statement, TableName, TransactionModes,
+    SetConstraints, SetScope, SetVariable, SettingClause, Statement, TableName, TransactionModes,
 };
 
 impl Cursor<'_> {
@@ -141,8 +141,29 @@ impl Cursor<'_> {
             }
             return Ok(Statement::SetTransaction(self.transaction_modes()?));
         }
+        match self.setting(scope)? {
+            SettingClause::Set(set) => Ok(Statement::Set(set)),
+            SettingClause::Current(_) | SettingClause::Reset(_) => Err(self.unexpected()),
+        }
+    }
+
+    /// Reads `SET …` or `RESET …` of a function.
+    pub(super) fn setting_clause(&mut self) -> Result<SettingClause> {
+        if self.take_word("reset") {
+            return Ok(SettingClause::Reset(self.shown_name()?));
+        }
+        self.expect_words(&["set"])?;
+        match self.set_role(SetScope::Local)? {
+            Some(Statement::Set(set)) => Ok(SettingClause::Set(set)),
+            _ => self.setting(SetScope::Local),
+        }
+    }
+
+    /// Reads a setting and its value.
+    fn setting(&mut self, scope: SetScope) -> Result<SettingClause> {
         let position = self.position();
         let named = |value: &str| Ident { value: value.to_owned(), position };
+        let set = |name: Ident, value| Ok(SettingClause::Set(SetVariable { scope, name, value }));
         if self.take_words(&["time", "zone"]) {
             let value = if self.take_word("default") || self.take_word("local") {
                 None
@@ -151,7 +172,7 @@ impl Cursor<'_> {
             } else {
                 Some(vec![self.option_value()?])
             };
-            return Ok(Statement::Set(SetVariable { scope, name: named("timezone"), value }));
+            return set(named("timezone"), value);
         }
         if self.take_word("names") {
             let value = if self.at_end() || self.take_word("default") {
@@ -159,19 +180,18 @@ impl Cursor<'_> {
             } else {
                 Some(vec![self.option_value()?])
             };
-            return Ok(Statement::Set(SetVariable {
-                scope,
-                name: named("client_encoding"),
-                value,
-            }));
+            return set(named("client_encoding"), value);
         }
         let name = self.setting_name()?;
+        if scope == SetScope::Local && self.take_words(&["from", "current"]) {
+            return Ok(SettingClause::Current(name));
+        }
         if !self.take_word("to") {
             self.expect(&Token::Eq)?;
         }
         let value =
             if self.take_word("default") { None } else { Some(self.list(Self::setting_value)?) };
-        Ok(Statement::Set(SetVariable { scope, name, value }))
+        set(name, value)
     }
 
     /// Reads `ROLE name` and `AUTHORIZATION name`; `None` for anything else.

@@ -62,8 +62,8 @@ impl BodyParser<'_> {
         let mut given: Vec<(usize, Fragment)> = Vec::new();
         loop {
             let mut at = given.len();
+            let position = self.position();
             if self.is_symbol_at(1, ":=") || self.is_symbol_at(1, "=>") {
-                let position = self.position();
                 let argument = self.any_name()?;
                 self.at += 1;
                 let named = |number: &usize| self.variables[*number].name == argument;
@@ -71,16 +71,16 @@ impl BodyParser<'_> {
                     let message = format!("cursor \"{name}\" has no argument named \"{argument}\"");
                     ParseError::syntax(message, position)
                 })?;
-                if given.iter().any(|(known, _)| *known == at) {
-                    let message = format!(
-                        "value for parameter \"{argument}\" of cursor \"{name}\" specified more \
-                         than once"
-                    );
-                    return Err(ParseError::syntax(message, position));
-                }
             }
-            if at >= declared.len() {
+            let Some(variable) = declared.get(at) else {
                 return Err(self.error(format!("too many arguments for cursor \"{name}\"")));
+            };
+            if given.iter().any(|(known, _)| *known == at) {
+                let argument = &self.variables[*variable].name;
+                let message = format!(
+                    "value for parameter \"{argument}\" of cursor \"{name}\" specified more than once"
+                );
+                return Err(ParseError::syntax(message, position));
             }
             given.push((at, self.expression(&[",", ")"])?));
             if !self.take_symbol(",") {

@@ -7,6 +7,7 @@
 //!
 //! Source: PostgreSQL's `fmgr_sql`, `init_execution_state` and `postquel_start` (functions.c).
 
+use std::ops::DerefMut;
 use std::sync::{Arc, OnceLock};
 
 use ahash::AHashMap;
@@ -21,8 +22,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::{self, SharedView, memory};
 use crate::session::Session;
 use crate::session::prepared::{Planned, Planning};
-use crate::session::transaction::{Open, Seen};
+use crate::session::transaction::{self, Open, Seen};
 use crate::session::worker::{Around, Snapshots, Worker};
+use crate::settings::Settings;
 use crate::system::{RoutineSource, SystemRowSource};
 
 /// Calls in calls; more would need too much memory.
@@ -49,8 +51,9 @@ pub(super) struct Called {
 
 type Plans = Mutex<AHashMap<Key, Arc<Body>>>;
 
-/// A function, in calls with arguments of these types and a result of these columns.
-type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
+/// A function, in calls with arguments of these types and a result of these columns, its names
+/// looked up by this search path.
+type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>, Arc<str>);
 
 /// The body of a function, planned for calls.
 struct Body {
@@ -129,7 +132,9 @@ impl Routines {
             true => Snapshots::Inner,
             false => Snapshots::Fixed(Arc::new(OnceLock::from(seen.clone()))),
         };
-        let rows = session.call_body(function, routine, arguments);
+        let rows = with_settings_of(&mut *session, Some(function), |session| {
+            session.call_body(function, routine, arguments)
+        });
         if is_volatile {
             transaction.resume_statement(&seen);
         }
@@ -154,9 +159,69 @@ impl RoutineSource for Routines {
             return stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, run);
         }
         let mut inner = self.inner.lock();
-        let work = inner.get_or_insert_with(|| self.work(source));
-        let run = || work.call(routine, arguments, &self.view);
+        let mut work = inner.get_or_insert_with(|| self.work(source));
+        let function = source.catalog.function(routine.number);
+        let run = || {
+            with_settings_of(&mut work, function, |work| work.call(routine, arguments, &self.view))
+        };
         stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, run)
+    }
+}
+
+/// Runs something of a function with the settings that it has; what it sets of these for the
+/// session stays.
+fn with_settings_of<W: DerefMut<Target = Worker>, T>(
+    work: &mut W,
+    function: Option<&Arc<Function>>,
+    run: impl FnOnce(&mut W) -> Result<T>,
+) -> Result<T> {
+    let settings = function.map_or(&[][..], |function| function.record.settings.as_slice());
+    if settings.is_empty() {
+        return run(work);
+    }
+    let before = work.enter_settings(settings)?;
+    let done = run(work);
+    work.leave_settings(settings, before);
+    done
+}
+
+/// What a function with settings of its own goes back to.
+struct SettingsBefore {
+    settings: Settings,
+    /// How many changes of settings had been noted.
+    changes: usize,
+}
+
+impl Worker {
+    /// Sets what a function runs with.
+    fn enter_settings(&mut self, settings: &[(String, String)]) -> Result<SettingsBefore> {
+        let before =
+            SettingsBefore { settings: self.settings.clone(), changes: self.changed.count() };
+        self.around.changed.show_in(&mut self.settings);
+        let mut given = settings.iter();
+        let set = given.try_for_each(|(name, value)| self.settings.set(name, Some(value)));
+        if let Err(error) = set {
+            self.settings = before.settings;
+            return Err(error);
+        }
+        self.changed.enter(settings);
+        self.follow_settings();
+        Ok(before)
+    }
+
+    /// Goes back to what was set before a function was called.
+    fn leave_settings(&mut self, settings: &[(String, String)], before: SettingsBefore) {
+        self.changed.leave(settings, before.changes);
+        self.settings = before.settings;
+        self.around.changed.show_in(&mut self.settings);
+        self.follow_settings();
+    }
+
+    fn follow_settings(&mut self) {
+        self.follow_search_path();
+        if let Some(open) = &self.open {
+            open.transaction.set_limits(transaction::limits(&self.settings));
+        }
     }
 }
 
@@ -203,7 +268,8 @@ impl Worker {
     /// Returns the body of a function, planned for a call.
     fn body(&mut self, routine: &Routine) -> Result<Arc<Body>> {
         let Routine { number, parameters, result, fields, .. } = routine;
-        let key = (*number, parameters.clone(), *result, fields.clone());
+        let path = Arc::clone(&self.search_path);
+        let key = (*number, parameters.clone(), *result, fields.clone(), path);
         let plans = self.called.plans.clone().unwrap_or_default();
         if let Some(body) = plans.lock().get(&key) {
             return Ok(Arc::clone(body));

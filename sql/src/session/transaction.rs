@@ -257,7 +257,7 @@ impl Open {
                 _ => String::new(),
             },
             system: Box::new(SystemNames::of(engine)),
-            checks_bodies: true,
+            settings: None,
             notices: Vec::new(),
             stale: Vec::new(),
             gives_up: false,
@@ -507,11 +507,6 @@ impl Open {
                 format!("savepoint \"{name}\" does not exist"),
             )
         })
-    }
-
-    /// Returns the tables that it has locked against changes of themselves: all it has written to.
-    pub(crate) fn locked_tables(&self) -> Vec<TableId> {
-        self.held.lock().tables.iter().map(|(table, _)| *table).collect()
     }
 
     /// Ends with what it was after its transaction has been prepared: the settings of SET LOCAL go

@@ -2,6 +2,8 @@
 
 use crate::ast::Statement;
 use crate::catalog::name::is_temporary;
+use crate::catalog::table::Table;
+use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, sqlstate};
 use crate::rows::Completion;
 use crate::session::{Execution, Session};
@@ -60,11 +62,9 @@ impl Session {
         };
         let Some(open) = &self.open else { return Ok(()) };
         let catalog = self.catalog();
-        let is_temporary = |table: &store::TableId| {
-            let table = catalog.table_stored(*table);
-            table.is_some_and(|table| is_temporary(&table.schema))
-        };
-        if open.locked_tables().iter().any(is_temporary) {
+        let has_used = |table: &Table| open.transaction.holds(relation_lock_name(table.id.0));
+        let tables = catalog.tables();
+        if tables.iter().any(|table| is_temporary(&table.schema) && has_used(table)) {
             return refuse("operated on temporary objects");
         }
         if !open.changes.is_empty() {

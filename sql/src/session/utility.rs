@@ -11,7 +11,7 @@ use types::{Datum, SqlType};
 
 use crate::advisory::Level;
 use crate::ast;
-use crate::ast::{AlterTableAction, OptionValue, SetScope, Statement, TypeStatement};
+use crate::ast::{AlterTableAction, SetScope, Statement, TypeStatement};
 use crate::binder::{self, Names, SessionConstants, TableClause};
 use crate::catalog::table::Table;
 use crate::copy;
@@ -59,7 +59,7 @@ impl Session {
             Statement::Refresh(refresh) => self.run_refresh(refresh)?,
             Statement::Set(set) => self.run_set(set)?,
             Statement::AlterSession { name, value } => {
-                self.assign(&name.value, Some(&option_text(value)), SetScope::Session)?;
+                self.assign(&name.value, Some(&value.text()), SetScope::Session)?;
             }
             Statement::SetSessionCharacteristics(modes) => self.set_characteristics(modes)?,
             Statement::Show(name) => return self.run_show(name.as_ref()),
@@ -297,10 +297,9 @@ impl Session {
         let open = open.as_mut().expect("a statement was begun");
         let gives_up = !ddl::has_catalog_lock(&open.transaction);
         let mark = open.mark_definition();
-        let checks_bodies = settings.is_on("check_function_bodies");
         let mut waits_for = None;
         let done = open.define(&around.engine, &around.constants, eval, |ddl| {
-            (ddl.checks_bodies, ddl.gives_up) = (checks_bodies, gives_up);
+            (ddl.settings, ddl.gives_up) = (Some(settings.clone()), gives_up);
             let done = run(ddl);
             waits_for = ddl.waits_for;
             Ok((done?, std::mem::take(&mut ddl.notices)))
@@ -318,13 +317,7 @@ impl Session {
     }
 
     fn run_set(&mut self, set: &ast::SetVariable) -> Result<()> {
-        let text = match Settings::is_list(&set.name.value) {
-            true => |value: &OptionValue| parser::quoted(&option_text(value)),
-            false => option_text,
-        };
-        let value =
-            set.value.as_ref().map(|values| values.iter().map(text).collect::<Vec<_>>().join(", "));
-        self.assign(&set.name.value, value.as_deref(), set.scope)
+        self.assign(&set.name.value, Settings::given(set).as_deref(), set.scope)
     }
 
     pub(super) fn assign(
@@ -798,14 +791,5 @@ fn savepoint_word(statement: &Statement) -> &'static str {
         Statement::Savepoint(_) => "SAVEPOINT",
         Statement::Release(_) => "RELEASE SAVEPOINT",
         _ => "ROLLBACK TO SAVEPOINT",
-    }
-}
-
-fn option_text(value: &OptionValue) -> String {
-    match value {
-        OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
-            text.clone()
-        }
-        OptionValue::Boolean(value) => if *value { "on" } else { "off" }.to_owned(),
     }
 }

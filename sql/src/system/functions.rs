@@ -532,7 +532,22 @@ fn set_config(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datu
 
 /// Settings that functions of the running statement change; the session takes them over.
 #[derive(Default)]
-pub struct ChangedSettings(parking_lot::Mutex<Vec<ChangedSetting>>);
+pub struct ChangedSettings(parking_lot::Mutex<NotedChanges>);
+
+/// The changes, in their order.
+#[derive(Default)]
+struct NotedChanges {
+    list: Vec<ChangedSetting>,
+    /// How often there have been others.
+    generation: u64,
+}
+
+impl NotedChanges {
+    fn change(&mut self, change: impl FnOnce(&mut Vec<ChangedSetting>)) {
+        change(&mut self.list);
+        self.generation += 1;
+    }
+}
 
 /// One of them.
 pub struct ChangedSetting {
@@ -568,23 +583,50 @@ impl ChangedSettings {
         settings.set(name, value)?;
         let shown = settings.show(name)?.1.to_owned();
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
-        self.0.lock().push(ChangedSetting { name, value, local });
+        self.0.lock().change(|list| list.push(ChangedSetting { name, value, local }));
         Ok(shown)
     }
 
     /// Returns how many changes there are.
     pub fn count(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().list.len()
+    }
+
+    /// Returns a number that is another one whenever the changes are others.
+    pub fn generation(&self) -> u64 {
+        self.0.lock().generation
     }
 
     /// Forgets all changes but the first ones.
     pub fn truncate(&self, count: usize) {
-        self.0.lock().truncate(count);
+        self.0.lock().change(|list| list.truncate(count));
+    }
+
+    /// Notes the settings that a function runs with, which were tried.
+    pub fn enter(&self, settings: &[(String, String)]) {
+        let noted = settings.iter().map(|(name, value)| ChangedSetting {
+            name: name.clone(),
+            value: Some(value.clone()),
+            local: true,
+        });
+        self.0.lock().change(|list| list.extend(noted));
+    }
+
+    /// Forgets what has become of the settings of a function since there were `count` changes, but
+    /// for what it has set for the session.
+    pub fn leave(&self, settings: &[(String, String)], count: usize) {
+        let is_of = |one: &ChangedSetting| {
+            one.local && settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(&one.name))
+        };
+        self.0.lock().change(|list| {
+            let since = list.split_off(count.min(list.len()));
+            list.extend(since.into_iter().filter(|one| !is_of(one)));
+        });
     }
 
     /// Makes the changes in some settings.
     pub fn show_in(&self, settings: &mut Settings) {
-        for one in self.0.lock().iter() {
+        for one in &self.0.lock().list {
             // It was tried before it was noted.
             let _ = settings.set(&one.name, one.value.as_deref());
         }
@@ -592,7 +634,11 @@ impl ChangedSettings {
 
     /// Takes what was changed.
     pub fn take(&self) -> Vec<ChangedSetting> {
-        std::mem::take(&mut self.0.lock())
+        let mut noted = self.0.lock();
+        if !noted.list.is_empty() {
+            noted.generation += 1;
+        }
+        std::mem::take(&mut noted.list)
     }
 }
 

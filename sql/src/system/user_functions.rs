@@ -8,6 +8,8 @@ use crate::catalog::Catalog;
 use crate::catalog::function::{Declared, Function, FunctionRecord, Language, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
 use crate::deparse::{self, Layout, Over, Reader};
+use crate::parser;
+use crate::settings::Settings;
 use crate::system::Row;
 use crate::system::definition::{self, identifier, qualified};
 use crate::system::information_schema::named;
@@ -158,6 +160,9 @@ impl Names<'_> {
         if !words.is_empty() {
             text.push_str(&format!(" {}\n", words.join(" ")));
         }
+        for (name, value) in record.settings.iter() {
+            text.push_str(&format!(" SET {} TO {}\n", identifier(name), setting_text(name, value)));
+        }
         match self.body(function) {
             None => {
                 let quote = dollar_quote(record);
@@ -198,6 +203,23 @@ fn attributes(function: &Function) -> Vec<String> {
         words.push(format!("ROWS {rows}"));
     }
     words
+}
+
+/// Returns the value of a setting as SET takes it.
+fn setting_text(name: &str, value: &str) -> String {
+    match Settings::is_list(name) {
+        true => {
+            let names = parser::parse_name_list(value).unwrap_or_default();
+            let names: Vec<String> = names.iter().map(|name| literal(name)).collect();
+            names.join(", ")
+        }
+        false => literal(value),
+    }
+}
+
+/// Returns a text as a literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Returns the dollar quotes that a body stands between.
@@ -279,6 +301,8 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
     let variadic = variadic.and_then(|_| Some(function.parameters.last()?.base.element()?.oid()));
     let body = if record.search_path.is_none() { record.body.as_str() } else { "" };
     let defaults = record.parameters.len() - function.required();
+    let settings = record.settings.iter().map(|(name, value)| text(format!("{name}={value}")));
+    let settings: Vec<Datum> = settings.collect();
     shape.row([
         ("oid", oid(function.oid())),
         ("proname", text(&record.name)),
@@ -302,6 +326,7 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
         ("proargmodes", or_null(array(modes.collect()))),
         ("proargnames", if named { array(names) } else { Datum::Null }),
         ("prosrc", text(body)),
+        ("proconfig", if settings.is_empty() { Datum::Null } else { array(settings) }),
     ])
 }
 

@@ -75,6 +75,11 @@ impl ReadLocks {
         notes.iter().any(|note| note.lock.key == key && note.owner == owner)
     }
 
+    /// Returns whether a transaction reads under a lock.
+    pub(crate) fn reads(&self, owner: Owner, lock: LockName) -> bool {
+        ReadLocks::has(&self.notes.lock(), owner, lock.key)
+    }
+
     /// Notes that a transaction reads, whose lock is in the table of locks.
     pub(crate) fn add_held(&self, owner: Owner, lock: LockName) {
         let mut notes = self.notes.lock();

@@ -28,6 +28,12 @@ impl Transaction {
         Ok(had_to_ask)
     }
 
+    /// Returns whether it has locked this, if only [to read](Transaction::lock_to_read).
+    pub fn holds(&self, lock: LockName) -> bool {
+        self.engine.locks.held(self.owner, lock.key).is_some()
+            || self.options.reads.as_ref().is_some_and(|list| list.reads(self.owner, lock))
+    }
+
     #[cold]
     fn ask_to_read(&self, lock: LockName) -> Result<()> {
         let limits = *self.limits.lock();

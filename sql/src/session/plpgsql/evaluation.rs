@@ -295,7 +295,7 @@ impl Run<'_> {
 
     /// Forgets what has changed: a query or a change of rows was run.
     pub(super) fn renew(&mut self) {
-        let has_set = self.session.changed.count() > 0;
+        let has_set = self.session.changed.generation() != self.settings_seen;
         let is_same = self
             .world
             .as_ref()
@@ -309,6 +309,7 @@ impl Run<'_> {
     pub(super) fn reset(&mut self) {
         self.world = None;
         self.session.follow_changed_settings();
+        self.settings_seen = self.session.changed.generation();
     }
 
     /// Starts a query, or runs a statement that changes data.

@@ -141,8 +141,11 @@ impl Session {
         };
         let catalog = self.catalog();
         let function = catalog.function(routine.number);
-        let Some(function) = function.filter(|one| *one.record.language == Language::PlPgSql)
-        else {
+        // One with settings of its own cannot end the transaction, and is run like a function.
+        let is_own = |one: &&Arc<Function>| {
+            *one.record.language == Language::PlPgSql && one.record.settings.is_empty()
+        };
+        let Some(function) = function.filter(is_own) else {
             return Ok(None);
         };
         if self.body_depth >= DEPTH_MAX {

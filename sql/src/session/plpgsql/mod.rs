@@ -54,6 +54,8 @@ struct Run<'s> {
     shapes: Arc<Vec<VariableShape>>,
     /// What expressions are computed with, while nothing changes it.
     world: Option<World>,
+    /// Which changes of settings these are.
+    settings_seen: u64,
     /// The statement at hand.
     at: At,
     /// The context of the error that is on its way is complete.
@@ -135,7 +137,12 @@ impl Session {
 impl<'s> Run<'s> {
     fn new(session: &'s mut Session, compiled: Arc<Compiled>) -> Run<'s> {
         let shapes = Arc::clone(&compiled.shapes);
+        let settings_seen = match session.changed.count() {
+            0 => session.changed.generation(),
+            _ => u64::MAX,
+        };
         Run {
+            settings_seen,
             session,
             values: vec![Datum::Null; shapes.len()],
             shapes,

@@ -1,0 +1,72 @@
+//! Settings that functions run with: SET and RESET of CREATE and ALTER FUNCTION.
+//!
+//! Values are kept as they were given. They are tried when they are given; what a session makes of
+//! them when it calls the function is its own affair.
+//!
+//! Source: PostgreSQL's `update_proconfig_value` (functioncmds.c).
+
+use std::sync::Arc;
+
+use crate::ast::SettingClause;
+use crate::catalog::function::FunctionRecord;
+use crate::catalog::name::SearchPath;
+use crate::ddl::Ddl;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+impl Ddl<'_> {
+    /// Returns whether the body of a new function is checked.
+    pub(super) fn checks_bodies(&self) -> bool {
+        self.settings.as_ref().is_none_or(|settings| settings.is_on("check_function_bodies"))
+    }
+
+    /// Notes in a record what a statement says of a function's settings.
+    pub(super) fn change_settings(
+        &self,
+        record: &mut FunctionRecord,
+        clauses: &[SettingClause],
+    ) -> Result<()> {
+        let Some(settings) = &self.settings else { return Ok(()) };
+        let kept = &mut record.settings.0;
+        for clause in clauses {
+            let (name, value) = match clause {
+                SettingClause::Set(set) => (&set.name.value, Settings::given(set)),
+                SettingClause::Current(name) => {
+                    (&name.value, Some(settings.show(&name.value)?.1.to_owned()))
+                }
+                SettingClause::Reset(Some(name)) => (&name.value, None),
+                SettingClause::Reset(None) => {
+                    kept.clear();
+                    continue;
+                }
+            };
+            if Settings::is_transaction_mode(name) {
+                let what = format!("{name} as a setting of a function");
+                return Err(Error::not_supported(what, "Set it for the transaction."));
+            }
+            let mut tried = settings.clone();
+            tried.set(name, value.as_deref())?;
+            let name = tried.show(name)?.0;
+            let old = kept.iter().position(|(known, _)| known == name);
+            match (old, value) {
+                (Some(at), Some(value)) => kept[at].1 = value,
+                (Some(at), None) => drop(kept.remove(at)),
+                (None, Some(value)) => kept.push((name.to_owned(), value)),
+                (None, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where names in the body of a function are looked for.
+    pub(super) fn path_within(&self, record: &FunctionRecord) -> Result<Arc<SearchPath>> {
+        let Some(settings) = self.settings.as_ref().filter(|_| !record.settings.is_empty()) else {
+            return Ok(Arc::clone(&self.path));
+        };
+        let mut settings = settings.clone();
+        for (name, value) in record.settings.iter() {
+            settings.set(name, Some(value))?;
+        }
+        Ok(Arc::new(settings.search_path()))
+    }
+}
