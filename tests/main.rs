@@ -7,6 +7,7 @@ mod admission;
 mod clients;
 mod crash;
 mod damage;
+mod definitions;
 mod dump;
 mod exported_snapshots;
 mod harness;

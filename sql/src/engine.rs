@@ -1,7 +1,7 @@
 //! The engine: a store, its catalog, and what all sessions share. [`crate::open`] makes one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use arc_swap::ArcSwap;
@@ -40,6 +40,7 @@ use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::new_relations::{NewRelations, NewerRelations};
+use crate::object_ids::ObjectIds;
 use crate::planner::statistics::Statistics;
 use crate::prepared_transactions::PreparedTransactions;
 use crate::quotas::Quotas;
@@ -84,9 +85,8 @@ pub struct Engine {
     pub(crate) publishing: Mutex<()>,
     /// The quotas that requests are held to.
     pub(crate) quotas: Quotas,
-    /// No id below this one is given out again, though the counter in the catalog may go back with
-    /// a transaction.
-    pub(crate) ids_given_out: AtomicU32,
+    /// Numbers for what definitions create.
+    pub(crate) object_ids: ObjectIds,
     /// Numbers for the rows of tables without a primary key.
     pub(crate) row_ids: Arc<RowIds>,
     /// Where sequences stand.
@@ -119,6 +119,7 @@ impl Engine {
         }
         create_public(&store)?;
         let catalog = read_catalog(&store)?;
+        let object_ids = ObjectIds::new(&store);
         let row_ids = Arc::new(RowIds::new(&store));
         remove_orphans(&store, &catalog, &row_ids)?;
         let sequences = SequenceStates::new(&store);
@@ -130,7 +131,7 @@ impl Engine {
             advisory: Arc::new(AdvisoryLocks::new(Arc::clone(&store))),
             sessions: Sessions::default(),
             store,
-            ids_given_out: AtomicU32::new(FIRST_USER_TABLE),
+            object_ids,
             row_ids,
             sequences,
             prepared,
@@ -180,12 +181,14 @@ impl Engine {
         &self.store
     }
 
-    /// Gives back what sequences have reserved and not given out, before a clean stop.
+    /// Gives back what sequences, and the count of objects, have reserved and not given out, before
+    /// a clean stop.
     ///
     /// # Errors
     ///
     /// What the store reports.
     pub fn give_back(&self) -> Result<()> {
+        self.object_ids.give_back()?;
         self.sequences.give_back()
     }
 
@@ -202,6 +205,7 @@ impl Engine {
     /// Makes a committed catalog the current one, whose changes snapshots show from `commit` on;
     /// the caller holds `publishing`.
     pub(crate) fn publish(&self, catalog: Arc<Catalog>, commit: Sequence) {
+        debug_assert_eq!(catalog.check(), Ok(()), "a catalog that is published");
         let since = commit.max(self.store.status().visible);
         let oldest = self.store.snapshots().first().map(|snapshot| snapshot.sequence);
         self.new_relations.note((&self.catalog(), &catalog), since, oldest);

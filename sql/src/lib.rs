@@ -21,6 +21,7 @@ pub mod assemble;
 pub mod plan;
 pub mod planner;
 mod new_relations;
+pub mod object_ids;
 pub mod row_ids;
 pub mod sequences;
 pub mod spill;

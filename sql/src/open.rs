@@ -83,6 +83,7 @@ impl Engine {
         let transaction = Arc::new(self.store().begin(TransactionOptions::default()));
         transaction.begin_statement();
         let mut changes = Changes::default();
+        changes.begin_definition(self)?;
         let changed = change(&mut Ddl {
             engine: self,
             transaction: &transaction,
@@ -96,7 +97,7 @@ impl Engine {
             stale: Vec::new(),
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
-            waits_for: None,
+            gave_up_for: None,
             pending: Vec::new(),
         });
         let committed = changed.and_then(|()| {

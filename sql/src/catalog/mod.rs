@@ -12,6 +12,7 @@ pub mod collation;
 pub mod comment;
 pub mod composite;
 mod derived;
+pub mod difference;
 pub mod domain;
 pub mod enumeration;
 pub mod foreign_key;
@@ -21,6 +22,7 @@ pub mod later;
 pub mod mended;
 pub mod name;
 pub mod quota;
+pub mod references;
 pub mod retained;
 pub mod record;
 pub mod schema;
@@ -34,6 +36,7 @@ pub mod view;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ahash::AHashMap;
 use store::TableId;
@@ -61,10 +64,14 @@ use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
+/// The version given out last.
+static VERSION: AtomicU64 = AtomicU64::new(0);
+
 /// One state of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    /// Grows with every committed change.
+    /// Another one for each state, be it committed or that of an open transaction, and higher than
+    /// those of the states that it was made of.
     pub version: u64,
     schemas: BTreeMap<String, Arc<Schema>>,
     /// By their numbers.
@@ -302,29 +309,15 @@ impl Catalog {
     #[must_use]
     pub fn with_table(&self, table: Table) -> Catalog {
         let mut next = self.without_table(table.oid);
-        let (schema, id) = (&table.schema, table.oid);
-        next.name(schema, &table.name, RelationId::Table(id));
-        if !table.primary_key_name.is_empty() {
-            next.name(schema, &table.primary_key_name, RelationId::PrimaryKey(id));
-        }
-        for index in &table.indexes {
-            next.name(schema, &index.name, RelationId::Index(id));
-        }
-        for key in &table.foreign_keys {
-            Arc::make_mut(&mut next.referencing).entry(key.table).or_default().insert(id);
-        }
-        let rows = UserType::Composite(Composite::of_table(&table));
-        Arc::make_mut(&mut next.types).insert(id, Arc::new(rows));
-        next.stored.insert(table.id, id);
-        next.tables.insert(id, Arc::new(table));
+        next.put_table(Arc::new(table), None);
         next
     }
 
     /// Returns the catalog with a table and what is stored of it, one version on.
     #[must_use]
     pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
-        let mut next = self.with_table(table);
-        next.records.insert(record.oid, Arc::new(record));
+        let mut next = self.without_table(table.oid);
+        next.put_table(Arc::new(table), Some(Arc::new(record)));
         next
     }
 
@@ -332,22 +325,39 @@ impl Catalog {
     #[must_use]
     pub fn without_table(&self, oid: u32) -> Catalog {
         let mut next = self.next();
-        next.records.remove(&oid);
-        if let Some(table) = next.tables.remove(&oid) {
-            next.stored.remove(&table.id);
-            Arc::make_mut(&mut next.types).remove(&oid);
-            for key in &table.foreign_keys {
-                let referencing = Arc::make_mut(&mut next.referencing);
-                if let Some(tables) = referencing.get_mut(&key.table) {
-                    tables.remove(&oid);
-                }
-            }
-            let indexes = table.indexes.iter().map(|index| &index.name);
-            for name in indexes.chain([&table.name, &table.primary_key_name]) {
-                next.unname(&table.schema, name);
+        next.take_table(oid);
+        next
+    }
+
+    fn put_table(&mut self, table: Arc<Table>, record: Option<Arc<TableRecord>>) {
+        let id = table.oid;
+        for (name, stands_for) in table_names(&table) {
+            self.name(&table.schema, name, stands_for);
+        }
+        for key in &table.foreign_keys {
+            Arc::make_mut(&mut self.referencing).entry(key.table).or_default().insert(id);
+        }
+        let rows = UserType::Composite(Composite::of_table(&table));
+        Arc::make_mut(&mut self.types).insert(id, Arc::new(rows));
+        self.stored.insert(table.id, id);
+        self.tables.insert(id, table);
+        self.records.extend(record.map(|record| (id, record)));
+    }
+
+    fn take_table(&mut self, oid: u32) {
+        self.records.remove(&oid);
+        let Some(table) = self.tables.remove(&oid) else { return };
+        self.stored.remove(&table.id);
+        Arc::make_mut(&mut self.types).remove(&oid);
+        for key in &table.foreign_keys {
+            let referencing = Arc::make_mut(&mut self.referencing);
+            if let Some(tables) = referencing.get_mut(&key.table) {
+                tables.remove(&oid);
             }
         }
-        next
+        for (name, _) in table_names(&table) {
+            self.unname(&table.schema, name);
+        }
     }
 
     // ---- views and sequences ----
@@ -366,13 +376,7 @@ impl Catalog {
     #[must_use]
     pub fn with_view(&self, view: View) -> Catalog {
         let mut next = self.without_view(view.oid);
-        // A materialized view has the name of its table, and the type of its rows.
-        if !next.tables.contains_key(&view.oid) {
-            next.name(&view.schema, &view.name, RelationId::View(view.oid));
-            let rows = UserType::Composite(Composite::of_view(&view));
-            Arc::make_mut(&mut next.types).insert(view.oid, Arc::new(rows));
-        }
-        Arc::make_mut(&mut next.views).insert(view.oid, Arc::new(view));
+        next.put_view(Arc::new(view));
         next
     }
 
@@ -380,14 +384,26 @@ impl Catalog {
     #[must_use]
     pub fn without_view(&self, oid: u32) -> Catalog {
         let mut next = self.next();
-        if let Some(view) = self.views.get(&oid) {
-            Arc::make_mut(&mut next.views).remove(&oid);
-            if !next.tables.contains_key(&oid) {
-                Arc::make_mut(&mut next.types).remove(&oid);
-                next.unname(&view.schema, &view.name);
-            }
-        }
+        next.take_view(oid);
         next
+    }
+
+    fn put_view(&mut self, view: Arc<View>) {
+        // A materialized view has the name of its table, and the type of its rows.
+        if !self.tables.contains_key(&view.oid) {
+            self.name(&view.schema, &view.name, RelationId::View(view.oid));
+            let rows = UserType::Composite(Composite::of_view(&view));
+            Arc::make_mut(&mut self.types).insert(view.oid, Arc::new(rows));
+        }
+        Arc::make_mut(&mut self.views).insert(view.oid, view);
+    }
+
+    fn take_view(&mut self, oid: u32) {
+        let Some(view) = Arc::make_mut(&mut self.views).remove(&oid) else { return };
+        if !self.tables.contains_key(&oid) {
+            Arc::make_mut(&mut self.types).remove(&oid);
+            self.unname(&view.schema, &view.name);
+        }
     }
 
     /// Returns a sequence by its number.
@@ -404,8 +420,7 @@ impl Catalog {
     #[must_use]
     pub fn with_sequence(&self, sequence: Sequence) -> Catalog {
         let mut next = self.without_sequence(sequence.oid);
-        next.name(&sequence.schema, &sequence.name, RelationId::Sequence(sequence.oid));
-        Arc::make_mut(&mut next.sequences).insert(sequence.oid, Arc::new(sequence));
+        next.put_sequence(Arc::new(sequence));
         next
     }
 
@@ -413,11 +428,19 @@ impl Catalog {
     #[must_use]
     pub fn without_sequence(&self, oid: u32) -> Catalog {
         let mut next = self.next();
-        if let Some(sequence) = self.sequences.get(&oid) {
-            Arc::make_mut(&mut next.sequences).remove(&oid);
-            next.unname(&sequence.schema, &sequence.name);
-        }
+        next.take_sequence(oid);
         next
+    }
+
+    fn put_sequence(&mut self, sequence: Arc<Sequence>) {
+        self.name(&sequence.schema, &sequence.name, RelationId::Sequence(sequence.oid));
+        Arc::make_mut(&mut self.sequences).insert(sequence.oid, sequence);
+    }
+
+    fn take_sequence(&mut self, oid: u32) {
+        if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
+            self.unname(&sequence.schema, &sequence.name);
+        }
     }
 
     // ---- types ----
@@ -711,7 +734,7 @@ impl Catalog {
     // ---- parts ----
 
     fn next(&self) -> Catalog {
-        Catalog { version: self.version + 1, ..self.clone() }
+        Catalog { version: VERSION.fetch_add(1, Ordering::Relaxed) + 1, ..self.clone() }
     }
 
     fn name(&mut self, schema: &str, name: &str, id: RelationId) {
@@ -727,6 +750,15 @@ impl Catalog {
             Arc::make_mut(schema).relations.remove(name);
         }
     }
+}
+
+/// Returns the names that a table takes in its schema: its own, and those of its indexes.
+fn table_names(table: &Table) -> impl Iterator<Item = (&str, RelationId)> {
+    let key = table.primary_key_name.as_str();
+    let key = (!key.is_empty()).then_some((key, RelationId::PrimaryKey(table.oid)));
+    let own = std::iter::once((table.name.as_str(), RelationId::Table(table.oid))).chain(key);
+    let indexes = table.indexes.iter();
+    own.chain(indexes.map(|index| (index.name.as_str(), RelationId::Index(table.oid))))
 }
 
 impl Relation<'_> {

@@ -8,7 +8,7 @@
 //! What is attached to a table is in a row of its own, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
 //!
-//! Another row, [`NEXT_ID_KEY`], counts the table ids given out; ids are never reused. A table
+//! Another row, [`NEXT_ID_KEY`], counts the ids reserved; ids are never reused. A table
 //! without a primary key has a row [`row_ids_key`] that says from where its numbers are free.
 //!
 //! Byte by byte: `docs/formats/catalog.md`.

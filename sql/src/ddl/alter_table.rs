@@ -36,7 +36,7 @@ impl Ddl<'_> {
         statement: &ast::AlterTable,
         changes: &[TableChange],
     ) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if let Some(Relation::View(view)) = self.find(&catalog, &statement.name) {
             return self.alter_view(view, statement, changes);
         }
@@ -246,7 +246,7 @@ impl Ddl<'_> {
             self.changes.altered.push(table.oid);
         }
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(table.oid);
+        self.touch(table.oid)?;
         self.store_record(&catalog, changed, record)
     }
 
@@ -307,10 +307,9 @@ impl Ddl<'_> {
         key: (&TableConstraint, &ast::UniqueKey),
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let id = TableId(self.next_id()?);
-        self.write_next_id(id.0 + 1)?;
+        let id = TableId(self.take_ids(1)?);
         let taken = name::Taken::of(&catalog, &record.schema);
-        let index = index_of_constraint((&record, &taken), key, &mut || id)?;
+        let index = index_of_constraint((&record, &taken), key, &mut || Ok(id))?;
         record.indexes.push(index);
         let at = record.indexes.len() - 1;
         self.build_index(&catalog, table, record, at)

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 impl Ddl<'_> {
     /// Says something about an object, or nothing any more.
     pub fn comment_on(&mut self, statement: &ast::CommentOn) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let subject = self.subject(&catalog, &statement.subject)?;
         self.set_comment(subject, statement.text.as_deref())
     }

@@ -16,7 +16,7 @@ use crate::ddl::dependency::{self, Object};
 use crate::error::{Error, Result, sqlstate};
 impl Ddl<'_> {
     pub(super) fn create_composite(&mut self, statement: &ast::CreateComposite) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
         if catalog.relation(&schema, &name).is_some() && catalog.type_in(&schema, &name).is_none() {
@@ -24,7 +24,7 @@ impl Ddl<'_> {
             return Err(Error::new(sqlstate::DUPLICATE_TABLE, message));
         }
         self.check_type_name(&catalog, &schema, &name)?;
-        let number = self.next_id()?;
+        let number = self.take_ids(3)?;
         let mut record = CompositeRecord { number, schema, name, attributes: Vec::new() };
         for (name, type_name) in &statement.attributes {
             if record.attribute_index(&name.value).is_some() {
@@ -33,7 +33,6 @@ impl Ddl<'_> {
             }
             record.attributes.push(self.attribute(&catalog, name, type_name)?);
         }
-        self.write_next_id(number + 3)?;
         self.store_type(UserType::Composite(Composite::of_record(record, &catalog)?))
     }
 
@@ -62,7 +61,7 @@ impl Ddl<'_> {
         statement: &ast::AlterType,
         changes: &[AttributeChange],
     ) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = statement.name.schema.as_ref().map(|schema| schema.value.as_str());
         let written = super::written(&statement.name);
         let found = catalog.find_type(schema, &statement.name.name.value, &self.path);

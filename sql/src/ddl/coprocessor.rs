@@ -30,7 +30,7 @@ impl Ddl<'_> {
         let AlterTableAction::Coprocessor(action) = &statement.action else {
             unreachable!("the caller passes what changes the catalog only")
         };
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let table = self.table(&catalog, &statement.name)?;
         match action {
             AlterCoprocessor::Attach(attach) => {
@@ -146,9 +146,9 @@ impl Ddl<'_> {
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         let changed = Table { coprocessors: Arc::new(records), ..table.clone() };
         let catalog = catalog.with_stored(changed.clone(), record.as_ref().clone());
-        self.changes.touched.push(table.oid);
+        self.touch(table.oid)?;
         self.engine.attach_observers(&changed, &catalog)?;
-        self.changes.catalog = Some(Arc::new(catalog));
+        self.changes.set_catalog(catalog);
         Ok(())
     }
 

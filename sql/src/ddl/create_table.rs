@@ -43,7 +43,7 @@ pub fn record(
     schema: &str,
     names: Names<'_>,
     eval: &EvalContext,
-    ids: &mut dyn FnMut() -> TableId,
+    ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<TableRecord> {
     let options = TableOptions::read(&statement.options)?;
     let table_name = statement.name.name.value.clone();
@@ -71,7 +71,7 @@ pub fn record(
             .at(override_.name.position));
         }
     }
-    let id = ids();
+    let id = ids()?;
     let mut record = TableRecord {
         oid: id.0,
         schema: schema.to_owned(),

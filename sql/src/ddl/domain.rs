@@ -27,14 +27,14 @@ use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
     pub(super) fn create_domain(&mut self, statement: &ast::CreateDomain) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
         self.check_type_name(&catalog, &schema, &name)?;
         let over = catalog.type_named(&statement.type_name, &self.path);
         let over = over.map_err(|error| Error { position: None, ..error })?;
         check_over(over, &statement.type_name)?;
-        let number = self.next_id()?;
+        let number = self.take_ids(2)?;
         let mut record = DomainRecord {
             number,
             schema,
@@ -57,12 +57,11 @@ impl Ddl<'_> {
             let check = self.domain_check(&catalog, &record, over, check)?;
             record.checks.push(check);
         }
-        self.write_next_id(number + 2)?;
         self.store_type(UserType::Domain(assemble::domain(&catalog, record)?.into()))
     }
 
     pub(super) fn alter_domain(&mut self, statement: &ast::AlterDomain) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let known = self.known_domain(&catalog, &statement.name)?;
         let over = known.over;
         let mut record = known.record.clone();

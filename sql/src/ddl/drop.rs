@@ -25,7 +25,7 @@ impl Ddl<'_> {
     /// Drops what a statement names, and with CASCADE what depends on it. What does not exist is
     /// only told if the statement says IF EXISTS.
     pub fn drop(&mut self, statement: &ast::Drop) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if statement.concurrently {
             // Old snapshots go on to read what is dropped; writers are not to keep it any more.
             self.index_drop_mode = TableLockMode::Share;
@@ -44,7 +44,7 @@ impl Ddl<'_> {
 
     /// Says that there is no extension, trigger and so on of a name.
     pub fn drop_nothing(&mut self, statement: &ast::DropNothing) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let (kind, table) = (&statement.kind, &statement.table);
         if let Some(name) = table
             && self.find(&catalog, name).is_none()
@@ -283,7 +283,7 @@ impl Ddl<'_> {
         change(self.changes, &mut record);
         let texts = Texts { catalog: &catalog, fail_late };
         let changed = assemble::table_of(texts, &record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(oid);
+        self.touch(oid)?;
         self.store_record(&catalog, changed, record)
     }
 }

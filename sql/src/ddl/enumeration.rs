@@ -31,15 +31,14 @@ impl Ddl<'_> {
     }
 
     fn create_enum(&mut self, statement: &ast::CreateEnum) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = statement.name.name.value.clone();
         self.check_type_name(&catalog, &schema, &name)?;
-        let number = self.next_id()?;
+        let number = self.take_ids(2 + statement.labels.len() as u32)?;
         let mut record = EnumRecord { number, schema, name, labels: vec![] };
         // The next number is that of the arrays.
-        let mut next = number + 2;
-        for label in &statement.labels {
+        for (next, label) in (number + 2..).zip(&statement.labels) {
             check_label(label)?;
             if record.labels.iter().any(|known| known.name == *label) {
                 let message =
@@ -51,9 +50,7 @@ impl Ddl<'_> {
             }
             let rank = rank_between(record.labels.last().map(|last| last.rank), None)?;
             record.labels.push(LabelRecord { rank, number: next, name: label.clone() });
-            next += 1;
         }
-        self.write_next_id(next)?;
         self.store_type(UserType::Enum(record))
     }
 
@@ -61,7 +58,7 @@ impl Ddl<'_> {
         if let AlterTypeAction::Attributes(changes) = &statement.action {
             return self.alter_attributes(statement, changes);
         }
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let known = self.known_type(&catalog, &statement.name)?;
         if known.is_of_rows() {
             let message =
@@ -99,8 +96,7 @@ impl Ddl<'_> {
                     }
                     return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
                 }
-                let number = self.next_id()?;
-                self.write_next_id(number + 1)?;
+                let number = self.take_ids(1)?;
                 add_label(&mut record, label, number, place.as_ref())?;
                 self.replace_type(UserType::Enum(record))
             }

@@ -66,7 +66,7 @@ impl Ddl<'_> {
     }
 
     fn create_function(&mut self, statement: &ast::CreateFunction) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let mut record = self.function_record(&catalog, &schema, statement)?;
         let placed = |error: Error| {
@@ -104,8 +104,7 @@ impl Ddl<'_> {
                 record.number = old.record.number;
             }
             None => {
-                record.number = self.next_id()?;
-                self.write_next_id(record.number + 1)?;
+                record.number = self.take_ids(1)?;
             }
         }
         let function = Arc::new(Function::of_record(record, &catalog)?);
@@ -310,7 +309,7 @@ impl Ddl<'_> {
     }
 
     fn alter_function(&mut self, statement: &ast::AlterFunction) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let known = self.known_function(&catalog, &statement.function, statement.word)?;
         match &statement.action {
             AlterFunctionAction::Attributes(attributes) => {
@@ -372,7 +371,7 @@ impl Ddl<'_> {
     }
 
     fn drop_functions(&mut self, statement: &ast::DropFunction) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let mut named = Vec::new();
         for reference in &statement.functions {
             match self.known_function(&catalog, reference, statement.word) {

@@ -135,7 +135,7 @@ pub(super) fn key_indexes(
     constraints: &[TableConstraint],
     record: &mut TableRecord,
     taken: &mut name::Taken<'_>,
-    ids: &mut dyn FnMut() -> TableId,
+    ids: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<()> {
     for constraint in constraints {
         if let Some(key) = constraint.index_key() {
@@ -155,7 +155,7 @@ pub(super) fn key_indexes(
 pub(super) fn index_of_constraint(
     (table, taken): (&TableRecord, &name::Taken<'_>),
     (constraint, key): (&TableConstraint, &UniqueKey),
-    id: &mut dyn FnMut() -> TableId,
+    id: &mut dyn FnMut() -> Result<TableId>,
 ) -> Result<IndexRecord> {
     let is_primary = constraint.is_primary();
     let keys = key_records(taken.catalog(), &key.columns, (&table.columns, constraint))?;
@@ -175,7 +175,7 @@ pub(super) fn index_of_constraint(
         descending: key.descending,
         nulls_first: key.nulls_first,
     };
-    let descriptor = index_descriptor(&table.descriptor, id(), &name);
+    let descriptor = index_descriptor(&table.descriptor, id()?, &name);
     Ok(IndexRecord {
         oid: descriptor.id.0,
         name,

@@ -65,7 +65,7 @@ impl Ddl<'_> {
     ///
     /// What PostgreSQL says of what cannot be refreshed.
     pub fn begin_refresh(&mut self, statement: &ast::Refresh) -> Result<Arc<View>> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let written = &statement.name.name.value;
         let table = match self.find(&catalog, &statement.name) {
             None => return Err(Error { position: None, ..undefined_table(&statement.name) }),
@@ -116,8 +116,7 @@ impl Ddl<'_> {
             let catalog = self.changes.catalog(self.engine);
             let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
             let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
-            let id = self.next_id()?;
-            self.write_next_id(id + 1)?;
+            let id = self.take_ids(1)?;
             index.descriptor.id = TableId(id);
             record.indexes.push(index);
             let at = record.indexes.len() - 1;

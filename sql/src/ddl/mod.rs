@@ -4,14 +4,20 @@
 //! (tables of the store, attached observers) is done at once and noted in [`Changes`]: undone by a
 //! rollback, finished by the commit, and, after a crash, cleaned up when the store is opened.
 //!
+//! Several transactions may define things at once. What one has defined is a difference over the
+//! catalog that was published when its statement began ([`changes`]); it is applied to the newest
+//! one before each of its statements, and once more when it commits.
+//!
 //! # Locks
 //!
-//! Rows of the catalog table stand for what is locked: [`CATALOG_LOCK`] for the whole catalog, held
-//! by one DDL transaction at a time; a row for each table, shared by those who write to it and
-//! exclusive to those who change it. They are ordinary row locks, so deadlocks are found.
+//! Rows of the catalog table stand for what is locked: a row for each table, shared by those who
+//! write to it and exclusive to those who change it; rows for all objects and names, which only
+//! definitions lock ([`object_locks`]). They are ordinary row locks, so deadlocks are found.
 
 pub mod name;
+mod changes;
 mod shared_changes;
+mod object_locks;
 mod storage_parameters;
 mod history;
 pub mod options;
@@ -50,19 +56,19 @@ mod quota;
 mod reindex;
 mod statistics;
 
+pub use changes::Changes;
 pub use function::{body_error, read_body, shown_function};
+pub use object_locks::GaveUp;
 pub use shared_changes::SharedChanges;
 
 pub use dependency::{Object, dependencies};
 pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use ahash::AHashSet;
 use store::descriptor::Durability;
 use store::transaction::{LockMode, LockWait, TableLockMode};
-use store::{CellBatch, Get, LockName, Mutation, TableId, Transaction};
+use store::{LockName, Mutation, TableId, Transaction};
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
@@ -71,156 +77,13 @@ use crate::ast;
 use crate::binder::{Names, SystemCatalog};
 use crate::catalog::later::encode_table;
 use crate::catalog::name::{SearchPath, TEMP, is_temporary};
-use crate::catalog::record::{
-    CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY, TableRecord, table_key,
-};
+use crate::catalog::record::{CATALOG_TABLE, TableRecord, table_key};
 use crate::catalog::schema::SYSTEM_SCHEMAS;
 use crate::catalog::table::{IndexState, Table};
 use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
-
-/// The row whose lock serialises changes of the catalog.
-const CATALOG_LOCK: &[u8] = b"lock";
-
-/// What DDL statements of an open transaction have done so far.
-#[derive(Default)]
-pub struct Changes {
-    /// The catalog as this transaction sees it; `None` while it has changed nothing.
-    catalog: Option<Arc<Catalog>>,
-    /// Tables created in the store, dropped again by a rollback.
-    created: Vec<TableId>,
-    /// Tables to drop from the store after the commit.
-    dropped: Vec<TableId>,
-    /// Sequences whose state is forgotten after the commit.
-    dropped_sequences: Vec<u32>,
-    /// Tables whose observers were changed.
-    touched: Vec<u32>,
-    /// Tables whose descriptor the store is told after the commit.
-    altered: Vec<u32>,
-    /// States to go back to.
-    savepoints: Vec<Mark>,
-}
-
-/// Where [`Changes`] stood at a savepoint.
-struct Mark {
-    catalog: Option<Arc<Catalog>>,
-    created: usize,
-    dropped: usize,
-    dropped_sequences: usize,
-    altered: usize,
-}
-
-impl Changes {
-    /// Returns the catalog that statements of this transaction see.
-    pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
-        self.catalog.clone().unwrap_or_else(|| engine.catalog())
-    }
-
-    fn set_catalog(&mut self, catalog: Catalog) {
-        self.catalog = Some(Arc::new(catalog));
-    }
-
-    /// Returns what who defines nothing needs to know of them.
-    pub fn seen(&self) -> Changes {
-        let (catalog, dropped) = (self.catalog.clone(), self.dropped.clone());
-        Changes { catalog, dropped, ..Changes::default() }
-    }
-
-    /// Returns whether the transaction has changed the catalog.
-    pub fn is_empty(&self) -> bool {
-        self.catalog.is_none()
-    }
-
-    /// Returns whether the transaction has created a table of the store: a table, or the rows of
-    /// one that it has emptied.
-    pub fn creates(&self, table: TableId) -> bool {
-        self.created.contains(&table)
-    }
-
-    /// Returns whether the transaction has dropped a table.
-    pub fn drops(&self, table: TableId) -> bool {
-        self.dropped.contains(&table)
-    }
-
-    /// Notes a savepoint.
-    fn savepoint(&mut self) {
-        let mark = Mark {
-            catalog: self.catalog.clone(),
-            created: self.created.len(),
-            dropped: self.dropped.len(),
-            dropped_sequences: self.dropped_sequences.len(),
-            altered: self.altered.len(),
-        };
-        self.savepoints.push(mark);
-    }
-
-    /// Takes back what was done after a savepoint, which stays.
-    fn rollback_to(&mut self, engine: &Engine, number: usize) {
-        self.savepoints.truncate(number + 1);
-        let Some(mark) = self.savepoints.last() else { return };
-        let undone = std::mem::replace(&mut self.catalog, mark.catalog.clone());
-        forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
-        let Some(mark) = self.savepoints.last() else { return };
-        self.dropped.truncate(mark.dropped);
-        self.dropped_sequences.truncate(mark.dropped_sequences);
-        self.altered.truncate(mark.altered);
-        let created = self.created.split_off(mark.created);
-        self.restore_observers(engine);
-        engine.drop_tables(&created);
-    }
-
-    /// Takes everything back and rolls the transaction back.
-    pub fn rollback(&mut self, engine: &Engine, transaction: &Transaction) {
-        let changes = std::mem::take(self);
-        let restored = Changes { touched: changes.touched, ..Changes::default() };
-        // Before the locks go: whoever waits for a table is to find its own observers.
-        restored.restore_observers(engine);
-        // Before anybody else can get their numbers.
-        forget_sequences(engine, changes.catalog.as_deref(), &engine.catalog());
-        transaction.rollback();
-        engine.drop_tables(&changes.created);
-    }
-
-    /// Makes the changes those of all sessions; called after the commit with `publishing` held
-    /// since before it.
-    pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
-        let changes = std::mem::take(self);
-        if let Some(catalog) = changes.catalog {
-            apply_descriptors(engine, &catalog, &changes.altered);
-            engine.publish(catalog, transaction.floor());
-        }
-        engine.drop_when_unseen(changes.dropped, transaction);
-        changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
-    }
-
-    /// Attaches the observers of the touched tables as the visible catalog has them.
-    fn restore_observers(&self, engine: &Engine) {
-        let catalog = self.catalog(engine);
-        for id in &self.touched {
-            let Some(table) = catalog.table(*id) else { continue };
-            if let Err(error) = engine.attach_observers(table, &catalog) {
-                let table = &table.name;
-                tracing::error!(%table, %error, "could not restore the observers of a table");
-            }
-        }
-    }
-}
-
-/// Forgets where the sequences stand that only a catalog has whose changes are undone.
-fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
-    let known: AHashSet<u32> = kept.sequences().map(|sequence| sequence.id).collect();
-    let of_undone = undone.into_iter().flat_map(Catalog::sequences);
-    let created = of_undone.filter(|sequence| !known.contains(&sequence.id));
-    created.for_each(|sequence| forget_sequence(engine, sequence.id));
-}
-
-fn forget_sequence(engine: &Engine, id: u32) {
-    if let Err(error) = engine.sequences.forget(id) {
-        tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
-    }
-}
 
 /// Locks a table for the rest of the transaction. Writers take it as `ROW EXCLUSIVE`, those who
 /// change the table itself mostly as `ACCESS EXCLUSIVE`.
@@ -236,11 +99,6 @@ pub fn relation_lock(relation: u32) -> Vec<u8> {
 /// Returns the name of the lock of a table, by its number in the store, or of a sequence.
 pub fn relation_lock_name(relation: u32) -> LockName {
     LockName::new(CATALOG_TABLE, &relation_lock(relation))
-}
-
-/// Returns whether a transaction has locked the catalog.
-pub fn has_catalog_lock(transaction: &Transaction) -> bool {
-    transaction.has_lock(CATALOG_TABLE, CATALOG_LOCK, LockMode::Exclusive)
 }
 
 /// Returns whether a transaction has locked a table or a sequence in a mode.
@@ -282,13 +140,14 @@ pub struct Ddl<'a> {
     pub notices: Vec<Error>,
     /// Indexes that are to be built anew when the statement has done its work.
     pub stale: Vec<IndexOf>,
-    /// Whether the statement gives up where it would have to wait for a table, so that it can be
-    /// run again when it has it: nobody is to wait for the catalog meanwhile.
+    /// Whether the statement gives up where it would have to wait for a table or another object, so
+    /// that it can be run again when it has it: who had it may have changed what the names stand
+    /// for.
     pub gives_up: bool,
     /// How it locks the tables of indexes that it drops.
     pub index_drop_mode: TableLockMode,
-    /// What it has given up for: a table, by its number in the store, or a sequence.
-    pub waits_for: Option<(u32, TableLockMode)>,
+    /// What it has given up for.
+    pub gave_up_for: Option<GaveUp>,
     /// Tables of whose rows a deferred constraint is still to be checked.
     pub pending: Vec<u32>,
 }
@@ -296,7 +155,7 @@ pub struct Ddl<'a> {
 impl Ddl<'_> {
     /// Creates a table and returns it; only says so if it exists and the statement allows that.
     pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         if self.is_there(&catalog, &schema, &statement.name.name, statement.if_not_exists)? {
             return Ok(None);
@@ -336,19 +195,14 @@ impl Ddl<'_> {
         nullable: &[usize],
     ) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let first_id = self.next_id()?;
-        let mut next_id = first_id;
-        let mut take_id = || {
-            next_id += 1;
-            TableId(next_id - 1)
-        };
+        let ids = &self.engine.object_ids;
+        let mut take_id = || ids.take(1).map(TableId);
         let names = self.names(&catalog);
         let mut record = create_table::record(statement, schema, names, &self.eval, &mut take_id)?;
         self.note_toast_parameters(&statement.options);
         for &column in nullable {
             record.columns[column].not_null = false;
         }
-        self.write_next_id(next_id)?;
         self.add_foreign_keys(statement, &mut record)?;
         self.create_own_sequences(statement, &mut record)?;
         let with_sequences = self.changes.catalog(self.engine);
@@ -375,7 +229,7 @@ impl Ddl<'_> {
     /// As [`Ddl::create_index`]; returns the number of the table and of an index that is to be
     /// filled beside writers.
     pub fn add_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<(u32, u32)>> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let table = self.table(&catalog, &statement.table)?;
         let record = self.record_of(&catalog, &table)?;
         if let Some(name) = &statement.name
@@ -386,7 +240,7 @@ impl Ddl<'_> {
         }
         self.lock_table(table.id, TableLockMode::Share)?;
         self.refuse_pending(&table, "CREATE INDEX")?;
-        let id = self.next_id()?;
+        let id = self.take_ids(1)?;
         let index = create_index::record(
             statement,
             &record,
@@ -394,7 +248,6 @@ impl Ddl<'_> {
             &self.eval,
             TableId(id),
         )?;
-        self.write_next_id(id + 1)?;
         let mut record = TableRecord::clone(&record);
         record.indexes.push(index);
         let at = record.indexes.len() - 1;
@@ -411,6 +264,7 @@ impl Ddl<'_> {
         mut record: TableRecord,
         at: usize,
     ) -> Result<()> {
+        self.touch(table.oid)?;
         assemble::set_index_families(catalog, &mut record, at)?;
         let changed = assemble::table(catalog, &record, Arc::clone(&table.coprocessors))?;
         let index = changed.indexes.get(at).map(Arc::clone);
@@ -425,7 +279,6 @@ impl Ddl<'_> {
             self.engine.store().flush(table.id)?;
         }
         self.transaction.begin_statement();
-        self.changes.touched.push(table.oid);
         self.store_record(catalog, changed, record)?;
         if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
             coprocessors::index::index_build(self.transaction, table.id, &index.spec, &self.eval)?;
@@ -559,55 +412,20 @@ impl Ddl<'_> {
 
     /// Locks a table, by its number in the store, or a sequence.
     pub(super) fn lock_relation(&mut self, relation: u32, mode: TableLockMode) -> Result<()> {
-        if !self.gives_up {
-            return lock_relation(self.transaction, relation, mode, LockWait::Wait);
-        }
-        let taken = lock_relation(self.transaction, relation, mode, LockWait::NoWait);
-        if taken.as_ref().is_err_and(|error| error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE) {
-            self.waits_for = Some((relation, mode));
-        }
-        taken
+        self.lock_catalog_row(relation_lock(relation), mode)
     }
 
     // ---- the catalog ----
 
-    /// Takes the catalog's lock and returns the catalog that this transaction may change.
-    pub fn lock_catalog(&mut self) -> Result<Arc<Catalog>> {
-        self.transaction.lock_row(
-            CATALOG_TABLE,
-            CATALOG_LOCK,
-            LockMode::Exclusive,
-            LockWait::Wait,
-        )?;
-        // The holder before us gives the lock back when it has committed and publishes right after.
-        let _published = self.engine.publishing.lock();
-        Ok(self.changes.catalog(self.engine))
+    /// Returns the catalog as the statement sees it: what was published when it began, with what
+    /// its transaction has changed.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.changes.catalog(self.engine)
     }
 
-    /// Returns the first id that was never given out, not even to what was rolled back since: that
-    /// may still be on its way out of the store.
-    fn next_id(&self) -> Result<u32> {
-        let mut batch = CellBatch::new();
-        let counter = Get::new(NEXT_ID_KEY);
-        let given_out = self.engine.ids_given_out.load(Ordering::Relaxed);
-        if !self.transaction.get_locked(CATALOG_TABLE, &counter, &mut batch)? {
-            return Ok(given_out.max(FIRST_USER_TABLE));
-        }
-        batch
-            .row(0)
-            .value(0, b"")
-            .and_then(|value| value.try_into().ok())
-            .map(|value| given_out.max(u32::from_be_bytes(value)))
-            .ok_or_else(|| Error::new(sqlstate::DATA_CORRUPTED, "damaged counter of table ids"))
-    }
-
-    fn write_next_id(&self, next_id: u32) -> Result<()> {
-        // Whoever gives out ids holds the lock of the catalog.
-        self.engine.ids_given_out.fetch_max(next_id, Ordering::Relaxed);
-        let value = next_id.to_be_bytes().to_vec();
-        let row = Mutation::new(NEXT_ID_KEY).put(0, Vec::new(), value);
-        self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        Ok(())
+    /// Takes numbers that follow each other for what is created; returns the first.
+    fn take_ids(&self, count: u32) -> Result<u32> {
+        self.engine.object_ids.take(count)
     }
 
     fn create_in_store(&mut self, descriptor: &store::TableDescriptor) -> Result<()> {
@@ -623,18 +441,8 @@ impl Ddl<'_> {
         self.engine.attach_observers(&table, &after)?;
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.catalog = Some(Arc::new(after));
+        self.changes.set_catalog(after);
         self.follow_rows(catalog, table.oid)
-    }
-}
-
-/// Tells the store the descriptors of these tables. What fails is tried again at the next start.
-fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
-    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
-        if let Err(error) = engine.apply_descriptor(record) {
-            let table = &record.name;
-            tracing::error!(table, %error, "could not tell the store how a table was altered");
-        }
     }
 }
 

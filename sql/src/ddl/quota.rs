@@ -1,8 +1,6 @@
 //! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET, of quotas; of a table also of what
 //! [`split_options`](crate::ddl::split_options) changes.
 
-use std::sync::Arc;
-
 use store::quota::{QuotaKind, QuotaLimits};
 use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
@@ -22,7 +20,7 @@ use crate::settings::parse_bytes;
 impl Ddl<'_> {
     /// Changes the quota of a table or a role.
     pub fn alter_quota(&mut self, statement: &AlterQuota) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let subject = match &statement.of {
             QuotaOwner::Role(name) => QuotaSubject::Role(name.value.clone()),
             QuotaOwner::Index(name) => return self.alter_index_parameters(name, &statement.change),
@@ -95,7 +93,7 @@ impl Ddl<'_> {
             false => row.put(0, Vec::new(), encode(&limits)),
         };
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.catalog = Some(Arc::new(catalog.with_quota(subject, limits)));
+        self.changes.set_catalog(catalog.with_quota(subject, limits));
         Ok(())
     }
 

@@ -32,7 +32,7 @@ impl Ddl<'_> {
     ///
     /// 42P01, 42809 and 3F000 for names that stand for nothing, or for something else.
     pub fn to_reindex(&mut self, statement: &ast::Reindex) -> Result<Vec<IndexOf>> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let of_table = |oid: u32| {
             let table = catalog.table(oid);
             let indexes = table.iter().flat_map(|table| &table.indexes);
@@ -76,7 +76,6 @@ impl Ddl<'_> {
 
     /// Builds an index anew while writers wait.
     pub fn rebuild_index(&mut self, (oid, index): IndexOf) -> Result<()> {
-        self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         self.lock_table(table.id, TableLockMode::AccessExclusive)?;
@@ -84,8 +83,7 @@ impl Ddl<'_> {
         let Some(at) = record.indexes.iter().position(|one| one.oid == index) else {
             return Ok(());
         };
-        let id = self.next_id()?;
-        self.write_next_id(id + 1)?;
+        let id = self.take_ids(1)?;
         let rebuilt = &mut record.indexes[at];
         self.changes.dropped.push(rebuilt.descriptor.id);
         rebuilt.descriptor.id = TableId(id);
@@ -96,7 +94,6 @@ impl Ddl<'_> {
     /// Adds a new form of an index, which is to be filled beside writers; returns it. `None`: the
     /// index has gone.
     pub fn begin_new_form(&mut self, (oid, index): IndexOf) -> Result<Option<IndexOf>> {
-        self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
@@ -106,8 +103,7 @@ impl Ddl<'_> {
             return Ok(None);
         };
         let mut new = old.clone();
-        new.oid = self.next_id()?;
-        self.write_next_id(new.oid + 1)?;
+        new.oid = self.take_ids(1)?;
         let taken = crate::ddl::name::Taken::of(&catalog, &table.schema);
         let name = format!("{}{NEW_FORM}", new.name);
         new.name = crate::ddl::name::numbered(&name, |one| taken.contains(one));
@@ -124,7 +120,6 @@ impl Ddl<'_> {
 
     /// Puts the new form of an index, which has all entries now, in the place of the old one.
     pub fn replace_index(&mut self, (oid, index): IndexOf, new_form: u32) -> Result<()> {
-        self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
@@ -145,7 +140,6 @@ impl Ddl<'_> {
 
     /// Has queries use an index, which has all entries now.
     pub fn finish_index(&mut self, (oid, index): IndexOf) -> Result<()> {
-        self.lock_catalog()?;
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
@@ -158,7 +152,7 @@ impl Ddl<'_> {
 
     /// Drops an index that could not be filled.
     pub fn abandon_index(&mut self, (oid, index): IndexOf) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let table = catalog.table(oid);
         let found = table.iter().flat_map(|table| &table.indexes).find(|one| one.oid == index);
         match found {

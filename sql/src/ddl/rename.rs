@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 impl Ddl<'_> {
     /// Renames a table, view, sequence or index, or moves it to another schema.
     pub fn rename(&mut self, statement: &ast::Rename) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if statement.kind == ObjectKind::Schema {
             let schema = &statement.name.name.value;
             catalog.schema(schema).ok_or_else(|| no_schema(schema))?;

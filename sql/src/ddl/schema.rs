@@ -15,7 +15,7 @@ impl Ddl<'_> {
     /// Creates a schema; only says so if it exists and the statement allows that. Returns its name
     /// once what the statement says is to be in it can be made.
     pub fn create_schema(&mut self, statement: &ast::CreateSchema) -> Result<String> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let name = match (&statement.name, &statement.owner) {
             (Some(name), _) | (None, Some(Role::Named(name))) => name.value.clone(),
             (None, _) => self.user.clone(),
@@ -30,8 +30,7 @@ impl Ddl<'_> {
             }
             return Err(Error::new(sqlstate::DUPLICATE_SCHEMA, message));
         }
-        let oid = self.next_id()?;
-        self.write_next_id(oid + 1)?;
+        let oid = self.take_ids(1)?;
         let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
         self.store_schema(&catalog, schema)?;
         statement.elements.iter().try_for_each(|element| check_element(element, &name))?;
@@ -57,7 +56,7 @@ impl Ddl<'_> {
 
     /// Renames a schema.
     pub fn rename_schema(&mut self, statement: &ast::RenameSchema) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let (name, new) = (&statement.name.value, &statement.new_name.value);
         let schema = catalog.schema(name).ok_or_else(|| no_schema(name))?;
         check_name(new)?;

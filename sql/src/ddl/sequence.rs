@@ -20,7 +20,7 @@ use crate::error::{Error, Result, sqlstate};
 impl Ddl<'_> {
     /// Creates a sequence; only says so if it exists and the statement allows that.
     pub fn create_sequence(&mut self, statement: &ast::CreateSequence) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let name = &statement.name.name;
         if self.is_there(&catalog, &schema, name, statement.if_not_exists)? {
@@ -37,7 +37,7 @@ impl Ddl<'_> {
 
     /// Changes a sequence; only says so if there is none and the statement allows that.
     pub fn alter_sequence(&mut self, statement: &ast::AlterSequence) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let old = match self.find(&catalog, &statement.name) {
             Some(Relation::Sequence(old)) => old,
             Some(_) => {
@@ -98,8 +98,7 @@ impl Ddl<'_> {
         // Under a new id nothing is kept of where it stood; a rollback takes the old one back.
         sequence.first = first;
         self.changes.dropped_sequences.push(sequence.id);
-        sequence.id = self.next_id()?;
-        self.write_next_id(sequence.id + 1)?;
+        sequence.id = self.take_ids(1)?;
         self.store_sequence(sequence)
     }
 
@@ -170,9 +169,8 @@ impl Ddl<'_> {
 
     /// Gives a sequence its numbers and stores it; returns its number.
     pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<u32> {
-        let oid = self.next_id()?;
+        let oid = self.take_ids(1)?;
         (sequence.oid, sequence.id) = (oid, oid);
-        self.write_next_id(oid + 1)?;
         self.store_sequence(sequence)?;
         Ok(oid)
     }

@@ -1,8 +1,8 @@
 //! What a transaction has done to the catalog, shared by its session and the functions that its
 //! statements call.
 //!
-//! A definition works on what was done so far, and nobody else does meanwhile: what a function sees
-//! that it calls is the catalog as it was before.
+//! A definition works on what was done so far: what a function sees that it calls is the catalog as
+//! it was before.
 
 use std::sync::Arc;
 
@@ -19,9 +19,23 @@ use crate::error::{Error, Result};
 pub struct SharedChanges(Arc<Mutex<Changes>>);
 
 impl SharedChanges {
-    /// Returns the catalog that statements of the transaction see.
+    /// Returns the catalog that statements of the transaction see: the newest one with its changes.
     pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
-        self.0.lock().catalog(engine)
+        let mut changes = self.0.lock();
+        if let Err(error) = changes.rebase(engine) {
+            // The next definition reports it, or the commit.
+            tracing::debug!(%error, "a transaction sees the catalog as it was");
+        }
+        changes.catalog(engine)
+    }
+
+    /// Applies the changes to the newest catalog.
+    ///
+    /// # Errors
+    ///
+    /// 40001 if somebody else has changed the same.
+    pub fn rebase(&self, engine: &Engine) -> Result<()> {
+        self.0.lock().rebase(engine)
     }
 
     /// Returns whether the transaction has not changed the catalog.
@@ -43,22 +57,27 @@ impl SharedChanges {
     ///
     /// # Errors
     ///
-    /// Those of `run`; 0A000 if a function that it called has changed the catalog as well.
-    pub fn define<T>(&self, run: impl FnOnce(&mut Changes) -> Result<T>) -> Result<T> {
-        let mut changes = {
+    /// Those of `run`; 40001 if somebody else has changed the same; 0A000 if a function that it
+    /// called has changed the catalog as well.
+    pub fn define<T>(
+        &self,
+        engine: &Engine,
+        run: impl FnOnce(&mut Changes) -> Result<T>,
+    ) -> Result<T> {
+        let (mut changes, is_outermost) = {
             let mut shared = self.0.lock();
+            let is_outermost = shared.begin_definition(engine)?;
             let seen = shared.seen();
-            std::mem::replace(&mut *shared, seen)
+            (std::mem::replace(&mut *shared, seen), is_outermost)
         };
-        let before = changes.catalog.clone();
+        let before = changes.own();
         let result = run(&mut changes);
+        if is_outermost {
+            changes.end_definition();
+        }
         let mut shared = self.0.lock();
         let within = std::mem::replace(&mut *shared, changes);
-        let is_same = match (&within.catalog, &before) {
-            (Some(now), Some(before)) => Arc::ptr_eq(now, before),
-            (now, before) => now.is_none() && before.is_none(),
-        };
-        if is_same {
+        if within.is_same(before.as_ref()) {
             return result;
         }
         // They are to go when the transaction is undone.

@@ -59,7 +59,7 @@ impl Ddl<'_> {
         let row = Mutation::new(table_key(table.oid)).put(0, Vec::new(), encode_table(&record));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.altered.push(table.oid);
-        self.changes.catalog = Some(Arc::new(catalog.with_stored(changed, record)));
+        self.changes.set_catalog(catalog.with_stored(changed, record));
         Ok(())
     }
 }

@@ -1,7 +1,5 @@
 //! What ANALYZE writes to the catalog.
 
-use std::sync::Arc;
-
 use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
@@ -15,7 +13,7 @@ impl Ddl<'_> {
     /// Puts statistics of a table in the place of those that there are. A table that is gone by now
     /// has none.
     pub fn set_statistics(&mut self, table: TableId, statistics: TableStatistics) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if catalog.table_stored(table).is_none() {
             return Ok(());
         }
@@ -23,7 +21,7 @@ impl Ddl<'_> {
         self.lock_table(table, TableLockMode::ShareUpdateExclusive)?;
         let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), encode(&statistics));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
-        self.changes.catalog = Some(Arc::new(catalog.with_statistics(table, Some(statistics))));
+        self.changes.set_catalog(catalog.with_statistics(table, Some(statistics)));
         Ok(())
     }
 

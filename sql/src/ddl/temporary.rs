@@ -25,10 +25,9 @@ impl Ddl<'_> {
             let hint = "Use a session of the server.";
             return Err(Error::not_supported("a temporary table here", hint));
         };
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if catalog.schema(&name).is_none() {
-            let oid = self.next_id()?;
-            self.write_next_id(oid + 1)?;
+            let oid = self.take_ids(1)?;
             let schema = Schema { oid, name: name.clone(), relations: AHashMap::new() };
             self.store_schema(&catalog, schema)?;
         }
@@ -37,7 +36,7 @@ impl Ddl<'_> {
 
     /// Drops a schema of temporary things with all that is in it.
     pub fn drop_temporary(&mut self, schema: &str) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         if catalog.schema(schema).is_none() {
             return Ok(());
         }
@@ -52,7 +51,7 @@ impl Ddl<'_> {
     ///
     /// 0A000 if a table that is emptied is referred to by one that is not.
     pub fn end_temporary(&mut self, tables: &[u32]) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let emptied = tables.iter().filter_map(|table| catalog.record(*table));
         for record in emptied.filter(|record| *record.on_commit == OnCommit::DeleteRows) {
             let mut others = catalog.referencing(record.oid).map(|(other, _)| other);
@@ -61,7 +60,7 @@ impl Ddl<'_> {
             }
         }
         for &oid in tables {
-            let catalog = self.lock_catalog()?;
+            let catalog = self.catalog();
             let Some(table) = catalog.table(oid).cloned() else { continue };
             match *self.record_of(&catalog, &table)?.on_commit {
                 OnCommit::PreserveRows => {}

@@ -19,7 +19,7 @@ use crate::error::{Error, Result, sqlstate};
 impl Ddl<'_> {
     /// Empties tables.
     pub fn truncate(&mut self, statement: &ast::Truncate) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in &statement.names {
             let table =
@@ -102,14 +102,13 @@ impl Ddl<'_> {
     /// Stores the record of a table with new, empty tables of the store for it and its indexes.
     pub(super) fn store_emptied(&mut self, table: &Table, mut record: TableRecord) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
-        let mut id = self.next_id()?;
+        let first = self.take_ids(1 + record.indexes.len() as u32)?;
         let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
-        for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
+        let descriptors = std::iter::once(&mut record.descriptor).chain(indexes);
+        for (id, descriptor) in (first..).zip(descriptors) {
             self.changes.dropped.push(descriptor.id);
             descriptor.id = TableId(id);
-            id += 1;
         }
-        self.write_next_id(id)?;
         for at in 0..record.indexes.len() {
             assemble::set_index_families(&catalog, &mut record, at)?;
         }
@@ -121,7 +120,7 @@ impl Ddl<'_> {
         let catalog = self.drop_statistics(Catalog::clone(&catalog), table.id)?;
         let catalog = self.move_quota(catalog, table.id, record.descriptor.id)?;
         let changed = assemble::table(&catalog, &record, Arc::clone(&table.coprocessors))?;
-        self.changes.touched.push(table.oid);
+        self.touch(table.oid)?;
         self.store_record(&catalog, changed, record)
     }
 

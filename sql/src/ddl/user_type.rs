@@ -125,7 +125,7 @@ impl Ddl<'_> {
     // ---- DROP TYPE ----
 
     pub(super) fn drop_types(&mut self, statement: &ast::DropType) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let mut named = Vec::new();
         for name in &statement.names {
             match self.droppable(&catalog, name, statement.domain) {

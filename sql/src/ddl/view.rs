@@ -21,22 +21,20 @@ use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
     /// Creates or replaces a view. `definition` was bound with the catalog that
-    /// [`Ddl::lock_catalog`] has returned.
+    /// [`Ddl::catalog`] has returned.
     pub fn create_view(
         &mut self,
         statement: &ast::CreateView,
         definition: ViewDefinition,
     ) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let view_name = &statement.name.name.value;
         let mut columns = named_columns(statement, definition.columns)?;
         let oid = match catalog.relation(&schema, view_name) {
             None => {
                 self.check_row_type_name(&catalog, &schema, view_name)?;
-                let oid = self.next_id()?;
-                self.write_next_id(oid + 1)?;
-                oid
+                self.take_ids(1)?
             }
             Some(Relation::View(old)) if statement.or_replace => {
                 check_replacement(self.names(&catalog), old, &columns)?;
@@ -80,7 +78,7 @@ impl Ddl<'_> {
         statement: &ast::AlterTable,
         check_option: Option<ast::CheckOption>,
     ) -> Result<()> {
-        let catalog = self.lock_catalog()?;
+        let catalog = self.catalog();
         let name = &statement.name.name.value;
         let view = match self.find(&catalog, &statement.name) {
             Some(Relation::View(view)) => View { check_option, ..view.as_ref().clone() },

@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::catalog::table::Table;
 use crate::engine::Engine;
 use crate::error::{Result, sqlstate};
-use crate::session::{Session, Worker};
+use crate::session::Session;
 
 /// A table is analysed again when it has so many rows more or less than then, and that part of
 /// them: PostgreSQL's `autovacuum_analyze_threshold` and `…_scale_factor`.
@@ -80,12 +80,7 @@ impl Session {
         let turn = open.transaction.turn(Work::Read)?;
         let statistics = analyze::analyze(table, estimate, context)?;
         drop(turn);
-        let eval = self.eval_context(open, Vec::new());
-        let Worker { around, open, .. } = &mut self.worker;
-        let open = open.as_mut().expect("a statement was begun");
-        open.define(&around.engine, &around.constants, eval, |ddl| {
-            ddl.set_statistics(table.id, statistics)
-        })
+        self.in_any_ddl(|ddl| ddl.set_statistics(table.id, statistics.clone()))
     }
 }
 

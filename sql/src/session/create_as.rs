@@ -17,7 +17,7 @@ use crate::exec::insert::RowSink;
 use crate::logical::OutputColumn;
 use crate::plan::profile::Profile;
 use crate::rows::Completion;
-use crate::session::prepared::{PlannedQuery, PlannedStatement};
+use crate::session::prepared::{PlannedQuery, PlannedStatement, Planning};
 use crate::session::{Execution, Planned, Session};
 
 /// The rows of a query, batch by batch.
@@ -47,12 +47,11 @@ impl Session {
     /// Creates a table from a query.
     pub(super) fn run_create_as(&mut self, statement: &CreateTableAs) -> Result<Execution> {
         let tag = statement.made.tag();
-        // What the query reads is to stay what it is until the table is there.
-        self.in_ddl(tag, |ddl| ddl.lock_catalog())?;
+        self.check_may_define(tag)?;
         let PlannedQuery { statement: query, types, values } =
             self.planned_query(&statement.query)?;
-        let PlannedStatement { planned, parameter_types, columns, .. } =
-            self.with_planning(|planning| planning.plan(&query, &types))?;
+        let PlannedStatement { planned, parameter_types, columns, .. } = self
+            .planned_and_locked(|planning| planning.plan(&query, &types), |made| &made.planned)?;
         if parameter_types.len() > values.len() {
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
@@ -114,6 +113,24 @@ impl Session {
                 self.in_ddl(tag, |ddl| {
                     ddl.create_materialized_view(&definition, view.clone(), with_data)
                 })
+            }
+        }
+    }
+
+    /// Plans what rows are made of that a table is to have, and locks what is read, so that it stays
+    /// what it is until the table is there.
+    pub(super) fn planned_and_locked<T>(
+        &mut self,
+        plan: impl Fn(&Planning<'_>) -> Result<T>,
+        planned: impl Fn(&T) -> &Planned,
+    ) -> Result<T> {
+        loop {
+            let made = self.with_planning(&plan)?;
+            self.begin_statement();
+            self.lock_to_read(planned(&made))?;
+            self.await_published();
+            if self.catalog().version == planned(&made).catalog_version {
+                return Ok(made);
             }
         }
     }

@@ -50,8 +50,7 @@ impl Session {
                 return self.explanation(explain, without_plan(&[], create.made.tag()));
             }
             if explain.analyze {
-                // What the query reads is to stay what it is until the table is there.
-                self.in_ddl(create.made.tag(), |ddl| ddl.lock_catalog())?;
+                self.check_may_define(create.made.tag())?;
             }
         }
         let Some(PlannedQuery { statement, types, values }) = self.explained(explain)? else {
@@ -59,7 +58,13 @@ impl Session {
         };
         let began = Instant::now();
         let (of, estimates) =
-            self.with_planning(|planning| planning.estimated(&statement, &types))?;
+            match explain.analyze && matches!(explain.statement, Statement::CreateTableAs(_)) {
+                true => self.planned_and_locked(
+                    |planning| planning.estimated(&statement, &types),
+                    |(made, _)| &made.planned,
+                )?,
+                false => self.with_planning(|planning| planning.estimated(&statement, &types))?,
+            };
         let planning = began.elapsed();
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };

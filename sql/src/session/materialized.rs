@@ -18,7 +18,9 @@ impl Session {
     pub(super) fn run_refresh(&mut self, statement: &Refresh) -> Result<()> {
         let view = self.in_ddl(TAG, |ddl| ddl.begin_refresh(statement))?;
         let planned = match statement.with_data {
-            true => Some(self.with_planning(|planning| planning.plan_materialized(&view))?),
+            true => Some(
+                self.planned_and_locked(|planning| planning.plan_materialized(&view), |made| made)?,
+            ),
             false => None,
         };
         let begun = self.in_ddl(TAG, |ddl| ddl.begin_rows(view.oid, statement.with_data))?;

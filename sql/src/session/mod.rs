@@ -479,11 +479,12 @@ impl Session {
         // The error may tell of rows that are not durable yet.
         let seen = self.seen();
         self.await_also(seen);
+        let engine = Arc::clone(&self.engine);
         match &mut self.open {
             Some(open) if open.in_block => {
-                open.fail();
+                open.fail(&engine);
                 // As by PostgreSQL, nobody waits for them until the client says ROLLBACK.
-                if open.savepoint_count() == 0 && open.changes.is_empty() {
+                if open.savepoint_count() == 0 {
                     let floor = open.transaction.floor();
                     self.worker.around.locks.release_all(Level::Transaction, floor);
                 }
@@ -869,10 +870,9 @@ impl Session {
         }
     }
 
-    /// Returns whether the catalog that everybody sees is not the one that a plan was made for.
+    /// Returns whether the catalog is not the one that a plan was made for.
     fn is_stale(&self, planned: &Planned) -> bool {
-        let private = self.open.as_ref().is_some_and(|open| !open.changes.is_empty());
-        !private && self.engine.catalog().version != planned.catalog_version
+        self.catalog().version != planned.catalog_version
     }
 
     /// Returns another plan if the catalog is not the one that a plan was made for. The table that
@@ -884,7 +884,7 @@ impl Session {
             drop(self.engine.publishing.lock());
         }
         self.with_planning(|planning| {
-            if planning.private || planning.catalog.version == old.catalog_version {
+            if planning.catalog.version == old.catalog_version {
                 return Ok(None);
             }
             prepared.planned(state, planning).map(Some)

@@ -51,7 +51,7 @@ pub(crate) enum PreparedKind {
 
 /// A plan and what it was made for.
 pub(crate) struct Planned {
-    /// [`Catalog::version`], or [`PRIVATE_VERSION`].
+    /// [`Catalog::version`].
     pub catalog_version: u64,
     /// Where names without a schema were looked for.
     pub search_path: Arc<SearchPath>,
@@ -117,15 +117,10 @@ pub(crate) struct PlannedQuery {
     pub values: Vec<Datum>,
 }
 
-/// The version of plans made with a catalog that is not committed: never up to date.
-const PRIVATE_VERSION: u64 = u64::MAX;
-
 /// What a statement is bound and planned with.
 pub(crate) struct Planning<'a> {
     /// The catalog that the statement sees.
     pub catalog: &'a Catalog,
-    /// The catalog is the transaction's own.
-    pub private: bool,
     /// System views, table functions and endpoints.
     pub system: SystemNames<'a>,
     /// Values of session functions.
@@ -237,7 +232,7 @@ impl Planning<'_> {
     fn planned(&self, bound: BoundStatement, plan: Plan, sizes: Sizes) -> PlannedStatement {
         let columns: Option<Arc<[OutputColumn]>> = bound.bound.columns().map(Arc::from);
         let planned = Planned {
-            catalog_version: if self.private { PRIVATE_VERSION } else { self.catalog.version },
+            catalog_version: self.catalog.version,
             search_path: Arc::clone(self.constants.search_path()),
             is_of_old_snapshot: self.newer.is_some(),
             sizes,
@@ -284,8 +279,7 @@ impl Planned {
     /// Returns whether the plan would be made in the same way now.
     pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
         let path = planning.constants.search_path();
-        !planning.private
-            && self.catalog_version == planning.catalog.version
+        self.catalog_version == planning.catalog.version
             && self.is_of_old_snapshot == planning.newer.is_some()
             && (Arc::ptr_eq(&self.search_path, path) || self.search_path == *path)
             && self.sizes.hold(planning.statistics)

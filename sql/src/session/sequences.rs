@@ -11,8 +11,7 @@ use types::context::SequenceSource;
 use crate::catalog::name::{SearchPath, is_temporary};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, Relation};
-use crate::ddl;
-use crate::ddl::undefined_table;
+use crate::ddl::{self, SharedChanges, undefined_table};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
@@ -28,8 +27,8 @@ struct Seen {
 #[derive(Clone)]
 pub(super) struct SessionSequences {
     engine: Arc<Engine>,
-    /// The catalog of a transaction that has changed it; else the committed one counts.
-    catalog: Option<Arc<Catalog>>,
+    /// What the transaction has changed of the catalog, if it has.
+    changes: Option<SharedChanges>,
     /// The transaction may not write.
     read_only: bool,
     /// Where names without a schema are looked for.
@@ -45,7 +44,7 @@ impl SessionSequences {
         let seen = Arc::default();
         let path = Arc::default();
         let (engine, transaction) = (Arc::clone(engine), Arc::default());
-        SessionSequences { engine, catalog: None, read_only: false, path, seen, transaction }
+        SessionSequences { engine, changes: None, read_only: false, path, seen, transaction }
     }
 
     /// Has sequences locked by a transaction from now on.
@@ -62,8 +61,15 @@ impl SessionSequences {
     }
 
     /// Returns them as a transaction sees them.
-    pub(super) fn within(&self, catalog: Option<Arc<Catalog>>, read_only: bool) -> Self {
-        SessionSequences { catalog, read_only, ..self.clone() }
+    pub(super) fn within(&self, changes: Option<SharedChanges>, read_only: bool) -> Self {
+        SessionSequences { changes, read_only, ..self.clone() }
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        match &self.changes {
+            Some(changes) => changes.catalog(&self.engine),
+            None => self.engine.catalog(),
+        }
     }
 
     /// Forgets what the session got: DISCARD ALL.
@@ -72,7 +78,7 @@ impl SessionSequences {
     }
 
     fn find(&self, text: &str) -> Result<Arc<Sequence>> {
-        let catalog = self.catalog.clone().unwrap_or_else(|| self.engine.catalog());
+        let catalog = self.catalog();
         match catalog.find_text(text, &self.path)? {
             Some(Relation::Sequence(sequence)) => Ok(Arc::clone(sequence)),
             Some(other) => {
@@ -135,7 +141,7 @@ impl SessionSequences {
 
     fn last_value(&self) -> Result<i64> {
         let seen = self.seen.lock();
-        let catalog = self.catalog.clone().unwrap_or_else(|| self.engine.catalog());
+        let catalog = self.catalog();
         let is_there = |last: &u32| catalog.sequences().any(|one| one.id == *last);
         let last = seen.last.filter(is_there).and_then(|last| seen.values.get(&last));
         last.copied().ok_or_else(|| {

@@ -236,7 +236,7 @@ impl Open {
         eval: EvalContext,
         run: impl FnOnce(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.changes.define(|changes| run(&mut self.ddl(engine, constants, eval, changes)))
+        self.changes.define(engine, |changes| run(&mut self.ddl(engine, constants, eval, changes)))
     }
 
     fn ddl<'a>(
@@ -262,7 +262,7 @@ impl Open {
             stale: Vec::new(),
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
-            waits_for: None,
+            gave_up_for: None,
             pending: self.held.lock().deferred.tables(),
         }
     }
@@ -436,7 +436,7 @@ impl Open {
         DefinitionMark { savepoint, mark, locks }
     }
 
-    /// Takes a definition back, with its locks. Nothing was defined before it.
+    /// Takes a definition back, with its locks.
     pub(crate) fn undo_definition(&mut self, engine: &Engine, mark: DefinitionMark) {
         self.transaction.rollback_to(mark.savepoint);
         self.changes.rollback_to(engine, mark.mark);
@@ -451,28 +451,25 @@ impl Open {
 
     /// Marks it as failed. As by PostgreSQL, what the block has done since its last savepoint is
     /// undone now, so that nobody waits for its locks until the client says ROLLBACK.
-    pub(crate) fn fail(&mut self) {
+    pub(crate) fn fail(&mut self, engine: &Engine) {
         self.failed = true;
-        let last = self.savepoints.last().map(|last| (last.savepoint, last.locks));
+        let last = self.savepoints.last().map(|last| (last.savepoint, last.mark, last.locks));
         match last {
-            // Locks that definitions took hold until those are undone.
-            _ if !self.changes.is_empty() => {}
-            Some((savepoint, locks)) => {
+            Some((savepoint, mark, locks)) => {
                 self.transaction.rollback_to(savepoint);
+                self.changes.rollback_to(engine, mark);
                 self.release_after(locks);
             }
             None => {
-                self.transaction.rollback();
+                self.changes.rollback(engine, &self.transaction);
                 self.held.lock().tables.clear();
             }
         }
     }
 
     fn release_after(&self, locks: Locks) {
-        if self.changes.is_empty() {
-            self.held.lock().tables.truncate(locks.of_tables);
-            self.transaction.release_locks_after(locks.all);
-        }
+        self.held.lock().tables.truncate(locks.of_tables);
+        self.transaction.release_locks_after(locks.all);
     }
 
     /// Goes back to a savepoint, which stays. Returns the settings as they were.
@@ -540,15 +537,15 @@ impl Open {
             return Ok(Some(commit.durable));
         }
         let _publishing = engine.publishing.lock();
-        let committed = self.transaction.commit().and_then(|commit| commit.durable.wait());
+        let committed = self.changes.rebase(engine).and_then(|()| {
+            self.transaction.commit()?.durable.wait()?;
+            Ok(())
+        });
         match committed {
             Ok(()) => self.changes.publish(engine, &self.transaction),
-            Err(error) => {
-                self.changes.rollback(engine, &self.transaction);
-                return Err(error.into());
-            }
+            Err(_) => self.changes.rollback(engine, &self.transaction),
         }
-        Ok(None)
+        committed.map(|()| None)
     }
 
     /// Rolls back, with the settings that were changed in it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::Sequence;
 use store::admission::Work;
-use store::transaction::{LockWait, TableLockMode};
+use store::transaction::{LockMode, LockWait};
 use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
 use types::{Datum, SqlType};
@@ -13,11 +13,12 @@ use crate::advisory::Level;
 use crate::ast;
 use crate::ast::{AlterTableAction, SetScope, Statement, TypeStatement};
 use crate::binder::{self, Names, SessionConstants, TableClause};
+use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::table::Table;
 use crate::copy;
 use crate::copy::{CopyFormat, CopyIn};
 use crate::ddl;
-use crate::ddl::Ddl;
+use crate::ddl::{Ddl, GaveUp};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -248,9 +249,15 @@ impl Session {
         tag: &str,
         run: impl FnMut(&mut Ddl<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.check_may_define(tag)?;
+        self.in_any_ddl(run)
+    }
+
+    /// Refuses a definition where the transaction may only read.
+    pub(super) fn check_may_define(&mut self, tag: &str) -> Result<()> {
         match self.begin_statement().modes.read_only {
             true => Err(read_only(tag)),
-            false => self.in_any_ddl(run),
+            false => Ok(()),
         }
     }
 
@@ -274,18 +281,21 @@ impl Session {
         loop {
             match self.try_ddl(&mut run)? {
                 DdlOutcome::Done(done) => return Ok(done),
-                // Without the catalog's lock; then once more from the beginning, as whoever had
-                // the table may have changed what the names stand for.
-                DdlOutcome::WaitsFor(relation, mode) => {
+                // Once more from the beginning, as whoever had the lock may have changed what the
+                // names stand for.
+                DdlOutcome::GaveUp(GaveUp::Lock(row, mode)) => {
                     let open = self.open.as_ref().expect("a statement was begun");
-                    ddl::lock_relation(&open.transaction, relation, mode, LockWait::Wait)?;
+                    let (mode, wait) = (LockMode::Table(mode), LockWait::Wait);
+                    open.transaction.lock_present_row(CATALOG_TABLE, &row, mode, wait)?;
+                    self.await_published();
                 }
+                DdlOutcome::GaveUp(GaveUp::Outdated) => {}
             }
         }
     }
 
-    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table
-    /// although its transaction had not locked the catalog before.
+    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table or
+    /// another object, or others have changed what it builds on.
     fn try_ddl<T>(
         &mut self,
         run: &mut impl FnMut(&mut Ddl<'_>) -> Result<T>,
@@ -295,18 +305,17 @@ impl Session {
         let eval = eval.unwrap_or_default();
         let Worker { around, open, settings, .. } = &mut self.worker;
         let open = open.as_mut().expect("a statement was begun");
-        let gives_up = !ddl::has_catalog_lock(&open.transaction);
         let mark = open.mark_definition();
-        let mut waits_for = None;
+        let mut gave_up = None;
         let done = open.define(&around.engine, &around.constants, eval, |ddl| {
-            (ddl.settings, ddl.gives_up) = (Some(settings.clone()), gives_up);
-            let done = run(ddl);
-            waits_for = ddl.waits_for;
+            (ddl.settings, ddl.gives_up) = (Some(settings.clone()), true);
+            let done = run(ddl).and_then(|done| ddl.finish().map(|()| done));
+            gave_up = ddl.gave_up_for.take();
             Ok((done?, std::mem::take(&mut ddl.notices)))
         });
-        if let (Err(_), Some((relation, mode))) = (&done, waits_for) {
+        if let (Err(_), Some(gave_up)) = (&done, gave_up) {
             open.undo_definition(&around.engine, mark);
-            return Ok(DdlOutcome::WaitsFor(relation, mode));
+            return Ok(DdlOutcome::GaveUp(gave_up));
         }
         open.forget_mark(&mark);
         let (done, notices) = done?;
@@ -696,8 +705,8 @@ impl Session {
 enum DdlOutcome<T> {
     /// It is made.
     Done(T),
-    /// It needs a table, or a sequence, in a mode.
-    WaitsFor(u32, TableLockMode),
+    /// It is to be run again.
+    GaveUp(GaveUp),
 }
 
 /// Does what a statement says that changes the catalog.
@@ -721,7 +730,7 @@ fn define(
             _ => ddl.alter_coprocessors(alter),
         },
         Statement::CreateView(create) => {
-            let catalog = ddl.lock_catalog()?;
+            let catalog = ddl.catalog();
             let style = ddl.literal_style().clone();
             let definition = binder::bind_view_definition(
                 &create.query,

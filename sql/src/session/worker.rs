@@ -136,10 +136,7 @@ impl Worker {
         &self,
         run: impl FnOnce(&Planning<'_>) -> Result<T>,
     ) -> Result<T> {
-        let (catalog, private) = match &self.open {
-            Some(open) => (open.changes.catalog(&self.engine), !open.changes.is_empty()),
-            None => (self.engine.catalog(), false),
-        };
+        let catalog = self.catalog();
         let system = SystemNames::of(&self.engine).for_session(&self.settings);
         let constants = self.constants.as_ref();
         let statistics = self.engine.as_ref();
@@ -148,7 +145,7 @@ impl Worker {
         let snapshot = self.open.as_ref().filter(keeps_snapshot);
         let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
         let newer = snapshot.and_then(|snapshot| self.engine.relations_newer_than(snapshot));
-        run(&Planning { catalog: &catalog, private, system, constants, statistics, newer })
+        run(&Planning { catalog: &catalog, system, constants, statistics, newer })
     }
 
     /// Returns the open transaction, begun if need be, with a new statement begun in it.
@@ -376,7 +373,7 @@ impl Worker {
         if open.changes.is_empty() && !read_only {
             return self.shared_sequences.clone();
         }
-        let own = (!open.changes.is_empty()).then(|| open.changes.catalog(&self.engine));
+        let own = (!open.changes.is_empty()).then(|| open.changes.clone());
         Sequences(Some(Arc::new(self.sequences.within(own, read_only))))
     }
 }

@@ -1,0 +1,208 @@
+//! What an object of the catalog refers to, by numbers: what must not be changed or dropped by
+//! others while a transaction that has made the reference is open.
+//!
+//! Texts of definitions are not bound for this: a word of a text counts as a reference to all
+//! functions, types and sequences of that name. A definition may so wait for one that it has
+//! nothing to do with; none is overlooked.
+
+use std::collections::BTreeSet;
+
+use ahash::AHashSet;
+
+use crate::catalog::Catalog;
+use crate::catalog::comment::Subject;
+use crate::catalog::difference::Entry;
+use crate::catalog::quota::QuotaSubject;
+use crate::catalog::record::TableRecord;
+use crate::catalog::user_type::UserType;
+
+/// Which references count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum References {
+    /// Those by number.
+    Declared,
+    /// Also what words of texts may mean. An object that another transaction creates later may be
+    /// among them, without anybody's lock.
+    Possible,
+}
+
+impl References {
+    /// Returns the numbers of the objects that an entry refers to.
+    pub fn of(self, catalog: &Catalog, entry: &Entry) -> BTreeSet<u32> {
+        let mut found: BTreeSet<u32> = declared(catalog, entry).into_iter().collect();
+        if self == References::Possible {
+            add_named(catalog, entry, &mut found);
+        }
+        if let Some(own) = entry.number() {
+            found.remove(&own);
+        }
+        found
+    }
+}
+
+/// Adds the numbers of what the texts of an entry may name.
+fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
+    let mut words = Words::default();
+    match entry {
+        Entry::Table(number) => {
+            if let Some(record) = catalog.record(*number) {
+                words.add_table(record);
+            }
+            let table = catalog.table(*number);
+            let attached = table.iter().flat_map(|table| &table.coprocessors.attached);
+            for (_, value) in attached.flat_map(|one| &one.arguments) {
+                words.add(value);
+                words.names_relations = true;
+            }
+        }
+        Entry::View(number) => {
+            if let Some(view) = catalog.view(*number) {
+                words.add(&view.text);
+                view.columns.iter().filter_map(|one| one.default.as_ref()).for_each(|text| {
+                    words.add(text);
+                });
+            }
+        }
+        Entry::Type(number) => {
+            if let Some(UserType::Domain(domain)) = catalog.user_type(*number).map(AsRef::as_ref) {
+                let checks = domain.record.checks.iter().map(|check| &check.predicate);
+                checks.chain(&domain.record.default).for_each(|text| words.add(text));
+            }
+        }
+        Entry::Function(number) => {
+            if let Some(function) = catalog.function(*number) {
+                let parameters = function.record.parameters.iter();
+                parameters.filter_map(|one| one.default.as_ref()).for_each(|text| words.add(text));
+                // The bodies of others are looked at when they are called.
+                if function.search_path.is_some() {
+                    words.add(&function.record.body);
+                    words.names_relations = true;
+                }
+            }
+        }
+        _ => {}
+    }
+    words.find(catalog, found);
+}
+
+/// Returns the numbers that an entry itself refers to by, without those that its texts name.
+fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
+    let schema = |name: &str| catalog.schema(name).map(|schema| schema.oid);
+    let of_type = |oid: u32| catalog.type_of_oid(oid).map(|known| known.number());
+    let mut found = Vec::new();
+    match entry {
+        Entry::Schema(_) | Entry::Quota(QuotaSubject::Role(_)) => {}
+        Entry::Table(number) => {
+            let Some(table) = catalog.table(*number) else { return found };
+            found.extend(schema(&table.schema));
+            found.extend(table.foreign_keys.iter().map(|key| key.table));
+            let columns = table.columns.iter().filter(|column| !column.dropped);
+            found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
+        }
+        Entry::View(number) => {
+            let Some(view) = catalog.view(*number) else { return found };
+            found.extend(schema(&view.schema));
+            found.extend(view.relations.iter().map(|relation| relation.oid));
+            let columns = view.columns.iter();
+            found.extend(columns.filter_map(|column| of_type(column.sql_type.oid())));
+        }
+        Entry::Sequence(number) => {
+            let Some(sequence) = catalog.sequence(*number) else { return found };
+            found.extend(schema(&sequence.schema));
+            found.extend(sequence.owned_by.map(|(table, _)| table));
+        }
+        Entry::Type(number) => {
+            let Some(known) = catalog.user_type(*number) else { return found };
+            found.extend(schema(known.schema()));
+            match known.as_ref() {
+                UserType::Enum(_) => {}
+                UserType::Domain(domain) => found.extend(of_type(domain.record.type_oid)),
+                UserType::Composite(composite) => {
+                    let attributes = composite.record.iter().flat_map(|record| &record.attributes);
+                    let attributes = attributes.filter(|attribute| !attribute.dropped);
+                    found.extend(attributes.filter_map(|one| of_type(one.type_oid)));
+                }
+            }
+        }
+        Entry::Function(number) => {
+            let Some(function) = catalog.function(*number) else { return found };
+            found.extend(schema(&function.record.schema));
+            found.extend(function.type_oids().into_iter().filter_map(of_type));
+        }
+        Entry::Comment(subject) => {
+            if catalog.comments().contains_key(subject) {
+                found.extend(subject_of(catalog, subject));
+            }
+        }
+        Entry::Quota(QuotaSubject::Table(table)) | Entry::Statistics(table) => {
+            found.extend(catalog.table_stored(*table).map(|table| table.oid));
+        }
+    }
+    found
+}
+
+/// Returns the number of the object that a comment is about, or about a part of.
+fn subject_of(catalog: &Catalog, subject: &Subject) -> Option<u32> {
+    match subject {
+        Subject::Relation(number) if !catalog.has(*number) => {
+            let tables = catalog.tables();
+            let mut tables = tables.iter();
+            let of_it = tables.find(|table| table.indexes.iter().any(|one| one.oid == *number));
+            of_it.map(|table| table.oid)
+        }
+        Subject::Relation(number)
+        | Subject::PrimaryKey(number)
+        | Subject::Column(number, _)
+        | Subject::Constraint(number, _)
+        | Subject::Schema(number)
+        | Subject::Type(number)
+        | Subject::Function(number) => Some(*number),
+        Subject::Database => None,
+    }
+}
+
+/// The words of texts, also those within quotes.
+#[derive(Default)]
+struct Words {
+    words: AHashSet<String>,
+    /// Whether tables and views count, too.
+    names_relations: bool,
+}
+
+impl Words {
+    fn add_table(&mut self, record: &TableRecord) {
+        for column in &record.columns {
+            column.default.iter().chain(&column.generated).for_each(|text| self.add(text));
+        }
+        record.checks.iter().for_each(|check| self.add(&check.predicate));
+        record.indexes.iter().flat_map(|index| index.texts()).for_each(|text| self.add(text));
+    }
+
+    fn add(&mut self, text: &str) {
+        let is_part = |one: char| one.is_alphanumeric() || one == '_' || one == '$';
+        let quoted = text.split(['"', '\'']);
+        let parts = text.split(['"', '\'', '.']);
+        for word in text.split(|one| !is_part(one)).chain(quoted).chain(parts) {
+            if !word.is_empty() {
+                self.words.insert(word.to_lowercase());
+                self.words.insert(word.to_owned());
+            }
+        }
+    }
+
+    fn find(&self, catalog: &Catalog, found: &mut BTreeSet<u32>) {
+        if self.words.is_empty() {
+            return;
+        }
+        let is_named = |name: &str| self.words.contains(name);
+        let functions = catalog.functions().filter(|one| is_named(&one.record.name));
+        found.extend(functions.map(|one| one.record.number));
+        let types = catalog.types().filter(|one| self.names_relations || !one.is_of_rows());
+        // Types of arrays have the names of their elements' behind an underscore.
+        let types =
+            types.filter(|one| is_named(one.name()) || is_named(&format!("_{}", one.name())));
+        found.extend(types.map(|one| one.number()));
+        let sequences = catalog.sequences().filter(|one| is_named(&one.name));
+        found.extend(sequences.map(|one| one.oid));
+    }
+}

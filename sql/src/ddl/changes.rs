@@ -1,0 +1,261 @@
+//! What a transaction has changed of the catalog: a difference over the catalog that was published
+//! when its last definition began.
+//!
+//! ```text
+//!   published:   base ─────────▶ newest
+//!                  └─▶ catalog      └─▶ catalog, rebased
+//! ```
+//!
+//! A statement sees the newest published catalog with the changes of its transaction
+//! ([`Changes::rebase`]). A definition sees one and the same catalog from its beginning to its end,
+//! whatever is published meanwhile; the locks that it takes and what it checks at its end
+//! ([`object_locks`](super::object_locks)) make up for that.
+
+use std::sync::Arc;
+
+use ahash::AHashSet;
+use store::{TableId, Transaction};
+
+use crate::catalog::Catalog;
+use crate::catalog::references::References;
+use crate::engine::Engine;
+use crate::error::{Error, Result, sqlstate};
+
+/// What DDL statements of an open transaction have done so far.
+#[derive(Default)]
+pub struct Changes {
+    /// The catalog as this transaction sees it; `None` while it has changed nothing.
+    catalog: Option<Arc<Catalog>>,
+    /// The published catalog that it was made of.
+    base: Option<Arc<Catalog>>,
+    /// The catalog that the definition at work has found.
+    started: Option<Arc<Catalog>>,
+    /// Tables created in the store, dropped again by a rollback.
+    pub(super) created: Vec<TableId>,
+    /// Tables to drop from the store after the commit.
+    pub(super) dropped: Vec<TableId>,
+    /// Sequences whose state is forgotten after the commit.
+    pub(super) dropped_sequences: Vec<u32>,
+    /// Tables whose observers were changed.
+    pub(super) touched: Vec<u32>,
+    /// Tables whose descriptor the store is told after the commit.
+    pub(super) altered: Vec<u32>,
+    /// States to go back to.
+    pub(super) savepoints: Vec<Mark>,
+}
+
+/// Where [`Changes`] stood at a savepoint.
+pub(super) struct Mark {
+    catalog: Option<Arc<Catalog>>,
+    base: Option<Arc<Catalog>>,
+    created: usize,
+    dropped: usize,
+    dropped_sequences: usize,
+    touched: usize,
+    altered: usize,
+}
+
+impl Changes {
+    /// Returns the catalog that statements of this transaction see.
+    pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
+        let own = self.catalog.as_ref().or(self.started.as_ref());
+        own.cloned().unwrap_or_else(|| engine.catalog())
+    }
+
+    /// Returns the catalog as the definition at work has found it, and the published one that it
+    /// was made of.
+    pub(super) fn before(&self, engine: &Engine) -> (Arc<Catalog>, Arc<Catalog>) {
+        let base = self.base.clone().unwrap_or_else(|| engine.catalog());
+        (self.started.clone().unwrap_or_else(|| Arc::clone(&base)), base)
+    }
+
+    pub(super) fn set_catalog(&mut self, catalog: Catalog) {
+        self.catalog = Some(Arc::new(catalog));
+    }
+
+    /// Has a definition begin, which sees one catalog until [`Changes::end_definition`]; returns
+    /// whether it is not within another one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Changes::rebase`].
+    pub fn begin_definition(&mut self, engine: &Engine) -> Result<bool> {
+        if self.started.is_some() {
+            return Ok(false);
+        }
+        self.rebase(engine)?;
+        if self.catalog.is_none() {
+            self.base = Some(engine.catalog());
+        }
+        self.started = self.catalog.clone().or_else(|| self.base.clone());
+        Ok(true)
+    }
+
+    /// See [`Changes::begin_definition`].
+    pub fn end_definition(&mut self) {
+        self.started = None;
+    }
+
+    /// Applies the changes to the newest catalog, if another one was published since.
+    ///
+    /// # Errors
+    ///
+    /// 40001 if somebody else has changed what the transaction has changed or refers to. The locks
+    /// of definitions keep that from happening.
+    pub fn rebase(&mut self, engine: &Engine) -> Result<()> {
+        let (Some(own), Some(base), None) = (&self.catalog, &self.base, &self.started) else {
+            return Ok(());
+        };
+        let newest = engine.catalog();
+        if Arc::ptr_eq(base, &newest) {
+            return Ok(());
+        }
+        if let Some(entry) = Catalog::conflict(base, own, &newest, References::Declared) {
+            tracing::error!(?entry, "two transactions have changed the same of the catalog");
+            return Err(Error::new(
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent definitions",
+            )
+            .with_hint("Run the transaction again."));
+        }
+        let rebased = newest.with_entries(own, &own.difference(base));
+        self.catalog = Some(Arc::new(rebased));
+        self.base = Some(newest);
+        Ok(())
+    }
+
+    /// Returns what who defines nothing needs to know of them.
+    pub fn seen(&self) -> Changes {
+        Changes {
+            catalog: self.catalog.clone(),
+            base: self.base.clone(),
+            started: self.started.clone(),
+            dropped: self.dropped.clone(),
+            ..Changes::default()
+        }
+    }
+
+    /// Returns whether the transaction has changed the catalog.
+    pub fn is_empty(&self) -> bool {
+        self.catalog.is_none()
+    }
+
+    /// Returns whether another one has the same catalog.
+    pub(super) fn is_same(&self, other: Option<&Arc<Catalog>>) -> bool {
+        match (&self.catalog, other) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
+    }
+
+    /// Returns the transaction's own catalog, if it has changed anything.
+    pub(super) fn own(&self) -> Option<Arc<Catalog>> {
+        self.catalog.clone()
+    }
+
+    /// Returns whether the transaction has created a table of the store: a table, or the rows of
+    /// one that it has emptied.
+    pub fn creates(&self, table: TableId) -> bool {
+        self.created.contains(&table)
+    }
+
+    /// Returns whether the transaction has dropped a table.
+    pub fn drops(&self, table: TableId) -> bool {
+        self.dropped.contains(&table)
+    }
+
+    /// Notes a savepoint.
+    pub(super) fn savepoint(&mut self) {
+        let mark = Mark {
+            catalog: self.catalog.clone(),
+            base: self.base.clone(),
+            created: self.created.len(),
+            dropped: self.dropped.len(),
+            dropped_sequences: self.dropped_sequences.len(),
+            touched: self.touched.len(),
+            altered: self.altered.len(),
+        };
+        self.savepoints.push(mark);
+    }
+
+    /// Takes back what was done after a savepoint, which stays.
+    pub(super) fn rollback_to(&mut self, engine: &Engine, number: usize) {
+        self.savepoints.truncate(number + 1);
+        let Some(mark) = self.savepoints.last() else { return };
+        let undone = std::mem::replace(&mut self.catalog, mark.catalog.clone());
+        self.base.clone_from(&mark.base);
+        self.dropped.truncate(mark.dropped);
+        self.dropped_sequences.truncate(mark.dropped_sequences);
+        self.altered.truncate(mark.altered);
+        let created = self.created.split_off(mark.created);
+        let touched = mark.touched;
+        // What is wrong then, the next definition or the commit says.
+        let _ = self.rebase(engine);
+        forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
+        self.restore_observers(engine);
+        // Whoever gets their locks next attaches others.
+        self.touched.truncate(touched);
+        engine.drop_tables(&created);
+    }
+
+    /// Takes everything back and rolls the transaction back.
+    pub fn rollback(&mut self, engine: &Engine, transaction: &Transaction) {
+        let changes = std::mem::take(self);
+        let restored = Changes { touched: changes.touched, ..Changes::default() };
+        // Before the locks go: whoever waits for a table is to find its own observers.
+        restored.restore_observers(engine);
+        forget_sequences(engine, changes.catalog.as_deref(), &engine.catalog());
+        transaction.rollback();
+        engine.drop_tables(&changes.created);
+    }
+
+    /// Makes the changes those of all sessions; called after the commit with `publishing` held
+    /// since before it, and since before they were rebased.
+    pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
+        let changes = std::mem::take(self);
+        if let Some(catalog) = changes.catalog {
+            apply_descriptors(engine, &catalog, &changes.altered);
+            engine.publish(catalog, transaction.floor());
+        }
+        engine.drop_when_unseen(changes.dropped, transaction);
+        changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
+    }
+
+    /// Attaches the observers of the touched tables as the visible catalog has them.
+    fn restore_observers(&self, engine: &Engine) {
+        let catalog = self.catalog(engine);
+        for id in &self.touched {
+            let Some(table) = catalog.table(*id) else { continue };
+            if let Err(error) = engine.attach_observers(table, &catalog) {
+                let table = &table.name;
+                tracing::error!(%table, %error, "could not restore the observers of a table");
+            }
+        }
+    }
+}
+
+/// Forgets where the sequences stand that only a catalog has whose changes are undone.
+fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
+    let Some(undone) = undone else { return };
+    let published = engine.catalog();
+    let known = kept.sequences().chain(published.sequences());
+    let known: AHashSet<u32> = known.map(|sequence| sequence.id).collect();
+    let created = undone.sequences().filter(|sequence| !known.contains(&sequence.id));
+    created.for_each(|sequence| forget_sequence(engine, sequence.id));
+}
+
+fn forget_sequence(engine: &Engine, id: u32) {
+    if let Err(error) = engine.sequences.forget(id) {
+        tracing::warn!(sequence = id, %error, "could not forget the state of a sequence");
+    }
+}
+
+/// Tells the store the descriptors of these tables. What fails is tried again at the next start.
+fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
+    for record in tables.iter().filter_map(|table| catalog.record(*table)) {
+        if let Err(error) = engine.apply_descriptor(record) {
+            let table = &record.name;
+            tracing::error!(table, %error, "could not tell the store how a table was altered");
+        }
+    }
+}
