@@ -263,6 +263,11 @@ impl Binder<'_> {
         let right = self.bind_expr(sides.1)?;
         let start = left.position;
         let expr = self.operator("=", left, right, position)?.expr;
+        if let Expr::Call { arguments, .. } = &expr
+            && arguments.iter().any(|side| !side.data_type().has_equality())
+        {
+            return Ok(Typed::boolean(negate(differ_by(expr), negated), start));
+        }
         let Expr::Call { function, mut arguments, .. } = expr else {
             return Err(Error::not_supported("IS DISTINCT FROM of these types", "Cast them."));
         };
@@ -338,6 +343,11 @@ impl Binder<'_> {
         let value = self.bind_expr(operand)?;
         let start = value.position;
         let list = self.bind_list(list)?;
+        if negated && !value.base().has_equality() {
+            let differs = |one| Ok(self.operator("<>", value.clone(), one, position)?.expr);
+            let each = list.into_iter().map(differs).collect::<Result<_>>()?;
+            return Ok(Typed::boolean(all_of(each), start));
+        }
         let expr = self.in_list(value, list, position)?;
         Ok(Typed::boolean(negate(expr, negated), start))
     }
@@ -365,6 +375,7 @@ impl Binder<'_> {
         // Arrays are compared each as they are.
         let comparable = probe.as_ref().is_ok_and(|common| {
             common.element().is_none()
+                && common.has_equality()
                 && matches!(
                     crate::binder::resolution::resolve_operator("=", &[*common, *common]),
                     crate::binder::resolution::Match::One(_)
@@ -443,6 +454,15 @@ impl Binder<'_> {
         let expr = Expr::Case { branches, otherwise: Box::new(value), data_type };
         Ok(Typed { expr, sql_type, position })
     }
+}
+
+/// Returns whether the sides of an `=` differ by it, NULLs being alike.
+fn differ_by(equality: Expr) -> Expr {
+    let Expr::Call { arguments, .. } = &equality else { return negate(equality, true) };
+    let is_null = |side: usize| Expr::IsNull(Box::new(arguments[side].clone()));
+    let branches = vec![(is_null(0), negate(is_null(1), true)), (is_null(1), boolean(true))];
+    let otherwise = Box::new(negate(equality, true));
+    Expr::Case { branches, otherwise, data_type: DataType::Bool }
 }
 
 /// Returns an expression or its negation.

@@ -9,7 +9,7 @@ use crate::ast::{self, BinaryOperator, Collation, LikeKind};
 use crate::binder::level::Binder;
 use crate::binder::polymorphic::{are_alike, instantiate_domains};
 use crate::binder::resolution::{Match, resolve_operator};
-use crate::binder::typed::{Typed, is_string, null};
+use crate::binder::typed::{Typed, check_elements, is_string, null};
 use crate::catalog::collation;
 use crate::error::{Error, Result, sqlstate};
 
@@ -209,6 +209,7 @@ impl Binder<'_> {
         let Some((wanted, sql_type)) = found else {
             return Err(no_operator(&self.operation(signature.name, &types)).at(position));
         };
+        check_elements(signature, types.iter().chain(&wanted))?;
         let coerce = |(value, to)| self.implicit(value, to);
         let arguments = arguments.into_iter().zip(wanted).map(coerce).collect::<Result<_>>()?;
         let data_type = sql_type.base;

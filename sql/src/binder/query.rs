@@ -13,7 +13,7 @@ use crate::binder::scope::Scope;
 use crate::binder::select::{Limits, Target, direction, limit_rows, named_target};
 use crate::binder::sets::{SetPlaces, calls_in};
 use crate::binder::sizes::{self, too_deep};
-use crate::binder::typed::Typed;
+use crate::binder::typed::{Typed, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
 use crate::parser::limits::CHAINED_QUERIES;
@@ -201,6 +201,9 @@ impl Binder<'_> {
             let base = common_type(&both, name)?;
             let (one, other) = (left.columns[index].sql_type, right.columns[index].sql_type);
             let sql_type = if one == other && one.base == base { one } else { base.into() };
+            if (operator, all) != (SetOperator::Union, true) {
+                check_told_apart(&Typed { sql_type, ..left.typed(index) })?;
+            }
             let name = left.columns[index].name.clone();
             columns.push(OutputColumn { name, sql_type, origin: None });
         }

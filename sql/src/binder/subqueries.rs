@@ -287,7 +287,7 @@ impl Binder<'_> {
         let expr = match (operator, quantifier) {
             _ if elements.is_empty() => boolean(quantifier == Quantifier::All),
             (BinaryOperator::Equal, Quantifier::Any) => self.in_list(left, elements, position)?,
-            (BinaryOperator::NotEqual, Quantifier::All) => {
+            (BinaryOperator::NotEqual, Quantifier::All) if left.base().has_equality() => {
                 negate(self.in_list(left, elements, position)?, true)
             }
             _ => {

@@ -5,6 +5,7 @@
 
 use types::cast::{CastContext, cast_context};
 use types::expr::Expr;
+use types::function::Signature;
 use types::{DataType, Datum, SqlType};
 
 use crate::error::{Error, Result, sqlstate};
@@ -79,6 +80,37 @@ pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
     let name = value.base().sql_name();
     let message = format!("could not identify an equality operator for type {name}");
     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(value.base()).at(value.position))
+}
+
+/// Functions that look for elements of arrays by their equality.
+const SEARCHES: [&str; 7] =
+    ["array_position", "array_positions", "array_remove", "array_replace", "@>", "<@", "&&"];
+
+/// Checks that the elements of arrays can be compared, which PostgreSQL does when the function is
+/// called; of rows it is only known then which fields are looked at.
+///
+/// # Errors
+///
+/// 42883 if the type of one has no such operator.
+pub(super) fn check_elements<'t>(
+    signature: &Signature,
+    mut operands: impl Iterator<Item = &'t SqlType>,
+) -> Result<()> {
+    let by_equality = match signature.name {
+        "=" | "<>" => true,
+        "<" | "<=" | ">" | ">=" => false,
+        name if SEARCHES.contains(&name) => true,
+        _ => return Ok(()),
+    };
+    let lacks = |of: &DataType| match by_equality {
+        true => !of.has_equality(),
+        false => !of.is_ordered(),
+    };
+    let lacking = operands.find_map(|operand| operand.base.element().filter(lacks));
+    let Some(lacking) = lacking else { return Ok(()) };
+    let what = if by_equality { "an equality operator" } else { "a comparison function" };
+    let message = format!("could not identify {what} for type {}", lacking.sql_name());
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(lacking))
 }
 
 /// Returns a NULL constant.

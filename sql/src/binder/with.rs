@@ -25,6 +25,7 @@ use crate::binder::rows::Rows;
 use crate::binder::scope::{Relation, RelationKind, Scope};
 use crate::binder::sizes;
 use crate::binder::tree::{for_each_source, walk_plan};
+use crate::binder::typed::check_told_apart;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{
     Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
@@ -336,6 +337,10 @@ impl Binder<'_> {
         let own = step.columns.len().saturating_sub(count);
         let (more, places) = (step.columns.split_off(own), step.positions.split_off(own));
         let types = self.recursive_types(named, &start, &step)?;
+        if !*all {
+            let columns = (0..types.len()).map(|index| start.typed(index));
+            columns.into_iter().try_for_each(|column| check_told_apart(&column))?;
+        }
         step.columns.extend(more);
         step.positions.extend(places);
         let (mut columns, mut positions) = (start.columns.clone(), start.positions.clone());

@@ -136,11 +136,16 @@ pub(super) fn uses_parameters(expression: &Expr, parameters: &Columns) -> bool {
     uses
 }
 
-/// A call of a binary operator by its symbol.
+/// A call of a binary operator by its symbol; `=` is one by which equal values are told apart from
+/// others, by their hashes, too: that of `box` and its kin is none.
 pub(super) fn as_operator(expression: &Expr) -> Option<(&'static str, &Expr, &Expr)> {
     match expression {
         Expr::Call { function, arguments, .. } => match arguments.as_slice() {
-            [left, right] => Some((signature(*function).name, left, right)),
+            [left, right] => {
+                let symbol = signature(*function).name;
+                let is_so = symbol != "=" || left.data_type().has_equality();
+                is_so.then_some((symbol, left, right))
+            }
             _ => None,
         },
         _ => None,
@@ -156,5 +161,6 @@ pub(super) fn as_equal_to_any(expression: &Expr) -> Option<(&Expr, &Expr)> {
     };
     let comparison = FunctionId(u16::try_from(*comparison).ok()?);
     let is_so = signature(*function).name == "any of" && signature(comparison).name == "=";
+    let is_so = is_so && left.data_type().has_equality();
     is_so.then_some((left, array))
 }

@@ -5,6 +5,7 @@
 //! and ` path` and its kin for the columns that SEARCH and CYCLE add.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::json_build::{json_of_record, jsonb_of};
@@ -118,25 +119,57 @@ fn none_null(row: &Datum) -> Result<Datum> {
 
 fn compared(op: CompareOp, arguments: &[Datum]) -> Result<Datum> {
     let (left, right) = (record(&arguments[0])?, record(&arguments[1])?);
-    check_alike(left, right)?;
-    Ok(Datum::Bool(op.accepts(left.compare(right))))
+    // What is behind the first fields that differ is not looked at.
+    for (index, (a, b)) in left.values.iter().zip(&right.values).enumerate() {
+        let of = alike_field(left, right, index)?;
+        check_comparable(op, of)?;
+        let ordering = a.compare_typed(b, of);
+        if ordering.is_ne() {
+            return Ok(Datum::Bool(op.accepts(ordering)));
+        }
+    }
+    check_count(left, right)?;
+    Ok(Datum::Bool(op.accepts(Ordering::Equal)))
+}
+
+/// Checks that values of a type can be compared.
+fn check_comparable(op: CompareOp, of: DataType) -> Result<()> {
+    let what = match op {
+        CompareOp::Eq | CompareOp::Ne if !of.has_equality() => "an equality operator",
+        CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge if !of.is_ordered() => {
+            "a comparison function"
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("could not identify {what} for type {}", of.sql_name());
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(of.oid(), of.sql_name()))
 }
 
 /// Checks that two records have the same types of fields.
 pub(super) fn check_alike(left: &Record, right: &Record) -> Result<()> {
-    for (index, (a, b)) in left.fields.iter().zip(right.fields.iter()).enumerate() {
-        if a.1 != b.1 {
-            let message = format!(
-                "cannot compare dissimilar column types {} and {} at record column {}",
-                a.1.sql_name(),
-                b.1.sql_name(),
-                index + 1
-            );
-            let error = Error::new(sqlstate::DATATYPE_MISMATCH, message);
-            let error = error.naming(a.1.oid(), a.1.sql_name());
-            return Err(error.naming(b.1.oid(), b.1.sql_name()));
-        }
+    for index in 0..left.fields.len().min(right.fields.len()) {
+        alike_field(left, right, index)?;
     }
+    check_count(left, right)
+}
+
+/// Returns the type of a field, which is the same in two records.
+fn alike_field(left: &Record, right: &Record, index: usize) -> Result<DataType> {
+    let (a, b) = (left.fields[index].1, right.fields[index].1);
+    if a == b {
+        return Ok(a);
+    }
+    let message = format!(
+        "cannot compare dissimilar column types {} and {} at record column {}",
+        a.sql_name(),
+        b.sql_name(),
+        index + 1
+    );
+    let error = Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(a.oid(), a.sql_name());
+    Err(error.naming(b.oid(), b.sql_name()))
+}
+
+fn check_count(left: &Record, right: &Record) -> Result<()> {
     if left.fields.len() != right.fields.len() {
         let message = "cannot compare record types with different numbers of columns";
         return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
