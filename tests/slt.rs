@@ -106,6 +106,8 @@ const PORTABLE: &[&str] = &[
     "transaction_modes",
     "advisory_locks",
     "lazy_subqueries",
+    "lazy_columns",
+    "constants_that_fail",
     "computed_once",
     "postgresql_attributes",
     "volatile_columns",

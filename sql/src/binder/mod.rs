@@ -75,6 +75,9 @@ mod query;
 mod assignment;
 mod written;
 mod elements;
+mod constant_errors;
+mod demand;
+mod pull_up;
 mod prune;
 mod conflict;
 mod insert;
@@ -92,6 +95,7 @@ use types::text::TextStyle;
 use types::{DataType, SqlType};
 
 pub use calls::is_built_in;
+pub use constant_errors::ConstantErrors;
 pub use current_row::check_cursor;
 pub use function_body::{
     BodyStatement, bind_body_statement, check_function_body, no_rows_of, settled_body, uses_of_body,
@@ -105,6 +109,7 @@ pub use variables::{
 pub use view::{Uses, ViewDefinition, bind_view_definition, uses_of_view, view_meaning};
 
 use crate::ast::{self, LockStrength, Statement};
+use crate::binder::constant_errors::KnownParameters;
 pub use crate::binder::from::SEQUENCE_ROWS;
 pub use crate::binder::level::TableClause;
 use crate::binder::level::{Binder, Clause};
@@ -151,6 +156,8 @@ pub struct BoundStatement {
     pub reads: Vec<TableId>,
     /// The parameters that stand for variables of a procedural body.
     pub variables: Vec<VariableUse>,
+    /// What PostgreSQL raises when it plans the statement.
+    pub constants: ConstantErrors,
 }
 
 /// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
@@ -248,9 +255,13 @@ impl Binder<'_> {
     /// # Errors
     ///
     /// 42P18 for a parameter whose type nothing tells.
-    fn finish(self, mut bound: Bound) -> Result<BoundStatement> {
+    fn finish(mut self, mut bound: Bound) -> Result<BoundStatement> {
         self.parameters.check_determined()?;
-        prune::finish(&mut bound, &self.parameters);
+        let variables = self.variable_uses.iter();
+        let variables = variables.map(|one| self.parameters.final_index(one.parameter)).collect();
+        let client_count = self.parameters.final_types().len();
+        let known = KnownParameters { client_count, variables };
+        let constants = prune::finish(&mut bound, &mut self.parameters, known);
         let mut calls_routines = false;
         let mut look = |expr: &mut Expr| calls_routines |= expr.calls_routines();
         for_each_source(&mut bound, &mut |plan| {
@@ -290,6 +301,7 @@ impl Binder<'_> {
             locks,
             reads,
             variables,
+            constants,
         })
     }
 

@@ -7,40 +7,106 @@
 use types::expr::{EvalContext, Expr};
 use types::{DataType, Datum};
 
+use crate::binder::constant_errors::{ConstantErrors, KnownParameters, is_never_true};
+use crate::binder::demand::is_value;
 use crate::binder::parameters::Parameters;
+use crate::binder::pull_up::pull_up;
 use crate::binder::tree::{
-    for_each_column, for_each_expression, for_each_source, for_each_statement_expression,
-    for_each_step, map_columns, walk_plan, width,
+    for_each_column, for_each_expression, for_each_input, for_each_source,
+    for_each_statement_expression, for_each_step, map_columns, walk_plan, width,
 };
 use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
 
 /// Where each column of a plan is after pruning; `None` where it is gone.
 type Places = Vec<Option<usize>>;
 
-/// Finishes a statement.
-pub(super) fn finish(bound: &mut Bound, parameters: &Parameters) {
+/// Finishes a statement; returns the errors of its constants.
+pub(super) fn finish(
+    bound: &mut Bound,
+    parameters: &mut Parameters,
+    known: KnownParameters,
+) -> ConstantErrors {
     for_each_source(bound, &mut |plan| {
         prune_all(plan);
         drop_identities(plan);
-        walk_plan(plan, &mut |node| {
-            if let Logical::Apply(apply) = node {
-                for (parameter, _) in &mut apply.bindings {
-                    *parameter = parameters.final_index(*parameter);
-                }
-            }
-            if let Logical::LockRows(lock) = node {
+        if pull_up(plan, parameters) {
+            prune_all(plan);
+            drop_identities(plan);
+        }
+    });
+    let errors = ConstantErrors::new(known);
+    let mut last_pass = LastPass { parameters, errors, guards: Vec::new(), is_reached: true };
+    for_each_source(bound, &mut |plan| last_pass.finish_plan(plan));
+    for_each_step(bound, &mut |step| {
+        for_each_statement_expression(step, &mut |expr| last_pass.finish(expr));
+    });
+    last_pass.errors
+}
+
+/// Folds the expressions of a statement, and notes what fails.
+struct LastPass<'a> {
+    parameters: &'a Parameters,
+    errors: ConstantErrors,
+    /// The guards of the subqueries around.
+    guards: Vec<Expr>,
+    /// No guard rules out that the expressions are computed.
+    is_reached: bool,
+}
+
+impl LastPass<'_> {
+    fn finish(&mut self, expr: &mut Expr) {
+        let mut error = None;
+        finish_noting(expr, self.parameters, &mut error);
+        if self.is_reached {
+            self.errors.note(expr, error, &self.guards);
+        }
+    }
+
+    /// Finishes a plan: a step before those below it, but for LIMIT, as PostgreSQL does.
+    fn finish_plan(&mut self, plan: &mut Logical) {
+        let parameters = self.parameters;
+        match plan {
+            Logical::Apply(apply) => return self.finish_apply(apply),
+            Logical::LockRows(lock) => {
                 let held = &mut lock.held;
                 held.for_each_parameter_mut(&mut |index| *index = parameters.final_index(*index));
             }
-            for_each_expression(node, &mut |expr| finish_expression(expr, parameters));
-        });
-    });
-    for_each_step(bound, &mut |step| {
-        for_each_statement_expression(step, &mut |expr| finish_expression(expr, parameters));
-    });
+            _ => {}
+        }
+        let is_limit = matches!(plan, Logical::Limit { .. });
+        if !is_limit {
+            for_each_expression(plan, &mut |expr| self.finish(expr));
+        }
+        for_each_input(plan, &mut |input| self.finish_plan(input));
+        if is_limit {
+            for_each_expression(plan, &mut |expr| self.finish(expr));
+        }
+    }
+
+    fn finish_apply(&mut self, apply: &mut Apply) {
+        for (parameter, _) in &mut apply.bindings {
+            *parameter = self.parameters.final_index(*parameter);
+        }
+        apply.expressions_mut().for_each(|expr| self.finish(expr));
+        let was_reached = self.is_reached;
+        if let Some(guard) = &apply.guard {
+            self.is_reached &= !is_never_true(guard);
+            self.guards.push(guard.clone());
+        }
+        self.finish_plan(&mut apply.subquery);
+        if apply.guard.is_some() {
+            self.guards.pop();
+        }
+        self.is_reached = was_reached;
+        self.finish_plan(&mut apply.input);
+    }
 }
 
 pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
+    finish_noting(expr, parameters, &mut None);
+}
+
+fn finish_noting(expr: &mut Expr, parameters: &Parameters, error: &mut Option<types::Error>) {
     expr.walk_mut(&mut |node| match node {
         Expr::Parameter { index, data_type } => {
             if *data_type == DataType::Unknown {
@@ -57,7 +123,7 @@ pub(super) fn finish_expression(expr: &mut Expr, parameters: &Parameters) {
     });
     let whole = std::mem::replace(expr, Expr::And(Vec::new()));
     // Only what is immutable is computed here, so no clock and no time zone is needed.
-    *expr = whole.fold(&EvalContext::hasty());
+    *expr = whole.fold_noting(&EvalContext::hasty(), error);
 }
 
 fn mark(expr: &Expr, needed: &mut [bool]) {
@@ -101,6 +167,11 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             retain(&mut scan.columns, needed);
             numbered(needed.iter().copied())
         }
+        Logical::Values { types, rows } if is_one_calm_row(rows) => {
+            retain(types, needed);
+            rows.iter_mut().for_each(|row| retain(row, needed));
+            numbered(needed.iter().copied())
+        }
         Logical::SystemRows(_) | Logical::Values { .. } | Logical::CteScan(_) => {
             unchanged(needed.len())
         }
@@ -120,6 +191,12 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             numbered(needed.iter().copied())
         }
         Logical::Join(join) => prune_join(join, needed),
+        Logical::Apply(apply) if is_unread(apply, needed) => {
+            *plan = std::mem::replace(&mut apply.input, Logical::Append { inputs: Vec::new() });
+            let mut places = prune(plan, &needed[..needed.len() - 1]);
+            places.push(None);
+            places
+        }
         Logical::Apply(apply) => prune_apply(apply, needed),
         Logical::Aggregate { input, group_by, aggregates } => {
             let mut all: Vec<&mut Expr> = group_by.iter_mut().collect();
@@ -247,6 +324,16 @@ fn prune_join(join: &mut Join, needed: &[bool]) -> Places {
         places.truncate(left_width);
     }
     places
+}
+
+/// Returns whether rows are one that may as well do without some of its values.
+fn is_one_calm_row(rows: &[Vec<Expr>]) -> bool {
+    matches!(rows, [row] if !row.iter().any(Expr::is_volatile))
+}
+
+/// Returns whether nobody reads the value of a subquery, nor what it does.
+fn is_unread(apply: &Apply, needed: &[bool]) -> bool {
+    is_value(apply) && needed.last() == Some(&false) && !apply.subquery.has_effects()
 }
 
 fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {

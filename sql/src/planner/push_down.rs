@@ -45,9 +45,6 @@ pub(super) fn push_down(
     PushDown { chooser }.push(plan, Vec::new())
 }
 
-/// How many times as long expressions may become by what they read.
-const READ_PARTS: usize = 2;
-
 /// The rule, with what it chooses by.
 struct PushDown<'a> {
     chooser: Chooser<'a>,
@@ -274,7 +271,6 @@ impl PushDown<'_> {
         expressions: Vec<Expr>,
         conjuncts: Vec<Expr>,
     ) -> Logical {
-        let (input, expressions) = where_read(input, expressions);
         let volatile: Vec<usize> = expressions
             .iter()
             .enumerate()
@@ -378,42 +374,6 @@ impl PushDown<'_> {
         let input = Box::new(Logical::Apply(table));
         filter(Logical::Project { input, expressions: first.output }, first.rest)
     }
-}
-
-/// Puts what a query in FROM computes, and may fail, where it is read: in a branch that decides
-/// whether it is computed, say.
-fn where_read(input: Logical, expressions: Vec<Expr>) -> (Logical, Vec<Expr>) {
-    let (input, inner) = match input {
-        Logical::Project { input, expressions } => (input, expressions),
-        Logical::Filter { input, predicate } => match *input {
-            Logical::Project { input, expressions: inner }
-                if !is_volatile(&predicate) && !inner.iter().any(is_volatile) =>
-            {
-                let predicate = substitute(predicate, &inner);
-                (Box::new(Logical::Filter { input, predicate }), inner)
-            }
-            input => {
-                let input = Box::new(input);
-                return (Logical::Filter { input, predicate }, expressions);
-            }
-        },
-        input => return (input, expressions),
-    };
-    let parts = |list: &[Expr]| {
-        let mut count = 0;
-        list.iter().for_each(|expr| expr.walk(&mut |_| count += 1));
-        count
-    };
-    let is_fit = inner.iter().any(Expr::may_fail) && !inner.iter().any(is_volatile);
-    let put_in = |expr: &Expr| substitute(expr.clone(), &inner);
-    let put: Vec<Expr> = match is_fit {
-        true => expressions.iter().map(put_in).collect(),
-        false => Vec::new(),
-    };
-    if is_fit && parts(&put) <= READ_PARTS * (parts(&expressions) + parts(&inner)) {
-        return (*input, put);
-    }
-    (Logical::Project { input, expressions: inner }, expressions)
 }
 
 /// Sorts the rows of a join that stands for a step which kept them in order.

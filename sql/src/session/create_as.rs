@@ -153,6 +153,7 @@ impl Session {
         mut parameters: Vec<Datum>,
         profile: Option<&Arc<Profile>>,
     ) -> Result<(u64, u64)> {
+        planned.constants.check(&parameters)?;
         planned.check_populated()?;
         let open = self.begin_request();
         let _turn = open.transaction.turn(Work::Write)?;

@@ -353,6 +353,7 @@ impl Session {
         let planned = loop {
             let planned =
                 self.with_planning(|planning| planning.plan_cursor(declared, &types, None))?;
+            planned.planned.constants.check(&parameters)?;
             self.begin_statement();
             self.lock_tables_of(&planned.planned)?;
             if !self.is_stale(&planned.planned) {

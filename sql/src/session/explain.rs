@@ -65,6 +65,7 @@ impl Session {
                 )?,
                 false => self.with_planning(|planning| planning.estimated(&statement, &types))?,
             };
+        of.planned.constants.check(&values)?;
         let planning = began.elapsed();
         let estimates = explain.costs.then_some(&estimates);
         let settings = if explain.settings { self.explained_settings() } else { Vec::new() };

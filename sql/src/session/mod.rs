@@ -724,6 +724,8 @@ impl Session {
                 ),
             ));
         }
+        // With the values of parameters they were asked when those were bound.
+        planned.constants.check_fixed()?;
         parameters.resize(planned.parameter_count, Datum::Null);
         let tag = prepared.parsed.statement.tag();
         if let Statement::Call(_) = prepared.parsed.statement {

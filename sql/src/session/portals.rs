@@ -145,7 +145,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 42P03 if a portal or cursor has the name; the portal without one is replaced.
+    /// 42P03 if a portal or cursor has the name; the portal without one is replaced. What a constant
+    /// of the statement raises, as a parameter is one now.
     pub fn bind_portal(
         &mut self,
         name: &str,
@@ -156,6 +157,9 @@ impl Session {
         if !name.is_empty() && self.cursors.has(name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
+        }
+        if let Some(prepared) = &prepared {
+            prepared.check_constants(&parameters)?;
         }
         let shown = ShownCursor {
             statement: prepared.as_ref().map(|prepared| Arc::clone(&prepared.parsed)),

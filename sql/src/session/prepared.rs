@@ -13,7 +13,8 @@ use types::{DataType, Datum, SqlType};
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{
-    self, BodyStatement, BoundStatement, SystemCatalog, VariableScope, VariableUse, ViewDefinition,
+    self, BodyStatement, BoundStatement, ConstantErrors, SystemCatalog, VariableScope, VariableUse,
+    ViewDefinition,
 };
 use crate::catalog::Catalog;
 use crate::catalog::function::Function;
@@ -80,6 +81,9 @@ pub(crate) struct Planned {
     pub current_row: Option<CurrentRow>,
     /// It calls functions of users, which take as long as they want.
     calls_routines: bool,
+    /// What PostgreSQL raises when it plans the statement: to be asked once the values of the
+    /// parameters are known.
+    pub constants: ConstantErrors,
 }
 
 /// A plan with what the client is told of the statement.
@@ -246,6 +250,7 @@ impl Planning<'_> {
             unpopulated: bound.unpopulated,
             current_row: bound.current_row,
             calls_routines: bound.calls_routines,
+            constants: bound.constants,
         };
         let BoundStatement { parameter_types, cursor_tables, reads, variables, .. } = bound;
         let mut planned = planned;
@@ -295,6 +300,18 @@ impl Prepared {
     /// Returns the text of the statement.
     pub fn text(&self) -> &str {
         &self.parsed.text
+    }
+
+    /// Fails if a constant of the statement does, with the values of its parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ConstantErrors::check`].
+    pub(crate) fn check_constants(&self, values: &[Datum]) -> Result<()> {
+        match &self.kind {
+            PreparedKind::Planned(state) => state.load().constants.check(values),
+            PreparedKind::Utility => Ok(()),
+        }
     }
 
     /// Returns the plan in one line; `None` for a statement without one.

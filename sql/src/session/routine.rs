@@ -378,6 +378,7 @@ impl Planning<'_> {
     ) -> Result<PlannedStep> {
         let BodyStatement { bound, result } = self.bind_body(function, at, routine)?;
         let planned = self.plan_bound(bound)?.planned;
+        planned.constants.check_generic()?;
         Ok(PlannedStep { tag: function.statements[at].tag(), planned, result })
     }
 }

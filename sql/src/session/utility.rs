@@ -567,7 +567,10 @@ impl Session {
     fn run_execute(&mut self, name: &str, arguments: &[ast::Expr]) -> Result<Execution> {
         let (prepared, parameters) = self.prepared_call(name, arguments)?;
         match &prepared.kind {
-            PreparedKind::Planned(_) => self.run_planned(&prepared, parameters),
+            PreparedKind::Planned(_) => {
+                prepared.check_constants(&parameters)?;
+                self.run_planned(&prepared, parameters)
+            }
             PreparedKind::Utility => self.run_utility(&prepared.parsed),
         }
     }

@@ -52,7 +52,7 @@ impl Expr {
     }
 
     /// Calls `visit` on each direct operand.
-    fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+    pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             Expr::Constant { .. }
             | Expr::Column { .. }
@@ -232,6 +232,11 @@ impl Expr {
     /// Returns whether the expression has a parameter.
     pub fn has_parameters(&self) -> bool {
         self.any(&|node| matches!(node, Expr::Parameter { .. }))
+    }
+
+    /// Returns whether the expression has one of these parameters.
+    pub fn has_parameter(&self, is_meant: &dyn Fn(usize) -> bool) -> bool {
+        self.any(&|node| matches!(node, Expr::Parameter { index, .. } if is_meant(*index)))
     }
 
     /// Returns the columns that the expression reads, ascending, each once.

@@ -31,12 +31,17 @@ const SAFE_FUNCTIONS: &[&str] = &[
 impl Expr {
     /// Returns whether the expression may raise an error for some row.
     pub fn may_fail(&self) -> bool {
-        self.any(&|node| match node {
+        self.any(&Expr::node_may_fail)
+    }
+
+    /// Returns whether computing the node may raise an error, its operands aside.
+    pub(super) fn node_may_fail(&self) -> bool {
+        match self {
             Expr::Call { function, .. } => !is_safe(*function),
             Expr::Cast { from, to, .. } => !is_safe_cast(*from, *to),
             Expr::Routine { .. } | Expr::Domain { .. } | Expr::Unreadable { .. } => true,
             _ => false,
-        })
+        }
     }
 }
 

@@ -5,24 +5,91 @@ use crate::cast;
 use crate::datatype::DataType;
 use crate::datetime::{MICROS_PER_DAY, is_finite_timestamp};
 use crate::datum::Datum;
+use crate::error::{Error, sqlstate};
 use crate::function::{self, Volatility};
 
 impl Expr {
     /// Returns the expression with immutable calls on constants computed, and with AND, OR, CASE
     /// and COALESCE shortened where a constant decides.
     ///
-    /// An error leaves the node as it is: it will be raised when a row gets there.
+    /// An error leaves the node as it is.
     #[must_use]
     pub fn fold(self, context: &EvalContext) -> Expr {
+        self.fold_noting(context, &mut None)
+    }
+
+    /// As [`Expr::fold`]; `failure` gets the first error of a constant, if it has none yet.
+    ///
+    /// The constants that are computed, and their order, are those of PostgreSQL's planner
+    /// (`eval_const_expressions`, clauses.c): from left to right; what stands behind the constant
+    /// that decides an AND, OR, CASE or COALESCE is not looked at. That a row would not get to a
+    /// branch matters only if a constant says so.
+    #[must_use]
+    pub fn fold_noting(self, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
+        match self {
+            Expr::And(operands) => shorten(operands, false, (context, failure)),
+            Expr::Or(operands) => shorten(operands, true, (context, failure)),
+            Expr::Case { branches, otherwise, data_type } => {
+                case((branches, *otherwise), data_type, (context, failure))
+            }
+            Expr::Coalesce { operands, data_type } => {
+                coalesce(operands, data_type, (context, failure))
+            }
+            leaf @ (Expr::Constant { .. } | Expr::Column { .. } | Expr::Parameter { .. }) => leaf,
+            other => {
+                let folded = other.map_children(&mut |child| child.fold_noting(context, failure));
+                dated(compute(folded, context, failure))
+            }
+        }
+    }
+
+    /// Returns the expression with parameters replaced by their values, those that have one.
+    #[must_use]
+    pub fn with_parameters(self, value: &dyn Fn(usize) -> Option<Datum>) -> Expr {
         self.transform(&mut |node| match node {
-            Expr::And(operands) => shorten(operands, false),
-            Expr::Or(operands) => shorten(operands, true),
-            Expr::Case { branches, otherwise, data_type } => case(branches, *otherwise, data_type),
-            Expr::Coalesce { operands, data_type } => coalesce(operands, data_type),
-            other => dated(compute(other, context)),
+            Expr::Parameter { index, data_type } => match value(index) {
+                Some(value) => Expr::constant(value, data_type),
+                None => node,
+            },
+            other => other,
         })
     }
+
+    /// Returns whether some part is a constant once these parameters are known, and may fail then.
+    pub fn may_fail_by_parameters(&self, is_known: &dyn Fn(usize) -> bool) -> bool {
+        self.has_parameters() && self.parameter_failure(is_known).1
+    }
+
+    /// Returns whether parameters are all that the value depends on, and whether one that does
+    /// may fail.
+    fn parameter_failure(&self, is_known: &dyn Fn(usize) -> bool) -> (Known, bool) {
+        match self {
+            Expr::Constant { .. } => return (Known::Constant, false),
+            Expr::Parameter { index, .. } if is_known(*index) => return (Known::Parameters, false),
+            Expr::Column { .. } | Expr::Parameter { .. } => return (Known::Rows, false),
+            _ => {}
+        }
+        let (mut known, mut fails) = (Known::Constant, false);
+        self.for_each_child(&mut |child| {
+            let (of_child, child_fails) = child.parameter_failure(is_known);
+            known = known.max(of_child);
+            fails |= child_fails;
+        });
+        fails |= known == Known::Parameters && self.node_may_fail();
+        (known, fails)
+    }
 }
+
+/// What a value depends on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Constant,
+    Parameters,
+    Rows,
+}
+
+/// What folds the operands of a node: a context, and the first error so far.
+type Folding<'a> = (&'a EvalContext, &'a mut Option<Error>);
 
 /// Makes a comparison of a date with a constant timestamp one of two dates: faster, and a bound of
 /// a key of dates.
@@ -66,9 +133,9 @@ fn is_failing_constant(expr: &Expr) -> bool {
         && expr.columns().is_empty()
 }
 
-/// Computes a node whose operands are all constants, if it is immutable and raises no error. A
-/// strict call with a constant NULL among its arguments is NULL, and the others are never computed.
-fn compute(node: Expr, context: &EvalContext) -> Expr {
+/// Computes a node whose operands are all constants, if it is immutable. A strict call with a
+/// constant NULL among its arguments is NULL, and the others are never computed.
+fn compute(node: Expr, context: &EvalContext, failure: &mut Option<Error>) -> Expr {
     let ready = match &node {
         Expr::Constant { .. }
         | Expr::Column { .. }
@@ -101,15 +168,22 @@ fn compute(node: Expr, context: &EvalContext) -> Expr {
     }
     match node.eval_row(&[], context) {
         Ok(value) => Expr::constant(value, node.data_type()),
-        Err(_) => node,
+        Err(error) => {
+            // What takes long is left to the rows, and so are domains: their constraints change.
+            if error.sqlstate != sqlstate::QUERY_CANCELED && !matches!(node, Expr::Domain { .. }) {
+                failure.get_or_insert(error);
+            }
+            node
+        }
     }
 }
 
 /// Shortens AND (`decisive` false) or OR (`decisive` true).
-fn shorten(operands: Vec<Expr>, decisive: bool) -> Expr {
+fn shorten(operands: Vec<Expr>, decisive: bool, (context, failure): Folding<'_>) -> Expr {
     let mut kept = Vec::with_capacity(operands.len());
     let mut unknown = false;
     for operand in operands {
+        let operand = operand.fold_noting(context, failure);
         match value(&operand) {
             Some(Datum::Bool(value)) if *value == decisive => {
                 return Expr::constant(Datum::Bool(decisive), DataType::Bool);
@@ -130,28 +204,35 @@ fn shorten(operands: Vec<Expr>, decisive: bool) -> Expr {
     }
 }
 
-fn case(branches: Vec<(Expr, Expr)>, otherwise: Expr, data_type: DataType) -> Expr {
+fn case(
+    (branches, otherwise): (Vec<(Expr, Expr)>, Expr),
+    data_type: DataType,
+    (context, failure): Folding<'_>,
+) -> Expr {
     let mut kept = Vec::with_capacity(branches.len());
-    let mut last = otherwise;
+    let mut last = None;
     for (condition, result) in branches {
+        let condition = condition.fold_noting(context, failure);
         match value(&condition) {
             Some(Datum::Bool(true)) => {
-                last = result;
+                last = Some(result);
                 break;
             }
             Some(_) => {}
-            None => kept.push((condition, result)),
+            None => kept.push((condition, result.fold_noting(context, failure))),
         }
     }
+    let last = last.unwrap_or(otherwise).fold_noting(context, failure);
     if kept.is_empty() {
         return last;
     }
     Expr::Case { branches: kept, otherwise: Box::new(last), data_type }
 }
 
-fn coalesce(operands: Vec<Expr>, data_type: DataType) -> Expr {
+fn coalesce(operands: Vec<Expr>, data_type: DataType, (context, failure): Folding<'_>) -> Expr {
     let mut kept = Vec::with_capacity(operands.len());
     for operand in operands {
+        let operand = operand.fold_noting(context, failure);
         match value(&operand) {
             Some(Datum::Null) => {}
             Some(_) => {

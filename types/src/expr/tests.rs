@@ -360,6 +360,53 @@ fn folding_computes_constants_and_leaves_errors() {
 }
 
 #[test]
+fn folding_notes_the_first_error_that_a_constant_does_not_rule_out() {
+    let error_of = |expr: Expr| {
+        let mut failure = None;
+        drop(expr.fold_noting(&EvalContext::default(), &mut failure));
+        failure.map(|error| error.sqlstate)
+    };
+    let (by_zero, out_of_range) = (Some("22012"), Some("22003"));
+    let failing = call("/", vec![int(1), int(0)]);
+    let too_large = call("*", vec![int(i32::MAX), int(2)]);
+    let fails = Expr::compare(CompareOp::Eq, failing.clone(), int(1));
+    let open = Expr::compare(CompareOp::Eq, Expr::column(0, Int4), int(1));
+    let yes = Expr::constant(Datum::Bool(true), Bool);
+    let no = Expr::constant(Datum::Bool(false), Bool);
+    assert_eq!(error_of(call("+", vec![too_large.clone(), failing.clone()])), out_of_range);
+    assert_eq!(error_of(Expr::And(vec![no.clone(), fails.clone()])), None);
+    assert_eq!(error_of(Expr::And(vec![open.clone(), fails.clone(), no.clone()])), by_zero);
+    assert_eq!(error_of(Expr::Or(vec![yes.clone(), fails.clone()])), None);
+    assert_eq!(error_of(Expr::Or(vec![open.clone(), fails])), by_zero);
+    let case = |condition: &Expr, result: &Expr, otherwise: &Expr| Expr::Case {
+        branches: vec![(condition.clone(), result.clone())],
+        otherwise: Box::new(otherwise.clone()),
+        data_type: Int4,
+    };
+    assert_eq!(error_of(case(&yes, &int(1), &failing)), None);
+    assert_eq!(error_of(case(&no, &failing, &int(1))), None);
+    assert_eq!(error_of(case(&open, &failing, &int(1))), by_zero);
+    let coalesce = |operands| error_of(Expr::Coalesce { operands, data_type: Int4 });
+    assert_eq!(coalesce(vec![int(1), failing.clone()]), None);
+    assert_eq!(coalesce(vec![Expr::column(0, Int4), failing.clone()]), by_zero);
+    let null = Expr::constant(Datum::Null, Int4);
+    assert_eq!(error_of(call("+", vec![null, failing])), by_zero);
+}
+
+#[test]
+fn parameters_may_make_a_constant_fail() {
+    let parameter = |index| Expr::Parameter { index, data_type: Int4 };
+    let fails = |expr: &Expr| expr.may_fail_by_parameters(&|index| index == 0);
+    let quotient = call("/", vec![int(1), parameter(0)]);
+    assert!(fails(&quotient));
+    assert!(!fails(&call("/", vec![Expr::column(0, Int4), parameter(0)])));
+    assert!(!fails(&call("/", vec![parameter(1), parameter(0)])));
+    assert!(!fails(&Expr::compare(CompareOp::Eq, Expr::column(0, Int4), parameter(0))));
+    let known = quotient.with_parameters(&|index| (index == 0).then_some(Datum::Int4(0)));
+    assert_eq!(known, call("/", vec![int(1), int(0)]));
+}
+
+#[test]
 fn dates_are_compared_with_dates() {
     let context = EvalContext::default();
     const DAY: i64 = 86_400_000_000;

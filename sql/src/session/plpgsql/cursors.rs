@@ -42,7 +42,8 @@ impl Run<'_> {
                         break planned;
                     }
                 };
-                let values = parameters.into_iter().map(|(value, _)| value).collect();
+                let values: Vec<Datum> = parameters.into_iter().map(|(value, _)| value).collect();
+                planned.planned.constants.check(&values)?;
                 self.session.add_cursor(&Arc::new(parsed), &cursor, planned, values)?;
                 self.renew();
                 Ok(())
@@ -90,6 +91,7 @@ impl Run<'_> {
         };
         let mut parameters = Vec::new();
         self.parameters(&planned.variables, planned.planned.parameter_count, &mut parameters);
+        planned.planned.constants.check(&parameters)?;
         self.session.add_cursor(&fragment.statement, &cursor, planned, parameters)?;
         self.renew();
         Ok(())

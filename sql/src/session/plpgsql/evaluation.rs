@@ -148,6 +148,9 @@ impl Run<'_> {
             let shown = (statement, fragment.text.as_str());
             let value = bind_body_value(shown, target, &scope, planning.world())?;
             let BodyValue { bound, sql_type, simple } = value;
+            if simple.is_some() {
+                bound.constants.check_generic()?;
+            }
             let uses = bound.variables.clone();
             let plan = match simple {
                 Some(expr) => SitePlan::Value {
@@ -236,17 +239,7 @@ impl Run<'_> {
                 let world = self.world()?;
                 world.eval.parameters = parameters;
                 let value = expr.eval_row(&[], &world.eval);
-                let value = match value {
-                    // PostgreSQL computes it when it plans.
-                    Err(error)
-                        if site.uses.is_empty()
-                            && !expr.is_volatile()
-                            && !error.sqlstate.starts_with("23") =>
-                    {
-                        return Err(self.of_fragment(error.into(), fragment));
-                    }
-                    value => value?,
-                };
+                let value = value?;
                 if *calls {
                     self.renew();
                 }
@@ -331,6 +324,7 @@ impl Run<'_> {
             let count = statement.planned.parameter_count;
             self.parameters(&site.uses, count, &mut parameters);
             let tag = fragment.statement.statement.tag();
+            statement.planned.constants.check(&parameters)?;
             if let Some(row) = &statement.planned.current_row {
                 let row = self.current_row(row, fragment);
                 self.session.place_row(&row, &mut parameters)?;

@@ -203,6 +203,7 @@ impl Run<'_> {
             }
             let values = parameters.iter().map(|(value, _)| value.clone()).collect();
             let mut values: Vec<Datum> = values;
+            planned.planned.constants.check(&values)?;
             values.resize(planned.planned.parameter_count.max(values.len()), Datum::Null);
             self.session.place_current_row(&planned.planned, &mut values)?;
             return self.session.run_embedded(&planned, values, statement.tag());

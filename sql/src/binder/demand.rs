@@ -1,0 +1,268 @@
+//! Demand: under which conditions the values of subqueries are read by the expressions above them,
+//! and the guards of the subqueries that follow.
+//!
+//! [`Rows::place`](crate::binder::rows::Rows::place) knows the expression that a subquery stands
+//! in. Here it stands in a query in FROM, and the expressions above have come to it since
+//! ([`pull_up`](crate::binder::pull_up)); what they read of it, and when, is found in the plan.
+//!
+//! A guard may be wider than the demand, never narrower: a condition that is volatile, or over
+//! columns that are made above the subquery, is left out of it.
+
+use types::expr::Expr;
+
+use crate::binder::guard::{is_not_false, is_not_true, is_null};
+use crate::binder::tree::{conjunction, for_each_column, width};
+use crate::logical::{Apply, ApplyKind, Logical};
+
+/// Conditions under each of which a value is read; a guard of more is none.
+const ALTERNATIVES_MAX: usize = 16;
+
+/// Where the columns of subqueries are read.
+struct Demand {
+    /// The columns, ascending.
+    wanted: Vec<usize>,
+    uses: Vec<ColumnUse>,
+}
+
+/// A place where a column is read.
+struct ColumnUse {
+    column: usize,
+    /// What is true of the row where it is read.
+    terms: Vec<Expr>,
+    /// Some condition is left out of the terms.
+    is_wider: bool,
+}
+
+/// When a column is read.
+enum Reading {
+    Never,
+    Always,
+    When { condition: Expr, is_wider: bool },
+}
+
+/// The conditions around an expression.
+#[derive(Default)]
+struct Around {
+    terms: Vec<Expr>,
+    is_wider: bool,
+}
+
+/// Guards the subqueries at the top of a plan by what expressions over its rows read of them;
+/// each expression with the condition under which it is computed, if there is one.
+pub(super) fn guard_subqueries(plan: &mut Logical, read: &[(&Expr, Option<&Expr>)]) {
+    let wanted = subquery_columns(plan);
+    if wanted.is_empty() {
+        return;
+    }
+    let mut demand = Demand { wanted, uses: Vec::new() };
+    for (expr, condition) in read {
+        demand.add(expr, *condition, usize::MAX);
+    }
+    let mut next = Some(plan);
+    while let Some(plan) = next {
+        next = match plan {
+            Logical::Filter { input, predicate } => {
+                demand.pass_filter();
+                demand.add(predicate, None, usize::MAX);
+                Some(input)
+            }
+            Logical::Project { input, expressions } if adds_columns(input, expressions) => {
+                expressions[width(input)..].iter().for_each(|expr| {
+                    demand.add(expr, None, usize::MAX);
+                });
+                Some(input)
+            }
+            Logical::Apply(apply) if is_value(apply) => {
+                demand.guard(apply);
+                Some(&mut apply.input)
+            }
+            _ => None,
+        };
+    }
+}
+
+/// Returns whether a subquery adds one value to each row.
+pub(super) fn is_value(apply: &Apply) -> bool {
+    !matches!(apply.kind, ApplyKind::Rows { .. })
+}
+
+/// Returns whether a projection yields its input's columns and others behind them.
+pub(super) fn adds_columns(input: &Logical, expressions: &[Expr]) -> bool {
+    let is_same =
+        |(at, expr): (usize, &Expr)| matches!(expr, Expr::Column { index, .. } if *index == at);
+    let width = width(input);
+    expressions.len() > width && expressions[..width].iter().enumerate().all(is_same)
+}
+
+/// Returns the columns of the subqueries at the top of a plan.
+pub(super) fn subquery_columns(plan: &Logical) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut next = Some(plan);
+    while let Some(plan) = next {
+        next = match plan {
+            Logical::Filter { input, .. } => Some(input),
+            Logical::Project { input, expressions } if adds_columns(input, expressions) => {
+                Some(input)
+            }
+            Logical::Apply(apply) if is_value(apply) => {
+                found.push(width(&apply.input));
+                Some(&apply.input)
+            }
+            _ => None,
+        };
+    }
+    found.reverse();
+    found
+}
+
+impl Demand {
+    /// Notes what an expression reads of the columns below `end`.
+    fn add(&mut self, expr: &Expr, condition: Option<&Expr>, end: usize) {
+        let mut around = Around::default();
+        if let Some(condition) = condition {
+            around.enter(condition.clone());
+        }
+        self.walk(expr, &mut around, end);
+    }
+
+    fn is_read(&self, expr: &Expr, end: usize) -> bool {
+        let mut found = false;
+        for_each_column(expr, &mut |index| {
+            found |= index < end && self.wanted.binary_search(&index).is_ok();
+        });
+        found
+    }
+
+    fn walk(&mut self, expr: &Expr, around: &mut Around, end: usize) {
+        if !self.is_read(expr, end) {
+            return;
+        }
+        let before = (around.terms.len(), around.is_wider);
+        match expr {
+            Expr::Column { index, .. } => {
+                let (terms, is_wider) = (around.terms.clone(), around.is_wider);
+                self.uses.push(ColumnUse { column: *index, terms, is_wider });
+            }
+            Expr::And(operands) => self.walk_operands(operands, &is_not_false, around, end),
+            Expr::Or(operands) => self.walk_operands(operands, &is_not_true, around, end),
+            Expr::Coalesce { operands, .. } => {
+                self.walk_operands(operands, &is_null, around, end);
+            }
+            Expr::InList { operand, list } => {
+                self.walk(operand, around, end);
+                let differs = |item: Expr| {
+                    is_not_true(Expr::InList { operand: operand.clone(), list: vec![item] })
+                };
+                self.walk_operands(list, &differs, around, end);
+            }
+            Expr::Case { branches, otherwise, .. } => {
+                for (condition, result) in branches {
+                    self.walk(condition, around, end);
+                    let outside = (around.terms.len(), around.is_wider);
+                    around.enter(condition.clone());
+                    self.walk(result, around, end);
+                    around.leave(outside);
+                    around.enter(is_not_true(condition.clone()));
+                }
+                self.walk(otherwise, around, end);
+            }
+            other => other.for_each_child(&mut |operand| self.walk(operand, around, end)),
+        }
+        around.leave(before);
+    }
+
+    /// Walks through operands that are computed one after the other, as long as `goes_on` is true
+    /// of each.
+    fn walk_operands(
+        &mut self,
+        operands: &[Expr],
+        goes_on: &dyn Fn(Expr) -> Expr,
+        around: &mut Around,
+        end: usize,
+    ) {
+        let Some(last) = operands.iter().rposition(|operand| self.is_read(operand, end)) else {
+            return;
+        };
+        for (at, operand) in operands[..=last].iter().enumerate() {
+            self.walk(operand, around, end);
+            if at < last {
+                around.enter(goes_on(operand.clone()));
+            }
+        }
+    }
+
+    /// What is above a filter is not computed for the rows that it leaves out: a condition that
+    /// fails for one of them is no guard.
+    fn pass_filter(&mut self) {
+        for one in &mut self.uses {
+            if one.terms.iter().any(Expr::may_fail) {
+                one.terms.clear();
+                one.is_wider = true;
+            }
+        }
+    }
+
+    /// Guards a subquery by the demand so far, and adds what it reads itself.
+    fn guard(&mut self, apply: &mut Apply) {
+        let column = width(&apply.input);
+        if let Reading::When { condition, is_wider } = self.reading(column) {
+            // The expressions that the guard was made of are among those that read.
+            let known = apply.guard.take().filter(|_| is_wider);
+            apply.guard = conjunction([condition].into_iter().chain(known).collect());
+        }
+        let guard = apply.guard.clone();
+        let types = apply.input.column_types();
+        for (_, column) in &apply.bindings {
+            self.add(&Expr::column(*column, types[*column]), guard.as_ref(), usize::MAX);
+        }
+        if let Some(guard) = &guard {
+            self.add(guard, None, usize::MAX);
+        }
+        if let Some(condition) = apply.kind.condition() {
+            self.add(condition, guard.as_ref(), column);
+        }
+    }
+
+    /// Returns when a column is read, by conditions on those before it.
+    fn reading(&self, column: usize) -> Reading {
+        let mut alternatives: Vec<Expr> = Vec::new();
+        let mut is_wider = false;
+        let mut is_read = false;
+        for one in self.uses.iter().filter(|one| one.column == column) {
+            is_read = true;
+            is_wider |= one.is_wider;
+            let mut terms = one.terms.clone();
+            terms.retain(|term| {
+                let mut is_there = true;
+                for_each_column(term, &mut |index| is_there &= index < column);
+                is_there
+            });
+            is_wider |= terms.len() < one.terms.len();
+            match conjunction(terms) {
+                None => return Reading::Always,
+                Some(all) if alternatives.contains(&all) => {}
+                Some(all) => alternatives.push(all),
+            }
+        }
+        match alternatives.len() {
+            _ if !is_read => Reading::Never,
+            1 => Reading::When { condition: alternatives.remove(0), is_wider },
+            2..=ALTERNATIVES_MAX => Reading::When { condition: Expr::Or(alternatives), is_wider },
+            _ => Reading::Always,
+        }
+    }
+}
+
+impl Around {
+    fn enter(&mut self, condition: Expr) {
+        match condition.stays() {
+            true => self.is_wider = true,
+            false => self.terms.push(condition),
+        }
+    }
+
+    fn leave(&mut self, (count, is_wider): (usize, bool)) {
+        self.terms.truncate(count);
+        self.is_wider = is_wider;
+    }
+}

@@ -1,0 +1,585 @@
+//! Pulling up the columns of queries in FROM: what such a query computes is computed where the
+//! query around it reads it, and not at all for rows for which that does not come to it.
+//!
+//! ```text
+//! SELECT CASE WHEN a > 0 THEN x END FROM (SELECT a, 1 / b AS x FROM t) q
+//!
+//! Project: CASE WHEN a > 0 THEN x        Project: CASE WHEN a > 0 THEN 1 / b
+//! └─ Project: a, 1 / b             ──►   └─ Scan: t
+//!    └─ Scan: t
+//! ```
+//!
+//! The columns of a query *float* ([`Floating`]): upwards through conditions, joins (from a side
+//! that an outer join pads those that are NULL there), subqueries and windows, up to what computes
+//! columns of its own, and there take the place of their names. Subqueries in them stay where they
+//! are, or go up above a join, and get guards by what reads them
+//! ([`demand`](crate::binder::demand)).
+//!
+//! A query floats if PostgreSQL pulls it up: it has no groups, windows, functions of sets,
+//! DISTINCT, ORDER BY, LIMIT or set operations, and computes nothing volatile; and if that makes a
+//! difference: something in it may fail, or is a subquery or a constant. Queries of WITH that are
+//! read once, and views, are queries in FROM by now.
+//!
+//! Source: PostgreSQL's `pull_up_simple_subquery` and `is_simple_subquery` (prepjointree.c).
+
+use types::expr::Expr;
+use types::{DataType, function};
+
+use crate::binder::demand::{guard_subqueries, is_value, subquery_columns};
+use crate::binder::guard::Guard;
+use crate::binder::parameters::Parameters;
+use crate::binder::tree::{
+    for_each_column, for_each_expression, for_each_input, identity, map_columns, walk_plan, width,
+};
+use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
+
+/// Expressions may become so many times as large.
+const GROWTH: usize = 4;
+
+/// Nodes of an expression that a subquery computes itself, rather than to take its value.
+const PASSED_MAX: usize = 64;
+
+/// A plan, and columns over its rows that are still to be computed.
+struct Floating {
+    plan: Logical,
+    /// `None`: the plan's own columns.
+    columns: Option<Vec<Expr>>,
+    /// The columns have others in them that came from below.
+    is_merged: bool,
+}
+
+/// Pulls up columns in a plan; returns whether there were any.
+pub(super) fn pull_up(plan: &mut Logical, parameters: &mut Parameters) -> bool {
+    if !has_floating(plan, false) {
+        return false;
+    }
+    settle(plan, parameters);
+    true
+}
+
+/// Returns whether some projection that computes something stands below another step that does.
+fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
+    if let Logical::Project { input, expressions } = plan {
+        if is_below && is_worth(input, expressions) {
+            return true;
+        }
+        is_below = true;
+    }
+    is_below |= !matches!(plan, Logical::Sort { .. } | Logical::Limit { .. });
+    plan.inputs().into_iter().any(|input| has_floating(input, is_below))
+}
+
+fn take(plan: &mut Logical) -> Logical {
+    std::mem::replace(plan, Logical::Append { inputs: Vec::new() })
+}
+
+fn settle(plan: &mut Logical, parameters: &mut Parameters) {
+    *plan = floating(take(plan), parameters).settled();
+}
+
+impl Floating {
+    fn none(plan: Logical) -> Floating {
+        Floating { plan, columns: None, is_merged: false }
+    }
+
+    fn of(plan: Logical, columns: Vec<Expr>) -> Floating {
+        Floating { plan, columns: Some(columns), is_merged: true }
+    }
+
+    /// Returns the plan with its columns computed.
+    fn settled(mut self) -> Logical {
+        let Some(expressions) = self.columns else { return self.plan };
+        if self.is_merged {
+            guard_by(&mut self.plan, &expressions);
+        }
+        Logical::Project { input: Box::new(self.plan), expressions }
+    }
+
+    /// Has the columns computed here.
+    fn settle(&mut self) {
+        let (plan, columns) = (take(&mut self.plan), self.columns.take());
+        let is_merged = std::mem::take(&mut self.is_merged);
+        self.plan = Floating { plan, columns, is_merged }.settled();
+    }
+
+    /// Has those columns computed here that are not sure to be NULL where the row is missing.
+    fn settle_unless_padded(&mut self) {
+        let Some(columns) = &mut self.columns else { return };
+        let mut expressions = identity(&self.plan.column_types());
+        let width = expressions.len();
+        for column in columns {
+            let mut reads = false;
+            for_each_column(column, &mut |_| reads = true);
+            if !reads || !is_strict(column) {
+                let above = Expr::column(expressions.len(), column.data_type());
+                expressions.push(std::mem::replace(column, above));
+            }
+        }
+        if expressions.len() > width {
+            let input = Box::new(take(&mut self.plan));
+            self.plan = Logical::Project { input, expressions };
+        }
+    }
+
+    /// Puts the columns into expressions over them, unless these would become too large: then the
+    /// columns are computed. Returns whether they were put in.
+    fn put_into(&mut self, mut expressions: Vec<&mut Expr>) -> bool {
+        let Some(columns) = &self.columns else { return false };
+        let put = |expr: &&mut Expr| substituted((*expr).clone(), columns);
+        let changed: Vec<Expr> = expressions.iter().map(put).collect();
+        let before = size(expressions.iter().map(|expr| &**expr)) + size(columns);
+        if size(&changed) > GROWTH * before {
+            self.settle();
+            return false;
+        }
+        for (expr, changed) in expressions.iter_mut().zip(changed) {
+            **expr = changed;
+        }
+        true
+    }
+
+    /// Returns the columns as expressions over the plan.
+    fn expressions(&self) -> Vec<Expr> {
+        self.columns.clone().unwrap_or_else(|| identity(&self.plan.column_types()))
+    }
+}
+
+/// Returns whether a value is NULL where something in it is.
+fn is_strict(expr: &Expr) -> bool {
+    let is_own = match expr {
+        Expr::Column { .. } | Expr::Cast { .. } | Expr::Not(_) => true,
+        Expr::Constant { .. } | Expr::Parameter { .. } => true,
+        Expr::Call { function, .. } => function::signature(*function).strict,
+        _ => false,
+    };
+    let mut all = is_own;
+    expr.for_each_child(&mut |child| all = all && is_strict(child));
+    all
+}
+
+fn size<'e>(expressions: impl IntoIterator<Item = &'e Expr>) -> usize {
+    let mut nodes = 0;
+    expressions.into_iter().for_each(|expr| expr.walk(&mut |_| nodes += 1));
+    nodes
+}
+
+/// Returns an expression over columns, as one over what these are over.
+fn substituted(expr: Expr, columns: &[Expr]) -> Expr {
+    expr.transform(&mut |node| match node {
+        Expr::Column { index, .. } => columns[index].clone(),
+        node => node,
+    })
+}
+
+fn shifted(mut expr: Expr, by: usize) -> Expr {
+    map_columns(&mut expr, &|index| index + by);
+    expr
+}
+
+fn guard_by(plan: &mut Logical, expressions: &[Expr]) {
+    let read: Vec<(&Expr, Option<&Expr>)> = expressions.iter().map(|expr| (expr, None)).collect();
+    guard_subqueries(plan, &read);
+}
+
+fn floating(plan: Logical, parameters: &mut Parameters) -> Floating {
+    match plan {
+        Logical::Project { input, expressions } => {
+            floating_project(*input, expressions, parameters)
+        }
+        Logical::Filter { input, mut predicate } => {
+            let mut below = floating(*input, parameters);
+            below.put_into(vec![&mut predicate]);
+            let input = Box::new(take(&mut below.plan));
+            Floating { plan: Logical::Filter { input, predicate }, ..below }
+        }
+        Logical::Join(join) => floating_join(join, parameters),
+        Logical::Apply(apply) if is_value(&apply) => floating_apply(apply, parameters),
+        Logical::Apply(apply) => floating_lateral(apply, parameters),
+        Logical::Window(_) | Logical::ProjectSet(_) => floating_added(plan, parameters),
+        Logical::Aggregate { .. } | Logical::GroupingSets(_) => {
+            Floating::none(grouped(plan, parameters))
+        }
+        mut other => {
+            for_each_input(&mut other, &mut |input| settle(input, parameters));
+            Floating::none(other)
+        }
+    }
+}
+
+fn floating_project(
+    input: Logical,
+    mut expressions: Vec<Expr>,
+    parameters: &mut Parameters,
+) -> Floating {
+    let mut below = floating(input, parameters);
+    let is_merged = below.put_into(expressions.iter_mut().collect());
+    let floats = is_simple(&below.plan)
+        && is_worth(&below.plan, &expressions)
+        && !is_volatile(&below.plan, &expressions);
+    let all = Floating { plan: below.plan, columns: Some(expressions), is_merged };
+    match floats {
+        true => all,
+        false => Floating::none(all.settled()),
+    }
+}
+
+/// Returns whether rows are those of FROM and WHERE alone.
+fn is_simple(plan: &Logical) -> bool {
+    match plan {
+        Logical::Filter { input, .. } => is_simple(input),
+        Logical::Apply(apply) => is_simple(&apply.input),
+        Logical::Project { input, expressions } => {
+            !expressions.iter().any(Expr::is_volatile) && is_simple(input)
+        }
+        Logical::Join(_)
+        | Logical::Scan(_)
+        | Logical::SystemRows(_)
+        | Logical::Values { .. }
+        | Logical::CteScan(_) => true,
+        _ => false,
+    }
+}
+
+/// Returns whether it makes a difference where columns are computed.
+fn is_worth(plan: &Logical, columns: &[Expr]) -> bool {
+    let subqueries = subquery_columns(plan);
+    columns.iter().any(|column| {
+        let mut is_worth = column.may_fail() || matches!(column, Expr::Constant { .. });
+        for_each_column(column, &mut |index| {
+            is_worth |= subqueries.binary_search(&index).is_ok();
+        });
+        is_worth
+    })
+}
+
+/// Returns whether columns, or subqueries that they read, are volatile.
+fn is_volatile(plan: &Logical, columns: &[Expr]) -> bool {
+    let mut read = Vec::new();
+    columns.iter().for_each(|column| for_each_column(column, &mut |index| read.push(index)));
+    let mut next = Some(plan);
+    let mut found = columns.iter().any(Expr::is_volatile);
+    while let Some(plan) = next {
+        next = match plan {
+            Logical::Filter { input, .. } | Logical::Project { input, .. } => Some(input),
+            Logical::Apply(apply) => {
+                let is_read = is_value(apply) && read.contains(&width(&apply.input));
+                found |= is_read && apply.subquery.has_effects();
+                Some(&apply.input)
+            }
+            _ => None,
+        };
+    }
+    found
+}
+
+/// Columns float from the sides of a join; from a padded one, those that are NULL where it is.
+fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
+    let mut left = floating(take(&mut join.left), parameters);
+    let mut right = floating(take(&mut join.right), parameters);
+    let (pads_left, pads_right) = match join.kind {
+        JoinKind::Inner => (false, false),
+        JoinKind::Left => (false, true),
+        JoinKind::Right => (true, false),
+        JoinKind::Full => (true, true),
+        // The planner's.
+        JoinKind::Semi | JoinKind::Anti => {
+            left.settle();
+            right.settle();
+            (true, true)
+        }
+    };
+    if pads_left {
+        left.settle_unless_padded();
+    }
+    if pads_right {
+        right.settle_unless_padded();
+    }
+    let mut both = Floating::none(Logical::Append { inputs: Vec::new() });
+    let mut first_right = width(&left.plan);
+    if left.columns.is_some() || right.columns.is_some() {
+        let of_right = right.expressions().into_iter().map(|expr| shifted(expr, first_right));
+        let columns: Vec<Expr> = left.expressions().into_iter().chain(of_right).collect();
+        both = Floating::of(both.plan, columns);
+        if !both.put_into(vec![&mut join.on]) {
+            both.columns = None;
+            left.settle();
+            right.settle();
+            first_right = width(&left.plan);
+        }
+    }
+    let raised = [
+        if pads_left { Vec::new() } else { raise(&mut left, &join.on, 0) },
+        if pads_right { Vec::new() } else { raise(&mut right, &join.on, first_right) },
+    ];
+    let widths = [width(&left.plan), width(&right.plan)];
+    let raised = RaisedSubqueries { widths, raised };
+    raised.renumber(&mut join.on);
+    (*join.left, *join.right) = (left.plan, right.plan);
+    both.plan = raised.over(Logical::Join(join));
+    if let Some(columns) = &mut both.columns {
+        columns.iter_mut().for_each(|column| raised.renumber(column));
+    }
+    both
+}
+
+/// Subqueries that go up from the sides of a join, above it.
+struct RaisedSubqueries {
+    /// The columns of each side that stay below.
+    widths: [usize; 2],
+    /// The subqueries of each side, the lowest first.
+    raised: [Vec<Apply>; 2],
+}
+
+impl RaisedSubqueries {
+    /// Returns where a column of a side is above the join and the subqueries.
+    fn place(&self, side: usize, index: usize) -> usize {
+        let below = self.widths[0] + self.widths[1];
+        match index.checked_sub(self.widths[side]) {
+            None => index + side * self.widths[0],
+            Some(nth) => below + side * self.raised[0].len() + nth,
+        }
+    }
+
+    /// Renumbers an expression over the columns of both sides as they were.
+    fn renumber(&self, expr: &mut Expr) {
+        let left = self.widths[0] + self.raised[0].len();
+        map_columns(expr, &|index| match index.checked_sub(left) {
+            None => self.place(0, index),
+            Some(index) => self.place(1, index),
+        });
+    }
+
+    /// Puts the subqueries above the join.
+    fn over(&self, mut plan: Logical) -> Logical {
+        for (side, raised) in self.raised.iter().enumerate() {
+            for (nth, apply) in raised.iter().enumerate() {
+                let (end, end_above) = (self.widths[side] + nth, width(&plan));
+                let mut apply = apply.clone();
+                let place = |index: usize| match index.checked_sub(end) {
+                    None => self.place(side, index),
+                    Some(of_subquery) => end_above + of_subquery,
+                };
+                apply.expressions_mut().for_each(|expr| map_columns(expr, &place));
+                apply.bindings.iter_mut().for_each(|(_, column)| *column = place(*column));
+                *apply.input = plan;
+                plan = Logical::Apply(apply);
+            }
+        }
+        plan
+    }
+}
+
+/// Takes the subqueries from the top of a side that may fail and that a join's condition does not
+/// read; in the condition the side begins at a column.
+fn raise(side: &mut Floating, on: &Expr, first: usize) -> Vec<Apply> {
+    let mut raised = Vec::new();
+    if side.columns.is_some() {
+        let mut used = Vec::new();
+        for_each_column(on, &mut |index| used.push(index));
+        raise_from(&mut side.plan, &|index| used.contains(&(index + first)), &mut raised);
+    }
+    raised.reverse();
+    raised
+}
+
+fn raise_from(plan: &mut Logical, is_used: &dyn Fn(usize) -> bool, raised: &mut Vec<Apply>) {
+    match plan {
+        Logical::Filter { input, predicate } => {
+            let mut used = Vec::new();
+            for_each_column(predicate, &mut |index| used.push(index));
+            raise_from(input, &|index| is_used(index) || used.contains(&index), raised);
+        }
+        Logical::Apply(apply)
+            if is_value(apply)
+                && !is_used(width(&apply.input))
+                && !apply.subquery.has_effects()
+                && (apply.subquery.may_fail() || apply.kind == ApplyKind::Scalar) =>
+        {
+            let Logical::Apply(mut apply) = take(plan) else { return };
+            *plan = take(&mut apply.input);
+            raised.push(apply);
+            raise_from(plan, is_used, raised);
+        }
+        _ => {}
+    }
+}
+
+/// Has a subquery take columns of the plan below as parameters. Of what floats, the subquery
+/// computes itself what may fail: it may never come to it. The rest is computed below.
+fn bind(apply: &mut Apply, below: &mut Floating, parameters: &mut Parameters) {
+    let guard = apply.guard.clone().map_or_else(Guard::default, Guard::of);
+    let columns = below.expressions();
+    let types = below.plan.column_types();
+    let mut expressions = identity(&types);
+    let is_fixed = apply.subquery.has_effects();
+    let mut bindings: Vec<(usize, usize)> = Vec::new();
+    for (parameter, column) in std::mem::take(&mut apply.bindings) {
+        let value = columns[column].clone();
+        if let Expr::Column { index, .. } = value {
+            bindings.push((parameter, index));
+        } else if is_fixed || !value.may_fail() || size([&value]) > PASSED_MAX {
+            bindings.push((parameter, expressions.len()));
+            expressions.push(guard.guarded(value));
+        } else {
+            let value = value.transform(&mut |node| match node {
+                Expr::Column { index, data_type } => {
+                    let parameter = parameters.outer();
+                    bindings.push((parameter, index));
+                    Expr::Parameter { index: parameter, data_type }
+                }
+                node => node,
+            });
+            put_in_place(&mut apply.subquery, parameter, &value);
+        }
+    }
+    apply.bindings = bindings;
+    if expressions.len() > types.len() {
+        let input = Box::new(take(&mut below.plan));
+        below.plan = Logical::Project { input, expressions };
+    }
+}
+
+fn put_in_place(plan: &mut Logical, parameter: usize, value: &Expr) {
+    walk_plan(plan, &mut |step| {
+        for_each_expression(step, &mut |expr| {
+            expr.walk_mut(&mut |node| {
+                if matches!(node, Expr::Parameter { index, .. } if *index == parameter) {
+                    node.clone_from(value);
+                }
+            });
+        });
+    });
+}
+
+fn floating_apply(mut apply: Apply, parameters: &mut Parameters) -> Floating {
+    let mut below = floating(take(&mut apply.input), parameters);
+    settle(&mut apply.subquery, parameters);
+    let changed = below.columns.as_ref().and_then(|columns| over_floating(&apply, columns));
+    let Some(changed) = changed else {
+        *apply.input = below.settled();
+        return Floating::none(Logical::Apply(apply));
+    };
+    for (expr, changed) in apply.expressions_mut().zip(changed) {
+        *expr = changed;
+    }
+    bind(&mut apply, &mut below, parameters);
+    let width = width(&below.plan);
+    let place = |index: usize| match index.checked_sub(OF_SUBQUERY) {
+        None => index,
+        Some(of_subquery) => width + of_subquery,
+    };
+    apply.expressions_mut().for_each(|expr| map_columns(expr, &place));
+    let added = apply.kind.added_types(apply.subquery.column_types());
+    let mut columns = below.expressions();
+    columns.extend(behind(width, &added));
+    *apply.input = below.plan;
+    Floating::of(Logical::Apply(apply), columns)
+}
+
+/// The columns of a subquery in its comparison, as long as it is open where they will be.
+const OF_SUBQUERY: usize = 1 << 43;
+
+/// Returns the expressions of a subquery over what floating columns are over; `None` if they would
+/// become too large.
+fn over_floating(apply: &Apply, columns: &[Expr]) -> Option<Vec<Expr>> {
+    let of_subquery = behind(OF_SUBQUERY, &apply.subquery.column_types()).collect::<Vec<Expr>>();
+    let all = [columns, &of_subquery].concat();
+    let changed = apply.expressions().map(|expr| substituted(expr.clone(), &all));
+    let changed: Vec<Expr> = changed.collect();
+    let before = size(apply.expressions()) + size(columns);
+    (size(&changed) <= GROWTH * before).then_some(changed)
+}
+
+/// Returns columns behind the first so many.
+fn behind(width: usize, types: &[DataType]) -> impl Iterator<Item = Expr> {
+    types.iter().enumerate().map(move |(at, data_type)| Expr::column(width + at, *data_type))
+}
+
+/// LATERAL, and joins with it.
+fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
+    let mut below = floating(take(&mut apply.input), parameters);
+    let mut subquery = floating(take(&mut apply.subquery), parameters);
+    if matches!(apply.kind, ApplyKind::Rows { outer: true, .. }) {
+        subquery.settle_unless_padded();
+    }
+    if below.columns.is_none() && subquery.columns.is_none() {
+        (*apply.input, *apply.subquery) = (below.plan, subquery.plan);
+        return Floating::none(Logical::Apply(apply));
+    }
+    let own = below.expressions();
+    let bindings = apply.bindings.clone();
+    *apply.subquery = subquery.plan;
+    bind(&mut apply, &mut below, parameters);
+    subquery.plan = take(&mut apply.subquery);
+    let width = width(&below.plan);
+    let of_subquery = subquery.expressions().into_iter().map(|expr| {
+        shifted(expr, width).transform(&mut |node| match node {
+            Expr::Parameter { index, .. } => {
+                let outer = bindings.iter().find(|(parameter, _)| *parameter == index);
+                outer.map_or(node, |(_, column)| own[*column].clone())
+            }
+            node => node,
+        })
+    });
+    let columns: Vec<Expr> = own.iter().cloned().chain(of_subquery).collect();
+    apply.expressions_mut().for_each(|expr| *expr = substituted(expr.clone(), &columns));
+    (*apply.input, *apply.subquery) = (below.plan, subquery.plan);
+    Floating::of(Logical::Apply(apply), columns)
+}
+
+/// Steps that add columns to their input's: window functions, and functions of sets.
+fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> Floating {
+    let types = plan.column_types();
+    let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
+    let is_fixed = matches!(&plan, Logical::ProjectSet(sets) if !sets.unread.is_empty());
+    for_each_input(&mut plan, &mut |input| {
+        below = floating(take(input), parameters);
+        if is_fixed {
+            below.settle();
+        }
+    });
+    let own = below.expressions().len();
+    let mut expressions = Vec::new();
+    for_each_expression(&mut plan, &mut |expr| expressions.push(expr.clone()));
+    let is_put = below.put_into(expressions.iter_mut().collect());
+    if is_put {
+        let mut changed = expressions.into_iter();
+        for_each_expression(&mut plan, &mut |expr| {
+            if let Some(changed) = changed.next() {
+                *expr = changed;
+            }
+        });
+    }
+    let mut columns = below.expressions();
+    columns.extend(behind(width(&below.plan), &types[own..]));
+    for_each_input(&mut plan, &mut |input| *input = take(&mut below.plan));
+    match is_put {
+        true => Floating::of(plan, columns),
+        false => Floating::none(plan),
+    }
+}
+
+/// Groups are made of the columns below.
+fn grouped(mut plan: Logical, parameters: &mut Parameters) -> Logical {
+    let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
+    for_each_input(&mut plan, &mut |input| below = floating(take(input), parameters));
+    let (group_by, aggregates) = match &mut plan {
+        Logical::Aggregate { group_by, aggregates, .. } => (group_by, aggregates),
+        Logical::GroupingSets(grouping) => (&mut grouping.group_by, &mut grouping.aggregates),
+        _ => unreachable!("the caller matched the step"),
+    };
+    let of_aggregates = aggregates.iter_mut().flat_map(|aggregate| aggregate.expressions_mut());
+    if below.put_into(group_by.iter_mut().chain(of_aggregates).collect()) {
+        let mut read: Vec<(&Expr, Option<&Expr>)> = Vec::new();
+        read.extend(group_by.iter().map(|key| (key, None)));
+        for aggregate in aggregates.iter() {
+            let filter = aggregate.filter.as_ref();
+            read.extend(filter.map(|filter| (filter, None)));
+            let keys = aggregate.order_by.iter().map(|key| &key.expression);
+            read.extend(aggregate.arguments.iter().chain(keys).map(|expr| (expr, filter)));
+        }
+        guard_subqueries(&mut below.plan, &read);
+    }
+    for_each_input(&mut plan, &mut |input| *input = take(&mut below.plan));
+    plan
+}
