@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::options::{BlockingSection, Options};
+use store::options::Options;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -23,9 +23,9 @@ use crate::pgwire::{
 };
 use crate::secret_file;
 
-/// How many statements may wait at once, each on a thread: far more than clients that one machine
-/// serves well. A wait that found no thread would hold up other clients.
-const WAITING_MAX: usize = 8_192;
+/// How many sessions may be at work at once, each on a thread: far more than clients that one machine
+/// serves well.
+const SESSIONS_MAX: usize = 8_192;
 /// How long running statements may go on after the server was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long statements have to notice that they were cancelled.
@@ -40,16 +40,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// 64 KiB a step in a debug build. What is not used takes no memory.
 const STACK_BYTES: usize = if cfg!(debug_assertions) { 256 << 20 } else { 64 << 20 };
 
-/// Returns the threads that connections run on.
+/// Returns what waits for clients, with the threads of their sessions.
 ///
 /// # Errors
 ///
 /// If they cannot be started.
 pub fn runtime() -> Result<Runtime> {
-    let runtime = Builder::new_multi_thread()
-        .thread_name("bennu-worker")
+    let runtime = Builder::new_current_thread()
+        .thread_name("bennu-session")
         .thread_stack_size(STACK_BYTES)
-        .max_blocking_threads(WAITING_MAX)
+        .max_blocking_threads(SESSIONS_MAX)
         .enable_all()
         .build()?;
     Ok(runtime)
@@ -57,22 +57,7 @@ pub fn runtime() -> Result<Runtime> {
 
 /// Returns the options of a store that serves this server's sessions.
 pub fn options(memory_bytes: u64) -> Options {
-    Options { memory_bytes, blocking: Arc::new(YieldingWait), ..Options::default() }
-}
-
-/// Moves the thread's other clients to another thread before a wait.
-struct YieldingWait;
-
-impl BlockingSection for YieldingWait {
-    fn run(&self, wait: &mut dyn FnMut()) {
-        let multi_thread = Handle::try_current()
-            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-        if multi_thread {
-            tokio::task::block_in_place(wait);
-        } else {
-            wait();
-        }
-    }
+    Options { memory_bytes, ..Options::default() }
 }
 
 /// Returns a future that is ready when the process is told to stop: SIGTERM or SIGINT. Signals
@@ -173,10 +158,12 @@ impl Server {
         }
         drop(listener);
         stopping.send_replace(true);
+        service.cancels.wake_all();
         if tokio::time::timeout(STOP_GRACE, drain(&mut clients)).await.is_err() {
             service.cancels.cancel_all();
             if tokio::time::timeout(CANCEL_GRACE, drain(&mut clients)).await.is_err() {
                 tracing::warn!(clients = clients.len(), "clients are cut off");
+                service.cancels.cut_off_all();
                 clients.abort_all();
             }
         }
@@ -383,6 +370,7 @@ mod tests {
         });
     }
 
+    /// One that has just had its answer still has a thread, one that is silent for longer has none.
     #[test]
     fn idle_clients_are_told_that_the_server_stops() {
         with_server(|address, stop| {
@@ -392,16 +380,5 @@ mod tests {
             stop();
             assert!(read_to_end(&mut client).contains("C57P01"));
         });
-    }
-
-    #[test]
-    fn waits_work_inside_and_outside_of_the_runtime() {
-        let mut waited = 0;
-        YieldingWait.run(&mut || waited += 1);
-        let runtime = runtime().unwrap();
-        runtime.block_on(async { YieldingWait.run(&mut || waited += 1) });
-        let single = Builder::new_current_thread().build().unwrap();
-        single.block_on(async { YieldingWait.run(&mut || waited += 1) });
-        assert_eq!(waited, 3);
     }
 }

@@ -10,13 +10,12 @@ use pgwire::api::auth::sasl::scram::{
 };
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
-use types::encoding::Encoding;
 
 use crate::pgwire::addresses::Starting;
-use crate::pgwire::channel::Channel;
-use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame;
 use crate::pgwire::frame::{Frame, Phase};
+use crate::pgwire::start_channel::StartChannel;
 
 /// `invalid_password`
 const INVALID_PASSWORD: &str = "28P01";
@@ -61,7 +60,7 @@ impl Authentication {
     /// Where logins have failed, the client waits for its turn.
     pub(crate) async fn authenticate(
         &self,
-        channel: &mut Channel,
+        channel: &mut StartChannel,
         user: &str,
         starting: &Starting,
     ) -> Result<()> {
@@ -76,7 +75,7 @@ impl Authentication {
             }
             result?;
         }
-        channel.output.put(&Request::Ok);
+        channel.output().put(&Request::Ok);
         Ok(())
     }
 }
@@ -84,24 +83,24 @@ impl Authentication {
 impl Scram {
     async fn authenticate(
         &self,
-        channel: &mut Channel,
+        channel: &mut StartChannel,
         user: &str,
         starting: &Starting,
     ) -> Result<()> {
         let bound = self.bound.as_ref().filter(|_| channel.is_encrypted());
         let mut mechanisms = Vec::from(bound.map(|_| BOUND.to_owned()).as_slice());
         mechanisms.push(PLAIN.to_owned());
-        channel.output.put(&Request::SASL(mechanisms.clone()));
+        channel.output().put(&Request::SASL(mechanisms.clone()));
         let body = answer(channel).await?;
         let (server_first, waiting) = self.first(bound, &mechanisms, body, user)?;
-        channel.output.put(&Request::SASLContinue(server_first));
+        channel.output().put(&Request::SASLContinue(server_first));
         let body = answer(channel).await?;
         starting.wait_for_turn().await;
         let server_final = attempt(user, || {
             let response = body.into_sasl_response()?;
             waiting.on_client_final_message(&response.data)
         })?;
-        channel.output.put(&Request::SASLFinal(Bytes::from(server_final)));
+        channel.output().put(&Request::SASLFinal(Bytes::from(server_final)));
         Ok(())
     }
 
@@ -140,7 +139,7 @@ fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>)
         let message = format!("password authentication failed for user \"{user}\"");
         Failure::fatal(INVALID_PASSWORD, message)
     };
-    match run(Duration::Short, || Ok(step())) {
+    match run(|| Ok(step())) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
             tracing::debug!(user, %error, "authentication failed");
@@ -151,10 +150,10 @@ fn attempt<T>(user: &str, step: impl FnOnce() -> pgwire::error::PgWireResult<T>)
 }
 
 /// Sends the request and waits for the answer.
-async fn answer(channel: &mut Channel) -> Result<PasswordMessageFamily> {
+async fn answer(channel: &mut StartChannel) -> Result<PasswordMessageFamily> {
     channel.flush().await?;
     loop {
-        match channel.take(Phase::Authentication, Encoding::utf8())? {
+        match channel.take(Phase::Authentication)? {
             Some(Frame::Message(PgWireFrontendMessage::PasswordMessageFamily(body))) => {
                 return Ok(body);
             }

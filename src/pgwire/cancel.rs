@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
 use sql::session::CancelHandle;
 
 /// The open sessions.
@@ -18,8 +19,8 @@ pub(crate) struct CancelRegistry {
 struct Entry {
     secret: i32,
     handle: CancelHandle,
-    /// The client's socket, to ask whether the other end is there.
-    socket: OwnedFd,
+    /// The client's socket, to ask whether the other end is there, and to wake who reads from it.
+    socket: Arc<OwnedFd>,
 }
 
 /// What the system says of a socket whose other end was closed, or sends no more.
@@ -34,6 +35,30 @@ pub(crate) struct Registration {
     process_id: i32,
     /// What a cancel request must show.
     pub(crate) secret: i32,
+    socket: Arc<OwnedFd>,
+}
+
+/// Wakes the thread of a session that waits for its client.
+pub(crate) struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Has every read end as if the client had closed the connection; what is sent still arrives.
+    pub(crate) fn wake(&self) {
+        stop_reading(&self.0);
+    }
+}
+
+impl Registration {
+    /// Returns what wakes the thread of the session.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.socket))
+    }
+}
+
+fn stop_reading(socket: &OwnedFd) {
+    if let Err(error) = shutdown(socket, Shutdown::Read) {
+        tracing::debug!(%error, "a client is gone");
+    }
 }
 
 impl CancelRegistry {
@@ -47,8 +72,10 @@ impl CancelRegistry {
         // The first four bytes of a random UUID are all random.
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let secret = i32::from_be_bytes([a, b, c, d]);
-        self.sessions.lock().insert(process_id, Entry { secret, handle, socket });
-        Registration { registry: Arc::clone(self), process_id, secret }
+        let socket = Arc::new(socket);
+        let entry = Entry { secret, handle, socket: Arc::clone(&socket) };
+        self.sessions.lock().insert(process_id, entry);
+        Registration { registry: Arc::clone(self), process_id, secret, socket }
     }
 
     /// Stops the running statement of a session, if the secret is right.
@@ -73,6 +100,18 @@ impl CancelRegistry {
             if socket.revents().intersects(GONE) {
                 entry.handle.cancel();
             }
+        }
+    }
+
+    /// Wakes all sessions that wait for their clients: the server stops.
+    pub(crate) fn wake_all(&self) {
+        self.sessions.lock().values().for_each(|entry| stop_reading(&entry.socket));
+    }
+
+    /// Ends the connections of all sessions, also of those whose clients do not read.
+    pub(crate) fn cut_off_all(&self) {
+        for entry in self.sessions.lock().values() {
+            let _ = shutdown(&entry.socket, Shutdown::Both);
         }
     }
 

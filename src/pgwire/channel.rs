@@ -1,22 +1,22 @@
-//! A client's socket with its two buffers: checked messages in, whole messages out.
+//! The socket of a client that has been let in, with its two buffers: checked messages in, whole
+//! messages out. It blocks: the thread of the session waits here. While the client is on its way in
+//! it is a [`StartChannel`](crate::pgwire::start_channel::StartChannel).
 //!
 //! # Invariants
 //!
 //! 1. Nothing is sent before someone asks for it ([`Channel::flush`]) or the output passes
 //!    [`OUTPUT_BYTES`]; so the answers to Bind, Execute and Sync leave in one write.
-//! 2. Reading can be given up at any wait and taken up again: bytes that came stay in the buffer.
+//! 2. A read that gives up loses nothing: bytes that came stay in the buffer.
 
+use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use pgwire::messages::DecodeContext;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use types::encoding::Encoding;
 
 use crate::pgwire::frame;
@@ -25,67 +25,122 @@ use crate::pgwire::message::Output;
 
 /// The output is sent when it is longer than this, so that results of any size take little memory.
 pub(crate) const OUTPUT_BYTES: usize = 64 << 10;
-/// How much is read at once, at least.
-const READ_BYTES: usize = 16 << 10;
+/// How much is read at once, at most.
+const READ_BYTES: usize = 64 << 10;
 /// A buffer that a message has made larger than this is given back afterwards.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// The socket, with TLS or without.
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-    /// TLS was being set up and failed.
-    Closed,
+thread_local! {
+    /// Where bytes are read to before it is known how many there are: what waits in a connection
+    /// takes no more memory than it has bytes.
+    static READ_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into_boxed_slice());
 }
 
-/// A client's connection.
-pub(crate) struct Channel {
-    stream: Stream,
+/// The socket, with TLS or without.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ServerConnection, TcpStream>>),
+}
+
+/// What was read and not taken yet, and what waits to be sent.
+pub(crate) struct Buffers {
     input: BytesMut,
     /// Messages that wait to be sent.
     pub(crate) output: Output,
     context: DecodeContext,
 }
 
-impl Channel {
-    /// Returns the channel of a new connection.
-    pub(crate) fn new(stream: TcpStream) -> Channel {
-        Channel {
-            stream: Stream::Plain(stream),
+/// A client's connection.
+pub(crate) struct Channel {
+    stream: Stream,
+    buffers: Buffers,
+}
+
+/// What a read has given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadOutcome {
+    /// Bytes.
+    Bytes,
+    /// Nothing within the time for it.
+    Nothing,
+    /// The client has closed the connection.
+    End,
+}
+
+impl Default for Buffers {
+    fn default() -> Buffers {
+        Buffers {
             input: BytesMut::new(),
             output: Output::default(),
             context: frame::decode_context(),
         }
     }
+}
 
-    /// Returns whether the connection is encrypted.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.stream, Stream::Tls(_))
-    }
-
-    /// Returns another handle of the socket, which ends with neither.
-    pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
-        match &self.stream {
-            Stream::Plain(stream) => stream.as_fd().try_clone_to_owned(),
-            Stream::Tls(stream) => stream.get_ref().0.as_fd().try_clone_to_owned(),
-            Stream::Closed => Err(io::ErrorKind::NotConnected.into()),
-        }
-    }
-
+impl Buffers {
     /// Returns what has been read and not taken yet.
-    pub(crate) fn input(&mut self) -> &mut BytesMut {
+    pub(super) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
-    /// Sets up TLS. Nothing of the plaintext is carried over: the caller has checked that nothing
-    /// followed the request.
-    pub(crate) async fn encrypt(&mut self, acceptor: &TlsAcceptor) -> io::Result<()> {
-        assert!(self.input.is_empty(), "plaintext must not be carried into TLS");
-        let Stream::Plain(stream) = std::mem::replace(&mut self.stream, Stream::Closed) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        self.stream = Stream::Tls(Box::new(acceptor.accept(stream).await?));
-        Ok(())
+    /// Takes the next message of a client with this encoding, if it is there already.
+    pub(super) fn take(
+        &mut self,
+        phase: Phase,
+        encoding: &'static Encoding,
+    ) -> Result<Option<Frame>, Malformed> {
+        frame::take(&mut self.input, phase, encoding, &self.context)
+    }
+
+    /// Returns the input, to put more into it.
+    pub(super) fn input_to_fill(&mut self) -> &mut BytesMut {
+        if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
+            self.input = BytesMut::new();
+        }
+        &mut self.input
+    }
+
+    /// Forgets the output, which was sent.
+    pub(super) fn sent(&mut self) {
+        self.output.bytes.clear();
+        if self.output.bytes.capacity() > KEPT_BYTES {
+            self.output.bytes = Vec::new();
+        }
+    }
+}
+
+impl Channel {
+    /// Returns the channel of a client that has been let in. A read gives up after `patience`.
+    pub(super) fn new(stream: Stream, buffers: Buffers, patience: Duration) -> io::Result<Channel> {
+        let channel = Channel { stream, buffers };
+        channel.block()?;
+        channel.socket().set_read_timeout(Some(patience))?;
+        Ok(channel)
+    }
+
+    fn socket(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(stream) => &stream.sock,
+        }
+    }
+
+    /// Returns another handle of the socket, for a task that waits for bytes where
+    /// [`Channel::read`] has found none. Reads and writes block again after [`Channel::block`].
+    pub(crate) fn watched(&self) -> io::Result<tokio::net::TcpStream> {
+        let socket = self.socket().try_clone()?;
+        socket.set_nonblocking(true)?;
+        tokio::net::TcpStream::from_std(socket)
+    }
+
+    /// Has reads and writes block.
+    pub(crate) fn block(&self) -> io::Result<()> {
+        self.socket().set_nonblocking(false)
+    }
+
+    /// Returns the messages that wait to be sent.
+    pub(crate) fn output(&mut self) -> &mut Output {
+        &mut self.buffers.output
     }
 
     /// Takes the next message of a client with this encoding, if it is there already.
@@ -94,86 +149,72 @@ impl Channel {
         phase: Phase,
         encoding: &'static Encoding,
     ) -> Result<Option<Frame>, Malformed> {
-        frame::take(&mut self.input, phase, encoding, &self.context)
+        self.buffers.take(phase, encoding)
     }
 
-    /// Waits for bytes. Returns whether any came; none come after the end.
-    pub(crate) async fn read(&mut self) -> io::Result<bool> {
-        if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
-            self.input = BytesMut::new();
-        }
-        self.input.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(&mut self.input).await? > 0)
+    /// Waits for bytes, as long as it has the patience.
+    pub(crate) fn read(&mut self) -> io::Result<ReadOutcome> {
+        READ_BUFFER.with_borrow_mut(|buffer| {
+            let read = loop {
+                let read = match &mut self.stream {
+                    Stream::Plain(socket) => socket.read(buffer),
+                    Stream::Tls(stream) => stream.read(buffer),
+                };
+                match read {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    read => break read,
+                }
+            };
+            match read {
+                Ok(0) => Ok(ReadOutcome::End),
+                Ok(count) => {
+                    self.buffers.input_to_fill().extend_from_slice(&buffer[..count]);
+                    Ok(ReadOutcome::Bytes)
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(ReadOutcome::Nothing),
+                    // A client that leaves without a word of TLS, as most do.
+                    ErrorKind::UnexpectedEof => Ok(ReadOutcome::End),
+                    _ => Err(error),
+                },
+            }
+        })
     }
 
     /// Returns whether there is so much output that [`Channel::relieve`] sends it.
     pub(crate) fn is_full(&self) -> bool {
-        self.output.bytes.len() >= OUTPUT_BYTES
+        self.buffers.output.bytes.len() >= OUTPUT_BYTES
     }
 
     /// Sends the output if there is much of it; waits while the client does not read.
-    pub(crate) async fn relieve(&mut self) -> io::Result<()> {
-        if self.is_full() { self.flush().await } else { Ok(()) }
+    pub(crate) fn relieve(&mut self) -> io::Result<()> {
+        if self.is_full() { self.flush() } else { Ok(()) }
     }
 
     /// Sends the output; waits while the client does not read.
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        self.stream.write_all(&self.output.bytes).await?;
-        self.output.bytes.clear();
-        if self.output.bytes.capacity() > KEPT_BYTES {
-            self.output.bytes = Vec::new();
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let output = &self.buffers.output.bytes;
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.write_all(output)?,
+            Stream::Tls(stream) => {
+                stream.write_all(output)?;
+                stream.flush()?;
+            }
         }
-        self.stream.flush().await
+        self.buffers.sent();
+        Ok(())
     }
 
-    /// Sends the output and closes the connection. The client may be gone already.
-    pub(crate) async fn close(mut self) {
-        if self.flush().await.is_ok() {
-            let _ = self.stream.shutdown().await;
+    /// Sends the output and closes the connection, within a time. The client may be gone already.
+    pub(crate) fn close(mut self, limit: Duration) {
+        // Without the limit the client is waited for.
+        if self.socket().set_write_timeout(Some(limit)).is_err() || self.flush().is_err() {
+            return;
         }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Closed => Poll::Ready(Ok(())),
+        if let Stream::Tls(stream) = &mut self.stream {
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
         }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Closed => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Closed => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Closed => Poll::Ready(Ok(())),
-        }
+        let _ = self.socket().shutdown(std::net::Shutdown::Write);
     }
 }

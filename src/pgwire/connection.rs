@@ -1,4 +1,7 @@
-//! One client's connection: messages in, answers out, until either side ends it.
+//! The session's side of a connection: messages in, answers out, on a thread that has nothing else to
+//! do and waits where it has to, for the client, for locks and for the log. A client that sends
+//! nothing for [`PATIENCE`] gives the thread back; [`client_task`](crate::pgwire::client_task) waits
+//! for its next message.
 //!
 //! ```text
 //!   start ──> ReadyForQuery ──> message ──┬─ simple query ──────────────┐
@@ -11,13 +14,13 @@
 //!
 //! 1. What a commit promised is sent only after its ticket says that the log is durable.
 //! 2. No result is held whole: rows are encoded until the output is full, then sent.
-//! 3. Whatever may take long runs where it does not hold up the thread's other clients.
+//! 3. A connection gives its thread back only between two statements, with nothing read that was not
+//!    answered.
 //! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
 //!    at, even if it has come already: it may have to wait for something.
 
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::response::{
@@ -29,26 +32,23 @@ use sql::session::rows::{Completion, Rows};
 use sql::session::{Execution, Prepared, Session, TransactionStatus};
 use store::wal::DurableTicket;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use types::Datum;
 
-use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
-use crate::pgwire::channel::{Channel, OUTPUT_BYTES};
+use crate::pgwire::channel::{Channel, OUTPUT_BYTES, ReadOutcome};
 use crate::pgwire::client_log::Client;
 use crate::pgwire::extended::UnnamedStatement;
-use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::{Frame, Phase};
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
-use crate::pgwire::startup;
 
-/// How long a client may take to get through the start.
-const START_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+/// How long a session keeps its thread while its client sends nothing: long enough for a client
+/// that is at work, and short beside what starting a thread for the next message costs.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 /// How long a client may take to take its last error.
-const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection whose client has been let in.
 pub(crate) struct Connection {
@@ -57,15 +57,10 @@ pub(crate) struct Connection {
     pub(super) unnamed: Option<UnnamedStatement>,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
-    /// The open transaction may have changed much: its commit may take long.
-    pub(super) large_change: bool,
     service: Arc<Service>,
-    /// Ready when the server stops.
-    stopping: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Notified when another session has ended this one.
-    terminated: Arc<Notify>,
-    /// ReadyForQuery was the last message: the client's next one may be waited for only so long.
-    ready: bool,
+    /// When ReadyForQuery was sent, if it was the last message: the client's next one may be waited
+    /// for only so long.
+    ready: Option<Instant>,
     /// As the log names it.
     pub(super) client: Client,
     began: Instant,
@@ -76,224 +71,214 @@ pub(crate) struct Connection {
 const SIMPLE_QUERY: u8 = b'Q';
 const COPY_FAIL: u8 = b'f';
 
-/// Whether the connection goes on.
+/// Why the answering of messages stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Message,
     End,
 }
 
-/// Serves a client from its first byte to its last. `starting` is given back once it is let in.
-pub(crate) async fn serve(
-    (stream, address): (TcpStream, SocketAddr),
-    service: Arc<Service>,
-    starting: Starting,
-) {
-    let began = Instant::now();
-    let mut client = Client::at(address);
-    client.connected(&service.log);
-    let mut channel = Channel::new(stream);
-    let mut stopping = stopped(service.stopping.clone());
-    let started = tokio::select! {
-        biased;
-        () = &mut stopping => Err(going_down()),
-        started = tokio::time::timeout(
-            START_TIMEOUT,
-            startup::start(&mut channel, &service, (&mut client, &starting)),
-        ) => {
-            let late = || Failure::fatal(sqlstate::QUERY_CANCELED, "startup took too long");
-            started.unwrap_or_else(|_| Err(late()))
-        }
-    };
-    drop(starting);
-    match started {
-        Ok(Some(started)) => {
-            let terminated = Arc::new(Notify::new());
-            let notified = Arc::clone(&terminated);
-            started.session.on_terminate(move || notified.notify_one());
-            let connection = Connection {
-                channel,
-                session: started.session,
-                unnamed: None,
-                skipping: false,
-                large_change: false,
-                service,
-                stopping,
-                terminated,
-                ready: false,
-                client,
-                began,
-                _registration: started.registration,
-            };
-            connection.serve().await;
-        }
-        Ok(None) => {}
-        Err(failure) => {
-            if let Failure::Fatal(error) = &failure
-                && NOT_LET_IN.iter().any(|class| error.sqlstate.starts_with(class))
-            {
-                client.login_failed(&error.message);
-            }
-            end(channel, failure).await;
-        }
-    }
+/// What there is to be done next.
+enum Input {
+    Frame(Frame),
+    /// The client has sent nothing for [`PATIENCE`].
+    Nothing,
+    /// The client has left.
+    End,
 }
 
-/// The classes of errors that say that a client may not come in: it is not who it says it is, or
-/// there is no such database.
-const NOT_LET_IN: [&str; 2] = ["28", "3D"];
-
-/// Turns a client away because there are too many, without waiting for it.
-pub(crate) fn refuse(stream: &TcpStream) {
-    let mut output = Output::default();
-    let error = sql::Error::new("53300", "sorry, too many clients already");
-    output.put_error(Severity::Fatal, &error);
-    // If the socket does not take it at once, the end of the connection says enough.
-    let _ = stream.try_write(&output.bytes);
+/// How a connection gives its thread back.
+pub(crate) enum Worked {
+    /// Its client sends nothing.
+    Idle(Box<Connection>),
+    /// It has ended.
+    Ended,
 }
 
-fn stopped(mut stopping: watch::Receiver<bool>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move {
-        // A server that is gone stops, too.
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-    })
-}
-
-/// Returns the error with which an idle session ends, when its time is up.
-async fn idle_too_long(limit: Option<(std::time::Duration, sql::Error)>) -> sql::Error {
-    match limit {
-        Some((limit, error)) => {
-            tokio::time::sleep(limit).await;
-            error
-        }
-        None => std::future::pending().await,
-    }
-}
-
-fn going_down() -> Failure {
+/// Returns the failure that ends a connection because the server stops, or another session wants it.
+pub(super) fn going_down() -> Failure {
     Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
-/// Tells a client why its connection ends.
-async fn end(mut channel: Channel, failure: Failure) {
-    let error = match failure {
-        Failure::Statement(error) | Failure::Fatal(error) => error,
-        Failure::Gone(error) => {
-            tracing::debug!(%error, "a client is gone");
-            return;
-        }
-    };
-    tracing::info!(sqlstate = &*error.sqlstate, message = error.message, "a connection ends");
-    channel.output.put_error(Severity::Fatal, &error);
-    // A client that does not read is not waited for.
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, channel.close()).await;
-}
-
 impl Connection {
-    async fn serve(mut self) {
-        let result = self.answer_all().await;
+    /// Returns the connection of a client that has just been let in.
+    pub(super) fn new(
+        channel: Channel,
+        (session, registration): (Session, Registration),
+        service: Arc<Service>,
+        (client, began): (Client, Instant),
+    ) -> Box<Connection> {
+        Box::new(Connection {
+            channel,
+            session,
+            unnamed: None,
+            skipping: false,
+            service,
+            ready: None,
+            client,
+            began,
+            _registration: registration,
+        })
+    }
+
+    /// Tells the client that it has been let in.
+    pub(super) fn begin(mut self: Box<Connection>) -> Worked {
+        self.put_ready();
+        match self.channel.flush() {
+            Ok(()) => self.work(),
+            Err(error) => self.end(Err(error.into())),
+        }
+    }
+
+    /// Answers the client's messages until it sends no more.
+    pub(super) fn work(mut self: Box<Connection>) -> Worked {
+        if let Err(error) = self.channel.block() {
+            return self.end(Err(error.into()));
+        }
+        loop {
+            let next = match self.next_input() {
+                Ok(Input::Frame(Frame::Message(message))) => self.answer(message),
+                Ok(Input::Frame(Frame::Unreadable { kind, error })) => {
+                    self.answer_unreadable(kind, error)
+                }
+                Ok(Input::Nothing) => return Worked::Idle(self),
+                Ok(Input::End) => Ok(Next::End),
+                Err(failure) => Err(failure),
+            };
+            match next {
+                Ok(Next::Message) => {}
+                Ok(Next::End) => return self.end(Ok(())),
+                Err(failure) => return self.end(Err(failure)),
+            }
+        }
+    }
+
+    /// Ends the connection, for a reason that the client is told.
+    pub(super) fn end(self: Box<Connection>, result: Result<()>) -> Worked {
+        let _ = self.channel.block();
         // What the session holds is let go before the client is told; that may take a while.
-        let Connection { channel, session, client, service, began, .. } = self;
-        let _ = run(Duration::Long, move || {
+        let Connection { mut channel, session, client, service, began, .. } = *self;
+        let _ = run(move || {
             drop(session);
             Ok(())
         });
         client.disconnected(&service.log, began.elapsed());
-        if let Err(failure) = result {
-            end(channel, failure).await;
-        }
-    }
-
-    /// Answers the client's messages until it leaves.
-    async fn answer_all(&mut self) -> Result<()> {
-        self.put_ready();
-        self.channel.flush().await?;
-        while let Some(frame) = self.next_message().await? {
-            let next = match frame {
-                Frame::Message(message) => self.answer(message).await?,
-                Frame::Unreadable { kind, error } => self.answer_unreadable(kind, error).await?,
-            };
-            if next == Next::End {
-                break;
+        match result {
+            Ok(()) => {}
+            Err(Failure::Gone(error)) => tracing::debug!(%error, "a client is gone"),
+            Err(Failure::Statement(error) | Failure::Fatal(error)) => {
+                let message = error.message.as_str();
+                tracing::info!(sqlstate = &*error.sqlstate, message, "a connection ends");
+                channel.output().put_error(Severity::Fatal, &error);
+                channel.close(CLOSE_TIMEOUT);
             }
         }
-        Ok(())
+        Worked::Ended
     }
 
-    /// Returns the next message; nothing if the client has left.
-    pub(super) async fn next_message(&mut self) -> Result<Option<Frame>> {
-        let ready = std::mem::take(&mut self.ready);
+    /// Returns the client's socket, to wait for what it sends; [`Connection::work`] takes it back.
+    pub(super) fn watched(&self) -> Result<TcpStream> {
+        Ok(self.channel.watched()?)
+    }
+
+    /// Returns until when the client may wait with its next statement, and the error with which the
+    /// session ends then.
+    pub(super) fn idle_limit(&self) -> Option<(Instant, sql::Error)> {
+        let (limit, error) = self.session.idle_limit()?;
+        Some((self.ready?.checked_add(limit)?, error))
+    }
+
+    /// Returns the next message; waits for it for [`PATIENCE`], if the client may be idle so long.
+    fn next_input(&mut self) -> Result<Input> {
         loop {
-            if self.session.is_terminated() {
+            if self.is_to_end() {
                 return Err(going_down());
             }
             let encoding = self.session.client_encoding();
             if let Some(frame) = self.channel.take(Phase::Session, encoding)? {
-                return Ok(Some(frame));
+                self.ready = None;
+                return Ok(Input::Frame(frame));
             }
-            let limit = if ready { self.session.idle_limit() } else { None };
-            tokio::select! {
-                biased;
-                () = &mut self.stopping => return Err(going_down()),
-                () = self.terminated.notified() => {}
-                read = self.channel.read() => if !read? {
-                    return Ok(None);
-                },
-                error = idle_too_long(limit) => return Err(Failure::Fatal(Box::new(error))),
+            if self.idle_limit().is_some_and(|(limit, _)| limit < Instant::now() + PATIENCE) {
+                // A read would give up too late.
+                return Ok(Input::Nothing);
+            }
+            match self.channel.read()? {
+                ReadOutcome::Bytes => {}
+                // Whoever ends sessions closes what they read from.
+                ReadOutcome::End if self.is_to_end() => return Err(going_down()),
+                ReadOutcome::End => return Ok(Input::End),
+                ReadOutcome::Nothing => return Ok(Input::Nothing),
             }
         }
     }
 
-    async fn answer(&mut self, message: Message) -> Result<Next> {
+    /// Returns the next message; waits for it as long as it takes. Nothing, if the client has left.
+    pub(super) fn next_message(&mut self) -> Result<Option<Frame>> {
+        loop {
+            match self.next_input()? {
+                Input::Frame(frame) => return Ok(Some(frame)),
+                Input::Nothing => {}
+                Input::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns whether the server stops, or another session has ended this one.
+    pub(super) fn is_to_end(&self) -> bool {
+        self.session.is_terminated() || *self.service.stopping.borrow()
+    }
+
+    fn answer(&mut self, message: Message) -> Result<Next> {
         match message {
             Message::Terminate(_) => return Ok(Next::End),
             Message::Sync(_) => {
                 self.skipping = false;
-                let result = self.sync().await;
-                self.report(result).await?;
+                let result = self.sync();
+                self.report(result)?;
                 self.put_ready();
-                self.channel.flush().await?;
+                self.channel.flush()?;
             }
             _ if self.skipping => {}
             Message::Query(query) => {
-                let result = self.simple_query(&query.query).await;
-                self.report(result).await?;
+                let result = self.simple_query(&query.query);
+                self.report(result)?;
                 self.put_ready();
-                self.channel.flush().await?;
+                self.channel.flush()?;
             }
             // What is left of a COPY that has failed.
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
             message => {
-                let result = self.extended(message).await;
+                let result = self.extended(message);
                 self.skipping = matches!(result, Err(Failure::Statement(_)));
-                self.report(result).await?;
+                self.report(result)?;
                 if self.skipping {
                     // The client may wait for it before it sends Sync.
-                    self.channel.flush().await?;
+                    self.channel.flush()?;
                 }
             }
         }
-        self.channel.relieve().await?;
+        self.channel.relieve()?;
         Ok(Next::Message)
     }
 
     /// Answers a message whose text cannot be read: a statement that fails.
-    async fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<Next> {
+    fn answer_unreadable(&mut self, kind: u8, error: types::Error) -> Result<Next> {
         // What is left of a COPY that has failed.
         if self.skipping || kind == COPY_FAIL {
             return Ok(Next::Message);
         }
-        self.report(Err(sql::Error::from(error).into())).await?;
+        self.report(Err(sql::Error::from(error).into()))?;
         match kind {
             SIMPLE_QUERY => self.put_ready(),
             _ => self.skipping = true,
         }
-        self.channel.flush().await?;
+        self.channel.flush()?;
         Ok(Next::Message)
     }
 
     /// Tells the client that a statement has failed; anything worse is passed on.
-    async fn report(&mut self, result: Result<()>) -> Result<()> {
+    fn report(&mut self, result: Result<()>) -> Result<()> {
         let mut error = match result {
             // Statements are cancelled when the server stops.
             Err(Failure::Statement(error))
@@ -309,12 +294,12 @@ impl Connection {
             other => return other,
         };
         let session = &mut self.session;
-        run(Duration::Long, || {
+        run(|| {
             session.fail(&mut error);
             Ok(())
         })?;
         // Whatever becomes of the log, the statement has failed.
-        drop(self.settle_statement().await);
+        let _ = self.settle_statement();
         self.put_notices();
         self.output().put_error(Severity::Error, &error);
         Ok(())
@@ -330,8 +315,8 @@ impl Connection {
             TransactionStatus::InBlock => ReadyStatus::Transaction,
             TransactionStatus::Failed => ReadyStatus::Error,
         };
-        self.channel.output.put(&ReadyForQuery::new(status));
-        self.ready = true;
+        self.channel.output().put(&ReadyForQuery::new(status));
+        self.ready = Some(Instant::now());
     }
 
     pub(super) fn put_notices(&mut self) {
@@ -342,8 +327,9 @@ impl Connection {
 
     /// Returns the output, in the encoding that the client has now.
     fn output(&mut self) -> &mut Output {
-        self.channel.output.encoding = self.session.client_encoding();
-        &mut self.channel.output
+        let output = self.channel.output();
+        output.encoding = self.session.client_encoding();
+        output
     }
 
     pub(super) fn put_row_description(
@@ -356,14 +342,7 @@ impl Connection {
     }
 
     pub(super) fn put_completion(&mut self, completion: Completion) {
-        self.channel.output.put(&CommandComplete::new(completion.tag));
-    }
-
-    /// Returns how long running a statement may take: the one switch between the thread of the
-    /// connection and a thread of its own.
-    pub(super) fn duration_of(&self, prepared: &Prepared) -> Duration {
-        let brief = prepared.is_brief() && !self.large_change;
-        if brief { Duration::Short } else { Duration::Long }
+        self.channel.output().put(&CommandComplete::new(completion.tag));
     }
 
     /// Starts a statement.
@@ -371,69 +350,57 @@ impl Connection {
         &mut self,
         prepared: &Arc<Prepared>,
         parameters: Vec<Datum>,
-        duration: Duration,
     ) -> Result<Execution> {
-        let session = &mut self.session;
-        let execution = run(duration, || session.execute(prepared, parameters))?;
-        let reads = matches!(execution, Execution::Rows(_) | Execution::CopyOut(..));
-        self.large_change |= duration == Duration::Long && !reads;
-        Ok(execution)
+        run(|| self.session.execute(prepared, parameters))
     }
 
     /// Sends the rows of a result, `row_limit` at most. Returns whether that was all of them.
-    pub(super) async fn send_rows(
+    pub(super) fn send_rows(
         &mut self,
         rows: &mut Rows,
         encoder: &RowEncoder,
         mut row_limit: usize,
-        duration: Duration,
     ) -> Result<bool> {
         let style = rows.style(self.session.text_style());
         while row_limit > 0 {
-            let Some(batch) = run(duration, || rows.next_batch(row_limit))? else {
+            let Some(batch) = run(|| rows.next_batch(row_limit))? else {
                 return Ok(true);
             };
             row_limit -= batch.row_count.min(row_limit);
             let mut row = 0;
             while row < batch.row_count {
-                let out = &mut self.channel.output.bytes;
+                let out = &mut self.channel.output().bytes;
                 let written = encoder.write_rows(&batch, row, &style, OUTPUT_BYTES, out);
                 row = written.map_err(|error| rows.failure(error))?;
                 if self.channel.is_full() {
-                    self.settle_seen().await?;
+                    self.settle_seen()?;
                 }
-                self.channel.relieve().await?;
+                self.channel.relieve()?;
             }
         }
         Ok(false)
     }
 
     /// Ends the implicit transaction, if one is open. Its portals end with it.
-    pub(super) async fn end_implicit(&mut self) -> Result<()> {
-        let duration = if self.large_change { Duration::Long } else { Duration::Short };
-        let session = &mut self.session;
-        let ticket = run(duration, || session.end_implicit())?;
-        self.large_change &= self.session.transaction_status() != TransactionStatus::Idle;
-        self.settle(ticket).await
+    pub(super) fn end_implicit(&mut self) -> Result<()> {
+        let ticket = run(|| self.session.end_implicit())?;
+        self.settle(ticket)
     }
 
     /// Waits for the commit that the last statement made, if it made one.
-    pub(super) async fn settle_statement(&mut self) -> Result<()> {
+    pub(super) fn settle_statement(&mut self) -> Result<()> {
         let ticket = self.session.take_ticket();
-        self.settle(ticket).await
+        self.settle(ticket)
     }
 
     /// Waits until all is durable that the open transaction has seen.
-    pub(super) async fn settle_seen(&mut self) -> Result<()> {
+    pub(super) fn settle_seen(&mut self) -> Result<()> {
         let ticket = self.session.seen();
-        self.settle(ticket).await
+        self.settle(ticket)
     }
 
-    async fn settle(&mut self, ticket: Option<DurableTicket>) -> Result<()> {
+    fn settle(&mut self, ticket: Option<DurableTicket>) -> Result<()> {
         let Some(ticket) = ticket else { return Ok(()) };
-        if ticket.is_ready() {
-            return Ok(());
-        }
-        Ok(ticket.await.map_err(sql::Error::from)?)
+        Ok(ticket.wait().map_err(sql::Error::from)?)
     }
 }

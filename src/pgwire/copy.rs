@@ -13,23 +13,23 @@ use crate::copy::binary::{END, HEADER};
 use crate::copy::encode;
 use crate::copy::input::Input;
 use crate::pgwire::connection::Connection;
-use crate::pgwire::failure::{Duration, Failure, Result, run};
+use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::Frame;
 
 impl Connection {
     /// Takes in the rows of COPY … FROM STDIN.
-    pub(super) async fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
+    pub(super) fn copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Completion> {
         let columns = i16::try_from(copy.format.column_count).unwrap_or(i16::MAX);
         let code = i8::from(copy.format.binary);
         let formats = vec![i16::from(code); copy.format.column_count];
-        self.channel.output.put(&CopyInResponse::new(code, columns, formats));
-        self.channel.flush().await?;
+        self.channel.output().put(&CopyInResponse::new(code, columns, formats));
+        self.channel.flush()?;
         let mut input = Input::of(&copy);
         loop {
-            match self.next_message().await? {
+            match self.next_message()? {
                 Some(Frame::Unreadable { error, .. }) => return Err(Error::from(error).into()),
                 Some(Frame::Message(Message::CopyData(data))) => {
-                    run(Duration::of_bytes(data.data.len()), || input.push(&data.data, &mut copy))?;
+                    run(|| input.push(&data.data, &mut copy))?;
                 }
                 Some(Frame::Message(Message::CopyDone(_))) => break,
                 Some(Frame::Message(Message::CopyFail(fail))) => {
@@ -46,23 +46,19 @@ impl Connection {
                 None => return Err(Failure::Gone(std::io::ErrorKind::UnexpectedEof.into())),
             }
         }
-        run(Duration::Long, || {
+        run(|| {
             input.finish(&mut copy)?;
             self.session.finish_copy(*copy)
         })
     }
 
     /// Sends the rows of COPY … TO STDOUT, a message for each.
-    pub(super) async fn copy_out(
-        &mut self,
-        mut rows: Rows,
-        format: &CopyFormat,
-    ) -> Result<Completion> {
+    pub(super) fn copy_out(&mut self, mut rows: Rows, format: &CopyFormat) -> Result<Completion> {
         let count = rows.columns().len();
         let columns = i16::try_from(count).unwrap_or(i16::MAX);
         let code = i8::from(format.binary);
         let formats = vec![i16::from(code); count];
-        self.channel.output.put(&CopyOutResponse::new(code, columns, formats));
+        self.channel.output().put(&CopyOutResponse::new(code, columns, formats));
         let types: Vec<DataType> =
             rows.columns().iter().map(|column| column.sql_type.base).collect();
         let style = rows.style(self.session.text_style());
@@ -70,7 +66,7 @@ impl Connection {
         if format.header {
             let names: Vec<&str> =
                 rows.columns().iter().map(|column| column.name.as_str()).collect();
-            put_copy_data(&mut self.channel.output.bytes, |out| {
+            put_copy_data(&mut self.channel.output().bytes, |out| {
                 let start = out.len();
                 encode::write_header(format, &names, out);
                 encoding.encode_tail(out, start, &mut Pace::never())
@@ -81,10 +77,10 @@ impl Connection {
         let mut header: &[u8] = if format.binary { &HEADER } else { &[] };
         let mut value = Vec::new();
         let mut row_count: u64 = 0;
-        while let Some(batch) = run(Duration::Long, || rows.next_batch(usize::MAX))? {
+        while let Some(batch) = run(|| rows.next_batch(usize::MAX))? {
             for row in 0..batch.row_count {
                 let row = (&batch, row);
-                let written = put_copy_data(&mut self.channel.output.bytes, |out| {
+                let written = put_copy_data(&mut self.channel.output().bytes, |out| {
                     out.extend_from_slice(std::mem::take(&mut header));
                     if format.binary {
                         return encode::write_binary(&types, row, &style, out);
@@ -94,18 +90,18 @@ impl Connection {
                     encoding.encode_tail(out, start, &mut Pace::new(&style.interrupt))
                 });
                 written.map_err(|error| rows.failure(error))?;
-                self.channel.relieve().await?;
+                self.channel.relieve()?;
             }
             row_count += batch.row_count as u64;
         }
         if format.binary {
-            put_copy_data(&mut self.channel.output.bytes, |out| {
+            put_copy_data(&mut self.channel.output().bytes, |out| {
                 out.extend_from_slice(header);
                 out.extend_from_slice(&END);
                 Ok(())
             })?;
         }
-        self.channel.output.put(&CopyDone::new());
+        self.channel.output().put(&CopyDone::new());
         Ok(Completion::new(format!("COPY {row_count}")))
     }
 }

@@ -19,7 +19,7 @@ use types::text::TextStyle;
 use types::{Datum, SqlType, binary, text};
 
 use crate::pgwire::connection::Connection;
-use crate::pgwire::failure::{Duration, Result, run};
+use crate::pgwire::failure::{Result, run};
 use crate::pgwire::row::{Format, Formats, RowEncoder};
 
 /// The OID of `unknown`: as good as none.
@@ -36,27 +36,27 @@ pub(super) enum UnnamedStatement {
 
 impl Connection {
     /// Answers a message of the extended protocol, except Sync.
-    pub(super) async fn extended(&mut self, message: Message) -> Result<()> {
+    pub(super) fn extended(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Parse(parse) => self.parse(&parse),
             Message::Bind(bind) => self.bind(&bind),
             Message::Describe(describe) => self.describe(&describe),
-            Message::Execute(execute) => self.execute(&execute).await,
+            Message::Execute(execute) => self.execute(&execute),
             Message::Close(close) => {
                 self.close(&close);
                 Ok(())
             }
             Message::Flush(_) => {
-                self.settle_seen().await?;
-                Ok(self.channel.flush().await?)
+                self.settle_seen()?;
+                Ok(self.channel.flush()?)
             }
             _ => Err(Error::new("08P01", "unexpected message").into()),
         }
     }
 
     /// Ends the transaction that the messages since the last Sync have shared, unless in a block.
-    pub(super) async fn sync(&mut self) -> Result<()> {
-        self.end_implicit().await
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.end_implicit()
     }
 
     fn parse(&mut self, parse: &Parse) -> Result<()> {
@@ -64,16 +64,15 @@ impl Connection {
         if name.is_none() {
             self.unnamed = None;
         }
-        let planning = Duration::of_bytes(parse.query.len());
         let text = self.session.conforming(&parse.query)?;
-        let parsed = run(planning, || sql::session::parse(&text))?;
+        let parsed = run(|| sql::session::parse(&text))?;
         let statement = match parsed.as_slice() {
             [] => UnnamedStatement::Empty,
             [one] => {
                 let types =
                     parameter_types(&parse.type_oids, |oid| self.session.type_with_oid(oid))?;
                 let session = &mut self.session;
-                let prepared = run(planning, || session.prepare(one, &types))?;
+                let prepared = run(|| session.prepare(one, &types))?;
                 UnnamedStatement::Prepared(prepared)
             }
             _ => {
@@ -85,7 +84,7 @@ impl Connection {
             (None, statement) => self.unnamed = Some(statement),
             (Some(name), statement) => self.keep(name, statement)?,
         }
-        self.channel.output.put(&ParseComplete::new());
+        self.channel.output().put(&ParseComplete::new());
         Ok(())
     }
 
@@ -140,7 +139,7 @@ impl Connection {
         }
         self.session.check_bindable(prepared.as_deref())?;
         self.session.bind_portal(name, prepared, parameters, formats.codes())?;
-        self.channel.output.put(&BindComplete::new());
+        self.channel.output().put(&BindComplete::new());
         Ok(())
     }
 
@@ -165,7 +164,7 @@ impl Connection {
         if prepared.as_ref().is_some_and(|prepared| prepared.columns.is_some()) {
             self.session.check_describable()?;
         }
-        self.channel.output.put_parameter_description(prepared.as_deref());
+        self.channel.output().put_parameter_description(prepared.as_deref());
         let columns = prepared.as_ref().and_then(|prepared| prepared.columns.as_deref());
         Ok(self.put_columns(columns, &Formats::default())?)
     }
@@ -177,7 +176,7 @@ impl Connection {
     ) -> sql::Result<()> {
         match columns {
             Some(columns) => self.put_row_description(columns, formats)?,
-            None => self.channel.output.put(&NoData::new()),
+            None => self.channel.output().put(&NoData::new()),
         }
         Ok(())
     }
@@ -194,24 +193,24 @@ impl Connection {
         } else {
             self.session.close_portal(name.unwrap_or_default());
         }
-        self.channel.output.put(&CloseComplete::new());
+        self.channel.output().put(&CloseComplete::new());
     }
 
-    async fn execute(&mut self, execute: &Execute) -> Result<()> {
+    fn execute(&mut self, execute: &Execute) -> Result<()> {
         let name = execute.name.as_deref().unwrap_or_default();
         let row_limit = match usize::try_from(execute.max_rows) {
             Ok(0) | Err(_) => usize::MAX,
             Ok(limit) => limit,
         };
         let Some(mut portal) = self.session.take_portal(name) else {
-            return self.execute_cursor(name, row_limit).await;
+            return self.execute_cursor(name, row_limit);
         };
         if let Err(error) = self.session.check_bindable(portal.prepared.as_deref()) {
             self.session.put_portal_back(name, portal);
             return Err(error.into());
         }
         let before = self.session.transaction_status();
-        let outcome = match self.run_portal(name, &mut portal, row_limit).await {
+        let outcome = match self.run_portal(name, &mut portal, row_limit) {
             Ok(outcome) => outcome,
             Err(failure) => {
                 // One that has failed stays, and cannot be run.
@@ -220,7 +219,7 @@ impl Connection {
             }
         };
         self.put_notices();
-        self.settle_statement().await?;
+        self.settle_statement()?;
         let now = self.session.transaction_status();
         // With the transaction all portals have ended.
         if before == TransactionStatus::Idle || now != TransactionStatus::Idle {
@@ -233,13 +232,13 @@ impl Connection {
     fn put_outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Complete(completion) => self.put_completion(completion),
-            Outcome::Suspended => self.channel.output.put(&PortalSuspended::new()),
-            Outcome::Empty => self.channel.output.put(&EmptyQueryResponse::new()),
+            Outcome::Suspended => self.channel.output().put(&PortalSuspended::new()),
+            Outcome::Empty => self.channel.output().put(&EmptyQueryResponse::new()),
         }
     }
 
     /// Sends rows of a cursor that DECLARE has opened.
-    async fn execute_cursor(&mut self, name: &str, mut row_limit: usize) -> Result<()> {
+    fn execute_cursor(&mut self, name: &str, mut row_limit: usize) -> Result<()> {
         if self.session.cursor_columns(name).is_none() {
             return Err(missing(name).into());
         }
@@ -247,9 +246,9 @@ impl Connection {
         loop {
             let wanted = row_limit.min(CURSOR_ROWS);
             let session = &mut self.session;
-            let mut rows = run(Duration::Long, || session.execute_cursor(name, wanted))?;
+            let mut rows = run(|| session.execute_cursor(name, wanted))?;
             let encoder = RowEncoder::new(rows.columns(), &Formats::default());
-            self.send_rows(&mut rows, &encoder, usize::MAX, Duration::Long).await?;
+            self.send_rows(&mut rows, &encoder, usize::MAX)?;
             sent += rows.passed();
             row_limit -= wanted;
             if rows.passed() < wanted as u64 {
@@ -263,27 +262,21 @@ impl Connection {
         }
     }
 
-    async fn run_portal(
-        &mut self,
-        name: &str,
-        portal: &mut Portal,
-        row_limit: usize,
-    ) -> Result<Outcome> {
+    fn run_portal(&mut self, name: &str, portal: &mut Portal, row_limit: usize) -> Result<Outcome> {
         let Some(prepared) = &portal.prepared else { return Ok(Outcome::Empty) };
-        let duration = self.duration_of(prepared);
         let formats = Formats::read(&portal.formats)?;
         let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
                 if self.session.is_logged(prepared.statement()) {
                     self.client.runs(prepared.text(), Some(name));
                 }
-                match self.start_statement(prepared, parameters, duration)? {
+                match self.start_statement(prepared, parameters)? {
                     Execution::Done(completion) => return Ok(Outcome::Complete(completion)),
                     Execution::CopyIn(copy) => {
-                        return self.copy_in(copy).await.map(Outcome::Complete);
+                        return self.copy_in(copy).map(Outcome::Complete);
                     }
                     Execution::CopyOut(rows, format) => {
-                        return self.copy_out(rows, &format).await.map(Outcome::Complete);
+                        return self.copy_out(rows, &format).map(Outcome::Complete);
                     }
                     Execution::Rows(rows) => rows,
                 }
@@ -303,7 +296,7 @@ impl Connection {
             }
         };
         let encoder = RowEncoder::new(rows.columns(), &formats);
-        if self.send_rows(&mut rows, &encoder, row_limit, duration).await? {
+        if self.send_rows(&mut rows, &encoder, row_limit)? {
             portal.state = PortalState::Exhausted;
             return Ok(Outcome::Complete(rows.completion()));
         }

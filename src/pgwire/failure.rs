@@ -48,33 +48,9 @@ impl From<Malformed> for Failure {
     }
 }
 
-/// How long a piece of work may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Duration {
-    /// Some microseconds: other clients of the thread can wait.
-    Short,
-    /// Unknown: other clients move to another thread first.
-    Long,
-}
-
-/// What is longer than this, in bytes, is not worked on in a short time.
-const SHORT_BYTES: usize = 64 << 10;
-
-impl Duration {
-    /// Returns how long work on text or data of this size may take.
-    pub(crate) fn of_bytes(byte_count: usize) -> Duration {
-        if byte_count > SHORT_BYTES { Duration::Long } else { Duration::Short }
-    }
-}
-
 /// Runs a piece of a statement. A panic in it ends the session, not the server.
-pub(crate) fn run<T>(duration: Duration, work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
-    let guarded = || catch_unwind(AssertUnwindSafe(work));
-    let result = match duration {
-        Duration::Short => guarded(),
-        Duration::Long => tokio::task::block_in_place(guarded),
-    };
-    match result {
+pub(crate) fn run<T>(work: impl FnOnce() -> sql::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => Ok(result?),
         Err(panic) => {
             let detail = panic_message(panic.as_ref());
@@ -99,14 +75,12 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_fatal_error() {
-        for duration in [Duration::Short, Duration::Long] {
-            let result = run(duration, || -> sql::Result<()> { panic!("seven is {}", 7) });
-            let Err(Failure::Fatal(error)) = result else { panic!("not fatal") };
-            assert_eq!(error.sqlstate, "XX000");
-            assert_eq!(error.message, "internal error: seven is 7");
-        }
+        let result = run(|| -> sql::Result<()> { panic!("seven is {}", 7) });
+        let Err(Failure::Fatal(error)) = result else { panic!("not fatal") };
+        assert_eq!(error.sqlstate, "XX000");
+        assert_eq!(error.message, "internal error: seven is 7");
         assert!(matches!(
-            run(Duration::Short, || Err::<(), _>(Error::new("22012", "division by zero"))),
+            run(|| Err::<(), _>(Error::new("22012", "division by zero"))),
             Err(Failure::Statement(_))
         ));
     }

@@ -10,12 +10,12 @@ use sql::session::rows::Completion;
 use sql::session::{Execution, Parsed, Prepared};
 
 use crate::pgwire::connection::Connection;
-use crate::pgwire::failure::{Duration, Result, run};
+use crate::pgwire::failure::{Result, run};
 use crate::pgwire::row::{Formats, RowEncoder};
 
 impl Connection {
     /// Answers a Query message, up to ReadyForQuery.
-    pub(super) async fn simple_query(&mut self, text: &str) -> Result<()> {
+    pub(super) fn simple_query(&mut self, text: &str) -> Result<()> {
         self.unnamed = None;
         self.session.close_portal("");
         let text = &*self.session.conforming(text)?;
@@ -23,47 +23,45 @@ impl Connection {
             if self.session.is_logged(prepared.statement()) {
                 self.client.runs(text, None);
             }
-            let completion = self.run_prepared(&prepared).await?;
-            self.end_implicit().await?;
+            let completion = self.run_prepared(&prepared)?;
+            self.end_implicit()?;
             self.put_completion(completion);
             return Ok(());
         }
-        let planning = Duration::of_bytes(text.len());
-        let parsed = run(planning, || sql::session::parse(text))?;
+        let parsed = run(|| sql::session::parse(text))?;
         if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
             self.client.runs(text, None);
         }
         self.session.set_in_script(parsed.len() > 1);
         let Some((last, others)) = parsed.split_last() else {
-            self.channel.output.put(&EmptyQueryResponse::new());
-            return self.end_implicit().await;
+            self.channel.output().put(&EmptyQueryResponse::new());
+            return self.end_implicit();
         };
         for parsed in others {
-            let prepared = self.prepare(parsed, planning)?;
-            let completion = self.run_prepared(&prepared).await?;
+            let prepared = self.prepare(parsed)?;
+            let completion = self.run_prepared(&prepared)?;
             self.put_completion(completion);
-            self.channel.relieve().await?;
+            self.channel.relieve()?;
         }
-        let prepared = self.prepare(last, planning)?;
+        let prepared = self.prepare(last)?;
         if others.is_empty() {
             self.session.keep(text, &prepared);
         }
-        let completion = self.run_prepared(&prepared).await?;
-        self.end_implicit().await?;
+        let completion = self.run_prepared(&prepared)?;
+        self.end_implicit()?;
         self.put_completion(completion);
         Ok(())
     }
 
-    /// Plans a statement, which may take so long.
-    fn prepare(&mut self, parsed: &Parsed, planning: Duration) -> Result<Arc<Prepared>> {
+    /// Plans a statement.
+    fn prepare(&mut self, parsed: &Parsed) -> Result<Arc<Prepared>> {
         let session = &mut self.session;
-        run(planning, || session.prepare(parsed, &[]))
+        run(|| session.prepare(parsed, &[]))
     }
 
     /// Runs a statement and sends its rows.
-    async fn run_prepared(&mut self, prepared: &Arc<Prepared>) -> Result<Completion> {
-        let duration = self.duration_of(prepared);
-        let completion = match self.start_statement(prepared, Vec::new(), duration)? {
+    fn run_prepared(&mut self, prepared: &Arc<Prepared>) -> Result<Completion> {
+        let completion = match self.start_statement(prepared, Vec::new())? {
             Execution::Done(completion) => completion,
             Execution::Rows(mut rows) => {
                 let formats = match rows.is_binary() {
@@ -72,14 +70,14 @@ impl Connection {
                 };
                 self.put_row_description(rows.columns(), &formats)?;
                 let encoder = RowEncoder::new(rows.columns(), &formats);
-                self.send_rows(&mut rows, &encoder, usize::MAX, duration).await?;
+                self.send_rows(&mut rows, &encoder, usize::MAX)?;
                 rows.completion()
             }
-            Execution::CopyIn(copy) => self.copy_in(copy).await?,
-            Execution::CopyOut(rows, format) => self.copy_out(rows, &format).await?,
+            Execution::CopyIn(copy) => self.copy_in(copy)?,
+            Execution::CopyOut(rows, format) => self.copy_out(rows, &format)?,
         };
         self.put_notices();
-        self.settle_statement().await?;
+        self.settle_statement()?;
         Ok(completion)
     }
 }

@@ -15,11 +15,11 @@ use sql::session::Session;
 use crate::database::DEFAULT_USER;
 use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
-use crate::pgwire::channel::Channel;
 use crate::pgwire::client_log::Client;
 use crate::pgwire::failure::{Failure, Result};
 use crate::pgwire::frame;
 use crate::pgwire::service::Service;
+use crate::pgwire::start_channel::StartChannel;
 
 const SSL_REQUEST: i32 = 80_877_103;
 const GSS_REQUEST: i32 = 80_877_104;
@@ -43,7 +43,7 @@ pub(crate) struct Started {
 /// Brings a new connection up to its first ReadyForQuery, which is not sent yet. Returns nothing
 /// for a connection that wanted only to cancel a statement, or left.
 pub(crate) async fn start(
-    channel: &mut Channel,
+    channel: &mut StartChannel,
     service: &Service,
     (client, starting): (&mut Client, &Starting),
 ) -> Result<Option<Started>> {
@@ -77,20 +77,20 @@ pub(crate) async fn start(
     client.authorized(&service.log, application, channel.is_encrypted());
     let registration =
         service.cancels.register(process_id, session.cancel_handle(), channel.socket()?);
-    channel.output.encoding = session.client_encoding();
+    channel.output().encoding = session.client_encoding();
     for notice in session.take_notices() {
-        channel.output.put_notice(&notice);
+        channel.output().put_notice(&notice);
     }
     for (name, value) in session.take_reported() {
-        channel.output.put_parameter_status(name, &value);
+        channel.output().put_parameter_status(name, &value);
     }
     let secret = SecretKey::I32(registration.secret);
-    channel.output.put(&BackendKeyData::new(process_id, secret));
+    channel.output().put(&BackendKeyData::new(process_id, secret));
     Ok(Some(Started { session, registration }))
 }
 
 /// Answers requests for encryption and cancellation; returns the startup packet.
-async fn prologue(channel: &mut Channel, service: &Service) -> Result<Option<BytesMut>> {
+async fn prologue(channel: &mut StartChannel, service: &Service) -> Result<Option<BytesMut>> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
         let packet = loop {
@@ -126,7 +126,7 @@ async fn prologue(channel: &mut Channel, service: &Service) -> Result<Option<Byt
             return Ok(None);
         }
         let acceptor = service.tls.as_ref().filter(|_| code == SSL_REQUEST);
-        channel.output.bytes.push(if acceptor.is_some() { b'S' } else { b'N' });
+        channel.output().bytes.push(if acceptor.is_some() { b'S' } else { b'N' });
         channel.flush().await?;
         if let Some(acceptor) = acceptor {
             channel.encrypt(acceptor).await?;
@@ -139,7 +139,7 @@ fn word(packet: &[u8], at: usize) -> i32 {
 }
 
 /// Decodes the startup packet and settles the version of the protocol.
-fn decode(channel: &mut Channel, packet: BytesMut) -> Result<Startup> {
+fn decode(channel: &mut StartChannel, packet: BytesMut) -> Result<Startup> {
     let version = word(&packet, 4);
     let (major, minor) = (version >> 16, version & 0xffff);
     if major != PROTOCOL >> 16 {
@@ -152,7 +152,7 @@ fn decode(channel: &mut Channel, packet: BytesMut) -> Result<Startup> {
     let options: Vec<String> =
         startup.parameters.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
     if version != PROTOCOL || !options.is_empty() {
-        channel.output.put(&NegotiateProtocolVersion::new(PROTOCOL, options));
+        channel.output().put(&NegotiateProtocolVersion::new(PROTOCOL, options));
     }
     Ok(startup)
 }

@@ -146,8 +146,8 @@ impl Default for AdmissionOptions {
     }
 }
 
-/// Lets a server know that its thread is about to wait (for a row lock, for memory), so that it can
-/// move its other clients to another thread.
+/// Lets a program know that a thread of its own is about to wait (for a row lock, for memory), so
+/// that it can do something else meanwhile.
 pub trait BlockingSection: Send + Sync {
     /// Runs `wait`, which may block for long.
     fn run(&self, wait: &mut dyn FnMut());

@@ -117,9 +117,7 @@ use crate::binder::notes::Notes;
 use crate::binder::parameters::Parameters;
 use crate::binder::scope::{Relation, Scope};
 use crate::binder::stored_literals::LiteralSettler;
-use crate::binder::tree::{
-    for_each_expression, for_each_source, for_each_statement_expression, for_each_step, walk_plan,
-};
+use crate::binder::tree::{for_each_source, walk_plan};
 use crate::binder::typed::Typed;
 pub use crate::binder::written::{check_writable, updatable_columns};
 use crate::catalog::Catalog;
@@ -148,8 +146,6 @@ pub struct BoundStatement {
     pub cursor_tables: Vec<CursorTable>,
     /// The row that it changes, if it is a cursor's.
     pub current_row: Option<CurrentRow>,
-    /// It calls functions of users, which take as long as they want.
-    pub calls_routines: bool,
     /// The tables of which it locks rows.
     pub locks: Vec<(TableId, LockStrength)>,
     /// The tables that it reads as they are now.
@@ -262,12 +258,6 @@ impl Binder<'_> {
         let client_count = self.parameters.final_types().len();
         let known = KnownParameters { client_count, variables };
         let constants = prune::finish(&mut bound, &mut self.parameters, known);
-        let mut calls_routines = false;
-        let mut look = |expr: &mut Expr| calls_routines |= expr.calls_routines();
-        for_each_source(&mut bound, &mut |plan| {
-            walk_plan(plan, &mut |step| for_each_expression(step, &mut look));
-        });
-        for_each_step(&mut bound, &mut |step| for_each_statement_expression(step, &mut look));
         let (mut locks, mut reads) = (Vec::new(), Vec::new());
         for_each_source(&mut bound, &mut |plan| {
             walk_plan(plan, &mut |step| match step {
@@ -297,7 +287,6 @@ impl Binder<'_> {
             unpopulated: self.unpopulated,
             cursor_tables: self.cursor_tables,
             current_row,
-            calls_routines,
             locks,
             reads,
             variables,

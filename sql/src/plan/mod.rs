@@ -94,9 +94,6 @@ pub struct PlanStep {
     pub root: Root,
 }
 
-/// How many constant rows take no time worth speaking of.
-const FEW_ROWS: usize = 16;
-
 /// What a plan does.
 #[derive(Debug)]
 pub enum Root {
@@ -689,20 +686,6 @@ impl Plan {
         }
     }
 
-    /// Returns whether the plan reads or changes a few rows by key, or computes a few.
-    pub fn is_brief(&self) -> bool {
-        if !self.before.is_empty() {
-            return false;
-        }
-        match &self.root {
-            Root::Query(node) => self.point.is_some() || node.is_few_values(),
-            Root::Insert(insert) => insert.source.is_few_values() && insert.conflict_row.is_none(),
-            Root::Update(update) => update.source.point.is_some(),
-            Root::Delete(delete) => delete.source.point.is_some(),
-            Root::Merge(_) => false,
-        }
-    }
-
     /// Returns the plan as text, a line for each step, the last step first. `regions` tells how
     /// many a table of the store has now; where it does not, the text is of those at first.
     pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
@@ -755,15 +738,6 @@ impl RowGoal {
 }
 
 impl Node {
-    /// Returns whether the rows are constants, and not many.
-    fn is_few_values(&self) -> bool {
-        match self {
-            Node::Values(values) => values.rows.len() <= FEW_ROWS,
-            Node::Project(project) => project.input.is_few_values(),
-            _ => false,
-        }
-    }
-
     /// Returns what tells the step from all others of its plan.
     pub fn address(&self) -> usize {
         match self {

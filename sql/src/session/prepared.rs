@@ -79,8 +79,6 @@ pub(crate) struct Planned {
     unpopulated: Option<String>,
     /// The row that it changes, if it is a cursor's.
     pub current_row: Option<CurrentRow>,
-    /// It calls functions of users, which take as long as they want.
-    calls_routines: bool,
     /// What PostgreSQL raises when it plans the statement: to be asked once the values of the
     /// parameters are known.
     pub constants: ConstantErrors,
@@ -249,7 +247,6 @@ impl Planning<'_> {
             reads: Vec::new(),
             unpopulated: bound.unpopulated,
             current_row: bound.current_row,
-            calls_routines: bound.calls_routines,
             constants: bound.constants,
         };
         let BoundStatement { parameter_types, cursor_tables, reads, variables, .. } = bound;
@@ -327,25 +324,6 @@ impl Prepared {
         match &self.kind {
             PreparedKind::Planned(state) => state.load().plan.point.is_some(),
             PreparedKind::Utility => false,
-        }
-    }
-
-    /// Returns whether the statement takes microseconds unless it has to wait: it reads or changes
-    /// a few rows by key, or begins or ends a transaction that has not changed much.
-    pub fn is_brief(&self) -> bool {
-        match &self.kind {
-            PreparedKind::Planned(state) => {
-                let planned = state.load();
-                planned.plan.is_brief() && !planned.calls_routines
-            }
-            PreparedKind::Utility => matches!(
-                self.parsed.statement,
-                Statement::Begin { .. }
-                    | Statement::Commit { .. }
-                    | Statement::Rollback { .. }
-                    | Statement::Savepoint(_)
-                    | Statement::Release(_)
-            ),
         }
     }
 
