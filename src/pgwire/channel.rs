@@ -133,6 +133,11 @@ impl Channel {
         tokio::net::TcpStream::from_std(socket)
     }
 
+    /// Returns whether there are bytes, or the end; for a channel that does not block.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.socket().peek(&mut [0]).is_ok()
+    }
+
     /// Has reads and writes block.
     pub(crate) fn block(&self) -> io::Result<()> {
         self.socket().set_nonblocking(false)

@@ -126,7 +126,11 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
         () = stopping => Err(going_down()),
         () = terminated.notified() => Err(going_down()),
         ready = socket.readable() => Ok(ready?),
-        error = idle_too_long(limit) => Err(Failure::Fatal(Box::new(error))),
+        // The system may not have been asked yet whether there is something.
+        error = idle_too_long(limit) => match connection.has_bytes() {
+            true => Ok(()),
+            false => Err(Failure::Fatal(Box::new(error))),
+        },
     }
 }
 

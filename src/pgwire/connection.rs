@@ -1,5 +1,5 @@
-//! The session's side of a connection: messages in, answers out, on a thread that has nothing else to
-//! do and waits where it has to, for the client, for locks and for the log. A client that sends
+//! The session's side of a connection: messages in, answers out, on a thread that has nothing else
+//! to do and waits where it has to, for the client, for locks and for the log. A client that sends
 //! nothing for [`PATIENCE`] gives the thread back; [`client_task`](crate::pgwire::client_task) waits
 //! for its next message.
 //!
@@ -179,6 +179,12 @@ impl Connection {
     /// Returns the client's socket, to wait for what it sends; [`Connection::work`] takes it back.
     pub(super) fn watched(&self) -> Result<TcpStream> {
         Ok(self.channel.watched()?)
+    }
+
+    /// Returns whether the client has sent something, while the socket is
+    /// [watched](Connection::watched).
+    pub(super) fn has_bytes(&self) -> bool {
+        self.channel.has_bytes()
     }
 
     /// Returns until when the client may wait with its next statement, and the error with which the

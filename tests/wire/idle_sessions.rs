@@ -28,8 +28,8 @@ fn sessions_end_when_they_wait_too_long_for_their_client() {
     let mut other = Raw::login(server.address());
     assert_eq!(kinds(&other.query("insert into t values (1)")), "CZ");
     // What is not idle does not end: a statement may take longer, and so may a failed block's end.
-    other.query("set idle_session_timeout = '1ms'; set idle_in_transaction_session_timeout = 0");
-    let slow = other.query("begin; select pg_sleep(0.05); select 1/0");
+    other.query("set idle_session_timeout = '2s'; set idle_in_transaction_session_timeout = 0");
+    let slow = other.query("begin; select pg_sleep(2.1); select 1/0");
     assert!(kinds(&slow).ends_with("EZ"), "{slow:?}");
     assert_eq!(kinds(&other.query("rollback; set idle_session_timeout = 0")), "CCZ");
 }
