@@ -17,6 +17,12 @@ use crate::logical::{Apply, ApplyKind, Logical};
 /// Conditions under each of which a value is read; a guard of more is none.
 const ALTERNATIVES_MAX: usize = 16;
 
+/// Conditions around an expression; those within so many are left out.
+const TERMS_MAX: usize = 64;
+
+/// Nodes of a guard; where it would have more, the guard stays what it is.
+const NODES_MAX: usize = 512;
+
 /// Where the columns of subqueries are read.
 struct Demand {
     /// The columns, ascending.
@@ -246,6 +252,7 @@ impl Demand {
         }
         match alternatives.len() {
             _ if !is_read => Reading::Never,
+            _ if nodes(&alternatives) > NODES_MAX => Reading::Always,
             1 => Reading::When { condition: alternatives.remove(0), is_wider },
             2..=ALTERNATIVES_MAX => Reading::When { condition: Expr::Or(alternatives), is_wider },
             _ => Reading::Always,
@@ -253,9 +260,15 @@ impl Demand {
     }
 }
 
+fn nodes(expressions: &[Expr]) -> usize {
+    let mut nodes = 0;
+    expressions.iter().for_each(|expr| expr.walk(&mut |_| nodes += 1));
+    nodes
+}
+
 impl Around {
     fn enter(&mut self, condition: Expr) {
-        match condition.stays() {
+        match condition.stays() || self.terms.len() >= TERMS_MAX {
             true => self.is_wider = true,
             false => self.terms.push(condition),
         }

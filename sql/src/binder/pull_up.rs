@@ -25,7 +25,7 @@
 use types::expr::Expr;
 use types::{DataType, function};
 
-use crate::binder::demand::{guard_subqueries, is_value, subquery_columns};
+use crate::binder::demand::{adds_columns, guard_subqueries, is_value, subquery_columns};
 use crate::binder::guard::Guard;
 use crate::binder::parameters::Parameters;
 use crate::binder::tree::{
@@ -59,14 +59,40 @@ pub(super) fn pull_up(plan: &mut Logical, parameters: &mut Parameters) -> bool {
 
 /// Returns whether some projection that computes something stands below another step that does.
 fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
-    if let Logical::Project { input, expressions } = plan {
-        if is_below && is_worth(input, expressions) {
-            return true;
+    match plan {
+        Logical::Project { input, expressions } => {
+            let is_output = !is_of_binder(input, expressions);
+            if is_below && is_output && is_worth(input, expressions) {
+                return true;
+            }
+            is_below |= is_output;
         }
-        is_below = true;
+        Logical::Apply(apply) if is_value(apply) => {
+            return has_floating(&apply.subquery, false) || has_floating(&apply.input, is_below);
+        }
+        Logical::Sort { .. } | Logical::Limit { .. } => {}
+        _ => is_below = true,
     }
-    is_below |= !matches!(plan, Logical::Sort { .. } | Logical::Limit { .. });
     plan.inputs().into_iter().any(|input| has_floating(input, is_below))
+}
+
+/// Returns whether a projection is no select list: it adds a column of which the binder has made a
+/// guard of subqueries ([`Rows::settled`](crate::binder::rows::Rows::settled)).
+fn is_of_binder(input: &Logical, expressions: &[Expr]) -> bool {
+    let Some((added, rest)) = expressions.split_last() else { return false };
+    if matches!(added, Expr::Column { .. }) || rest.len() != width(input) {
+        return false;
+    }
+    let is_long = || size([added]) > PASSED_MAX;
+    let reads = || is_reading(added, &subquery_columns(input));
+    adds_columns(input, expressions)
+        && (is_long() || added.data_type() == DataType::Bool && reads())
+}
+
+fn is_reading(expr: &Expr, columns: &[usize]) -> bool {
+    let mut found = false;
+    for_each_column(expr, &mut |index| found |= columns.binary_search(&index).is_ok());
+    found
 }
 
 fn take(plan: &mut Logical) -> Logical {
@@ -100,6 +126,19 @@ impl Floating {
         let (plan, columns) = (take(&mut self.plan), self.columns.take());
         let is_merged = std::mem::take(&mut self.is_merged);
         self.plan = Floating { plan, columns, is_merged }.settled();
+    }
+
+    /// Adds a column that the binder has computed below a guard, the last of the expressions.
+    fn with_column(mut self, mut expressions: Vec<Expr>) -> Floating {
+        let Some(mut value) = expressions.pop() else { return self };
+        self.put_into(vec![&mut value]);
+        let mut own = identity(&self.plan.column_types());
+        if let Some(columns) = &mut self.columns {
+            columns.push(Expr::column(own.len(), value.data_type()));
+        }
+        own.push(value);
+        let input = Box::new(take(&mut self.plan));
+        Floating { plan: Logical::Project { input, expressions: own }, ..self }
     }
 
     /// Has those columns computed here that are not sure to be NULL where the row is missing.
@@ -211,7 +250,11 @@ fn floating_project(
     mut expressions: Vec<Expr>,
     parameters: &mut Parameters,
 ) -> Floating {
+    let is_output = !is_of_binder(&input, &expressions);
     let mut below = floating(input, parameters);
+    if !is_output {
+        return below.with_column(expressions);
+    }
     let is_merged = below.put_into(expressions.iter_mut().collect());
     let floats = is_simple(&below.plan)
         && is_worth(&below.plan, &expressions)
@@ -244,11 +287,8 @@ fn is_simple(plan: &Logical) -> bool {
 fn is_worth(plan: &Logical, columns: &[Expr]) -> bool {
     let subqueries = subquery_columns(plan);
     columns.iter().any(|column| {
-        let mut is_worth = column.may_fail() || matches!(column, Expr::Constant { .. });
-        for_each_column(column, &mut |index| {
-            is_worth |= subqueries.binary_search(&index).is_ok();
-        });
-        is_worth
+        let is_constant = matches!(column, Expr::Constant { .. });
+        is_constant || column.may_fail() || is_reading(column, &subqueries)
     })
 }
 
