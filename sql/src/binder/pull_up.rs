@@ -25,7 +25,7 @@
 use types::expr::Expr;
 use types::{DataType, function};
 
-use crate::binder::demand::{adds_columns, guard_subqueries, is_value, subquery_columns};
+use crate::binder::demand::{guard_subqueries, is_value, subquery_columns};
 use crate::binder::guard::Guard;
 use crate::binder::parameters::Parameters;
 use crate::binder::tree::{
@@ -80,13 +80,10 @@ fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
 /// guard of subqueries ([`Rows::settled`](crate::binder::rows::Rows::settled)).
 fn is_of_binder(input: &Logical, expressions: &[Expr]) -> bool {
     let Some((added, rest)) = expressions.split_last() else { return false };
-    if matches!(added, Expr::Column { .. }) || rest.len() != width(input) {
-        return false;
-    }
-    let is_long = || size([added]) > PASSED_MAX;
-    let reads = || is_reading(added, &subquery_columns(input));
-    adds_columns(input, expressions)
-        && (is_long() || added.data_type() == DataType::Bool && reads())
+    added.data_type() == DataType::Bool
+        && !matches!(added, Expr::Column { .. })
+        && rest.iter().all(|one| matches!(one, Expr::Column { .. }))
+        && is_reading(added, &subquery_columns(input))
 }
 
 fn is_reading(expr: &Expr, columns: &[usize]) -> bool {
@@ -128,17 +125,20 @@ impl Floating {
         self.plan = Floating { plan, columns, is_merged }.settled();
     }
 
-    /// Adds a column that the binder has computed below a guard, the last of the expressions.
+    /// Computes a column that the binder has made a guard of: the last of the expressions, behind
+    /// columns that are still needed.
     fn with_column(mut self, mut expressions: Vec<Expr>) -> Floating {
-        let Some(mut value) = expressions.pop() else { return self };
-        self.put_into(vec![&mut value]);
-        let mut own = identity(&self.plan.column_types());
-        if let Some(columns) = &mut self.columns {
-            columns.push(Expr::column(own.len(), value.data_type()));
+        if !self.put_into(expressions.iter_mut().collect()) {
+            let input = Box::new(self.plan);
+            return Floating::none(Logical::Project { input, expressions });
         }
-        own.push(value);
-        let input = Box::new(take(&mut self.plan));
-        Floating { plan: Logical::Project { input, expressions: own }, ..self }
+        let mut own = identity(&self.plan.column_types());
+        if let Some(value) = expressions.last_mut() {
+            let above = Expr::column(own.len(), value.data_type());
+            own.push(std::mem::replace(value, above));
+        }
+        let input = Box::new(self.plan);
+        Floating::of(Logical::Project { input, expressions: own }, expressions)
     }
 
     /// Has those columns computed here that are not sure to be NULL where the row is missing.
