@@ -12,7 +12,8 @@
 //!
 //! 1. No object is changed by both sides, no name is given by both, and neither side refers to an
 //!    object since then that the other has changed or dropped: [`Catalog::conflict`]. The locks of
-//!    definitions (`ddl::object_locks`) see to that; it is checked whenever a difference is applied.
+//!    definitions (`ddl::object_locks`) see to that; it is checked whenever a difference is
+//!    applied.
 //! 2. Names stand for objects that have them, and objects refer to objects that are there:
 //!    [`Catalog::check`].
 

@@ -117,8 +117,8 @@ impl Session {
         }
     }
 
-    /// Plans what rows are made of that a table is to have, and locks what is read, so that it stays
-    /// what it is until the table is there.
+    /// Plans what rows are made of that a table is to have, and locks what is read: it stays what
+    /// it is until the table is there.
     pub(super) fn planned_and_locked<T>(
         &mut self,
         plan: impl Fn(&Planning<'_>) -> Result<T>,

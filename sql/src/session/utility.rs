@@ -294,8 +294,8 @@ impl Session {
         }
     }
 
-    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table or
-    /// another object, or others have changed what it builds on.
+    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table
+    /// or another object, or others have changed what it builds on.
     fn try_ddl<T>(
         &mut self,
         run: &mut impl FnMut(&mut Ddl<'_>) -> Result<T>,
