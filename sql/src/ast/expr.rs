@@ -48,6 +48,8 @@ pub struct NamedType {
     pub schema: Option<String>,
     /// The name.
     pub name: String,
+    /// `%TYPE`: the type of this column of the relation that has the name is meant.
+    pub of_column: Option<String>,
     /// An array of it is meant.
     pub is_array: bool,
 }

@@ -63,6 +63,19 @@ pub struct CreateFunction {
     pub body: FunctionBody,
 }
 
+impl CreateFunction {
+    /// Returns the types that it takes and gives.
+    pub fn types(&self) -> impl Iterator<Item = &TypeName> {
+        let (result, columns) = match &self.returns {
+            Some(Returns::Value(of) | Returns::Set(of)) => (Some(of), &[][..]),
+            Some(Returns::Table(columns)) => (None, columns.as_slice()),
+            None => (None, &[][..]),
+        };
+        let taken = self.arguments.iter().map(|one| &one.type_name);
+        taken.chain(columns.iter().map(|(_, of)| of)).chain(result)
+    }
+}
+
 /// What a statement says of a function beside names, types and body.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FunctionAttributes {
@@ -114,6 +127,8 @@ pub enum Parallel {
 pub struct FunctionParameter {
     /// How it is used.
     pub mode: ParameterMode,
+    /// The mode was written.
+    pub has_mode: bool,
     /// Its name, if it has one.
     pub name: Option<Ident>,
     /// Its type.
@@ -223,6 +238,13 @@ pub struct FunctionReference {
     pub name: TableName,
     /// Its parameters, if they are given.
     pub arguments: Option<Vec<FunctionParameter>>,
+}
+
+impl FunctionReference {
+    /// Returns the types that it is told by.
+    pub fn types(&self) -> impl Iterator<Item = &TypeName> {
+        self.arguments.iter().flatten().map(|one| &one.type_name)
+    }
 }
 
 /// `ALTER FUNCTION`

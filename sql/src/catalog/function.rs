@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use types::SqlType;
+use types::{DataType, SqlType};
 
 use crate::ast::{Parallel, Query, Statement, Volatility};
 use crate::catalog::Catalog;
@@ -295,6 +295,18 @@ impl FunctionRecord {
         let declared = self.declared().into_iter();
         let outs = declared.filter(|one| !matches!(one.mode, Mode::In | Mode::Variadic));
         outs.map(|one| (one.name.to_owned(), one.type_oid)).collect()
+    }
+
+    /// Returns whether it returns a set, and the OID of the type of its rows or values.
+    pub fn result(&self) -> (bool, u32) {
+        match &self.returns {
+            ReturnRecord::Value(oid) => (false, *oid),
+            ReturnRecord::Set(oid) => (true, *oid),
+            ReturnRecord::Table(columns) => match columns.as_slice() {
+                [(_, oid)] => (true, *oid),
+                _ => (true, DataType::Record.oid()),
+            },
+        }
     }
 
     /// Returns whether the last parameter takes any number of arguments.

@@ -45,7 +45,7 @@ use types::expr::Expr;
 use types::function::quote_ident;
 use types::{DataType, SqlType};
 
-use crate::ast::{TableName, TypeName};
+use crate::ast::{Ident, TableName, TypeName};
 use crate::catalog::comment::Subject;
 use crate::catalog::composite::{Composite, ROW_ARRAY};
 use crate::catalog::derived::Derived;
@@ -555,7 +555,7 @@ impl Catalog {
     /// # Errors
     ///
     /// XX001 if the catalog names a type that there is not.
-    pub fn column_type(&self, column: &ColumnRecord) -> Result<SqlType> {
+    pub fn type_of_column(&self, column: &ColumnRecord) -> Result<SqlType> {
         self.stored_type(column.type_oid, column.modifier)
     }
 
@@ -582,6 +582,9 @@ impl Catalog {
     pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
         let schema = named.schema.as_deref();
+        if let Some(column) = &named.of_column {
+            return self.type_of_column((schema, &named.name), column, path);
+        }
         let found = self.find_type(schema, &named.name, path);
         let Some(found) = found else {
             let array = self.find_array_type(schema, &named.name, path).and_then(|of| of.array());
@@ -595,6 +598,41 @@ impl Catalog {
             let hint = "Use an array of the elements' type.";
             Error::not_supported("an array of a domain over arrays", hint).at(name.position)
         })
+    }
+
+    /// Returns the type of a column of a relation.
+    ///
+    /// # Errors
+    ///
+    /// 42P01 and 42703 if there is none of the name.
+    pub fn type_of_column(
+        &self,
+        (schema, relation): (Option<&str>, &str),
+        column: &str,
+        path: &SearchPath,
+    ) -> Result<SqlType> {
+        let shown = match schema {
+            Some(schema) => format!("{schema}.{relation}"),
+            None => relation.to_owned(),
+        };
+        let ident = |value: &str| Ident { value: value.to_owned(), position: 1 };
+        let name = TableName { schema: schema.map(ident), name: ident(relation) };
+        let missing = || {
+            let message = format!("column \"{column}\" of relation \"{shown}\" does not exist");
+            Error::new(sqlstate::UNDEFINED_COLUMN, message)
+        };
+        if let Some(table) = self.find_table(&name, path) {
+            let at = table.column_index(column).ok_or_else(missing)?;
+            return Ok(table.columns[at].sql_type);
+        }
+        let found = self.find_type(schema, relation, path).map(|found| found.sql_type());
+        let Some(DataType::Composite(of)) = found.map(|found| found.base) else {
+            let message = format!("relation \"{shown}\" does not exist");
+            return Err(Error::new(sqlstate::UNDEFINED_TABLE, message));
+        };
+        let mut attributes = of.attributes().iter();
+        let found = attributes.find(|one| *one.name == *column).map(|one| one.sql_type);
+        found.ok_or_else(missing)
     }
 
     /// Returns the error of a type that there is not, under the name that the statement gives it.

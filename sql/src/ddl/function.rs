@@ -65,8 +65,29 @@ impl Ddl<'_> {
         }
     }
 
+    /// Says what types columns have whose types are taken.
+    fn tell_column_types<'t>(
+        &mut self,
+        catalog: &Catalog,
+        types: impl Iterator<Item = &'t ast::TypeName>,
+    ) -> Result<()> {
+        for one in types {
+            let Some(named) = &one.named else { continue };
+            let Some(column) = &named.of_column else { continue };
+            let found = catalog.type_named(one, &self.path)?;
+            let message = format!(
+                "type reference {}.{column}%TYPE converted to {}",
+                named.shown(),
+                catalog.shown_type_of(SqlType::from(found.base), &self.path)
+            );
+            self.notices.push(Error::new("00000", message));
+        }
+        Ok(())
+    }
+
     fn create_function(&mut self, statement: &ast::CreateFunction) -> Result<()> {
         let catalog = self.catalog();
+        self.tell_column_types(&catalog, statement.types())?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
         let mut record = self.function_record(&catalog, &schema, statement)?;
         let placed = |error: Error| {
@@ -310,6 +331,7 @@ impl Ddl<'_> {
 
     fn alter_function(&mut self, statement: &ast::AlterFunction) -> Result<()> {
         let catalog = self.catalog();
+        self.tell_column_types(&catalog, statement.function.types())?;
         let known = self.known_function(&catalog, &statement.function, statement.word)?;
         match &statement.action {
             AlterFunctionAction::Attributes(attributes) => {
@@ -374,6 +396,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let mut named = Vec::new();
         for reference in &statement.functions {
+            self.tell_column_types(&catalog, reference.types())?;
             match self.known_function(&catalog, reference, statement.word) {
                 Ok(function) => named.push(Object::Function(function.record.number)),
                 Err(error)
@@ -434,7 +457,7 @@ impl Ddl<'_> {
         let types = types.collect::<Result<Vec<SqlType>>>()?;
         let oids: Vec<u32> = types.iter().map(|one| one.oid()).collect();
         // As in the standard, a list without modes may be that of all parameters of a procedure.
-        let plain = arguments.iter().all(|one| one.mode == ParameterMode::In);
+        let plain = arguments.iter().all(|one| !one.has_mode);
         let whole = |one: &Function| {
             let of_all = one.record.declared().into_iter().map(|one| one.type_oid);
             plain
@@ -724,8 +747,14 @@ fn check_replacement(
         let error = Error::new(sqlstate::WRONG_OBJECT_TYPE, "cannot change routine kind");
         return Err(error.with_detail(detail));
     }
-    if old.record.returns != new.returns || old.record.outs() != new.outs() {
-        return invalid(format!("cannot change return type of existing {}", new.noun()));
+    let (was, is) = (old.record.result(), new.result());
+    let is_row = is.1 == DataType::Record.oid();
+    if was != is || is_row && old.record.outs() != new.outs() {
+        let message = format!("cannot change return type of existing {}", new.noun());
+        return invalid(message).map_err(|error| match was == is {
+            true => error.with_detail("Row type defined by OUT parameters is different."),
+            false => error,
+        });
     }
     for (was, is) in old.record.parameters.iter().zip(&new.parameters) {
         if !was.name.is_empty() && was.name != is.name {

@@ -2,14 +2,15 @@
 
 use sqlparser::tokenizer::Token;
 
-use types::key_words;
+use types::{DataType, key_words};
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
-    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction, Expr,
-    FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
-    Parallel, ParameterMode, Returns, RoutineWord, Statement, TableName, Volatility,
+    AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DATABASE, DoBlock, DropFunction,
+    Expr, FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference,
+    FunctionStatement, NamedType, Parallel, ParameterMode, Returns, RoutineWord, Statement,
+    TableName, TypeName, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -125,13 +126,14 @@ impl Cursor<'_> {
             _ => false,
         };
         let name = if named { Some(self.parameter_name()?) } else { None };
-        let mode = mode.or_else(|| self.parameter_mode()).unwrap_or(ParameterMode::In);
-        let type_name = self.type_name()?;
+        let mode = mode.or_else(|| self.parameter_mode());
+        let (has_mode, mode) = (mode.is_some(), mode.unwrap_or(ParameterMode::In));
+        let type_name = self.signature_type()?;
         let default = match self.take_word("default") || self.take(&Token::Eq) {
             true => Some(self.source_expr()?),
             false => None,
         };
-        Ok(FunctionParameter { mode, name, type_name, default })
+        Ok(FunctionParameter { mode, has_mode, name, type_name, default })
     }
 
     fn returns(&mut self) -> Result<Returns> {
@@ -141,16 +143,57 @@ impl Cursor<'_> {
             return Err(ParseError::unsupported(what, self.position()).with_hint(hint));
         }
         if self.take_word("setof") {
-            return Ok(Returns::Set(self.type_name()?));
+            return Ok(Returns::Set(self.signature_type()?));
         }
         if self.take_word("table") {
             self.expect(&Token::LParen)?;
             let columns =
-                self.list(|cursor| Ok((cursor.parameter_name()?, cursor.type_name()?)))?;
+                self.list(|cursor| Ok((cursor.parameter_name()?, cursor.signature_type()?)))?;
             self.expect(&Token::RParen)?;
             return Ok(Returns::Table(columns));
         }
-        Ok(Returns::Value(self.type_name()?))
+        Ok(Returns::Value(self.signature_type()?))
+    }
+
+    /// Reads a type of a signature, which may be `relation.column%TYPE`.
+    fn signature_type(&mut self) -> Result<TypeName> {
+        let token = |cursor: &Self, at: usize| cursor.parser.peek_nth_token_ref(at).token.clone();
+        let is_name = |token: &Token| matches!(token, Token::Word(_));
+        let mut last = 0;
+        while is_name(&token(self, last)) && token(self, last + 1) == Token::Period {
+            last += 2;
+        }
+        let is_of_column = is_name(&token(self, last))
+            && token(self, last + 1) == Token::Mod
+            && self.nth_word_is(last + 2, "type");
+        if !is_of_column {
+            return self.type_name();
+        }
+        let position = self.position();
+        let mut parts = Vec::new();
+        while !self.take(&Token::Mod) {
+            parts.push(self.name()?.value);
+            self.take(&Token::Period);
+        }
+        self.advance();
+        let named = match parts.as_slice() {
+            [relation, column] => (None, relation, column),
+            [schema, relation, column] => (Some(schema.clone()), relation, column),
+            [database, schema, relation, column] if database == DATABASE => {
+                (Some(schema.clone()), relation, column)
+            }
+            _ => {
+                let many = if parts.len() < 2 { "few" } else { "many" };
+                let name = parts.join(".");
+                let message = format!("improper %TYPE reference (too {many} dotted names): {name}");
+                return Err(ParseError::syntax(message, position));
+            }
+        };
+        let (schema, name, column) = named;
+        let (name, of_column) = (name.clone(), Some(column.clone()));
+        let named = Some(NamedType { schema, name, of_column, is_array: false });
+        let sql_type = DataType::Unknown.into();
+        Ok(TypeName { sql_type, named, collation: None, position })
     }
 
     /// Reads one of the clauses behind RETURNS; false if there is none.

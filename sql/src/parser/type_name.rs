@@ -240,7 +240,8 @@ fn modified(
 /// A type that only the catalog can know.
 fn user_type(schema: Option<&str>, name: &str, position: usize) -> TypeName {
     let schema = schema.map(str::to_owned);
-    let named = Some(NamedType { schema, name: name.to_owned(), is_array: false });
+    let named = NamedType { schema, name: name.to_owned(), of_column: None, is_array: false };
+    let named = Some(named);
     TypeName { sql_type: DataType::Unknown.into(), named, collation: None, position }
 }
 

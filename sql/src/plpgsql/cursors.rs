@@ -10,7 +10,8 @@ impl BodyParser<'_> {
     /// Reads the variable of a cursor.
     fn cursor(&mut self) -> Result<usize> {
         let position = self.position();
-        let target = self.target()?;
+        let Some((target, length)) = self.target_at_hand() else { return Err(self.no_variable()) };
+        self.at += length;
         let of = &self.variables[target.variable].of;
         let is_text = |of: &VariableType| match of {
             VariableType::Named(name, _) => name.sql_type.base == types::DataType::Text,

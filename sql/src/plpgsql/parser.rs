@@ -314,7 +314,7 @@ impl BodyParser<'_> {
         Ok(target)
     }
 
-    fn no_variable(&self) -> ParseError {
+    pub(super) fn no_variable(&self) -> ParseError {
         match &self.token().kind {
             TokenKind::Word(_) | TokenKind::Quoted(_) => {
                 let name = self.name_parts().0.join(".");

@@ -158,19 +158,9 @@ fn column_type(parts: &[String], catalog: &Catalog, path: &SearchPath) -> Result
         let message = format!("type \"{}\" does not exist", parts.join("."));
         return Err(Error::new(sqlstate::UNDEFINED_OBJECT, message));
     };
-    let missing = || {
-        let name = relation.join(".");
-        let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
-        Error::new(sqlstate::UNDEFINED_COLUMN, message)
+    let (schema, name) = match relation {
+        [.., schema, name] => (Some(schema.as_str()), name.as_str()),
+        parts => (None, parts.first().map_or("", String::as_str)),
     };
-    if let Some(table) = catalog.find_table(&table_name(relation), path) {
-        let at = table.column_index(column).ok_or_else(missing)?;
-        return Ok(table.columns[at].sql_type);
-    }
-    let DataType::Composite(of) = row_type(relation, catalog, path)?.base else {
-        return Err(missing());
-    };
-    let mut attributes = of.attributes().iter();
-    let found = attributes.find(|one| *one.name == **column).map(|one| one.sql_type);
-    found.ok_or_else(missing)
+    catalog.type_of_column((schema, name), column, path)
 }

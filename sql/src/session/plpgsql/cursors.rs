@@ -107,6 +107,11 @@ impl Run<'_> {
             }
             return Ok(name);
         }
+        let declared = &self.compiled.body.variables[variable];
+        if declared.is_constant {
+            let message = format!("variable \"{}\" is declared CONSTANT", declared.name);
+            return Err(Error::new("22005", message));
+        }
         let name = self.session.cursors.unnamed();
         self.store(variable, Datum::text(name.as_str()))?;
         Ok(name)
