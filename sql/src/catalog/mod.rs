@@ -555,7 +555,7 @@ impl Catalog {
     /// # Errors
     ///
     /// XX001 if the catalog names a type that there is not.
-    pub fn type_of_column(&self, column: &ColumnRecord) -> Result<SqlType> {
+    pub fn column_type(&self, column: &ColumnRecord) -> Result<SqlType> {
         self.stored_type(column.type_oid, column.modifier)
     }
 
@@ -618,7 +618,7 @@ impl Catalog {
         let ident = |value: &str| Ident { value: value.to_owned(), position: 1 };
         let name = TableName { schema: schema.map(ident), name: ident(relation) };
         let missing = || {
-            let message = format!("column \"{column}\" of relation \"{shown}\" does not exist");
+            let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
             Error::new(sqlstate::UNDEFINED_COLUMN, message)
         };
         if let Some(table) = self.find_table(&name, path) {

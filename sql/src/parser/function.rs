@@ -163,7 +163,8 @@ impl Cursor<'_> {
         while is_name(&token(self, last)) && token(self, last + 1) == Token::Period {
             last += 2;
         }
-        let is_of_column = is_name(&token(self, last))
+        let is_of_column = last > 0
+            && is_name(&token(self, last))
             && token(self, last + 1) == Token::Mod
             && self.nth_word_is(last + 2, "type");
         if !is_of_column {
@@ -183,9 +184,8 @@ impl Cursor<'_> {
                 (Some(schema.clone()), relation, column)
             }
             _ => {
-                let many = if parts.len() < 2 { "few" } else { "many" };
                 let name = parts.join(".");
-                let message = format!("improper %TYPE reference (too {many} dotted names): {name}");
+                let message = format!("improper %TYPE reference (too many dotted names): {name}");
                 return Err(ParseError::syntax(message, position));
             }
         };
