@@ -210,6 +210,30 @@ impl Channel {
         Ok(())
     }
 
+    /// Sends as much of the output as the socket takes at once. What is wrong with the socket is
+    /// found by who waits for it.
+    pub(crate) fn send_some(&mut self) {
+        if self.socket().set_nonblocking(true).is_err() {
+            return;
+        }
+        let bytes = &mut self.buffers.output.bytes;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let written = match &mut self.stream {
+                Stream::Plain(socket) => socket.write(&bytes[sent..]),
+                Stream::Tls(stream) => stream.write(&bytes[sent..]),
+            };
+            match written {
+                Ok(count) if count > 0 => sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        bytes.drain(..sent);
+        // If it does not block now, the next write says why.
+        let _ = self.block();
+    }
+
     /// Sends the output and closes the connection, within a time. The client may be gone already.
     pub(crate) fn close(mut self, limit: Duration) {
         // Without the limit the client is waited for.

@@ -40,6 +40,7 @@ use crate::pgwire::client_log::Client;
 use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::{Frame, Phase};
+use crate::pgwire::lent::LentChannel;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
 use crate::pgwire::service::Service;
@@ -52,7 +53,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection whose client has been let in.
 pub(crate) struct Connection {
-    pub(super) channel: Channel,
+    pub(super) channel: LentChannel,
     pub(super) session: Session,
     pub(super) unnamed: Option<UnnamedStatement>,
     /// After an error in the extended protocol, until Sync.
@@ -104,10 +105,12 @@ impl Connection {
     /// Returns the connection of a client that has just been let in.
     pub(super) fn new(
         channel: Channel,
-        (session, registration): (Session, Registration),
+        (mut session, registration): (Session, Registration),
         service: Arc<Service>,
         (client, began): (Client, Instant),
     ) -> Box<Connection> {
+        let channel = LentChannel::new(channel);
+        session.on_notices(channel.sink());
         Box::new(Connection {
             channel,
             session,
@@ -170,7 +173,7 @@ impl Connection {
                 let message = error.message.as_str();
                 tracing::info!(sqlstate = &*error.sqlstate, message, "a connection ends");
                 channel.output().put_error(Severity::Fatal, &error);
-                channel.close(CLOSE_TIMEOUT);
+                channel.into_channel().close(CLOSE_TIMEOUT);
             }
         }
         Worked::Ended
@@ -357,7 +360,9 @@ impl Connection {
         prepared: &Arc<Prepared>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        run(|| self.session.execute(prepared, parameters))
+        // Notices are put into the encoding of the client.
+        self.output();
+        self.channel.lend(|| run(|| self.session.execute(prepared, parameters)))
     }
 
     /// Sends the rows of a result, `row_limit` at most. Returns whether that was all of them.
@@ -369,7 +374,7 @@ impl Connection {
     ) -> Result<bool> {
         let style = rows.style(self.session.text_style());
         while row_limit > 0 {
-            let Some(batch) = run(|| rows.next_batch(row_limit))? else {
+            let Some(batch) = self.channel.lend(|| run(|| rows.next_batch(row_limit)))? else {
                 return Ok(true);
             };
             row_limit -= batch.row_count.min(row_limit);

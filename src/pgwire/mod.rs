@@ -18,6 +18,7 @@ mod client_log;
 mod authentication;
 mod service;
 mod startup;
+mod lent;
 mod connection;
 mod copy;
 mod simple;

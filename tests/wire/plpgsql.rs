@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::harness::{TestServer, connect};
-use crate::raw::{Raw, kinds, rows, sqlstate};
+use crate::raw::{Frames, Raw, kinds, rows, sqlstate};
 
 #[test]
 fn notices_have_their_severity_and_fields() {
@@ -106,4 +106,51 @@ async fn loops_can_be_cancelled_and_run_out_of_time() {
     assert_eq!(error.code().map(|code| code.code()), Some("57014"));
     let message = error.as_db_error().map(|error| error.message().to_owned());
     assert_eq!(message.as_deref(), Some("canceling statement due to statement timeout"));
+}
+
+#[test]
+fn notices_come_when_they_are_raised() {
+    let server = TestServer::start();
+    let mut other = Raw::login(server.address());
+    let mut raw = Raw::login(server.address());
+    raw.query(
+        "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'waits'; \
+         PERFORM pg_advisory_lock(1); PERFORM pg_advisory_unlock(1); RAISE NOTICE 'goes on'; \
+         RETURN 7; END $$",
+    );
+    let simple = |text: &str| Frames::new().query(text);
+    let extended = Frames::new().parse("", "SELECT f()").bind("", "", &[]).execute("", 0).sync();
+    let all = [
+        (simple("DO $$ BEGIN PERFORM f(); END $$"), "", "NCZ"),
+        (simple("SELECT 1; SELECT f()"), "TDCT", "NDCZ"),
+        (extended, "12", "NDCZ"),
+    ];
+    for (frames, before, behind) in all {
+        other.query("SELECT pg_advisory_lock(1)");
+        raw.send(&frames.0);
+        // Nobody but this session lets it go on.
+        let mut got: Vec<_> = (0..=before.len()).map(|_| raw.read().unwrap()).collect();
+        let notice = got.pop().unwrap();
+        assert_eq!((kinds(&got).as_str(), notice.kind), (before, b'N'));
+        assert_eq!(notice.field(b'M').as_deref(), Some("waits"));
+        other.query("SELECT pg_advisory_unlock(1)");
+        assert_eq!(kinds(&raw.until_ready()), behind);
+    }
+}
+
+#[test]
+fn who_does_not_read_notices_is_not_waited_for() {
+    let server = TestServer::start();
+    let (mut raw, mut other) = (Raw::login(server.address()), Raw::login(server.address()));
+    other.query("CREATE TABLE t (a int)");
+    let body = "DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE NOTICE '% %', i, repeat('x', 1000); \
+                END LOOP; INSERT INTO t VALUES (1); END $$";
+    raw.send(&Frames::new().query(body).0);
+    // It ends although nobody reads.
+    while rows(&other.query("SELECT a FROM t")).is_empty() {}
+    let answer = raw.until_ready();
+    assert_eq!(answer.len(), 20_002);
+    for (at, notice) in answer[..20_000].iter().enumerate() {
+        assert!(notice.field(b'M').unwrap().starts_with(&format!("{} x", at + 1)));
+    }
 }

@@ -128,6 +128,10 @@ pub struct Notice {
     pub error: Error,
 }
 
+/// Tells a client of notices while its statement runs; false if that cannot be done now, and they
+/// are to be told when the statement ends.
+pub type NoticeSink = Arc<dyn Fn(&[Notice]) -> bool + Send + Sync>;
+
 /// A parsed statement. Cheap to clone.
 #[derive(Clone)]
 pub struct Parsed {
@@ -223,6 +227,7 @@ impl Session {
             process_id,
             activity,
             notices: Arc::default(),
+            notice_sink: None,
             open_cursors: OpenCursors::default(),
             bodies: Arc::default(),
         };
@@ -585,6 +590,11 @@ impl Session {
         self.reported =
             self.settings.reported().map(|(name, value)| (name, Arc::clone(value))).collect();
         self.reported.iter().filter(|entry| !told.contains(entry)).cloned().collect()
+    }
+
+    /// Has notices that bodies of functions raise told at once.
+    pub fn on_notices(&mut self, sink: NoticeSink) {
+        Arc::make_mut(&mut self.worker.around).notice_sink = Some(sink);
     }
 
     /// Returns the notices gathered since the last call.

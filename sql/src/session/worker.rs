@@ -30,7 +30,7 @@ use crate::session::prepared::{Planned, Planning};
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
 use crate::session::transaction::{self, Modes, Open, SessionHandles};
-use crate::session::{Notice, read_only};
+use crate::session::{Notice, NoticeSink, read_only};
 use crate::session_objects::SessionObjects;
 use crate::settings::Settings;
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
@@ -87,6 +87,8 @@ pub struct Around {
     pub(super) activity: Arc<Activity>,
     /// What the client is to be told.
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    /// Tells the client at once, if somebody can.
+    pub(super) notice_sink: Option<NoticeSink>,
     /// The cursors that are open.
     pub(super) open_cursors: OpenCursors,
     /// Procedural bodies that were read.

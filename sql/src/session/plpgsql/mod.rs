@@ -121,10 +121,31 @@ impl Session {
         result
     }
 
+    /// Tells the client what it is to be told, if that can be done now; returns whether nothing is
+    /// left. What was read for it is durable by then.
+    fn send_notices(&mut self) -> Result<bool> {
+        if self.notices.lock().is_empty() {
+            return Ok(true);
+        }
+        let Some(sink) = self.notice_sink.clone() else { return Ok(false) };
+        for ticket in [self.ticket.take(), self.seen()].into_iter().flatten() {
+            ticket.wait()?;
+        }
+        let mut notices = self.notices.lock();
+        let is_sent = sink(&notices);
+        if is_sent {
+            notices.clear();
+        }
+        Ok(is_sent)
+    }
+
     /// Tells the client something, if it wants to know.
     fn raise_notice(&mut self, severity: &'static str, error: Error) -> Result<()> {
         let work_mem = self.settings.work_mem_bytes();
         self.notice(severity, error);
+        if self.send_notices()? {
+            return Ok(());
+        }
         let bytes = |one: &Notice| size_of::<Notice>() + one.error.message.len();
         let notices = self.notices.lock();
         match notices.len().is_multiple_of(4_096) {

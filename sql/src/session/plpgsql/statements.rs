@@ -110,6 +110,7 @@ impl Run<'_> {
     /// Runs a statement that has no plan.
     fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Outcome> {
         self.session.check_in_body(&parsed.statement)?;
+        self.session.send_notices()?;
         let noticed = self.session.notices.lock().len();
         let execution = self.session.run_within(parsed)?;
         self.reset();
