@@ -204,6 +204,21 @@ impl AdvisoryLocks {
         true
     }
 
+    /// Gives back what a session's transaction took, once for each lock.
+    fn release_of_transaction(&self, session: i32, taken: &[(Key, Mode)], seen: Sequence) {
+        let mut state = self.state.lock();
+        for (key, mode) in taken {
+            let Some(holders) = state.held.get_mut(key) else { continue };
+            let own = |holder: &&mut Holder| {
+                holder.session == session && holder.mode == *mode && holder.by_transaction > 0
+            };
+            if let Some(holder) = holders.iter_mut().find(own) {
+                holder.by_transaction -= 1;
+                self.give_back(&mut state, (session, *key), seen);
+            }
+        }
+    }
+
     fn release_all(&self, session: i32, level: Level, seen: Sequence) {
         let mut state = self.state.lock();
         let mut keys = Vec::new();
@@ -292,12 +307,15 @@ pub struct SessionLocks {
     session: i32,
     /// Whether it ever took one: others need not look for what to give back.
     used: AtomicBool,
+    /// What its transaction took, in order, each as often as it did.
+    of_transaction: Mutex<Vec<(Key, Mode)>>,
 }
 
 impl SessionLocks {
     /// Returns those of a session that has none yet.
     pub fn new(locks: Arc<AdvisoryLocks>, session: i32) -> SessionLocks {
-        SessionLocks { locks, session, used: AtomicBool::new(false) }
+        let of_transaction = Mutex::default();
+        SessionLocks { locks, session, used: AtomicBool::new(false), of_transaction }
     }
 
     /// Has it known that a transaction is the session's: who waits for a lock of one of them waits
@@ -350,8 +368,29 @@ impl SessionLocks {
         let seen = self.locks.acquire(self.session, lock, wait)?;
         if let Some(seen) = seen {
             transaction.raise_floor(seen);
+            let (key, mode, level) = lock;
+            if level == Level::Transaction {
+                self.of_transaction.lock().push((key, mode));
+            }
         }
         Ok(seen.is_some())
+    }
+
+    /// Returns how many locks the session's transaction has taken: a place to give locks back to.
+    pub fn place(&self) -> usize {
+        self.of_transaction.lock().len()
+    }
+
+    /// Gives back what the session's transaction took after a place. It has seen the commits up to
+    /// `seen`.
+    pub fn release_after(&self, place: usize, seen: Sequence) {
+        let mut taken = self.of_transaction.lock();
+        let kept = place.min(taken.len());
+        let released = taken.split_off(kept);
+        drop(taken);
+        if !released.is_empty() {
+            self.locks.release_of_transaction(self.session, &released, seen);
+        }
     }
 
     /// Gives those of the session's transaction to the transaction, which is about to be prepared.
@@ -360,10 +399,11 @@ impl SessionLocks {
     ///
     /// 0A000 if the session itself has one of them, too.
     pub fn give_to(&self, transaction: &Transaction) -> Result<()> {
-        match self.used.load(Ordering::Relaxed) {
-            true => self.locks.give_to(self.session, transaction),
-            false => Ok(()),
+        if self.used.load(Ordering::Relaxed) {
+            self.locks.give_to(self.session, transaction)?;
+            self.of_transaction.lock().clear();
         }
+        Ok(())
     }
 
     /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether
@@ -376,6 +416,9 @@ impl SessionLocks {
     /// up to `seen`.
     pub fn release_all(&self, level: Level, seen: Sequence) {
         if self.used.load(Ordering::Relaxed) {
+            if level == Level::Transaction {
+                self.of_transaction.lock().clear();
+            }
             self.locks.release_all(self.session, level, seen);
         }
     }

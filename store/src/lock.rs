@@ -571,12 +571,12 @@ impl LockTable {
         }
     }
 
-    /// Leaves a holder some of the modes in which it has a lock, or releases it.
-    pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: Option<ModeSet>, mark: Sequence) {
+    /// Leaves a holder some of the modes in which it has a lock; without any, releases it.
+    pub(crate) fn weaken(&self, owner: Owner, key: LockKey, to: ModeSet, mark: Sequence) {
         let mut shard = self.shards[key.shard()].lock();
-        let Some(to) = to else {
+        if to.is_empty() {
             return self.release_one(&mut shard, owner, key, (End::Undone, mark));
-        };
+        }
         let Some(modes) = shard.entries.get(&key).and_then(|entry| entry.modes_of(owner)) else {
             return;
         };

@@ -144,6 +144,16 @@ impl ModeSet {
         self.0 |= 1 << mode.index();
     }
 
+    /// Takes a mode away.
+    pub(crate) fn remove(&mut self, mode: LockMode) {
+        self.0 &= !(1 << mode.index());
+    }
+
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns whether whoever has these has this mode, too: by itself, or a row in a stronger one.
     pub(crate) fn covers(self, mode: LockMode) -> bool {
         let at = mode.index();

@@ -91,6 +91,6 @@ impl Store {
         seen: Sequence,
     ) {
         let key = LockKey::new(ADVISORY_LOCKS, key);
-        self.engine().locks.weaken(Owner::session(session), key, to.map(ModeSet::of), seen);
+        self.engine().locks.weaken(Owner::session(session), key, to.map(ModeSet::of).unwrap_or_default(), seen);
     }
 }

@@ -13,6 +13,7 @@ use store::wal::DurableTicket;
 use store::{ReadLocks, TableId, Transaction};
 use types::context::EvalContext;
 
+use crate::advisory::SessionLocks;
 use crate::ast::{IsolationLevel, TransactionModes};
 use crate::attach::Attached;
 use crate::binder::SessionConstants;
@@ -56,6 +57,8 @@ pub(crate) struct Open {
     pub moved: Arc<MovedRows>,
     /// What statements of functions add to, too.
     pub held: Arc<Mutex<Held>>,
+    /// The advisory locks of its session.
+    advisory: Arc<SessionLocks>,
 }
 
 /// What a transaction shares with its session.
@@ -65,6 +68,8 @@ pub(crate) struct SessionHandles<'a> {
     pub stop: &'a StopFlag,
     /// Where it notes what it reads.
     pub reads: &'a Arc<ReadLocks>,
+    /// Its advisory locks.
+    pub advisory: &'a Arc<SessionLocks>,
 }
 
 /// What the statements of a transaction have left for its end.
@@ -83,6 +88,7 @@ pub(super) struct Seen {
     started: i64,
     moved: Arc<MovedRows>,
     held: Arc<Mutex<Held>>,
+    advisory: Arc<SessionLocks>,
     savepoint_count: usize,
 }
 
@@ -104,11 +110,12 @@ pub(crate) struct DefinitionMark {
     locks: Locks,
 }
 
-/// How many locks there were: of the store, and of tables among them.
+/// How many locks there were: of the store, of tables among them, and advisory ones.
 #[derive(Clone, Copy)]
 struct Locks {
     all: LockPlace,
     of_tables: usize,
+    advisory: usize,
 }
 
 /// The modes of a transaction.
@@ -193,6 +200,7 @@ impl Open {
             savepoints_around: 0,
             moved: Arc::default(),
             held: Arc::default(),
+            advisory: Arc::clone(session.advisory),
         }
     }
 
@@ -213,6 +221,7 @@ impl Open {
             savepoints_around: seen.savepoint_count,
             moved: Arc::clone(&seen.moved),
             held: Arc::clone(&seen.held),
+            advisory: Arc::clone(&seen.advisory),
         }
     }
 
@@ -224,6 +233,7 @@ impl Open {
             started: self.started,
             moved: Arc::clone(&self.moved),
             held: Arc::clone(&self.held),
+            advisory: Arc::clone(&self.advisory),
             savepoint_count: self.savepoint_count(),
         }
     }
@@ -421,8 +431,7 @@ impl Open {
         let settings = settings.clone();
         let (name, deferred) = (name.to_owned(), self.held.lock().deferred.clone());
         let read_only = self.modes.read_only;
-        let of_tables = self.held.lock().tables.len();
-        let locks = Locks { all: self.transaction.lock_place(), of_tables };
+        let locks = self.locks();
         let marked = NamedSavepoint { name, savepoint, mark, settings, deferred, read_only, locks };
         self.savepoints.push(marked);
     }
@@ -431,8 +440,7 @@ impl Open {
     pub(crate) fn mark_definition(&mut self) -> DefinitionMark {
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
-        let of_tables = self.held.lock().tables.len();
-        let locks = Locks { all: self.transaction.lock_place(), of_tables };
+        let locks = self.locks();
         DefinitionMark { savepoint, mark, locks }
     }
 
@@ -467,9 +475,19 @@ impl Open {
         }
     }
 
+    /// Returns which locks it has.
+    fn locks(&self) -> Locks {
+        let of_tables = self.held.lock().tables.len();
+        let all = self.transaction.lock_place();
+        Locks { all, of_tables, advisory: self.advisory.place() }
+    }
+
+    /// Gives back the locks that it took after others. What was done under them is undone: what
+    /// definitions have done as well, so that those that are left had theirs before.
     fn release_after(&self, locks: Locks) {
         self.held.lock().tables.truncate(locks.of_tables);
         self.transaction.release_locks_after(locks.all);
+        self.advisory.release_after(locks.advisory, self.transaction.floor());
     }
 
     /// Goes back to a savepoint, which stays. Returns the settings as they were.

@@ -98,7 +98,7 @@ pub struct Around {
 impl Around {
     /// Returns what transactions of the session share with it.
     pub(super) fn handles(&self) -> SessionHandles<'_> {
-        SessionHandles { stop: &self.stop, reads: &self.reads }
+        SessionHandles { stop: &self.stop, reads: &self.reads, advisory: &self.locks }
     }
 }
 

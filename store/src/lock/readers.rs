@@ -18,7 +18,8 @@
 //!    the note says so.
 //! 2. While somebody has ACCESS EXCLUSIVE, or waits for it, no note of that lock is in a list
 //!    alone.
-//! 3. A read lock stays until its transaction ends, also where it goes back to a savepoint.
+//! 3. The notes of a transaction are in the order in which it took its locks: going back to a
+//!    savepoint forgets the last of them.
 //!
 //! Source: PostgreSQL's fast-path locks (`lmgr/README`, `lock.c`).
 
@@ -89,13 +90,36 @@ impl ReadLocks {
         }
     }
 
-    /// Calls `act` with the locks of a transaction that are in the table of locks. No other one is
-    /// moved there meanwhile.
-    pub(crate) fn with_held(&self, owner: Owner, act: impl FnOnce(&[LockKey])) {
-        let notes = self.notes.lock();
-        let of_owner = notes.iter().filter(|note| note.owner == owner && note.is_in_table);
-        let held: SmallVec<[LockKey; 4]> = of_owner.map(|note| note.lock.key).collect();
-        act(&held);
+    /// Returns how many locks a transaction reads under.
+    pub(crate) fn count(&self, owner: Owner) -> usize {
+        self.notes.lock().iter().filter(|note| note.owner == owner).count()
+    }
+
+    /// Forgets all but the first locks under which a transaction reads, and calls `act` with those
+    /// in the table of locks, kept and forgotten. No other one is moved there meanwhile.
+    pub(crate) fn forget_after(
+        &self,
+        owner: Owner,
+        kept_count: usize,
+        act: impl FnOnce(&[LockKey], &[LockKey]),
+    ) {
+        let mut notes = self.notes.lock();
+        let (mut kept, mut forgotten) = (SmallVec::<[LockKey; 4]>::new(), SmallVec::new());
+        let mut place = 0;
+        notes.retain(|note| {
+            if note.owner != owner {
+                return true;
+            }
+            place += 1;
+            let is_kept = place <= kept_count;
+            if note.is_in_table {
+                let found: &mut SmallVec<[LockKey; 4]> =
+                    if is_kept { &mut kept } else { &mut forgotten };
+                found.push(note.lock.key);
+            }
+            is_kept
+        });
+        act(&kept, &forgotten);
     }
 
     /// Forgets what a transaction reads; returns its locks that are in the table of locks.

@@ -148,6 +148,7 @@ pub struct Savepoint(pub(crate) u64);
 pub struct LockPlace {
     held: usize,
     strengthened: usize,
+    reads: usize,
 }
 
 /// A commit that was applied.
@@ -719,11 +720,12 @@ impl Transaction {
     /// Returns which locks it has: a place to give locks back to.
     pub fn lock_place(&self) -> LockPlace {
         let strengthened = self.strengthened.lock().len();
-        LockPlace { held: self.held.lock().len(), strengthened }
+        let reads = self.read_count();
+        LockPlace { held: self.held.lock().len(), strengthened, reads }
     }
 
-    /// Gives back the locks, and the modes of locks, that it took after a place, but for those
-    /// under which it has read. What was staged under them is to be forgotten before.
+    /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
+    /// under them is to be forgotten before.
     pub fn release_locks_after(&self, place: LockPlace) {
         let mut strengthened = self.strengthened.lock();
         let kept = place.strengthened.min(strengthened.len());
@@ -734,22 +736,30 @@ impl Transaction {
         let mut released = held.split_off(kept);
         drop(held);
         let (locks, seen) = (&self.engine.locks, self.floor());
-        self.with_reads(|reads| {
+        self.forget_reads_after(place.reads, |kept, forgotten| {
             // As it was before the first of them.
             for (key, mut before) in weaker.into_iter().rev() {
-                if reads.contains(&key) {
-                    before.add(READ);
+                match () {
+                    () if kept.contains(&key) => before.add(READ),
+                    () if forgotten.contains(&key) => before.remove(READ),
+                    () => {}
                 }
-                locks.weaken(self.owner, key, Some(before), seen);
+                locks.weaken(self.owner, key, before, seen);
             }
             released.retain(|key| {
-                let is_read = reads.contains(key);
+                let is_read = kept.contains(key);
                 if is_read {
-                    locks.weaken(self.owner, *key, Some(ModeSet::of(READ)), seen);
+                    locks.weaken(self.owner, *key, ModeSet::of(READ), seen);
                 }
                 !is_read
             });
             locks.release(self.owner, released, (End::Undone, seen));
+            for key in forgotten {
+                if let Some((_, mut modes, _)) = locks.held(self.owner, *key) {
+                    modes.remove(READ);
+                    locks.weaken(self.owner, *key, modes, seen);
+                }
+            }
         });
     }
 

@@ -56,12 +56,21 @@ impl Transaction {
         Ok(())
     }
 
-    /// Calls `act` with the locks under which it reads that are in the table of locks, and stay as
-    /// they are meanwhile.
-    pub(super) fn with_reads(&self, act: impl FnOnce(&[LockKey])) {
+    /// Returns how many locks it reads under.
+    pub(super) fn read_count(&self) -> usize {
+        self.options.reads.as_ref().map_or(0, |list| list.count(self.owner))
+    }
+
+    /// Forgets all but the first locks under which it reads, and calls `act` with those in the
+    /// table of locks, kept and forgotten, which stay as they are meanwhile.
+    pub(super) fn forget_reads_after(
+        &self,
+        kept_count: usize,
+        act: impl FnOnce(&[LockKey], &[LockKey]),
+    ) {
         match &self.options.reads {
-            Some(list) => list.with_held(self.owner, act),
-            None => act(&[]),
+            Some(list) => list.forget_after(self.owner, kept_count, act),
+            None => act(&[], &[]),
         }
     }
 
