@@ -92,6 +92,7 @@ const PORTABLE: &[&str] = &[
     "signature_columns",
     "equality",
     "function_settings",
+    "base_types",
     "geometry",
     "set_columns",
     "json_keys",

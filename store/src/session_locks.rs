@@ -91,6 +91,11 @@ impl Store {
         seen: Sequence,
     ) {
         let key = LockKey::new(ADVISORY_LOCKS, key);
-        self.engine().locks.weaken(Owner::session(session), key, to.map(ModeSet::of).unwrap_or_default(), seen);
+        self.engine().locks.weaken(
+            Owner::session(session),
+            key,
+            to.map(ModeSet::of).unwrap_or_default(),
+            seen,
+        );
     }
 }

@@ -91,7 +91,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::OidVector, DataType::Array(to)) => return cast_context(Oid, *to),
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
-        (DataType::Enum(_), DataType::Enum(_)) => return None,
+        (DataType::Enum(_) | DataType::Base(_), DataType::Enum(_) | DataType::Base(_)) => {
+            return None;
+        }
         // The fields of a row are converted one by one, by the binder.
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit
@@ -191,7 +193,7 @@ pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
     match (data_type, data_type.element()) {
         (_, Some(element)) => has_leaf(element, test),
         (DataType::Composite(of), _) => of.fields().iter().any(|(_, field)| has_leaf(*field, test)),
-        (leaf, _) => test(leaf),
+        (leaf, _) => test(leaf.held()),
     }
 }
 
@@ -348,6 +350,10 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     if from == to {
         return Ok(value.clone());
     }
+    let is_written = |one| matches!(one, DataType::Base(_) | DataType::CString);
+    if is_written(from) || is_written(to) {
+        return of_base_type(value, from, to, context);
+    }
     if let (Datum::Nested(nested), false) = (value, to.is_text()) {
         return from_nested(nested, from, to, context);
     }
@@ -405,6 +411,23 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
         (Datum::Numeric(value), _) => from_numeric(value, from, to),
         _ => from_datetime(value, from, to, context),
     }
+}
+
+/// Converts a value of a base type of users or a `cstring`, or to one: as it is held, or through
+/// text.
+fn of_base_type(
+    value: &Datum,
+    from: DataType,
+    to: DataType,
+    context: &EvalContext,
+) -> Result<Datum> {
+    if from.held() == to.held() {
+        return Ok(value.clone());
+    }
+    let mut bytes = Vec::new();
+    text::write(value, from, &context.style, &mut bytes)?;
+    let string = context.pace().text(bytes)?;
+    text::parse(&string, to, &context.style)
 }
 
 fn from_nested(

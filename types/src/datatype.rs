@@ -3,6 +3,7 @@
 //! [`DataType`] is the type proper; [`SqlType`] adds the modifier that a column declares, such as
 //! the 20 of `varchar(20)`.
 
+pub mod base;
 pub mod composite;
 pub mod enumeration;
 mod geometry;
@@ -18,6 +19,7 @@ pub use word::WordKind;
 
 use std::num::NonZeroU32;
 
+use self::base::BaseType;
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
 
@@ -77,6 +79,8 @@ pub enum DataType {
     OidVector,
     /// An enum, which users define
     Enum(&'static EnumType),
+    /// A base type, which users define
+    Base(&'static BaseType),
     /// `name`
     Name,
     /// `json`: text, as it was written
@@ -116,6 +120,8 @@ pub enum DataType {
     CompatibleNonArray,
     /// `anycompatible`: that type, in signatures only
     Compatible,
+    /// `cstring`: text, in signatures of functions for input and output
+    CString,
     /// `void`: what a function returns that has nothing to say; its values are empty text
     Void,
     /// `unknown`: the type of a quoted literal or of NULL before the binder has settled it
@@ -323,6 +329,7 @@ const TYPES: &[TypeRow] = &[
     row(DataType::RefCursor, 1790, -1, "refcursor", &["refcursor"]),
     row(DataType::NodeTree, 194, -1, "pg_node_tree", &["pg_node_tree"]),
     row(DataType::Record, 2249, -1, "record", &["record"]),
+    row(DataType::CString, 2275, -2, "cstring", &["cstring"]),
     row(DataType::Void, 2278, 4, "void", &["void"]),
     row(DataType::AnyArray, 2277, -1, "anyarray", &["anyarray"]),
     row(DataType::AnyElement, 2283, 4, "anyelement", &["anyelement"]),
@@ -415,6 +422,7 @@ impl DataType {
         match self {
             DataType::Enum(of) => return Some(of.array()),
             DataType::Composite(of) => return Some(of.array()),
+            DataType::Base(of) => return Some(of.array()),
             _ => {}
         }
         let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
@@ -428,7 +436,9 @@ impl DataType {
             DataType::Enum(_) => DataType::Int8,
             DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
             // Bytes that nobody takes apart any more.
-            DataType::Composite(_) | DataType::Array(DataType::Composite(_)) => DataType::Bytea,
+            DataType::Composite(_)
+            | DataType::Array(DataType::Composite(_) | DataType::Base(_)) => DataType::Bytea,
+            DataType::Base(of) => of.held(),
             other => other,
         }
     }
@@ -438,6 +448,16 @@ impl DataType {
         match self.element().unwrap_or(self) {
             DataType::Enum(of) => Some(of),
             _ => None,
+        }
+    }
+
+    /// Returns the type as whose values values are held and written: another one for base types
+    /// of users.
+    #[inline]
+    pub const fn held(self) -> DataType {
+        match self {
+            DataType::Base(of) => of.held(),
+            other => other,
         }
     }
 
@@ -486,6 +506,8 @@ impl DataType {
             | DataType::Geometry(_)
             | DataType::AclItem
             | DataType::RefCursor
+            | DataType::Base(_)
+            | DataType::CString
             | DataType::NodeTree => false,
             _ => true,
         }
@@ -503,12 +525,16 @@ impl DataType {
 
     /// Returns whether values are held as numbers, but written as something else.
     pub fn is_written_number(self) -> bool {
-        matches!(self, DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
+        matches!(self.held(), DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
     }
 
     /// Returns what stands between the elements of arrays, as `pg_type.typdelim`.
     pub fn delimiter(self) -> char {
-        if self == DataType::BOX { ';' } else { ',' }
+        match self {
+            DataType::BOX => ';',
+            DataType::Base(of) => of.definition().delimiter,
+            _ => ',',
+        }
     }
 
     fn row(self) -> &'static TypeRow {
@@ -527,6 +553,8 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.definition().array_oid,
             DataType::Composite(of) => of.definition().oid,
             DataType::Array(DataType::Composite(of)) => of.definition().array_oid,
+            DataType::Base(of) => of.definition().oid,
+            DataType::Array(DataType::Base(of)) => of.definition().array_oid,
             _ => self.row().oid,
         }
     }
@@ -541,6 +569,7 @@ impl DataType {
         match self {
             DataType::Enum(_) => 4,
             DataType::Array(_) | DataType::Composite(_) => -1,
+            DataType::Base(of) => of.held().row().length,
             _ => self.row().length,
         }
     }
@@ -552,6 +581,8 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.array_names().0,
             DataType::Composite(of) => &of.definition().shown,
             DataType::Array(DataType::Composite(of)) => of.array_names().0,
+            DataType::Base(of) => &of.definition().shown,
+            DataType::Array(DataType::Base(of)) => of.array_names().0,
             _ => self.row().sql_name,
         }
     }
@@ -563,6 +594,8 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.array_names().1,
             DataType::Composite(of) => &of.definition().name,
             DataType::Array(DataType::Composite(of)) => of.array_names().1,
+            DataType::Base(of) => &of.definition().name,
+            DataType::Array(DataType::Base(of)) => of.array_names().1,
             _ => self.row().spellings[0],
         }
     }

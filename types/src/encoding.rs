@@ -4,7 +4,7 @@
 //! `convert_from` and `convert_to`. A table is read when its encoding is first asked for. In all of
 //! them the bytes below 80 are ASCII.
 //!
-//! Not there: `EUC_JIS_2004`, `SHIFT_JIS_2004`, `GB18030`, `JOHAB`, `MULE_INTERNAL`.
+//! Not there: `EUC_JIS_2004`, `SHIFT_JIS_2004`, `MULE_INTERNAL`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,6 +50,10 @@ enum Lead {
     EucTw,
     /// Two, but for the half-width characters from A1 to DF.
     Sjis,
+    /// Two, or four where the second one is a digit.
+    Gb18030,
+    /// Two, but for three bytes behind 8F.
+    Johab,
     /// Two.
     Two,
 }
@@ -59,6 +63,17 @@ struct Table {
     /// By their bytes, as a big-endian number.
     characters: AHashMap<u32, char>,
     bytes: AHashMap<char, u32>,
+    /// Of GB18030: what has four bytes, ascending by place and character.
+    runs: Vec<Run>,
+}
+
+/// Characters behind each other that have codes of four bytes behind each other.
+struct Run {
+    /// The place of the first code among those of four bytes.
+    place: u32,
+    /// The first character.
+    character: u32,
+    count: u32,
 }
 
 macro_rules! missing {
@@ -134,8 +149,8 @@ static ENCODINGS: [Encoding; 42] = [
     multiple!("BIG5", 36, Two, "encoding/big5.txt"),
     multiple!("GBK", 37, Two, "encoding/gbk.txt"),
     multiple!("UHC", 38, Two, "encoding/uhc.txt"),
-    missing!("GB18030", 39),
-    missing!("JOHAB", 40),
+    multiple!("GB18030", 39, Gb18030, "encoding/gb18030.txt"),
+    multiple!("JOHAB", 40, Johab, "encoding/johab.txt"),
     missing!("SHIFT_JIS_2004", 41),
 ];
 
@@ -179,13 +194,18 @@ fn single_byte(name: &str) -> Table {
         }
     }
     let bytes = characters.iter().map(|(byte, character)| (*character, *byte)).collect();
-    Table { characters, bytes }
+    Table { characters, bytes, runs: Vec::new() }
 }
 
 /// Reads the file of an encoding of several bytes.
 fn multiple_bytes(text: &str) -> Table {
-    let mut table = Table { characters: AHashMap::new(), bytes: AHashMap::new() };
+    let (characters, bytes) = (AHashMap::new(), AHashMap::new());
+    let mut table = Table { characters, bytes, runs: Vec::new() };
     for line in text.split('\n').filter(|line| !line.starts_with('#')) {
+        if let Some(run) = line.strip_prefix("~ ") {
+            table.runs.extend(run_of(run));
+            continue;
+        }
         let other = line.strip_prefix("= ");
         let Some((code, characters)) = other.unwrap_or(line).split_once(' ') else { continue };
         let Ok(code) = u32::from_str_radix(code, 16) else { continue };
@@ -199,6 +219,57 @@ fn multiple_bytes(text: &str) -> Table {
         }
     }
     table
+}
+
+/// Returns the run of a line: its first code, its first character and how many there are.
+fn run_of(line: &str) -> Option<Run> {
+    let mut numbers = line.split(' ').map(|word| u32::from_str_radix(word, 16));
+    let mut next = || numbers.next()?.ok();
+    let place = place_of(next()?.to_be_bytes());
+    Some(Run { place, character: next()?, count: next()? })
+}
+
+/// Returns the place of a code of GB18030 among those of four bytes, the second and the fourth of
+/// which are digits.
+fn place_of([first, second, third, fourth]: [u8; 4]) -> u32 {
+    let from = |byte: u8, least: u8| u32::from(byte.wrapping_sub(least));
+    ((from(first, 0x81) * 10 + from(second, b'0')) * 126 + from(third, 0x81)) * 10
+        + from(fourth, b'0')
+}
+
+/// Returns the code at a place: see [`place_of`].
+fn code_at(place: u32) -> [u8; 4] {
+    let (digit, place) = (place % 10, place / 10);
+    let (third, place) = (place % 126, place / 126);
+    let at = |least: u8, number: u32| least + number as u8;
+    [at(0x81, place / 10), at(b'0', place % 10), at(0x81, third), at(b'0', digit)]
+}
+
+impl Table {
+    /// Returns the character of a code.
+    fn character(&self, code: &[u8]) -> Option<char> {
+        if let (&[a, b, c, d], false) = (code, self.runs.is_empty()) {
+            let place = place_of([a, b, c, d]);
+            let at = self.runs.partition_point(|run| run.place <= place).checked_sub(1)?;
+            let run = &self.runs[at];
+            let behind = place - run.place;
+            return (behind < run.count).then(|| char::from_u32(run.character + behind))?;
+        }
+        let number = code.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+        self.characters.get(&number).copied()
+    }
+
+    /// Returns the code of a character, as a big-endian number.
+    fn code(&self, character: char) -> Option<u32> {
+        let in_runs = || {
+            let point = u32::from(character);
+            let at = self.runs.partition_point(|run| run.character <= point).checked_sub(1)?;
+            let run = &self.runs[at];
+            let behind = point - run.character;
+            (behind < run.count).then(|| u32::from_be_bytes(code_at(run.place + behind)))
+        };
+        self.bytes.get(&character).copied().or_else(in_runs)
+    }
 }
 
 impl Encoding {
@@ -294,17 +365,22 @@ impl Encoding {
 
     /// Returns the first character of some bytes, which is none of ASCII, and its length.
     fn decode_one(&self, table: &Table, bytes: &[u8]) -> Result<(char, usize)> {
-        let length = self.length_of(bytes[0]);
+        let length = self.length_of(bytes);
         let Some(character) = bytes.get(..length) else {
             return Err(invalid(self.name, bytes));
         };
         let trails = &character[1..];
-        if !self.may_lead(bytes[0]) || trails.iter().any(|byte| !self.may_trail(*byte)) {
+        let are_trails = match (&self.kind, trails) {
+            (Kind::Multiple(Lead::Gb18030, _), &[_, third, fourth]) => {
+                matches!(third, 0x81..=0xfe) && fourth.is_ascii_digit()
+            }
+            _ => trails.iter().all(|byte| self.may_trail(*byte)),
+        };
+        if !self.may_lead(bytes[0]) || !are_trails {
             return Err(invalid(self.name, character));
         }
-        let code = character.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-        match table.characters.get(&code) {
-            Some(found) => Ok((*found, length)),
+        match table.character(character) {
+            Some(found) => Ok((found, length)),
             None => Err(no_equivalent(character, self.name, "UTF8")),
         }
     }
@@ -349,7 +425,7 @@ impl Encoding {
                 out.push(character as u8);
                 continue;
             }
-            let Some(code) = table.bytes.get(&character) else {
+            let Some(code) = table.code(character) else {
                 let mut buffer = [0; 4];
                 let bytes = character.encode_utf8(&mut buffer).as_bytes();
                 return Err(no_equivalent(bytes, "UTF8", self.name));
@@ -381,7 +457,7 @@ impl Encoding {
         }
         let mut at = 0;
         while let Some(&first) = bytes.get(at) {
-            let length = if first.is_ascii() { 1 } else { self.length_of(first) };
+            let length = if first.is_ascii() { 1 } else { self.length_of(&bytes[at..]) };
             if at + length > bytes.len() {
                 break;
             }
@@ -390,10 +466,14 @@ impl Encoding {
         at
     }
 
-    /// Returns how many bytes a character has that begins with this one.
-    fn length_of(&self, first: u8) -> usize {
-        match (&self.kind, first) {
-            (Kind::Multiple(Lead::EucJp | Lead::EucTw, _), 0x8f) => 3,
+    /// Returns how many bytes the first character of some bytes has.
+    fn length_of(&self, bytes: &[u8]) -> usize {
+        match (&self.kind, bytes[0]) {
+            (Kind::Multiple(Lead::Gb18030, _), _) => match bytes.get(1) {
+                Some(b'0'..=b'9') => 4,
+                _ => 2,
+            },
+            (Kind::Multiple(Lead::EucJp | Lead::EucTw | Lead::Johab, _), 0x8f) => 3,
             (Kind::Multiple(Lead::EucTw, _), 0x8e) => 4,
             (Kind::Multiple(Lead::Sjis, _), 0xa1..=0xdf) => 1,
             (Kind::Multiple(..), _) => 2,
@@ -406,14 +486,16 @@ impl Encoding {
             1 | 4 => matches!(byte, 0x8e | 0x8f | 0xa1..=0xfe),
             2 | 3 => matches!(byte, 0xa1..=0xfe),
             35 => matches!(byte, 0x81..=0x9f | 0xa1..=0xfc),
+            39 => matches!(byte, 0x81..=0xfe),
             _ => true,
         }
     }
 
     fn may_trail(&self, byte: u8) -> bool {
         match self.number {
-            1..=4 => byte >= 0xa1 && byte != 0xff,
+            1..=4 | 40 => byte >= 0xa1 && byte != 0xff,
             35 => matches!(byte, 0x40..=0x7e | 0x80..=0xfc),
+            39 => matches!(byte, 0x40..=0x7e | 0x80..=0xfe),
             _ => byte != 0,
         }
     }
@@ -554,5 +636,36 @@ mod tests {
         assert_eq!(japanese.decode(b"\x9f\xa7").unwrap_err().sqlstate, "22021");
         assert_eq!(japanese.decode(b"\xa9\xa7").unwrap_err().sqlstate, "22P05");
         assert_eq!(japanese.whole_length(b"a\xa4\xa2\x8f\xb0"), 3);
+    }
+
+    #[test]
+    fn gb18030_has_codes_of_four_bytes_for_all_else() {
+        let chinese = Encoding::named("gb18030").unwrap();
+        for (text, bytes) in [
+            ("a中b", &b"a\xd6\xd0b"[..]),
+            ("\u{80}", b"\x81\x30\x81\x30"),
+            ("€", b"\xa2\xe3"),
+            ("é", b"\xa8\xa6"),
+            ("꿔", b"\x82\x38\xb3\x35"),
+            ("\u{10000}", b"\x90\x30\x81\x30"),
+            ("😀", b"\x94\x39\xfc\x36"),
+            ("\u{10ffff}", b"\xe3\x32\x9a\x35"),
+        ] {
+            let mut out = Vec::new();
+            chinese.encode(text, &mut out).unwrap();
+            assert_eq!(out, bytes, "{text}");
+            assert_eq!(chinese.decode(bytes).unwrap(), text);
+        }
+        let code = |bytes: &[u8]| chinese.decode(bytes).unwrap_err().sqlstate;
+        assert_eq!(code(b"\x84\x31\xa5\x30"), "22P05");
+        assert_eq!(code(b"\xe3\x32\x9a\x36"), "22P05");
+        for bytes in [&b"\x84\x30"[..], b"\x84\x30\x81", b"\x80", b"\xff\x41", b"\x81\x30\x41\x30"]
+        {
+            assert_eq!(code(bytes), "22021", "{bytes:x?}");
+        }
+        assert_eq!(chinese.whole_length(b"a\x94\x39\xfc"), 1);
+        assert_eq!(chinese.whole_length(b"a\x94"), 1);
+        let korean = Encoding::named("johab").unwrap();
+        assert_eq!(korean.decode(b"\x8f\x61").unwrap_err().sqlstate, "22021");
     }
 }

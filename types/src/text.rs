@@ -141,6 +141,7 @@ fn write_at(
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let data_type = data_type.held();
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
@@ -259,6 +260,7 @@ pub fn write_row(
         return Ok(());
     }
     let pace = &mut Pace::new(&style.interrupt);
+    let data_type = data_type.held();
     match &vector.data {
         VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
@@ -457,7 +459,9 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         | DataType::Varchar
         | DataType::Char
         | DataType::RefCursor
+        | DataType::CString
         | DataType::Unknown => Datum::text(pace.copy::<String>(text)?),
+        DataType::Base(of) if of.held() != DataType::Void => parse(text, of.held(), style)?,
         DataType::Name => Datum::text(cut_name(text)),
         DataType::InternalChar => parse_char(text),
         DataType::Bytea => Datum::bytea(bytea::parse(text, pace)?),
@@ -498,6 +502,7 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         | DataType::CompatibleNonArray
         | DataType::Compatible
         | DataType::NodeTree
+        | DataType::Base(_)
         | DataType::Void => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));

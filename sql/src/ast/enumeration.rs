@@ -1,6 +1,6 @@
 //! Statements about types that users define.
 
-use super::{AlterDomain, CreateDomain, Ident, Role, TableName, TypeName};
+use super::{AlterDomain, CreateDomain, Ident, OptionValue, Role, TableName, TypeName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,8 @@ pub enum TypeStatement {
     Create(CreateEnum),
     /// `CREATE TYPE … AS (…)`
     CreateComposite(CreateComposite),
+    /// `CREATE TYPE …` and `CREATE TYPE … (…)`
+    CreateBase(CreateBaseType),
     /// `ALTER TYPE`
     Alter(AlterType),
     /// `CREATE DOMAIN`
@@ -23,7 +25,9 @@ impl TypeStatement {
     /// Returns the text of PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeStatement::Create(_) | TypeStatement::CreateComposite(_) => "CREATE TYPE",
+            TypeStatement::Create(_)
+            | TypeStatement::CreateComposite(_)
+            | TypeStatement::CreateBase(_) => "CREATE TYPE",
             TypeStatement::Alter(_) => "ALTER TYPE",
             TypeStatement::CreateDomain(_) => "CREATE DOMAIN",
             TypeStatement::AlterDomain(_) => "ALTER DOMAIN",
@@ -49,6 +53,36 @@ pub struct CreateComposite {
     pub name: TableName,
     /// Names and types of the attributes.
     pub attributes: Vec<(Ident, TypeName)>,
+}
+
+/// `CREATE TYPE …`, `CREATE TYPE … (…)`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateBaseType {
+    /// Its name.
+    pub name: TableName,
+    /// What it is; none for a shell.
+    pub options: Option<Vec<BaseTypeOption>>,
+}
+
+/// An option of a base type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BaseTypeOption {
+    /// `INPUT = function`, and others that name functions.
+    Function {
+        /// What it does, in lower case.
+        word: String,
+        /// Its name.
+        name: TableName,
+    },
+    /// `LIKE = type`
+    Like(TypeName),
+    /// Any other.
+    Other {
+        /// Its name.
+        name: String,
+        /// Its value, if there is one.
+        value: Option<OptionValue>,
+    },
 }
 
 /// What ALTER TYPE does to an attribute.

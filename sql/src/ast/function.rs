@@ -42,6 +42,29 @@ impl FunctionStatement {
     }
 }
 
+/// The language of a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Language {
+    /// SQL
+    #[default]
+    Sql,
+    /// PL/pgSQL
+    PlPgSql,
+    /// The name of a built-in function.
+    Internal,
+}
+
+impl Language {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Sql => "sql",
+            Language::PlPgSql => "plpgsql",
+            Language::Internal => "internal",
+        }
+    }
+}
+
 /// `CREATE FUNCTION`, `CREATE PROCEDURE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFunction {
@@ -57,8 +80,8 @@ pub struct CreateFunction {
     pub returns: Option<Returns>,
     /// What it is beside that.
     pub attributes: FunctionAttributes,
-    /// The language of the body is PL/pgSQL, not SQL.
-    pub is_procedural: bool,
+    /// The language of the body.
+    pub language: Language,
     /// What it does.
     pub body: FunctionBody,
 }

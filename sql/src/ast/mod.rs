@@ -48,8 +48,8 @@ pub use dml::{
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{
-    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
-    TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, BaseTypeOption, CreateBaseType, CreateComposite,
+    CreateEnum, DropType, LabelPlace, TypeStatement,
 };
 pub use expr::{
     ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,
@@ -59,7 +59,7 @@ pub use expr::{
 pub use function::{
     AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DoBlock, DropFunction,
     FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference, FunctionStatement,
-    Parallel, ParameterMode, Returns, RoutineWord, SettingClause, Volatility,
+    Language, Parallel, ParameterMode, Returns, RoutineWord, SettingClause, Volatility,
 };
 pub use query::{
     Distinct, FromCall, GroupItem, Hint, JoinCondition, JoinKind, LockStrength, LockWait, Locking,
@@ -85,6 +85,10 @@ pub struct Ident {
     /// 1-based character offset.
     pub position: usize,
 }
+
+/// The largest n of `$n`. Bind gives values for 65,535 at most; as by PostgreSQL, statements with
+/// more are prepared all the same.
+pub const MAX_PARAMETER: u32 = 131_072;
 
 /// The name of the database, which names may begin with.
 pub const DATABASE: &str = "bennu";

@@ -285,6 +285,9 @@ impl Binder<'_> {
 
     /// The name of a type with one argument is a cast.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
+        if let Some(bound) = self.input_output_call(name, &arguments, position)? {
+            return Ok(bound);
+        }
         let shown = self.shown_call(name, &arguments);
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         // Nothing temporary is called without its schema.
@@ -570,7 +573,7 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
 
 /// Returns whether only the type of values tells how they are written.
 fn is_written(data_type: DataType) -> bool {
-    data_type.is_written_number() || data_type.is_oid()
+    data_type.is_written_number() || data_type.is_oid() || matches!(data_type, DataType::Base(_))
 }
 
 /// Returns the function that the arguments of a function, of any types, pass through.

@@ -38,6 +38,7 @@ mod guard;
 mod rows;
 mod bound_query;
 mod coercion;
+pub mod input_output;
 mod stored_literals;
 mod operators;
 mod arrays;

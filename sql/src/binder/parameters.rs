@@ -4,6 +4,7 @@
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
+use crate::ast::MAX_PARAMETER;
 use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::ParameterTypes;
@@ -11,9 +12,6 @@ use crate::logical::ParameterTypes;
 /// While binding, outer parameters are numbered from here, because the number of the client's is
 /// not known before the end.
 const OUTER: usize = 1 << 40;
-
-/// The largest n of `$n`, as in PostgreSQL's protocol.
-const MAX_PARAMETER: usize = 65_535;
 
 /// The parameters seen so far.
 #[derive(Debug)]
@@ -38,7 +36,7 @@ impl Parameters {
 
     /// Returns `$number` with the type known of it so far.
     pub(super) fn client(&mut self, number: usize, position: usize) -> Result<Typed> {
-        if !self.allowed || number == 0 || number > MAX_PARAMETER {
+        if !self.allowed || number == 0 || number > MAX_PARAMETER as usize {
             let message = format!("there is no parameter ${number}");
             return Err(Error::new(sqlstate::UNDEFINED_PARAMETER, message).at(position));
         }

@@ -5,12 +5,14 @@
 //! parsed when the function enters the catalog snapshot, bound for the statements that call it.
 //! Procedures are functions, too.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
-use crate::ast::{Parallel, Query, Statement, Volatility};
+use crate::ast::{Language, Parallel, Query, Statement, Volatility};
 use crate::catalog::Catalog;
+use crate::catalog::internal_names::{InternalName, internal_name};
 use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::OID_OFFSET;
@@ -62,26 +64,6 @@ pub struct FunctionRecord {
     pub settings: Later<Vec<(String, String)>>,
 }
 
-/// The language of a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Language {
-    /// SQL
-    #[default]
-    Sql,
-    /// PL/pgSQL
-    PlPgSql,
-}
-
-impl Language {
-    /// Returns its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Language::Sql => "sql",
-            Language::PlPgSql => "plpgsql",
-        }
-    }
-}
-
 /// What PostgreSQL's planner may be told of a function; bennu's sees what is in it, and only shows
 /// what was said.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -94,13 +76,6 @@ pub struct Hints {
     pub parallel: Parallel,
     /// `LEAKPROOF`
     pub is_leakproof: bool,
-}
-
-impl Hints {
-    /// Returns what a call costs, in units of PostgreSQL's operators.
-    pub fn shown_cost(&self) -> f32 {
-        self.cost.unwrap_or(100.0)
-    }
 }
 
 /// What calls it.
@@ -136,6 +111,7 @@ enum Addition {
     IsLeakproof,
     PlPgSql,
     Setting(String, String),
+    Internal,
 }
 
 /// Returns the bytes of a function's record.
@@ -157,8 +133,10 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     if is_leakproof {
         additions.push(Addition::IsLeakproof);
     }
-    if *record.language == Language::PlPgSql {
-        additions.push(Addition::PlPgSql);
+    match *record.language {
+        Language::Sql => {}
+        Language::PlPgSql => additions.push(Addition::PlPgSql),
+        Language::Internal => additions.push(Addition::Internal),
     }
     let settings = record.settings.iter().cloned();
     additions.extend(settings.map(|(name, value)| Addition::Setting(name, value)));
@@ -183,6 +161,7 @@ pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
             Addition::IsLeakproof => record.hints.0.is_leakproof = true,
             Addition::PlPgSql => record.language.0 = Language::PlPgSql,
             Addition::Setting(name, value) => record.settings.0.push((name, value)),
+            Addition::Internal => record.language.0 = Language::Internal,
         }
     }
     Ok(record)
@@ -314,6 +293,30 @@ impl FunctionRecord {
         self.more.contains(&MoreParameter::Variadic)
     }
 
+    /// Returns the body as SQL: of language `internal` a call of the function that it names.
+    pub fn sql_body(&self) -> Cow<'_, str> {
+        if *self.language != Language::Internal {
+            return Cow::Borrowed(&self.body);
+        }
+        let taken = (1..=self.parameters.len()).map(|at| format!("${at}"));
+        let taken = taken.collect::<Vec<_>>().join(", ");
+        let name = match internal_name(&self.body) {
+            Some(InternalName::Function(meant)) => meant,
+            _ => &self.body,
+        };
+        Cow::Owned(format!("SELECT pg_catalog.{}({taken})", parser::quoted(name)))
+    }
+
+    /// Returns what a call costs, in units of PostgreSQL's operators.
+    pub fn shown_cost(&self) -> f32 {
+        self.hints.cost.unwrap_or_else(|| self.default_cost())
+    }
+
+    /// Returns what a call costs of which nothing is said.
+    pub fn default_cost(&self) -> f32 {
+        if *self.language == Language::Internal { 1.0 } else { 100.0 }
+    }
+
     /// Returns whether it is called by CALL.
     pub fn is_procedure(&self) -> bool {
         *self.kind == RoutineKind::Procedure
@@ -352,7 +355,7 @@ impl Function {
                 outs.into_iter().enumerate().map(named).collect::<Result<_>>()?
             }
         };
-        let (statements, unreadable) = match parser::parse_statements(&record.body) {
+        let (statements, unreadable) = match parser::parse_statements(&record.sql_body()) {
             // It is read when it is called.
             _ if *record.language == Language::PlPgSql => (Vec::new(), None),
             Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
@@ -386,6 +389,12 @@ impl Function {
     /// Returns whether it returns rows of the columns that it was declared with.
     pub fn is_row(&self) -> bool {
         self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
+    }
+
+    /// Returns whether it takes or returns a type that is a shell only.
+    pub fn is_of_shell(&self, catalog: &Catalog) -> bool {
+        let is_shell = |oid: &u32| catalog.type_of_oid(*oid).is_some_and(|found| found.is_shell());
+        self.type_oids().iter().any(is_shell)
     }
 
     /// Returns whether types of it are those of the arguments of a call.

@@ -8,6 +8,7 @@
 //! rows; all are of one count, as are the ids of tables of the store. Tables,
 //! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
 
+pub mod base_type;
 pub mod collation;
 pub mod comment;
 pub mod composite;
@@ -18,6 +19,7 @@ pub mod enumeration;
 pub mod foreign_key;
 pub mod function;
 pub mod history;
+pub mod internal_names;
 pub mod later;
 pub mod mended;
 pub mod name;
@@ -578,8 +580,26 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// 42704 and 3F000 if there is no such type.
+    /// 42704 and 3F000 if there is no such type, or a shell only.
     pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
+        let found = self.type_or_shell_named(name, path)?;
+        let is_shell =
+            |found: SqlType| self.type_of_oid(found.oid()).is_some_and(|of| of.is_shell());
+        match &name.named {
+            Some(named) if matches!(found.base, DataType::Base(_)) && is_shell(found) => {
+                let message = format!("type \"{}\" is only a shell", named.shown());
+                Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Returns the type that a statement names, which may be a shell.
+    ///
+    /// # Errors
+    ///
+    /// 42704 and 3F000 if there is no such type.
+    pub fn type_or_shell_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
         let schema = named.schema.as_deref();
         if let Some(column) = &named.of_column {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
+use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::enumeration::EnumRecord;
@@ -24,6 +25,8 @@ pub enum UserType {
     Domain(Arc<Domain>),
     /// A composite type, or that of the rows of a relation.
     Composite(Composite),
+    /// A base type.
+    Base(BaseTypeRecord),
 }
 
 impl UserType {
@@ -33,6 +36,7 @@ impl UserType {
             UserType::Enum(record) => record.number,
             UserType::Domain(domain) => domain.record.number,
             UserType::Composite(composite) => composite.number,
+            UserType::Base(record) => record.number,
         }
     }
 
@@ -55,6 +59,7 @@ impl UserType {
             UserType::Enum(record) => &record.schema,
             UserType::Domain(domain) => &domain.record.schema,
             UserType::Composite(composite) => &composite.definition().schema,
+            UserType::Base(record) => &record.schema,
         }
     }
 
@@ -64,6 +69,7 @@ impl UserType {
             UserType::Enum(record) => &record.name,
             UserType::Domain(domain) => &domain.record.name,
             UserType::Composite(composite) => &composite.definition().name,
+            UserType::Base(record) => &record.name,
         }
     }
 
@@ -75,6 +81,9 @@ impl UserType {
             UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
             UserType::Domain(domain) => UserType::Domain(domain.renamed(schema, name).into()),
             UserType::Composite(composite) => UserType::Composite(composite.renamed(schema, name)),
+            UserType::Base(record) => {
+                UserType::Base(BaseTypeRecord { schema, name, ..record.clone() })
+            }
         }
     }
 
@@ -86,16 +95,24 @@ impl UserType {
             UserType::Composite(composite) => {
                 DataType::Composite(composite.composite_type()).into()
             }
+            UserType::Base(record) => DataType::Base(record.base_type()).into(),
         }
     }
 
-    /// Returns the type of its arrays; of domains over arrays there is none.
+    /// Returns the type of its arrays; of domains over arrays, and of shells, there is none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
             UserType::Domain(domain) => domain.array.as_ref().map(|array| array.sql_type),
             UserType::Composite(composite) => Some(composite.composite_type().array().into()),
+            UserType::Base(record) if record.is_shell() => None,
+            UserType::Base(record) => Some(record.base_type().array().into()),
         }
+    }
+
+    /// Returns whether it is a name only, which functions for input and output are declared with.
+    pub fn is_shell(&self) -> bool {
+        matches!(self, UserType::Base(record) if record.is_shell())
     }
 
     /// Returns whether it is the type of the rows of a relation, with which it comes and goes.

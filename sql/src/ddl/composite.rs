@@ -224,7 +224,10 @@ fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
 pub(super) fn check_attribute_type(name: &str, sql_type: SqlType) -> Result<()> {
     let base = sql_type.base.element().unwrap_or(sql_type.base);
     let pseudo = base.is_polymorphic()
-        || matches!(base, DataType::Record | DataType::Void | DataType::Unknown);
+        || matches!(
+            base,
+            DataType::Record | DataType::CString | DataType::Void | DataType::Unknown
+        );
     if !pseudo {
         return Ok(());
     }

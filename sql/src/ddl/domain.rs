@@ -355,7 +355,10 @@ fn violated(table: &Table, column: usize, demand: &DomainChecks, error: Error) -
 /// Checks that a domain can be over a type.
 fn check_over(over: SqlType, written: &ast::TypeName) -> Result<()> {
     let pseudo = over.base.is_polymorphic()
-        || matches!(over.base, DataType::Record | DataType::Void | DataType::Unknown);
+        || matches!(
+            over.base,
+            DataType::Record | DataType::CString | DataType::Void | DataType::Unknown
+        );
     if !pseudo {
         return Ok(());
     }

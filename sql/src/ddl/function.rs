@@ -7,19 +7,24 @@ use std::sync::Arc;
 
 use store::Mutation;
 use store::transaction::TableLockMode;
+use types::aggregate::AggregateKind;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
 use crate::ast::{
     self, AlterFunctionAction, BodyPlace, FunctionAttributes, FunctionBody, FunctionReference,
-    FunctionStatement, ParameterMode, Returns, RoutineWord, Volatility,
+    FunctionStatement, Language, ParameterMode, Returns, RoutineWord, Volatility,
 };
-use crate::binder::{TableClause, bind_table_expression, check_function_body, settled_body};
+use crate::binder::input_output::input_or_output;
+use crate::binder::{
+    TableClause, bind_table_expression, check_function_body, is_built_in, settled_body,
+};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
-    Declared, Function, FunctionRecord, Language, Mode, MoreParameter, ParameterRecord,
-    ReturnRecord, RoutineKind, encode_function, function_key,
+    Declared, Function, FunctionRecord, Mode, MoreParameter, ParameterRecord, ReturnRecord,
+    RoutineKind, encode_function, function_key,
 };
+use crate::catalog::internal_names::internal_name;
 use crate::catalog::later::Later;
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
 use crate::ddl::dependency::Object;
@@ -86,6 +91,7 @@ impl Ddl<'_> {
     }
 
     fn create_function(&mut self, statement: &ast::CreateFunction) -> Result<()> {
+        self.note_shells(statement)?;
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.types())?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
@@ -133,17 +139,87 @@ impl Ddl<'_> {
         if !self.checks_bodies() && matches!(statement.body, FunctionBody::Text { .. }) {
             return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
         }
-        if statement.is_procedural {
+        if statement.language == Language::PlPgSql {
             let FunctionBody::Text { text, place } = &statement.body else { return Ok(()) };
             read_body(&function, text, *place)?;
             return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
         }
         // By now it can call itself.
         let catalog = self.changes.catalog(self.engine);
+        if statement.language == Language::Internal && function.is_of_shell(&catalog) {
+            return Ok(());
+        }
         let path = self.path_within(&function.record)?;
         let checked = check_function_body(&function, &catalog, self.system.as_ref(), &path);
         checked.map_err(placed)?;
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
+    }
+
+    /// Tells of the shells that a function of language `internal` is declared with, and makes one
+    /// of what it returns if there is no such type.
+    fn note_shells(&mut self, statement: &ast::CreateFunction) -> Result<()> {
+        if statement.language != Language::Internal {
+            return Ok(());
+        }
+        let catalog = self.changes.catalog(self.engine);
+        if let Some(Returns::Value(returned)) = &statement.returns
+            && let Some(named) = returned.named.as_ref().filter(|one| !one.is_array)
+        {
+            let ident = |value: &str| ast::Ident { value: value.to_owned(), position: 0 };
+            let name = ast::TableName {
+                schema: named.schema.as_deref().map(ident),
+                name: ident(&named.name),
+            };
+            match catalog.type_or_shell_named(returned, &self.path) {
+                Err(error) if error.sqlstate == sqlstate::UNDEFINED_OBJECT => {
+                    let message = format!("type \"{}\" is not yet defined", named.shown());
+                    self.notices.push(
+                        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+                            .with_detail("Creating a shell type definition."),
+                    );
+                    self.create_shell(&catalog, &name)?;
+                }
+                Ok(found) if is_shell(&catalog, found) => {
+                    let message = format!("return type {} is only a shell", named.shown());
+                    self.note(sqlstate::WRONG_OBJECT_TYPE, message);
+                }
+                _ => {}
+            }
+        }
+        for parameter in &statement.arguments {
+            let found = catalog.type_or_shell_named(&parameter.type_name, &self.path);
+            if let (Ok(found), Some(named)) = (found, &parameter.type_name.named)
+                && is_shell(&catalog, found)
+            {
+                let message = format!("argument type {} is only a shell", named.shown());
+                self.note(sqlstate::WRONG_OBJECT_TYPE, message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a type that a function is to accept or return.
+    fn type_of_signature(
+        &self,
+        catalog: &Catalog,
+        name: &ast::TypeName,
+        (language, verb): (Language, &str),
+    ) -> Result<SqlType> {
+        let found = catalog.type_or_shell_named(name, &self.path)?;
+        let Some(named) = name.named.as_ref().filter(|_| is_shell(catalog, found)) else {
+            return Ok(found);
+        };
+        match language {
+            Language::Internal => Ok(found),
+            Language::Sql => {
+                let message = format!("SQL function cannot {verb} shell type {}", named.shown());
+                Err(Error::new(INVALID_DEFINITION, message))
+            }
+            Language::PlPgSql => {
+                let message = format!("PL/pgSQL functions cannot {verb} type {}", named.shown());
+                Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+            }
+        }
     }
 
     /// Returns the record of a function, without its number.
@@ -161,10 +237,14 @@ impl Ddl<'_> {
         let returns = self.return_record(catalog, statement, kind, &parameters, &more)?;
         let (body, place) = statement.body.text();
         let is_text = matches!(statement.body, FunctionBody::Text { .. });
-        let parsed = match statement.is_procedural {
+        let parsed = match statement.language {
+            Language::Sql => parser::parse_statements(body).map(drop),
             // It is read once there is a function.
-            true => Ok(()),
-            false => parser::parse_statements(body).map(drop),
+            Language::PlPgSql => Ok(()),
+            Language::Internal => {
+                check_internal(body)?;
+                Ok(())
+            }
         };
         let unchecked = is_text && !self.checks_bodies();
         parsed.or_else(|error| if unchecked { Ok(()) } else { Err(error) }).map_err(|error| {
@@ -188,10 +268,7 @@ impl Ddl<'_> {
             more: Later(more),
             is_expression: Later(matches!(statement.body, FunctionBody::Expression(..))),
             hints: Later::default(),
-            language: Later(match statement.is_procedural {
-                true => Language::PlPgSql,
-                false => Language::Sql,
-            }),
+            language: Later(statement.language),
             settings: Later::default(),
         };
         set_attributes(&mut record, &statement.attributes)?;
@@ -211,7 +288,11 @@ impl Ddl<'_> {
         let (mut parameters, mut more) = (Vec::<ParameterRecord>::new(), Vec::new());
         for (at, parameter) in statement.arguments.iter().enumerate() {
             let name = parameter.name.as_ref().map_or(String::new(), |name| name.value.clone());
-            let sql_type = catalog.type_named(&parameter.type_name, &self.path);
+            let sql_type = self.type_of_signature(
+                catalog,
+                &parameter.type_name,
+                (statement.language, "accept"),
+            );
             let sql_type = sql_type.map_err(|error| unknown_parameter_type(error, parameter))?;
             let type_oid = sql_type.oid();
             if parameter.mode == ParameterMode::Out {
@@ -224,7 +305,7 @@ impl Ddl<'_> {
                 more.push(MoreParameter::Out(at as u32, name, type_oid));
                 continue;
             }
-            check_taken(sql_type, statement.is_procedural)?;
+            check_taken(sql_type, statement.language)?;
             match parameter.mode {
                 ParameterMode::InOut => more.push(MoreParameter::InOut(parameters.len() as u32)),
                 ParameterMode::Variadic => {
@@ -275,13 +356,14 @@ impl Ddl<'_> {
         let inputs = parameters.iter().map(|one| catalog.stored_type(one.type_oid, -1));
         let inputs = inputs.collect::<Result<Vec<SqlType>>>()?;
         let named = |type_name: &ast::TypeName| {
-            let sql_type = catalog.type_named(type_name, &self.path);
+            let sql_type =
+                self.type_of_signature(catalog, type_name, (statement.language, "return"));
             let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
-            if statement.is_procedural && sql_type.base == DataType::Unknown {
+            if statement.language == Language::PlPgSql && sql_type.base == DataType::Unknown {
                 let message = "PL/pgSQL functions cannot return type unknown";
                 return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
-            check_given(sql_type, &inputs)?;
+            check_given(sql_type, &inputs, statement.language)?;
             Ok::<u32, Error>(sql_type.oid())
         };
         let outs: Vec<u32> = more
@@ -293,7 +375,7 @@ impl Ddl<'_> {
             })
             .collect();
         for oid in &outs {
-            check_given(catalog.stored_type(*oid, -1)?, &inputs)?;
+            check_given(catalog.stored_type(*oid, -1)?, &inputs, statement.language)?;
         }
         let required = match outs.as_slice() {
             [] => None,
@@ -654,16 +736,33 @@ fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> E
     }
 }
 
+/// Checks that there is a built-in function of a name.
+fn check_internal(name: &str) -> Result<()> {
+    let is_plain = is_built_in(name) && AggregateKind::from_name(name).is_none();
+    let is_known = is_plain || input_or_output(name).is_some() || internal_name(name).is_some();
+    if is_known {
+        return Ok(());
+    }
+    let message = format!("there is no built-in function named \"{name}\"");
+    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
+}
+
+fn is_shell(catalog: &Catalog, sql_type: SqlType) -> bool {
+    catalog.type_of_oid(sql_type.oid()).is_some_and(|found| found.is_shell())
+}
+
 /// Checks that a function can take values of a type.
-fn check_taken(sql_type: SqlType, is_procedural: bool) -> Result<()> {
+fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
+    let is_procedural = language == Language::PlPgSql;
     match sql_type.base {
         DataType::Record if is_procedural => Ok(()),
-        DataType::Void | DataType::Unknown if is_procedural => {
+        DataType::CString if language == Language::Internal => Ok(()),
+        DataType::CString | DataType::Void | DataType::Unknown if is_procedural => {
             let name = sql_type.base.sql_name();
             let message = format!("PL/pgSQL functions cannot accept type {name}");
             Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
         }
-        DataType::Record | DataType::Void | DataType::Unknown => {
+        DataType::Record | DataType::CString | DataType::Void | DataType::Unknown => {
             let name = sql_type.base.sql_name();
             let message = format!("SQL functions cannot have arguments of type {name}");
             Err(Error::new(INVALID_DEFINITION, message))
@@ -673,8 +772,13 @@ fn check_taken(sql_type: SqlType, is_procedural: bool) -> Result<()> {
 }
 
 /// Checks that a function with these parameters can return values of a type.
-fn check_given(sql_type: SqlType, inputs: &[SqlType]) -> Result<()> {
+fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Result<()> {
     let base = sql_type.base;
+    if base == DataType::CString && language != Language::Internal {
+        let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
+        let message = format!("{whose} functions cannot return type {}", base.sql_name());
+        return Err(Error::new(INVALID_DEFINITION, message));
+    }
     if base == DataType::Unknown {
         let message = format!("SQL functions cannot return type {}", base.sql_name());
         return Err(Error::new(INVALID_DEFINITION, message));

@@ -188,7 +188,10 @@ fn refuse_named(default: &Expr) -> Result<()> {
             Expr::Routine { .. } | Expr::Domain { .. } => true,
             Expr::Call { function, .. } => ["nextval", "currval", "setval"]
                 .contains(&types::function::signature(*function).name),
-            other => matches!(other.data_type(), DataType::Enum(_) | DataType::Composite(_)),
+            other => {
+                let data_type = other.data_type();
+                matches!(data_type, DataType::Enum(_) | DataType::Composite(_) | DataType::Base(_))
+            }
         };
     });
     match names {

@@ -36,7 +36,8 @@ impl Cursor<'_> {
             None => self.type_name()?,
         };
         let base = type_name.sql_type.base;
-        let pseudo = [types::DataType::Record, types::DataType::Unknown];
+        use types::DataType::{CString, Record, Unknown};
+        let pseudo = [Record, CString, Unknown];
         let is_pseudo = pseudo.contains(&base.element().unwrap_or(base));
         if is_pseudo && type_name.named.is_none() {
             let message =

@@ -20,8 +20,8 @@ use super::operator::{self, Operator};
 use super::tokens::sql_value_function;
 use super::type_name::lower_type;
 use crate::ast::{
-    ArraySource, Expr, Ident, LikeKind, Quantifier, Query, SourceExpr, Subscript, TruthTest,
-    TypeName,
+    ArraySource, Expr, Ident, LikeKind, MAX_PARAMETER, Quantifier, Query, SourceExpr, Subscript,
+    TruthTest, TypeName,
 };
 
 /// An expression and the position of its first character, parentheses included.
@@ -693,7 +693,7 @@ fn element_of(array: ArraySource, position: usize) -> Expr {
 fn parameter(text: &str, position: usize) -> Option<Expr> {
     let digits = text.strip_prefix('$')?;
     let number: u32 = digits.parse().ok()?;
-    (1..=65_535).contains(&number).then_some(Expr::Parameter { number, position })
+    (1..=MAX_PARAMETER).contains(&number).then_some(Expr::Parameter { number, position })
 }
 
 /// Returns the constant that `B'…'` or `X'…'` is.

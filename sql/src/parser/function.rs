@@ -9,8 +9,8 @@ use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{
     AlterFunction, AlterFunctionAction, BodyPlace, CreateFunction, DATABASE, DoBlock, DropFunction,
     Expr, FunctionAttributes, FunctionBody, FunctionParameter, FunctionReference,
-    FunctionStatement, NamedType, Parallel, ParameterMode, Returns, RoutineWord, Statement,
-    TableName, TypeName, Volatility,
+    FunctionStatement, Language, NamedType, Parallel, ParameterMode, Returns, RoutineWord,
+    Statement, TableName, TypeName, Volatility,
 };
 
 /// `invalid_function_definition`
@@ -54,11 +54,12 @@ impl Cursor<'_> {
         let mut clauses = Clauses::default();
         while self.function_clause(&mut clauses)? {}
         let invalid = |message: &str| ParseError::new(INVALID_DEFINITION, message, start);
-        let mut is_procedural = false;
+        let mut language = Language::Sql;
         match &clauses.language {
-            Some((language, _)) if language == "sql" => {}
-            Some((language, _)) if language == "plpgsql" => is_procedural = true,
-            Some((language, position)) => return Err(other_language(language, *position)),
+            Some((name, _)) if name == "sql" => {}
+            Some((name, _)) if name == "plpgsql" => language = Language::PlPgSql,
+            Some((name, _)) if name == "internal" => language = Language::Internal,
+            Some((name, position)) => return Err(other_language(name, *position)),
             None if matches!(
                 clauses.body,
                 Some(FunctionBody::Statements(..) | FunctionBody::Expression(..))
@@ -66,7 +67,7 @@ impl Cursor<'_> {
             None => return Err(invalid("no language specified")),
         }
         let body = clauses.body.ok_or_else(|| invalid("no function body specified"))?;
-        if is_procedural && !matches!(body, FunctionBody::Text { .. }) {
+        if language != Language::Sql && !matches!(body, FunctionBody::Text { .. }) {
             return Err(invalid("inline SQL function body only valid for language SQL"));
         }
         let create = CreateFunction {
@@ -76,7 +77,7 @@ impl Cursor<'_> {
             arguments,
             returns,
             attributes: clauses.attributes,
-            is_procedural,
+            language,
             body,
         };
         Ok(Statement::Function(Box::new(FunctionStatement::Create(create))))
@@ -416,7 +417,7 @@ fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace
 
 fn other_language(language: &str, position: usize) -> ParseError {
     match language {
-        "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
+        "c" | "plperl" | "plpython3u" | "pltcl" => {
             ParseError::unsupported(format!("language {language}"), position)
                 .with_hint("Write it in LANGUAGE sql or plpgsql.")
         }

@@ -202,7 +202,7 @@ fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<Cre
         }
         let base = column.sql_type.base;
         let pseudo = base.element().unwrap_or(base);
-        if matches!(pseudo, DataType::Record | DataType::Void) {
+        if matches!(pseudo, DataType::Record | DataType::CString | DataType::Void) {
             let message = format!("column \"{name}\" has pseudo-type {}", base.sql_name());
             return Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message));
         }

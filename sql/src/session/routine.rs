@@ -15,9 +15,10 @@ use parking_lot::Mutex;
 use types::expr::{Expr, Routine};
 use types::{Batch, DataType, Datum};
 
+use crate::ast::Language;
 use crate::ast::{Statement, Volatility};
 use crate::binder::BodyStatement;
-use crate::catalog::function::{Function, Language};
+use crate::catalog::function::Function;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::{self, SharedView, memory};
 use crate::session::Session;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use types::{DataType, Datum};
 
 use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
+use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::domain::Domain;
 use crate::catalog::name;
 use crate::catalog::record::{IdentityRecord, IndexRecord};
@@ -15,7 +16,7 @@ use crate::catalog::retained::{Parameter, ReplicaIdentity, RetainedColumn};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::catalog::user_type::UserType;
+use crate::catalog::user_type::{OID_OFFSET, UserType};
 use crate::catalog::{Catalog, collation};
 use crate::deparse::Reader;
 use crate::system::definition;
@@ -387,6 +388,9 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
             };
             shape.set(&mut row, [("typrelid", oid(relation))]);
         }
+        if let (UserType::Base(record), DataType::Base(_)) = (one.as_ref(), facts.data_type) {
+            set_functions(shape, &mut row, record);
+        }
         row
     });
     let domains = objects.domains.iter();
@@ -396,6 +400,29 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     });
     let pseudo = pseudo_types::rows(shape);
     built_in.chain(pseudo).chain(of_users).chain(domains.flatten()).collect()
+}
+
+/// A base type has functions of users, and the modifiers and collations of none.
+fn set_functions(shape: &Shape, row: &mut Row, record: &BaseTypeRecord) {
+    let of_users = |number: u32| oid(number + OID_OFFSET);
+    let (input, output) = match &record.definition {
+        Some(of) => (of_users(of.input), of_users(of.output)),
+        None => {
+            let function = |name: &str| oid(pg_proc::internal_oid(name));
+            (function("shell_in"), function("shell_out"))
+        }
+    };
+    let own = [
+        ("typisdefined", Datum::Bool(!record.is_shell())),
+        ("typinput", input),
+        ("typoutput", output),
+        ("typreceive", oid(0)),
+        ("typsend", oid(0)),
+        ("typmodin", oid(0)),
+        ("typmodout", oid(0)),
+        ("typcollation", oid(0)),
+    ];
+    shape.set(row, own);
 }
 
 /// The type of arrays of a domain is told of as that of arrays of its base type, but for names.
@@ -476,6 +503,11 @@ pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
         Some(_) => function("array_subscript_handler"),
         None => oid(0),
     };
+    let array = match data_type {
+        DataType::CString => pseudo_types::CSTRING_ARRAY,
+        DataType::Base(of) if of.held() == DataType::Void => 0,
+        _ => data_type.array().filter(|_| !is_array).map_or(0, DataType::oid),
+    };
     shape.row([
         ("oid", oid(data_type.oid())),
         ("typname", text(data_type.internal_name())),
@@ -490,7 +522,7 @@ pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
         ("typdelim", char(data_type.element().unwrap_or(data_type).delimiter())),
         ("typsubscript", subscripts),
         ("typelem", oid(data_type.element().map_or(0, DataType::oid))),
-        ("typarray", oid(data_type.array().filter(|_| !is_array).map_or(0, DataType::oid))),
+        ("typarray", oid(array)),
         ("typinput", function(&input)),
         ("typoutput", function(&output)),
         ("typreceive", function(&receive)),

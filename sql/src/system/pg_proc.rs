@@ -54,6 +54,10 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
     let handlers = handlers
         .into_iter()
         .map(|(name, result)| internal(name.to_owned(), &[pseudo_types::INTERNAL], result));
+    let (void, string) = (DataType::Void.oid(), pseudo_types::CSTRING);
+    let of_shells = [("shell_in", string, void), ("shell_out", void, string)];
+    let shells =
+        of_shells.map(|(name, from, to)| internal(name.to_owned(), &[from], to)).into_iter();
     let of_domains = ["domain_in", "", "domain_recv", ""].map(str::to_owned);
     let more = [DataType::Oid.oid(), DataType::Int4.oid()];
     let domains = input_and_output(of_domains, pseudo_types::ANY, &more);
@@ -69,7 +73,7 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
     // No type is an enumerated type before a user makes one.
     let of_enums = ["enum_in", "enum_out", "enum_recv", "enum_send"].map(str::to_owned);
     let enums = input_and_output(of_enums, DataType::AnyEnum.oid(), &more[..1]);
-    let others = of_pseudo.chain(enums).chain(handlers).chain(domains).chain(casts);
+    let others = of_pseudo.chain(enums).chain(handlers).chain(shells).chain(domains).chain(casts);
     let mut all: Vec<Internal> = of_types.chain(others).collect();
     all.sort_unstable();
     all.dedup();

@@ -106,6 +106,16 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::NodeTree => f(T::NodeTree, (false, 'b', 'Z', false), VARIABLE, "pg_node_tree_"),
         T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
+        T::CString => f(T::CString, (false, 'p', 'P', false), ('c', 'p'), "cstring_"),
+        T::Base(base) if base.held() == T::Void => f(data_type, pseudo, INTEGER, "shell_"),
+        T::Base(base) => Facts {
+            data_type,
+            kind: 'b',
+            category: 'U',
+            preferred: false,
+            modified: false,
+            ..of(base.held())?
+        },
         T::Void => f(T::Void, pseudo, INTEGER, "void_"),
         T::AnyArray => f(T::AnyArray, (false, 'p', 'P', false), ('d', 'x'), "anyarray_"),
         T::AnyEnum => f(T::AnyEnum, pseudo, INTEGER, "anyenum_"),

@@ -44,12 +44,11 @@ const fn pseudo(oid: u32, name: &'static str, length: i16) -> PseudoType {
 }
 
 /// The pseudo-types, and the arrays of `cstring`.
-pub(super) const ALL: [PseudoType; 12] = [
+pub(super) const ALL: [PseudoType; 11] = [
     pseudo(PG_DDL_COMMAND, "pg_ddl_command", 8),
     pseudo(TABLE_AM_HANDLER, "table_am_handler", 4),
     pseudo(INDEX_AM_HANDLER, "index_am_handler", 4),
     PseudoType { oid: CSTRING_ARRAY, name: "_cstring", sql_name: "cstring[]", length: -1 },
-    pseudo(CSTRING, "cstring", -2),
     PseudoType { oid: ANY, name: "any", sql_name: "\"any\"", length: 4 },
     pseudo(2279, "trigger", 4),
     pseudo(2280, "language_handler", 4),
@@ -78,9 +77,7 @@ impl PseudoType {
         let named = |stem: &str, suffix: &str| format!("{stem}_{suffix}");
         match self.oid {
             CSTRING_ARRAY => ["in", "out", "recv", "send"].map(|suffix| named("array", suffix)),
-            CSTRING | PG_DDL_COMMAND => {
-                ["in", "out", "recv", "send"].map(|suffix| named(self.name, suffix))
-            }
+            PG_DDL_COMMAND => ["in", "out", "recv", "send"].map(|suffix| named(self.name, suffix)),
             _ => [named(self.name, "in"), named(self.name, "out"), String::new(), String::new()],
         }
     }
@@ -88,7 +85,6 @@ impl PseudoType {
     fn row(&self, shape: &Shape) -> Option<Row> {
         let (like, align, storage) = match self.length {
             -1 => (DataType::Array(&DataType::Text), 'i', 'x'),
-            -2 => (DataType::Void, 'c', 'p'),
             8 => (DataType::Void, 'd', 'p'),
             _ => (DataType::Void, 'i', 'p'),
         };
@@ -101,7 +97,7 @@ impl PseudoType {
             ("typlen", int2(self.length)),
             ("typbyval", types::Datum::Bool(self.length > 0)),
             ("typelem", oid(if self.oid == CSTRING_ARRAY { CSTRING } else { 0 })),
-            ("typarray", oid(if self.oid == CSTRING { CSTRING_ARRAY } else { 0 })),
+            ("typarray", oid(0)),
             ("typinput", function(&input)),
             ("typoutput", function(&output)),
             ("typreceive", function(&receive)),

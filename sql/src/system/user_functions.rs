@@ -3,9 +3,10 @@
 
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::Language;
 use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
-use crate::catalog::function::{Declared, Function, FunctionRecord, Language, Mode, ReturnRecord};
+use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
 use crate::catalog::name::SearchPath;
 use crate::deparse::{self, Layout, Over, Reader};
 use crate::parser;
@@ -194,8 +195,8 @@ fn attributes(function: &Function) -> Vec<String> {
     if record.hints.is_leakproof {
         words.push("LEAKPROOF".to_owned());
     }
-    let cost = record.hints.shown_cost();
-    if cost != 100.0 {
+    let cost = record.shown_cost();
+    if cost != record.default_cost() {
         words.push(format!("COST {cost}"));
     }
     let rows = function.shown_rows();
@@ -274,6 +275,7 @@ fn language(record: &FunctionRecord) -> u32 {
     match *record.language {
         Language::Sql => SQL,
         Language::PlPgSql => pg_proc::PLPGSQL,
+        Language::Internal => pg_proc::INTERNAL,
     }
 }
 
@@ -309,7 +311,7 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
         ("pronamespace", oid(schema)),
         ("proowner", oid(OWNER)),
         ("prolang", oid(language(record))),
-        ("procost", Datum::Float4(record.hints.shown_cost())),
+        ("procost", Datum::Float4(record.shown_cost())),
         ("prorows", Datum::Float4(function.shown_rows())),
         ("proleakproof", Datum::Bool(record.hints.is_leakproof)),
         ("provariadic", oid(variadic.unwrap_or(0))),

@@ -46,7 +46,7 @@ impl DataType {
     /// Returns how values are held. Pseudo-types have none, and count as nested.
     #[inline]
     pub const fn representation(self) -> Representation {
-        match self {
+        match self.held() {
             DataType::Bool => Representation::Bool,
             DataType::Int2 => Representation::Int2,
             DataType::Int4 => Representation::Int4,
@@ -66,6 +66,7 @@ impl DataType {
             | DataType::AclItem
             | DataType::RefCursor
             | DataType::NodeTree
+            | DataType::CString
             | DataType::Void
             | DataType::Unknown => Representation::Text,
             DataType::Bytea => Representation::Bytea,
@@ -82,6 +83,8 @@ impl DataType {
             | DataType::Json
             | DataType::Jsonb
             | DataType::JsonPath
+            // What is held as one is none.
+            | DataType::Base(_)
             | DataType::Record
             | DataType::Composite(_)
             | DataType::Array(_)

@@ -194,8 +194,13 @@ pub(super) fn jsonb_of_record(
     pairs.collect::<Result<Vec<_>>>().map(crate::datum::Json::object)
 }
 
-/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs
-/// and words.
+/// Returns whether values are written in JSON as strings, whatever they are held as.
+fn is_labelled(data_type: DataType) -> bool {
+    data_type.is_oid() || data_type.is_written_number() || matches!(data_type, DataType::Base(_))
+}
+
+/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs,
+/// words, and values of base types of users.
 pub(super) fn labelled<'a>(
     value: &'a Datum,
     data_type: DataType,
@@ -212,9 +217,13 @@ pub(super) fn labelled<'a>(
                 Cow::Owned(Datum::Text(Arc::clone(label).into()))
             })
         }
-        (Datum::Nested(Nested::Array(array)), of)
-            if of.element().is_some_and(|one| one.is_oid() || one.is_written_number()) =>
-        {
+        (Datum::Null, _) => Cow::Borrowed(value),
+        (value, DataType::Base(_)) => {
+            let mut bytes = Vec::new();
+            text::write(value, data_type, &context.style, &mut bytes)?;
+            Cow::Owned(Datum::Text(context.pace().text(bytes)?.into()))
+        }
+        (Datum::Nested(Nested::Array(array)), of) if of.element().is_some_and(is_labelled) => {
             let element = of.element().unwrap_or(of);
             let elements = array.elements.iter();
             let elements = elements.map(|one| Ok(labelled(one, element, context)?.into_owned()));

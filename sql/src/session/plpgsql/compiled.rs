@@ -113,7 +113,7 @@ pub(super) fn shapes_of(
 }
 
 fn check_variable(name: &str, sql_type: SqlType) -> Result<()> {
-    if !matches!(sql_type.base, DataType::Void | DataType::Unknown) {
+    if !matches!(sql_type.base, DataType::CString | DataType::Void | DataType::Unknown) {
         return Ok(());
     }
     let shown = sql_type.base.sql_name();

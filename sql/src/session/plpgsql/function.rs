@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use types::expr::Routine;
 use types::{DataType, Datum, SqlType};
 
-use crate::catalog::function::{Function, Language, Mode};
+use crate::ast::Language;
+use crate::catalog::function::{Function, Mode};
 use crate::ddl::{read_body, shown_function};
 use crate::error::{Error, Result};
 use crate::session::Session;

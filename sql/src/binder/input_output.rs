@@ -1,0 +1,194 @@
+//! Functions for the input and output of types, `textin`, `int4out`, and those that operators are,
+//! `int4pl`.
+//!
+//! Those for input and output are known by their names alone, and a call of one is a cast between the type and `cstring`.
+//! Those of types with modifiers take an OID and a modifier, too, as in PostgreSQL. Those of arrays,
+//! rows, enums and domains, which have to be told the type, cannot be called; nor can those for the
+//! binary form, whose arguments are of type `internal`.
+
+use types::cast::CastContext;
+use types::expr::Expr;
+use types::{DataType, Datum, SqlType};
+
+use crate::binder::calls::undefined_function;
+use crate::binder::level::Binder;
+use crate::binder::typed::Typed;
+use crate::catalog::internal_names::{InternalName, internal_name};
+use crate::error::{Error, Result};
+
+/// What a function for input or output does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// It reads values.
+    Input,
+    /// It writes them.
+    Output,
+}
+
+/// Returns the type whose values a built-in function reads or writes as text.
+pub fn input_or_output(name: &str) -> Option<(DataType, Direction)> {
+    let (stem, direction) = match name.strip_suffix("in") {
+        Some(stem) => (stem, Direction::Input),
+        None => (name.strip_suffix("out")?, Direction::Output),
+    };
+    let named = |stem: &str| {
+        let mut all = DataType::all().filter(|one| is_plain(*one));
+        all.find(|one| one.internal_name() == stem)
+    };
+    let found = match stem {
+        "cash_" => Some(DataType::MONEY),
+        "poly_" => Some(DataType::POLYGON),
+        _ => match stem.strip_suffix('_') {
+            Some(stem) => named(stem).filter(|one| is_underscored(*one)),
+            None => named(stem).filter(|one| !is_underscored(*one)),
+        },
+    };
+    found.map(|data_type| (data_type, direction))
+}
+
+/// Returns whether values of a type are read and written without anything else being known.
+fn is_plain(data_type: DataType) -> bool {
+    let is_other = matches!(
+        data_type,
+        DataType::Array(_)
+            | DataType::Record
+            | DataType::CString
+            | DataType::Void
+            | DataType::Unknown
+            | DataType::RefCursor
+            | DataType::NodeTree
+            | DataType::MONEY
+            | DataType::POLYGON
+    );
+    !is_other && !data_type.is_polymorphic()
+}
+
+/// Returns whether the names of a type's functions have an underscore behind the type's.
+fn is_underscored(data_type: DataType) -> bool {
+    match data_type {
+        DataType::Bool
+        | DataType::Bytea
+        | DataType::InternalChar
+        | DataType::Name
+        | DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
+        | DataType::Int2Vector
+        | DataType::OidVector
+        | DataType::Reg(_)
+        | DataType::Text
+        | DataType::Oid
+        | DataType::Float4
+        | DataType::Float8
+        | DataType::Char
+        | DataType::Varchar
+        | DataType::AclItem => false,
+        DataType::TID | DataType::XID | DataType::CID | DataType::XID8 => false,
+        _ => true,
+    }
+}
+
+/// Returns whether values may have a modifier, which their input applies.
+fn is_modified(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Bit
+            | DataType::Varbit
+            | DataType::Char
+            | DataType::Varchar
+            | DataType::Numeric
+            | DataType::Time
+            | DataType::Timetz
+            | DataType::Timestamp
+            | DataType::Timestamptz
+            | DataType::Interval
+    )
+}
+
+impl Binder<'_> {
+    /// Binds a call of a function for input or output; `None` for other ones.
+    pub(super) fn input_output_call(
+        &mut self,
+        name: &str,
+        arguments: &[Typed],
+        position: usize,
+    ) -> Result<Option<Typed>> {
+        let Some((data_type, direction)) = input_or_output(name) else {
+            return self.operator_call(name, arguments, position);
+        };
+        let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
+        let string = SqlType::from(DataType::CString);
+        let (value, from, to) = match (direction, arguments) {
+            (Direction::Input, [value]) if !is_modified(data_type) => {
+                (value, string, data_type.into())
+            }
+            (Direction::Input, [value, _, modifier]) if is_modified(data_type) => {
+                (value, string, modified(data_type, modifier)?)
+            }
+            (Direction::Output, [value]) => (value, data_type.into(), string),
+            _ => return Err(undefined_function(&self.shown_call(name, arguments), position)),
+        };
+        let is_text = direction == Direction::Input
+            && !matches!(types[0], DataType::CString | DataType::Unknown);
+        let value = value.clone();
+        let coerced = match is_text {
+            true => None,
+            false => self.coerce(value, from, CastContext::Implicit)?,
+        };
+        let Some(operand) = coerced else {
+            return Err(undefined_function(&self.shown_call(name, arguments), position));
+        };
+        let (operand, from) = (Box::new(operand), from.base);
+        let expr = Expr::Cast { operand, from, to, explicit: false };
+        Ok(Some(Typed { expr, sql_type: to, position }))
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a call of the function of an operator; `None` for other ones.
+    fn operator_call(
+        &mut self,
+        name: &str,
+        arguments: &[Typed],
+        position: usize,
+    ) -> Result<Option<Typed>> {
+        let Some(InternalName::Operator(symbol, left, right)) = internal_name(name) else {
+            return Ok(None);
+        };
+        let types = left.into_iter().chain([right]);
+        let mut sides = Vec::new();
+        for (value, to) in arguments.iter().zip(types.clone()) {
+            if to.is_polymorphic() {
+                sides.push(value.clone());
+            } else if let Some(expr) =
+                self.coerce(value.clone(), to.into(), CastContext::Implicit)?
+            {
+                sides.push(Typed::new(expr, to, value.position));
+            }
+        }
+        if sides.len() != arguments.len() || sides.len() != types.count() {
+            return Ok(None);
+        }
+        self.function(symbol, sides, position).map(Some)
+    }
+}
+
+/// Returns a type with the modifier that a call of its input has as its last argument.
+fn modified(data_type: DataType, modifier: &Typed) -> Result<SqlType> {
+    let modifier = match &modifier.expr {
+        Expr::Constant { value: Datum::Int4(value), .. } => Some(*value),
+        Expr::Call { function, arguments, .. }
+            if types::function::signature(*function).name == "-" =>
+        {
+            match arguments.as_slice() {
+                [Expr::Constant { value: Datum::Int4(value), .. }] => value.checked_neg(),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    modifier.map(|modifier| SqlType::new(data_type, modifier)).ok_or_else(|| {
+        let what = "a modifier that is no constant";
+        Error::not_supported(what, "Cast the value to the type with the modifier.")
+    })
+}
