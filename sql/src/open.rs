@@ -98,6 +98,7 @@ impl Engine {
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
             gave_up_for: None,
+            waits_beside: false,
             pending: Vec::new(),
         });
         let committed = changed.and_then(|()| {

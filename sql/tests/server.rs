@@ -122,7 +122,8 @@ pub(crate) fn rows(
 fn run_all(session: &mut Session, text: &str, show: &mut dyn FnMut(String)) -> Result<(), Error> {
     for parsed in parse(text)? {
         let prepared = session.prepare(&parsed, &[])?;
-        if let Execution::Rows(mut rows) = session.execute(&prepared, Vec::new())? {
+        let execution = session.execute(&prepared, Vec::new())?;
+        if let Execution::Rows(mut rows) | Execution::CopyOut(mut rows, _) = execution {
             let types: Vec<DataType> =
                 rows.columns().iter().map(|column| column.sql_type.base).collect();
             while let Some(batch) = rows.next_batch(1_000)? {

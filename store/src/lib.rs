@@ -86,7 +86,7 @@ pub use direct::{Column, PutBatch};
 pub use error::{Error, Result, WriteFailure};
 pub use file::{ColumnSlice, VariableColumn};
 pub use layout::{ValueLayout, WantedSections};
-pub use lock::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, ReadLocks};
+pub use lock::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, ReadLocks, TRANSACTION_ENDS};
 pub use options::Options;
 pub use read_figures::{ReadFigures, RegionFigures, RegionReads, read_by_region, read_figures};
 pub use read_view::RowEstimate;

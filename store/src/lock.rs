@@ -19,6 +19,8 @@
 //!
 //! Who only reads a table is known by a list of its session, mostly ([`readers`]).
 //!
+//! Who is not to hold up others waits for the ends of transactions ([`ends`]).
+//!
 //! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
 //!
 //! # Invariants
@@ -34,13 +36,14 @@
 mod deadlock;
 mod entry;
 mod readers;
+mod ends;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -50,6 +53,7 @@ use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
+pub use crate::lock::ends::TRANSACTION_ENDS;
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
 pub(crate) use crate::lock::readers::READ;
 use crate::lock::readers::{ALONE, Readers};
@@ -240,6 +244,8 @@ pub(crate) struct LockTable {
     processes: Mutex<Processes>,
     /// Those who only read.
     pub(crate) readers: Readers,
+    /// How many wait for the end of a transaction.
+    awaited: AtomicUsize,
 }
 
 /// The locks whose keys are in one part of the space of hashes.
@@ -299,6 +305,7 @@ impl LockTable {
             waits: Mutex::default(),
             processes: Mutex::default(),
             readers: Readers::new(),
+            awaited: AtomicUsize::new(0),
         }
     }
 

@@ -91,9 +91,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (DataType::OidVector, DataType::Array(to)) => return cast_context(Oid, *to),
         (DataType::Json, DataType::Jsonb) | (DataType::Jsonb, DataType::Json) => Assignment,
         (DataType::Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
-        (DataType::Enum(_) | DataType::Base(_), DataType::Enum(_) | DataType::Base(_)) => {
-            return None;
-        }
+        (DataType::Enum(_), DataType::Enum(_)) => return None,
         // The fields of a row are converted one by one, by the binder.
         (DataType::Composite(_), DataType::Record) | (DataType::Record, DataType::Composite(_)) => {
             Implicit

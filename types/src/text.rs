@@ -494,16 +494,8 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         DataType::Array(element) => {
             Datum::Nested(Nested::Array(Arc::new(array::parse(text, *element, style)?)))
         }
-        DataType::AnyArray
-        | DataType::AnyElement
-        | DataType::AnyEnum
-        | DataType::AnyNonArray
-        | DataType::CompatibleArray
-        | DataType::CompatibleNonArray
-        | DataType::Compatible
-        | DataType::NodeTree
-        | DataType::Base(_)
-        | DataType::Void => {
+        // Types in signatures and of the catalog, and shells.
+        _ => {
             let message = format!("cannot accept a value of type {}", data_type.sql_name());
             return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }

@@ -65,27 +65,30 @@ fn is_plain(data_type: DataType) -> bool {
 
 /// Returns whether the names of a type's functions have an underscore behind the type's.
 fn is_underscored(data_type: DataType) -> bool {
-    match data_type {
+    !matches!(
+        data_type,
         DataType::Bool
-        | DataType::Bytea
-        | DataType::InternalChar
-        | DataType::Name
-        | DataType::Int2
-        | DataType::Int4
-        | DataType::Int8
-        | DataType::Int2Vector
-        | DataType::OidVector
-        | DataType::Reg(_)
-        | DataType::Text
-        | DataType::Oid
-        | DataType::Float4
-        | DataType::Float8
-        | DataType::Char
-        | DataType::Varchar
-        | DataType::AclItem => false,
-        DataType::TID | DataType::XID | DataType::CID | DataType::XID8 => false,
-        _ => true,
-    }
+            | DataType::Bytea
+            | DataType::InternalChar
+            | DataType::Name
+            | DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Int2Vector
+            | DataType::OidVector
+            | DataType::Reg(_)
+            | DataType::Text
+            | DataType::Oid
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Char
+            | DataType::Varchar
+            | DataType::AclItem
+            | DataType::TID
+            | DataType::XID
+            | DataType::CID
+            | DataType::XID8
+    )
 }
 
 /// Returns whether values may have a modifier, which their input applies.

@@ -29,6 +29,7 @@ impl Ddl<'_> {
         if statement.concurrently {
             // Old snapshots go on to read what is dropped; writers are not to keep it any more.
             self.index_drop_mode = TableLockMode::Share;
+            self.waits_beside = true;
         }
         let mut named = Vec::new();
         for name in &statement.names {

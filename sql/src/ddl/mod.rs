@@ -149,6 +149,8 @@ pub struct Ddl<'a> {
     pub index_drop_mode: TableLockMode,
     /// What it has given up for.
     pub gave_up_for: Option<GaveUp>,
+    /// Whether it waits for tables without holding up others.
+    pub waits_beside: bool,
     /// Tables of whose rows a deferred constraint is still to be checked.
     pub pending: Vec<u32>,
 }
@@ -239,6 +241,7 @@ impl Ddl<'_> {
         {
             return Ok(None);
         }
+        self.waits_beside = statement.concurrently;
         self.lock_table(table.id, TableLockMode::Share)?;
         self.refuse_pending(&table, "CREATE INDEX")?;
         let id = self.take_ids(1)?;
@@ -413,7 +416,13 @@ impl Ddl<'_> {
 
     /// Locks a table, by its number in the store, or a sequence.
     pub(super) fn lock_relation(&mut self, relation: u32, mode: TableLockMode) -> Result<()> {
-        self.lock_catalog_row(relation_lock(relation), mode)
+        let locked = self.lock_catalog_row(relation_lock(relation), mode);
+        if self.waits_beside
+            && let Some(GaveUp::Lock(row, mode)) = self.gave_up_for.take()
+        {
+            self.gave_up_for = Some(GaveUp::LockBeside(row, mode));
+        }
+        locked
     }
 
     // ---- the catalog ----

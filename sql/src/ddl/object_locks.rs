@@ -42,6 +42,8 @@ const BESIDE: TableLockMode = TableLockMode::RowShare;
 pub enum GaveUp {
     /// Others hold a lock: a row of the catalog table, and the mode that is wanted.
     Lock(Vec<u8>, TableLockMode),
+    /// Likewise; the wait is not to hold up those who come later.
+    LockBeside(Vec<u8>, TableLockMode),
     /// Others have changed what it has built on.
     Outdated,
 }

@@ -97,6 +97,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
+        self.waits_beside = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let Some(old) = record.indexes.iter().find(|one| one.oid == index) else {
@@ -123,6 +124,7 @@ impl Ddl<'_> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
         // Who reads does not matter: what an old snapshot reads is dropped later.
+        self.waits_beside = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
         let find =

@@ -273,6 +273,7 @@ impl Open {
             gives_up: false,
             index_drop_mode: TableLockMode::AccessExclusive,
             gave_up_for: None,
+            waits_beside: false,
             pending: self.held.lock().deferred.tables(),
         }
     }

@@ -289,6 +289,12 @@ impl Session {
                     open.transaction.lock_present_row(CATALOG_TABLE, &row, mode, wait)?;
                     self.await_published();
                 }
+                DdlOutcome::GaveUp(GaveUp::LockBeside(row, mode)) => {
+                    let open = self.open.as_ref().expect("a statement was begun");
+                    let mode = LockMode::Table(mode);
+                    open.transaction.lock_beside_others(CATALOG_TABLE, &row, mode)?;
+                    self.await_published();
+                }
                 DdlOutcome::GaveUp(GaveUp::Outdated) => {}
             }
         }

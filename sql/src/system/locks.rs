@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ahash::AHashMap;
 use store::transaction::{LockMode, TableLockMode};
-use store::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus};
+use store::{ADVISORY_LOCKS, LockName, LockOwner, LockStatus, TRANSACTION_ENDS};
 use types::Datum;
 
 use crate::advisory::{Key, Mode, ShownLock};
@@ -143,6 +143,10 @@ impl<'a> View<'a> {
 
     fn rows_waited_for(&mut self, contended: &[LockStatus]) {
         for lock in contended {
+            if lock.table == TRANSACTION_ENDS {
+                self.end_waited_for(lock);
+                continue;
+            }
             if lock.table == ADVISORY_LOCKS || matches!(lock.mode, LockMode::Table(_)) {
                 continue;
             }
@@ -172,12 +176,18 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Shows who waits for the end of a transaction: PostgreSQL has virtual transactions for that.
+    fn end_waited_for(&mut self, lock: &LockStatus) {
+        let Some(since) = self.since(lock) else { return };
+        if let Some(LockOwner::Transaction(other)) = lock.blockers.first() {
+            let session = self.sessions.get(other).copied().unwrap_or_default();
+            self.add(lock.owner, virtual_transaction(session, *other), "ShareLock", Some(since));
+        }
+    }
+
     fn transactions(&mut self) {
         for (number, session) in self.sessions.clone() {
-            let target = vec![
-                ("locktype", text("virtualxid")),
-                ("virtualxid", text(format!("{session}/{number}"))),
-            ];
+            let target = virtual_transaction(session, number);
             self.add(LockOwner::Transaction(number), target, "ExclusiveLock", None);
         }
         for number in self.writing.clone() {
@@ -185,6 +195,11 @@ impl<'a> View<'a> {
             self.add(owner, transaction(number), "ExclusiveLock", None);
         }
     }
+}
+
+fn virtual_transaction(session: i32, number: u64) -> Target {
+    let shown = format!("{session}/{number}");
+    vec![("locktype", text("virtualxid")), ("virtualxid", text(shown))]
 }
 
 fn transaction(number: u64) -> Target {

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use types::datatype::base::BaseType;
 use types::{DataType, GeometryKind, WordKind};
 
 /// What `pg_type` has beside what [`DataType`] knows.
@@ -67,7 +68,6 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
     let string = (false, 'b', 'S', false);
     let user = (false, 'b', 'U', false);
     let time = (true, 'b', 'D', false);
-    let pseudo = (true, 'p', 'P', false);
     let f = facts;
     Some(match data_type {
         T::Bool => f(T::Bool, (true, 'b', 'B', true), ('c', 'p'), "bool"),
@@ -106,37 +106,46 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::NodeTree => f(T::NodeTree, (false, 'b', 'Z', false), VARIABLE, "pg_node_tree_"),
         T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
-        T::CString => f(T::CString, (false, 'p', 'P', false), ('c', 'p'), "cstring_"),
-        T::Base(base) if base.held() == T::Void => f(data_type, pseudo, INTEGER, "shell_"),
-        T::Base(base) => Facts {
-            data_type,
-            kind: 'b',
-            category: 'U',
-            preferred: false,
-            modified: false,
-            ..of(base.held())?
-        },
-        T::Void => f(T::Void, pseudo, INTEGER, "void_"),
-        T::AnyArray => f(T::AnyArray, (false, 'p', 'P', false), ('d', 'x'), "anyarray_"),
-        T::AnyEnum => f(T::AnyEnum, pseudo, INTEGER, "anyenum_"),
+        T::Base(base) => return of_base(data_type, base),
         T::Enum(_) => f(data_type, (true, 'e', 'E', false), INTEGER, "enum_"),
         T::Composite(_) => f(data_type, (false, 'c', 'C', false), ('d', 'x'), "record_"),
-        T::AnyElement => f(T::AnyElement, pseudo, INTEGER, "anyelement_"),
-        T::CompatibleArray => {
-            f(T::CompatibleArray, (false, 'p', 'P', false), ('d', 'x'), "anycompatiblearray_")
-        }
-        T::AnyNonArray => f(T::AnyNonArray, pseudo, INTEGER, "anynonarray_"),
-        T::CompatibleNonArray => {
-            f(T::CompatibleNonArray, pseudo, INTEGER, "anycompatiblenonarray_")
-        }
-        T::Compatible => f(T::Compatible, pseudo, INTEGER, "anycompatible_"),
         T::Array(element) => {
             let align = if of(*element)?.align == 'd' { 'd' } else { 'i' };
             let array = f(data_type, (false, 'b', 'A', false), (align, 'x'), "array_");
             Facts { modified: of(*element)?.modified, ..array }
         }
-        _ => return None,
+        _ => return of_signature(data_type),
     })
+}
+
+/// Returns the facts of a type that stands in signatures alone.
+fn of_signature(data_type: DataType) -> Option<Facts> {
+    use DataType as T;
+    let arrays = ((false, 'p', 'P', false), ('d', 'x'));
+    let others = ((true, 'p', 'P', false), INTEGER);
+    let ((flags, storage), functions) = match data_type {
+        T::CString => (((false, 'p', 'P', false), ('c', 'p')), "cstring_"),
+        T::Void => (others, "void_"),
+        T::AnyArray => (arrays, "anyarray_"),
+        T::AnyEnum => (others, "anyenum_"),
+        T::AnyElement => (others, "anyelement_"),
+        T::CompatibleArray => (arrays, "anycompatiblearray_"),
+        T::AnyNonArray => (others, "anynonarray_"),
+        T::CompatibleNonArray => (others, "anycompatiblenonarray_"),
+        T::Compatible => (others, "anycompatible_"),
+        _ => return None,
+    };
+    Some(facts(data_type, flags, storage, functions))
+}
+
+/// Returns the facts of a base type of users: those of the type that it is held as, or of a shell.
+fn of_base(data_type: DataType, base: &BaseType) -> Option<Facts> {
+    if base.held() == DataType::Void {
+        return Some(facts(data_type, (true, 'p', 'P', false), INTEGER, "shell_"));
+    }
+    let held = of(base.held())?;
+    let (kind, category, preferred) = ('b', 'U', false);
+    Some(Facts { data_type, kind, category, preferred, modified: false, ..held })
 }
 
 fn of_word(kind: WordKind) -> Facts {

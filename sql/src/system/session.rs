@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use store::transaction::LockMode;
-use store::{ADVISORY_LOCKS, ExportedSnapshot, LockOwner, LockStatus};
+use store::{ADVISORY_LOCKS, ExportedSnapshot, LockOwner, LockStatus, TRANSACTION_ENDS};
 use types::Datum;
 use types::datetime::{MICROS_PER_DAY, UNIX_EPOCH_SECONDS};
 use types::datum::Nested;
@@ -220,6 +220,7 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
         };
         locks.iter().find(is_own).map(|lock| match lock.mode {
             _ if lock.table == ADVISORY_LOCKS => "advisory",
+            _ if lock.table == TRANSACTION_ENDS => "virtualxid",
             LockMode::Table(_) => "relation",
             _ if lock.ahead.is_empty() => "transactionid",
             _ => "tuple",

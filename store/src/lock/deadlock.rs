@@ -19,7 +19,7 @@ use parking_lot::MutexGuard;
 
 use crate::descriptor::TableId;
 use crate::lock::entry::{LockEntry, LockWaiter};
-use crate::lock::{ADVISORY_LOCKS, LockKey, Owner, Shard};
+use crate::lock::{ADVISORY_LOCKS, LockKey, Owner, Shard, TRANSACTION_ENDS};
 use crate::lock_mode::LockMode;
 
 /// So many queues are reordered at most to open circles.
@@ -254,6 +254,7 @@ fn told(circle: &[Edge]) -> String {
     let line = |edge: &Edge| {
         let what = match edge.table {
             ADVISORY_LOCKS => "an advisory lock".to_owned(),
+            TRANSACTION_ENDS => "the end of a transaction".to_owned(),
             _ if matches!(edge.mode, LockMode::Table(_)) => "a table".to_owned(),
             table => format!("a row of table {}", table.0),
         };

@@ -150,6 +150,43 @@ fn sharers_share_and_one_alone_may_upgrade() {
 }
 
 #[test]
+fn the_end_of_a_transaction_is_awaited_beside_others() {
+    let locks = LockTable::new();
+    let (writes, builds) =
+        (LockMode::Table(TableLockMode::RowExclusive), LockMode::Table(TableLockMode::Share));
+    let write =
+        |owner: u64| locks.lock(Owner(owner), (TABLE, b"t"), writes, patience(LockWait::NoWait));
+    let lock = (LockKey::new(TABLE, b"t"), builds);
+    write(1).unwrap();
+    let against = |owner: u64| locks.holders_against(Owner(owner), lock.0, builds);
+    assert_eq!(against(2), [Owner(1)]);
+    std::thread::scope(|scope| {
+        let locks = &locks;
+        let wait = |owner: u64| {
+            move || locks.await_end(Owner(owner), Owner(1), lock, patience(LockWait::Wait))
+        };
+        let waiters = [scope.spawn(wait(2)), scope.spawn(wait(4))];
+        until_waiting(locks, 2);
+        // Nobody stands behind them.
+        write(3).unwrap();
+        assert_eq!(locks.contended().iter().filter(|one| one.waits.is_some()).count(), 2);
+        let briefly =
+            Patience { timeout: Some(Duration::from_millis(1)), ..patience(LockWait::Wait) };
+        release(locks, 1, b"t");
+        locks.end(Owner(1));
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap().is_ok()));
+        let given_up = locks.await_end(Owner(2), Owner(3), lock, briefly);
+        assert!(matches!(given_up, Err(Error::LockNotAvailable { timed_out: true, .. })));
+    });
+    // Who has it no more is not waited for.
+    assert_eq!(against(2), [Owner(3)]);
+    locks.await_end(Owner(2), Owner(1), lock, patience(LockWait::Wait)).unwrap();
+    release(&locks, 3, b"t");
+    locks.end(Owner(3));
+    assert_eq!((locks.held_count(), locks.awaited.load(Ordering::SeqCst)), (0, 0));
+}
+
+#[test]
 fn the_queue_is_first_come_first_served() {
     let locks = LockTable::new();
     exclusive(&locks, 1, b"r", LockWait::Wait).unwrap();

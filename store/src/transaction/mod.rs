@@ -19,6 +19,7 @@ mod parts;
 mod endpoint;
 mod reader;
 mod reads;
+mod beside;
 mod prepared;
 
 use std::any::Any;
@@ -878,6 +879,7 @@ impl Transaction {
         self.strengthened.lock().clear();
         self.deleted.lock().clear();
         self.engine.locks.release(self.owner, held, (end, self.floor()));
+        self.engine.locks.end(self.owner);
         if self.has_session.swap(false, Ordering::Relaxed) {
             self.engine.locks.leave(self.owner);
         }

@@ -219,6 +219,7 @@ impl PreparedTransaction {
         }
         publish(&self.engine, moved, place.sequence);
         self.engine.locks.release(self.owner, held, (End::Committed, place.sequence));
+        self.engine.locks.end(self.owner);
         tell(&kept, Fate::Committed);
         self.engine.wait_applied(place.sequence);
         let durable = self.engine.wal.wait_for(place.sequence);
@@ -235,6 +236,7 @@ impl PreparedTransaction {
         }
         let seen = self.engine.clock().sequence;
         self.engine.locks.release(self.owner, held, (End::Undone, seen));
+        self.engine.locks.end(self.owner);
     }
 }
 

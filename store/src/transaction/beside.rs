@@ -1,0 +1,50 @@
+//! Locks that are waited for without holding up others.
+
+use std::time::{Duration, Instant};
+
+use crate::descriptor::TableId;
+use crate::error::{Error, Result};
+use crate::lock::{LockKey, Patience};
+use crate::lock_mode::LockMode;
+use crate::mutation::LockWait;
+use crate::transaction::{Transaction, TransactionLimits};
+
+/// How long others may be held up.
+const BRIEFLY: Duration = Duration::from_millis(50);
+
+impl Transaction {
+    /// Locks a row as [`Transaction::lock_present_row`] does, but waits for those who have it,
+    /// until they have ended, without holding up others who want it: they wait for some
+    /// milliseconds at most, again and again until nobody has the lock for longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
+    pub fn lock_beside_others(&self, table: TableId, row: &[u8], mode: LockMode) -> Result<()> {
+        let limits = *self.limits.lock();
+        let since = Instant::now();
+        let key = LockKey::new(table, row);
+        loop {
+            for other in self.engine.locks.holders_against(self.owner, key, mode) {
+                let patience = Patience {
+                    wait: LockWait::Wait,
+                    timeout: limits.lock_timeout,
+                    deadlock_after: limits.deadlock_timeout,
+                    cancelled: &self.options.cancelled,
+                    blocking: &*self.engine.options().blocking,
+                    on_wait: &|| {},
+                };
+                self.engine.locks.await_end(self.owner, other, (key, mode), patience)?;
+            }
+            let lock_timeout = Some(limits.lock_timeout.map_or(BRIEFLY, |most| most.min(BRIEFLY)));
+            self.set_limits(TransactionLimits { lock_timeout, ..limits });
+            let taken = self.lock_present_row(table, row, mode, LockWait::Wait);
+            self.set_limits(limits);
+            match taken {
+                Err(Error::LockNotAvailable { timed_out: true, .. })
+                    if limits.lock_timeout.is_none_or(|most| since.elapsed() < most) => {}
+                taken => return taken.map(drop),
+            }
+        }
+    }
+}
