@@ -7,7 +7,7 @@
 //! deadlocks and views.
 //!
 //! ```text
-//! waiter:       awaited + 1, make the other the holder   [ has it the table? no: give back ]   wait
+//! waiter:       awaited + 1, make the other the holder  [ has it the table? no: give back ]  wait
 //! transaction:  gives its locks back   [ awaited is 0? nothing : give that lock back ]
 //! ```
 //!
