@@ -30,6 +30,10 @@ const DEEP: &[(&str, Statement)] = &[
         let chain = list(n - 1, "c# AS (SELECT x + 1 AS x FROM c~)", ", ");
         format!("WITH c0 AS (SELECT 1 AS x), {chain} SELECT * FROM c{}", n - 1)
     }),
+    ("one of the other, twice", |n| {
+        let chain = list(n - 1, "c# AS (SELECT 1 / nullif(x, 0) + x AS x FROM c~)", ", ");
+        format!("WITH c0 AS (SELECT a AS x FROM d), {chain} SELECT * FROM c{}", n - 1)
+    }),
 ];
 
 /// Lists of so many entries.

@@ -36,6 +36,10 @@ use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
 /// Expressions may become so many times as large.
 const GROWTH: usize = 4;
 
+/// Expressions may grow to so many nodes: queries in queries, each of which reads a column twice,
+/// make them twice as large each time.
+const GROWN_MAX: usize = 512;
+
 /// Nodes of an expression that a subquery computes itself, rather than to take its value.
 const PASSED_MAX: usize = 64;
 
@@ -167,7 +171,7 @@ impl Floating {
         let put = |expr: &&mut Expr| substituted((*expr).clone(), columns);
         let changed: Vec<Expr> = expressions.iter().map(put).collect();
         let before = size(expressions.iter().map(|expr| &**expr)) + size(columns);
-        if size(&changed) > GROWTH * before {
+        if is_overgrown(size(&changed), before) {
             self.settle();
             return false;
         }
@@ -194,6 +198,11 @@ fn is_strict(expr: &Expr) -> bool {
     let mut all = is_own;
     expr.for_each_child(&mut |child| all = all && is_strict(child));
     all
+}
+
+/// Returns whether expressions would become too large, by nodes now and before.
+fn is_overgrown(now: usize, before: usize) -> bool {
+    now > GROWTH * before || (now > before && now > GROWN_MAX)
 }
 
 fn size<'e>(expressions: impl IntoIterator<Item = &'e Expr>) -> usize {
@@ -527,7 +536,7 @@ fn over_floating(apply: &Apply, columns: &[Expr]) -> Option<Vec<Expr>> {
     let changed = apply.expressions().map(|expr| substituted(expr.clone(), &all));
     let changed: Vec<Expr> = changed.collect();
     let before = size(apply.expressions()) + size(columns);
-    (size(&changed) <= GROWTH * before).then_some(changed)
+    (!is_overgrown(size(&changed), before)).then_some(changed)
 }
 
 /// Returns columns behind the first so many.
