@@ -1,7 +1,8 @@
 //! Functions for the input and output of types, `textin`, `int4out`, and those that operators are,
 //! `int4pl`.
 //!
-//! Those for input and output are known by their names alone, and a call of one is a cast between the type and `cstring`.
+//! Those for input and output are known by their names alone, and a call of one is a cast between
+//! the type and `cstring`.
 //! Those of types with modifiers take an OID and a modifier, too, as in PostgreSQL. Those of arrays,
 //! rows, enums and domains, which have to be told the type, cannot be called; nor can those for the
 //! binary form, whose arguments are of type `internal`.
