@@ -151,7 +151,7 @@ pub enum Assignment {
         /// The column.
         column: TargetColumn,
         /// Its new value.
-        value: AssignedValue,
+        value: Box<AssignedValue>,
     },
     /// `(a, b) = (SELECT …)`
     Subquery {

@@ -309,7 +309,7 @@ impl Cursor<'_> {
         let column = self.target_column()?;
         self.expect(&Token::Eq)?;
         let value = self.assigned_value()?;
-        Ok(vec![Assignment::Column { column, value }])
+        Ok(vec![Assignment::Column { column, value: Box::new(value) }])
     }
 
     /// `(a, b) = ROW (t.*)` is `= (VALUES (t.*))`.
@@ -372,6 +372,7 @@ impl Cursor<'_> {
             return Err(ParseError::syntax(message, position));
         }
         let pairs = columns.into_iter().zip(values);
-        Ok(pairs.map(|(column, value)| Assignment::Column { column, value }).collect())
+        let assign = |(column, value)| Assignment::Column { column, value: Box::new(value) };
+        Ok(pairs.map(assign).collect())
     }
 }
