@@ -23,8 +23,8 @@ use crate::pgwire::{
 };
 use crate::secret_file;
 
-/// How many sessions may be at work at once, each on a thread: far more than clients that one machine
-/// serves well.
+/// How many sessions may be at work at once, each on a thread: far more than clients that one
+/// machine serves well.
 const SESSIONS_MAX: usize = 8_192;
 /// How long running statements may go on after the server was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! The session's side of a connection: messages in, answers out, on a thread that has nothing else
 //! to do and waits where it has to, for the client, for locks and for the log. A client that sends
-//! nothing for [`PATIENCE`] gives the thread back; [`client_task`](crate::pgwire::client_task) waits
-//! for its next message.
+//! nothing for [`PATIENCE`] gives the thread back; [`client_task`](crate::pgwire::client_task)
+//! waits for its next message.
 //!
 //! ```text
 //!   start ──> ReadyForQuery ──> message ──┬─ simple query ──────────────┐
@@ -14,8 +14,8 @@
 //!
 //! 1. What a commit promised is sent only after its ticket says that the log is durable.
 //! 2. No result is held whole: rows are encoded until the output is full, then sent.
-//! 3. A connection gives its thread back only between two statements, with nothing read that was not
-//!    answered.
+//! 3. A connection gives its thread back only between two statements, with nothing read that was
+//!    not answered.
 //! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
 //!    at, even if it has come already: it may have to wait for something.
 
@@ -96,7 +96,8 @@ pub(crate) enum Worked {
     Ended,
 }
 
-/// Returns the failure that ends a connection because the server stops, or another session wants it.
+/// Returns the failure that ends a connection because the server stops, or another session wants
+/// that.
 pub(super) fn going_down() -> Failure {
     Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }

@@ -1,5 +1,5 @@
-//! The socket of a client on its way in: it waits as a task and holds no thread, whatever the client
-//! sends, or does not. The session goes on with a [`Channel`].
+//! The socket of a client on its way in: it waits as a task and holds no thread, whatever the
+//! client sends, or does not. The session goes on with a [`Channel`].
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

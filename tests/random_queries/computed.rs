@@ -6,9 +6,9 @@
 //! SET, VALUES, arguments, ON. Both servers must fail with one SQLSTATE or not at all, and a
 //! statement that does not fail must have called each `nextval` equally often.
 //!
-//! What plans may decide is not drawn: failing conditions beside others in one WHERE, constants
-//! that fail. Some differences are left: PostgreSQL computes constants while it plans, and so calls
-//! nothing of `false AND nextval(…) = 1`.
+//! What plans may decide is not drawn: failing conditions beside others in one WHERE. Some
+//! differences are left: PostgreSQL computes constants while it plans, and so calls nothing of
+//! `false AND nextval(…) = 1`, nor of `NULL * nextval(…)`.
 
 use crate::random_queries::chance::Chance;
 use crate::random_queries::piece::Piece;
@@ -166,6 +166,10 @@ impl Computed<'_> {
                 Piece::text(format!("(nextval('s{number}')::int * 0 + {value})")).or_text("1")
             }
             6 => Piece::text(self.chance.between(-1, 2).to_string()),
+            7 if self.chance.percent(15) => {
+                let constant = *self.chance.one_of(&["(1 / 0)", "(4 % 0)", "(2147483647 + 1)"]);
+                Piece::text(constant).or_text("1")
+            }
             _ => Piece::text(self.column(scope)).or_text("1"),
         }
     }

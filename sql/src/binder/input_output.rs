@@ -3,9 +3,9 @@
 //!
 //! Those for input and output are known by their names alone, and a call of one is a cast between
 //! the type and `cstring`.
-//! Those of types with modifiers take an OID and a modifier, too, as in PostgreSQL. Those of arrays,
-//! rows, enums and domains, which have to be told the type, cannot be called; nor can those for the
-//! binary form, whose arguments are of type `internal`.
+//! Those of types with modifiers take an OID and a modifier, too, as in PostgreSQL. Those of
+//! arrays, rows, enums and domains, which have to be told the type, cannot be called; nor can those
+//! for the binary form, whose arguments are of type `internal`.
 
 use types::cast::CastContext;
 use types::expr::Expr;

@@ -145,8 +145,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 42P03 if a portal or cursor has the name; the portal without one is replaced. What a constant
-    /// of the statement raises, as a parameter is one now.
+    /// 42P03 if a portal or cursor has the name; the portal without one is replaced. What a
+    /// constant of the statement raises, as a parameter is one now.
     pub fn bind_portal(
         &mut self,
         name: &str,
