@@ -26,7 +26,7 @@ use crate::pgwire::message::Output;
 /// The output is sent when it is longer than this, so that results of any size take little memory.
 pub(crate) const OUTPUT_BYTES: usize = 64 << 10;
 /// How much is read at once, at most.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// A buffer that a message has made larger than this is given back afterwards.
 const KEPT_BYTES: usize = 1 << 20;
 

@@ -42,8 +42,9 @@ impl Binder<'_> {
         sql_type: SqlType,
         position: usize,
     ) -> Result<Typed> {
-        if matches!(sql_type.base, DataType::Int2Vector | DataType::OidVector) {
-            // One of no dimension or from subscript 1 on is none.
+        let is_vector = matches!(sql_type.base, DataType::Int2Vector | DataType::OidVector);
+        let is_flat = !matches!(elements.first(), None | Some(ast::Expr::Array { .. }));
+        if is_vector && !is_flat {
             let message = format!("array is not a valid {}", sql_type.base.sql_name());
             return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
         }
@@ -63,7 +64,12 @@ impl Binder<'_> {
             });
         }
         let arrays = values.first().is_some_and(|value| value.data_type() == sql_type.base);
-        let function = if arrays { "array of arrays" } else { "array of" };
+        let function = match sql_type.base {
+            DataType::Int2Vector => "int2vector of",
+            DataType::OidVector => "oidvector of",
+            _ if arrays => "array of arrays",
+            _ => "array of",
+        };
         let expr = internal(function, values, sql_type.base);
         Ok(Typed { expr, sql_type, position })
     }

@@ -53,8 +53,11 @@ impl Binder<'_> {
         right: Typed,
         position: usize,
     ) -> Result<Typed> {
-        let (left, right) =
-            if symbol == "||" { self.concatenated(left, right, position)? } else { (left, right) };
+        let (left, right) = match symbol {
+            "||" => self.concatenated(left, right, position)?,
+            _ => (self.beside_vector(left, right.sql_type)?, right),
+        };
+        let right = self.beside_vector(right, left.sql_type)?;
         let shown = [left.sql_type, right.sql_type];
         match resolve_operator(symbol, &shown.map(|one| one.base)) {
             Match::One(signature) if are_alike(self.catalog, signature, &shown) => {
@@ -69,6 +72,18 @@ impl Binder<'_> {
                 Err(ambiguous_operator(&self.operation(symbol, &shown)).at(position))
             }
         }
+    }
+
+    /// Takes a value of unknown type beside a vector for one: the arrays that vectors are to
+    /// operators are written otherwise.
+    fn beside_vector(&mut self, value: Typed, other: SqlType) -> Result<Typed> {
+        let is_vector = matches!(other.base, DataType::Int2Vector | DataType::OidVector);
+        if !is_vector || !value.is_unknown() {
+            return Ok(value);
+        }
+        let position = value.position;
+        let expr = self.implicit(value, other)?;
+        Ok(Typed { expr, sql_type: other, position })
     }
 
     /// Returns the error of an operator that bennu does not have.

@@ -133,7 +133,7 @@ fn write_call(name: &str, arguments: &[Expr], names: Names<'_>, out: &mut String
             write_expr(right, names, out);
             out.push(')');
         }
-        _ if matches!(name, "array of" | "array of arrays") => {
+        _ if matches!(name, "array of" | "array of arrays" | "int2vector of" | "oidvector of") => {
             out.push_str("ARRAY[");
             write_list(arguments, names, out);
             out.push(']');

@@ -25,6 +25,14 @@ pub(super) const FUNCTIONS: &[Row] = &[
     })
     .variadic()
     .takes_null(),
+    row("int2vector of", &[Compatible, Compatible], CompatibleArray, |a, _| {
+        vector(a, "int2vector")
+    })
+    .variadic()
+    .takes_null(),
+    row("oidvector of", &[Compatible, Compatible], CompatibleArray, |a, _| vector(a, "oidvector"))
+        .variadic()
+        .takes_null(),
     row("array of arrays", &[CompatibleArray, CompatibleArray], CompatibleArray, |a, c| {
         nested(a, &mut c.pace())
     })
@@ -60,6 +68,15 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("array_fill", &[AnyElement, ArrayOf(&Int4)], AnyArray, fill).takes_null(),
     row("array_fill", &[AnyElement, ArrayOf(&Int4), ArrayOf(&Int4)], AnyArray, fill).takes_null(),
 ];
+
+/// Returns the vector of some numbers, which begins at 1 as other arrays do.
+fn vector(numbers: &[Datum], name: &str) -> Result<Datum> {
+    if numbers.iter().any(Datum::is_null) {
+        let message = format!("array is not a valid {name}");
+        return Err(Error::new(sqlstate::DATATYPE_MISMATCH, message));
+    }
+    Ok(array_datum(Array::from_elements(numbers.to_vec())))
+}
 
 /// A number of dimensions; NULL for an empty array.
 fn count(dimensions: usize) -> Datum {
