@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
@@ -19,8 +20,7 @@ pub(crate) struct CancelRegistry {
 struct Entry {
     secret: i32,
     handle: CancelHandle,
-    /// The client's socket, to ask whether the other end is there, and to wake who reads from it.
-    socket: Arc<OwnedFd>,
+    connection: Arc<Endable>,
 }
 
 /// What the system says of a socket whose other end was closed, or sends no more.
@@ -29,35 +29,41 @@ const GONE: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::
 #[cfg(not(target_os = "linux"))]
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
 
+/// A client's socket, to ask whether the other end is there, and to wake who waits for it.
+pub(crate) struct Endable {
+    socket: OwnedFd,
+    is_ended: AtomicBool,
+}
+
+impl Endable {
+    /// Returns whether the connection is to end: its client is not waited for any more.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
+    }
+
+    /// Has every read end as if the client had closed the connection, and writes give up that the
+    /// client does not take; what it takes still arrives.
+    pub(crate) fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+        if let Err(error) = shutdown(&self.socket, Shutdown::Read) {
+            tracing::debug!(%error, "a client is gone");
+        }
+    }
+}
+
 /// Keeps a session in the registry until it is dropped.
 pub(crate) struct Registration {
     registry: Arc<CancelRegistry>,
     process_id: i32,
     /// What a cancel request must show.
     pub(crate) secret: i32,
-    socket: Arc<OwnedFd>,
-}
-
-/// Wakes the thread of a session that waits for its client.
-pub(crate) struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// Has every read end as if the client had closed the connection; what is sent still arrives.
-    pub(crate) fn wake(&self) {
-        stop_reading(&self.0);
-    }
+    connection: Arc<Endable>,
 }
 
 impl Registration {
-    /// Returns what wakes the thread of the session.
-    pub(crate) fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.socket))
-    }
-}
-
-fn stop_reading(socket: &OwnedFd) {
-    if let Err(error) = shutdown(socket, Shutdown::Read) {
-        tracing::debug!(%error, "a client is gone");
+    /// Returns what ends the connection.
+    pub(crate) fn connection(&self) -> Arc<Endable> {
+        Arc::clone(&self.connection)
     }
 }
 
@@ -72,10 +78,10 @@ impl CancelRegistry {
         // The first four bytes of a random UUID are all random.
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let secret = i32::from_be_bytes([a, b, c, d]);
-        let socket = Arc::new(socket);
-        let entry = Entry { secret, handle, socket: Arc::clone(&socket) };
+        let connection = Arc::new(Endable { socket, is_ended: AtomicBool::new(false) });
+        let entry = Entry { secret, handle, connection: Arc::clone(&connection) };
         self.sessions.lock().insert(process_id, entry);
-        Registration { registry: Arc::clone(self), process_id, secret, socket }
+        Registration { registry: Arc::clone(self), process_id, secret, connection }
     }
 
     /// Stops the running statement of a session, if the secret is right.
@@ -91,7 +97,7 @@ impl CancelRegistry {
     pub(crate) fn cancel_gone(&self) {
         let sessions = self.sessions.lock();
         let mut sockets: Vec<PollFd<'_>> =
-            sessions.values().map(|entry| PollFd::new(&entry.socket, GONE)).collect();
+            sessions.values().map(|entry| PollFd::new(&entry.connection.socket, GONE)).collect();
         if let Err(error) = poll(&mut sockets, Some(&Timespec::default())) {
             tracing::debug!(%error, "could not ask which clients are gone");
             return;
@@ -105,13 +111,13 @@ impl CancelRegistry {
 
     /// Wakes all sessions that wait for their clients: the server stops.
     pub(crate) fn wake_all(&self) {
-        self.sessions.lock().values().for_each(|entry| stop_reading(&entry.socket));
+        self.sessions.lock().values().for_each(|entry| entry.connection.end());
     }
 
     /// Ends the connections of all sessions, also of those whose clients do not read.
     pub(crate) fn cut_off_all(&self) {
         for entry in self.sessions.lock().values() {
-            let _ = shutdown(&entry.socket, Shutdown::Both);
+            let _ = shutdown(&entry.connection.socket, Shutdown::Both);
         }
     }
 

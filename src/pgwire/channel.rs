@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::io;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -19,6 +20,7 @@ use pgwire::messages::DecodeContext;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use types::encoding::Encoding;
 
+use crate::pgwire::cancel::Endable;
 use crate::pgwire::frame;
 use crate::pgwire::frame::{Frame, Malformed, Phase};
 use crate::pgwire::message::Output;
@@ -29,6 +31,9 @@ pub(crate) const OUTPUT_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
 /// A buffer that a message has made larger than this is given back afterwards.
 const KEPT_BYTES: usize = 1 << 20;
+
+/// How often a write that waits for the client looks whether the connection is to end.
+const WRITE_LOOK: Duration = Duration::from_millis(500);
 
 thread_local! {
     /// Where bytes are read to before it is known how many there are: what waits in a connection
@@ -54,6 +59,7 @@ pub(crate) struct Buffers {
 pub(crate) struct Channel {
     stream: Stream,
     buffers: Buffers,
+    ending: Arc<Endable>,
 }
 
 /// What a read has given.
@@ -111,10 +117,16 @@ impl Buffers {
 
 impl Channel {
     /// Returns the channel of a client that has been let in. A read gives up after `patience`.
-    pub(super) fn new(stream: Stream, buffers: Buffers, patience: Duration) -> io::Result<Channel> {
-        let channel = Channel { stream, buffers };
+    pub(super) fn new(
+        stream: Stream,
+        buffers: Buffers,
+        patience: Duration,
+        ending: Arc<Endable>,
+    ) -> io::Result<Channel> {
+        let channel = Channel { stream, buffers, ending };
         channel.block()?;
         channel.socket().set_read_timeout(Some(patience))?;
+        channel.socket().set_write_timeout(Some(WRITE_LOOK))?;
         Ok(channel)
     }
 
@@ -196,14 +208,29 @@ impl Channel {
         if self.is_full() { self.flush() } else { Ok(()) }
     }
 
-    /// Sends the output; waits while the client does not read.
+    /// Sends the output; waits while the client does not read, unless the connection is to end.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let output = &self.buffers.output.bytes;
-        match &mut self.stream {
-            Stream::Plain(socket) => socket.write_all(output)?,
-            Stream::Tls(stream) => {
-                stream.write_all(output)?;
-                stream.flush()?;
+        let mut sent = 0;
+        loop {
+            let rest = &output[sent..];
+            let written = match &mut self.stream {
+                Stream::Plain(_) if rest.is_empty() => break,
+                Stream::Plain(socket) => socket.write(rest),
+                Stream::Tls(stream) if rest.is_empty() => match stream.flush() {
+                    Ok(()) => break,
+                    Err(error) => Err(error),
+                },
+                Stream::Tls(stream) => stream.write(rest),
+            };
+            match written {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut if !self.ending.is_ended() => {}
+                    _ => return Err(error),
+                },
             }
         }
         self.buffers.sent();
@@ -236,7 +263,8 @@ impl Channel {
 
     /// Sends the output and closes the connection, within a time. The client may be gone already.
     pub(crate) fn close(mut self, limit: Duration) {
-        // Without the limit the client is waited for.
+        // Whoever does not take it in this time does not get it.
+        self.ending.end();
         if self.socket().set_write_timeout(Some(limit)).is_err() || self.flush().is_err() {
             return;
         }

@@ -67,12 +67,12 @@ pub(crate) async fn serve(
     match started {
         Ok(Some(Started { session, registration })) => {
             let terminated = Arc::new(Notify::new());
-            let (notified, waker) = (Arc::clone(&terminated), registration.waker());
+            let (notified, ended) = (Arc::clone(&terminated), registration.connection());
             session.on_terminate(move || {
                 notified.notify_one();
-                waker.wake();
+                ended.end();
             });
-            let channel = match channel.into_channel(PATIENCE) {
+            let channel = match channel.into_channel(PATIENCE, registration.connection()) {
                 Ok(channel) => channel,
                 Err(error) => return tracing::debug!(%error, "a client is gone"),
             };

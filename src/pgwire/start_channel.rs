@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -13,6 +14,7 @@ use tokio_rustls::rustls::StreamOwned;
 use tokio_rustls::server::TlsStream;
 use types::encoding::Encoding;
 
+use crate::pgwire::cancel::Endable;
 use crate::pgwire::channel::{Buffers, Channel, Stream};
 use crate::pgwire::frame::{Frame, Malformed, Phase};
 use crate::pgwire::message::Output;
@@ -121,7 +123,11 @@ impl StartChannel {
     }
 
     /// Returns the channel of the session, whose reads give up after `patience`.
-    pub(crate) fn into_channel(self, patience: Duration) -> io::Result<Channel> {
+    pub(crate) fn into_channel(
+        self,
+        patience: Duration,
+        ending: Arc<Endable>,
+    ) -> io::Result<Channel> {
         let stream = match self.stream {
             StartStream::Plain(stream) => Stream::Plain(stream.into_std()?),
             StartStream::Tls(stream) => {
@@ -130,6 +136,6 @@ impl StartChannel {
             }
             StartStream::Closed => return Err(io::ErrorKind::NotConnected.into()),
         };
-        Channel::new(stream, self.buffers, patience)
+        Channel::new(stream, self.buffers, patience, ending)
     }
 }

@@ -55,6 +55,16 @@ fn a_session_that_is_terminated_ends_whether_it_works_or_waits() {
     assert_eq!(last_words(&mut idle).as_deref(), Some("57P01"));
     while count(&mut control).as_deref() != Some("0") {}
 
+    // Its client does not read: it waits to send.
+    let mut silent = Raw::login(server.address());
+    let pid = pid_of(&mut silent);
+    let large = "select repeat('x', 100000) from generate_series(1, 100000)";
+    silent.send(&crate::raw::Frames::new().query(large).0);
+    let begun =
+        format!("select count(*) from pg_stat_activity where pid = {pid} and query = $${large}$$");
+    while crate::raw::rows(&control.query(&begun))[0][0].as_deref() != Some("1") {}
+    terminate(&mut control, &pid);
+
     let mut working = Raw::login(server.address());
     let pid = pid_of(&mut working);
     working.send(&crate::raw::Frames::new().query("select pg_sleep(600)").0);
