@@ -98,18 +98,9 @@ pub fn parse_body(
     let found = parser.declare("found", VariableType::Named(boolean(), "boolean".to_owned()), 0);
     let read = parser.options().and_then(|options| Ok((options, parser.outermost()?)));
     let line = parser.line();
-    let ((conflict, print_strict), block) = read.map_err(|error| BodyError { error, line })?;
+    let (conflict, block) = read.map_err(|error| BodyError { error, line })?;
     let BodyParser { names, variables, fragment_count, ends_transactions, .. } = parser;
-    Ok(Body {
-        variables,
-        names,
-        fragment_count,
-        conflict,
-        print_strict,
-        found,
-        ends_transactions,
-        block,
-    })
+    Ok(Body { variables, names, fragment_count, conflict, found, ends_transactions, block })
 }
 
 fn boolean() -> ast::TypeName {
@@ -462,13 +453,12 @@ impl BodyParser<'_> {
 
     // ---- blocks ----
 
-    fn options(&mut self) -> Result<(Option<Conflict>, Option<bool>)> {
-        let (mut conflict, mut print_strict) = (None, None);
+    fn options(&mut self) -> Result<Option<Conflict>> {
+        let mut conflict = None;
         while self.take_symbol("#") {
-            match self.any_name()?.as_str() {
-                "option" => {
-                    self.expect_word("dump")?;
-                }
+            let position = self.position();
+            let option = self.any_name()?;
+            match option.as_str() {
                 "variable_conflict" => {
                     conflict = Some(match self.any_name()?.as_str() {
                         "error" => Conflict::Error,
@@ -477,17 +467,16 @@ impl BodyParser<'_> {
                         _ => return Err(self.unexpected()),
                     });
                 }
-                "print_strict_params" => {
-                    print_strict = Some(match self.any_name()?.as_str() {
-                        "on" => true,
-                        "off" => false,
-                        _ => return Err(self.unexpected()),
-                    });
-                }
+                "print_strict_params" => match self.any_name()?.as_str() {
+                    "on" => return Err(no_option(&option, position)),
+                    "off" => {}
+                    _ => return Err(self.unexpected()),
+                },
+                "option" => return Err(no_option(&option, position)),
                 _ => return Err(self.unexpected()),
             }
         }
-        Ok((conflict, print_strict))
+        Ok(conflict)
     }
 
     fn outermost(&mut self) -> Result<Step> {
@@ -973,4 +962,9 @@ fn is_statement_word(token: &Token) -> bool {
     let TokenKind::Word(word) = &token.kind else { return false };
     const OTHERS: &[&str] = &["upsert", "major", "compact", "flush", "merge"];
     key_words::key_word(word).is_some() || OTHERS.contains(&word.as_str())
+}
+
+fn no_option(option: &str, position: usize) -> ParseError {
+    ParseError::new("0A000", format!("#{option} is not supported"), position)
+        .with_hint("Leave it out.")
 }

@@ -17,8 +17,6 @@ pub struct Body {
     pub fragment_count: usize,
     /// `#variable_conflict`
     pub conflict: Option<Conflict>,
-    /// `#print_strict_params`
-    pub print_strict: Option<bool>,
     /// The number of `found`.
     pub found: usize,
     /// It has COMMIT or ROLLBACK.
