@@ -27,7 +27,7 @@ pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// How often tables to analyse are looked for.
 const ANALYZE_PERIOD: Duration = Duration::from_secs(60);
-/// More handlers than that are none: all statements work at once.
+/// More handlers than that are none: all statements compute at once.
 const HANDLERS_MAX: usize = 100_000;
 
 /// Settings that may come from the file, from the environment or from flags; later ones win.
@@ -43,15 +43,9 @@ pub struct Source {
     /// Memory for memstores, block cache and queries, for example 512MB
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
-    /// Pieces of statements that are worked on at a time; by default four for each core
+    /// Long statements that compute at a time; by default one for each core
     #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
     pub handlers: Option<usize>,
-    /// Part of the handlers that reads have to themselves, 0 to 1; by default 0.5
-    #[arg(long, value_name = "RATIO", env = "BENNU_READ_RATIO")]
-    pub read_ratio: Option<f64>,
-    /// Part of the handlers of reads that long scans have to themselves, 0 to 1; by default 0.25
-    #[arg(long, value_name = "RATIO", env = "BENNU_SCAN_RATIO")]
-    pub scan_ratio: Option<f64>,
     /// Time that a call of a coprocessor may take, for example 500ms; 0: any; by default 5s
     #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
     pub coprocessor_time_limit: Option<String>,
@@ -213,8 +207,6 @@ impl Source {
             listen: self.listen.or(lower.listen),
             memory: self.memory.or(lower.memory),
             handlers: self.handlers.or(lower.handlers),
-            read_ratio: self.read_ratio.or(lower.read_ratio),
-            scan_ratio: self.scan_ratio.or(lower.scan_ratio),
             coprocessor_time_limit: self.coprocessor_time_limit.or(lower.coprocessor_time_limit),
             coprocessor_failures_max: self
                 .coprocessor_failures_max
@@ -236,21 +228,12 @@ impl Source {
     }
 
     fn admission(&self) -> Result<AdmissionOptions> {
-        let default = AdmissionOptions::default();
-        let ratio = |name: &str, given: Option<f64>, default: f64| match given.unwrap_or(default) {
-            ratio if (0.0..=1.0).contains(&ratio) => Ok(ratio),
-            ratio => Err(Error::Usage(format!("{name} is {ratio}; it must be from 0 to 1"))),
-        };
-        let handlers = self.handlers.unwrap_or(default.handlers);
+        let handlers = self.handlers.unwrap_or(AdmissionOptions::default().handlers);
         if !(1..=HANDLERS_MAX).contains(&handlers) {
             let message = format!("handlers is {handlers}; it must be from 1 to {HANDLERS_MAX}");
             return Err(Error::Usage(message));
         }
-        Ok(AdmissionOptions {
-            handlers,
-            read_ratio: ratio("read_ratio", self.read_ratio, default.read_ratio)?,
-            scan_ratio: ratio("scan_ratio", self.scan_ratio, default.scan_ratio)?,
-        })
+        Ok(AdmissionOptions { handlers })
     }
 
     fn coprocessor_limits(&self) -> Result<CoprocessorLimits> {
@@ -523,12 +506,11 @@ mod tests {
     }
 
     #[test]
-    fn handlers_and_ratios_are_checked() {
+    fn handlers_are_checked() {
         let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
-        let admission = source("handlers = 30\nscan_ratio = 0.5").unwrap().admission;
-        let default = AdmissionOptions::default();
-        assert_eq!(admission, AdmissionOptions { handlers: 30, scan_ratio: 0.5, ..default });
-        for bad in ["handlers = 0", "read_ratio = 1.5", "scan_ratio = -0.1", "read_ratio = nan"] {
+        let admission = source("handlers = 30").unwrap().admission;
+        assert_eq!(admission, AdmissionOptions { handlers: 30 });
+        for bad in ["handlers = 0", "handlers = 100001"] {
             assert!(source(bad).is_err(), "{bad}");
         }
     }

@@ -1,19 +1,22 @@
-//! Admission: statements that wait for a handler, with locks and without.
+//! Admission: long statements that share few slots, beside short ones, with locks and without.
 
-use sql::catalog::name::ObjectName;
 use std::time::Duration;
 
-use store::admission::{Turn, Work};
+use sql::catalog::name::ObjectName;
+use store::Store;
+use store::admission::AdmissionStatus;
 use store::options::AdmissionOptions;
-use store::{Store, Transaction};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{Setup, TestServer, connect};
 
-/// A server that works on one thing at a time.
-fn server_with_one_handler() -> TestServer {
-    let admission = AdmissionOptions { handlers: 1, read_ratio: 0.0, scan_ratio: 0.0 };
+/// Computes until it is stopped.
+const ENDLESS: &str = "SELECT max(md5(i::text)) FROM generate_series(1, 1000000000) AS g(i)";
+
+/// A server that works on one long statement at a time.
+fn server_with_one_slot() -> TestServer {
+    let admission = AdmissionOptions { handlers: 1 };
     TestServer::start_with(Setup { admission, ..Setup::default() })
 }
 
@@ -21,13 +24,8 @@ fn store(server: &TestServer) -> &std::sync::Arc<Store> {
     server.database().engine().store()
 }
 
-/// Takes the only handler for as long as it lives.
-fn take_handler(transaction: &Transaction) -> Turn {
-    transaction.turn(Work::Read).unwrap()
-}
-
-async fn until_queued(server: &TestServer, count: usize) {
-    while store(server).admission()[0].queued != count {
+async fn until(server: &TestServer, reached: impl Fn(AdmissionStatus) -> bool) {
+    while !reached(store(server).admission()) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -39,49 +37,103 @@ async fn client_with_rows(server: &TestServer) -> Client {
     client
 }
 
-#[tokio::test]
-async fn who_waits_for_a_handler_is_stopped_by_time_and_by_the_client() {
-    let server = server_with_one_handler();
-    let client = client_with_rows(&server).await;
-    let row = client.query_one("SHOW handlers", &[]).await.unwrap();
-    assert_eq!(row.get::<_, &str>(0), "1");
-    let holder = store(&server).begin(Default::default());
-    let turn = take_handler(&holder);
-    client.batch_execute("SET statement_timeout = 20").await.unwrap();
-    for statement in ["SELECT b FROM t WHERE a = 1", "UPDATE t SET b = 0", "SELECT sum(b) FROM t"] {
-        let error = client.batch_execute(statement).await.unwrap_err();
-        assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{statement}");
-        assert!(error.as_db_error().unwrap().message().ends_with("statement timeout"));
+/// Runs statements that do not end by themselves, until they are cancelled.
+async fn compute(server: &TestServer, statements: &[&'static str]) -> Computing {
+    let mut running = Vec::new();
+    for &statement in statements {
+        let client = connect(server.address()).await;
+        let cancel = client.cancel_token();
+        let task = tokio::spawn(async move {
+            let error = client.batch_execute(statement).await.unwrap_err();
+            assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{statement}: {error:?}");
+        });
+        running.push((cancel, task));
     }
-    client.batch_execute("SET statement_timeout = 0").await.unwrap();
-    let cancel = client.cancel_token();
-    let waiting = tokio::spawn(async move {
-        let error = client.batch_execute("INSERT INTO t VALUES (3, 30)").await.unwrap_err();
-        assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
-        client
-    });
-    until_queued(&server, 1).await;
-    cancel.cancel_query(NoTls).await.unwrap();
-    let client = waiting.await.unwrap();
-    drop(turn);
-    let row = client.query_one("SELECT sum(b) FROM t", &[]).await.unwrap();
-    assert_eq!(row.get::<_, i64>(0), 30);
-    let row = client
-        .query_one("SELECT queue, handlers, active, queued FROM bennu.admission", &[])
-        .await
-        .unwrap();
-    assert_eq!((row.get::<_, &str>(0), row.get::<_, i64>(1)), ("all", 1));
-    assert_eq!((row.get::<_, i64>(2), row.get::<_, i64>(3)), (1, 0), "the statement itself");
+    Computing { running }
+}
+
+struct Computing {
+    running: Vec<(tokio_postgres::CancelToken, tokio::task::JoinHandle<()>)>,
+}
+
+impl Computing {
+    async fn cancel(self) {
+        for (cancel, task) in self.running {
+            cancel.cancel_query(NoTls).await.unwrap();
+            task.await.unwrap();
+        }
+    }
 }
 
 #[tokio::test]
-async fn who_waits_for_a_lock_leaves_the_handler_to_others() {
-    let server = server_with_one_handler();
+async fn long_statements_queue_up_and_short_ones_do_not() {
+    let server = server_with_one_slot();
+    let client = client_with_rows(&server).await;
+    let computing = compute(&server, &[ENDLESS, ENDLESS, ENDLESS]).await;
+    until(&server, |status| status.queued >= 2 && status.waited >= 10).await;
+    // All of these would wait for a second at least if they needed the slot.
+    for _ in 0..20 {
+        let row = client.query_one("SELECT b FROM t WHERE a = 1", &[]).await.unwrap();
+        assert_eq!(row.get::<_, i32>(0), 10);
+        client.batch_execute("UPDATE t SET b = 20 WHERE a = 2").await.unwrap();
+    }
+    let row = client
+        .query_one("SELECT handlers, active, queued FROM bennu.admission", &[])
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1);
+    assert!((1..=3).contains(&(row.get::<_, i64>(1) + row.get::<_, i64>(2))));
+    computing.cancel().await;
+    until(&server, |status| (status.active, status.queued) == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn computations_of_every_kind_take_slots_and_give_them_back() {
+    let server = server_with_one_slot();
+    let rows = connect(server.address()).await;
+    rows.batch_execute("CREATE TABLE big (a int PRIMARY KEY, b text)").await.unwrap();
+    let insert = "INSERT INTO big SELECT n, md5(n::text) FROM generate_series(1, 3000) AS g(n)";
+    rows.batch_execute(insert).await.unwrap();
+    let kinds = [
+        ENDLESS,
+        "SELECT count(*) FROM big x, big y, big z WHERE x.b || y.b > z.b",
+        "WITH RECURSIVE r(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
+        "DO 'BEGIN LOOP END LOOP; END'",
+        "SELECT sum(row_number) FROM (SELECT row_number() OVER (ORDER BY x.b, y.b) FROM big x, big y) w",
+        "SELECT count(*) FROM generate_series(1, 1000000) WHERE sqrt(repeat('9', 4000)::numeric) > 0",
+    ];
+    for kind in kinds {
+        let computing = compute(&server, &[kind, kind]).await;
+        let before = store(&server).admission().waited;
+        until(&server, |status| status.waited > before + 2).await;
+        computing.cancel().await;
+        until(&server, |status| (status.active, status.queued) == (0, 0)).await;
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_slot_is_stopped_by_time() {
+    let server = server_with_one_slot();
+    let client = client_with_rows(&server).await;
+    let computing = compute(&server, &[ENDLESS, ENDLESS]).await;
+    until(&server, |status| status.queued == 1).await;
+    client.batch_execute("SET statement_timeout = 50").await.unwrap();
+    let error = client.batch_execute(ENDLESS).await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
+    assert!(error.as_db_error().unwrap().message().ends_with("statement timeout"));
+    computing.cancel().await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_lock_leaves_the_slot_to_others() {
+    let server = server_with_one_slot();
     let first = client_with_rows(&server).await;
     first.batch_execute("BEGIN; UPDATE t SET b = 11 WHERE a = 1").await.unwrap();
     let second = connect(server.address()).await;
     let waiting = tokio::spawn(async move {
-        second.batch_execute("UPDATE t SET b = b + 1 WHERE a = 1").await.unwrap();
+        // Long by the time it comes to the lock.
+        let update = "UPDATE t SET b = b + (SELECT count(md5(i::text)) FROM generate_series(1, 300000) AS g(i))::int WHERE a = 1";
+        second.batch_execute(update).await.unwrap();
         second
     });
     let lock_waits = || -> u64 {
@@ -94,16 +146,17 @@ async fn who_waits_for_a_lock_leaves_the_handler_to_others() {
     while lock_waits() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // With the handler held by the one that waits, this would wait for it, and it for this.
+    assert!(store(&server).admission().admitted > 0, "it was long");
+    assert_eq!(store(&server).admission().active, 0);
     first.batch_execute("UPDATE t SET b = 21 WHERE a = 2; COMMIT").await.unwrap();
     let second = waiting.await.unwrap();
     let row = second.query_one("SELECT sum(b) FROM t", &[]).await.unwrap();
-    assert_eq!(row.get::<_, i64>(0), 12 + 21);
+    assert_eq!(row.get::<_, i64>(0), 11 + 300_000 + 21);
 }
 
 #[tokio::test]
 async fn long_reads_of_many_clients_end() {
-    let server = server_with_one_handler();
+    let server = server_with_one_slot();
     let client = connect(server.address()).await;
     client
         .batch_execute("CREATE TABLE t (a int PRIMARY KEY, b int) SALT_BUCKETS = 4")
@@ -122,6 +175,5 @@ async fn long_reads_of_many_clients_end() {
     for (place, query) in running.into_iter().enumerate() {
         assert_eq!(query.await.unwrap(), if place % 2 == 0 { 30_000 } else { 29_999 });
     }
-    let row = client.query_one("SELECT admitted > 6 FROM bennu.admission", &[]).await.unwrap();
-    assert!(row.get::<_, bool>(0));
+    assert_eq!(store(&server).admission().active, 0);
 }

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use store::Transaction;
-use store::admission::Work;
-use types::interrupt::Interrupt;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum};
 
@@ -56,7 +54,7 @@ pub(crate) struct Running {
 impl Running {
     /// Returns the next rows. Works only in its turn, and has none while the client reads.
     fn next(&mut self) -> Result<Option<Batch>> {
-        let _turn = self.transaction.turn(Work::Read)?;
+        let _turn = self.transaction.turn();
         self.operator.next()
     }
 }
@@ -190,7 +188,7 @@ impl Rows {
     /// Returns how the values are written, in a style that ends what takes long when the statement
     /// is stopped.
     pub fn style(&self, style: TextStyle) -> TextStyle {
-        TextStyle { interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))), ..style }
+        TextStyle { interrupt: self.stop.interrupt(), ..style }
     }
 
     /// Returns the error of writing the rows, with the reason why the statement was stopped, if it

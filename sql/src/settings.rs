@@ -229,14 +229,12 @@ impl Settings {
             logged: LoggedStatements::None,
             modes: [None; 3],
         };
-        let AdmissionOptions { handlers, read_ratio, scan_ratio } = admission;
+        let AdmissionOptions { handlers } = admission;
         let of_server = [
             ("session_authorization", user.to_owned()),
             ("coprocessor_failures_max", coprocessors.failures_max.to_string()),
             ("coprocessor_time_limit", print_time(coprocessors.time.unwrap_or_default())),
             ("handlers", handlers.to_string()),
-            ("read_ratio", read_ratio.to_string()),
-            ("scan_ratio", scan_ratio.to_string()),
         ];
         for (name, value) in of_server {
             settings.set_of_server(name, &value);

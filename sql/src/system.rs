@@ -39,7 +39,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use store::admission::{Queue, QueueStatus};
 use store::cell::CellType;
 use store::compaction::Reason;
 use store::store::EndpointCallStatus;
@@ -127,7 +126,6 @@ const VIEWS: &[View] = &[
     View {
         name: "admission",
         columns: &[
-            ("queue", DataType::Text),
             ("handlers", DataType::Int8),
             ("active", DataType::Int8),
             ("queued", DataType::Int8),
@@ -509,27 +507,15 @@ fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
 }
 
 fn admission(source: &SystemRowSource) -> Result<Vec<Row>> {
-    let queues = source.engine.store().admission();
-    // One queue for all is called after what it is for.
-    let all = queues.len() == 1;
-    let row = |status: &QueueStatus| {
-        let name = match status.queue {
-            _ if all => "all",
-            Queue::Write => "write",
-            Queue::Read => "read",
-            Queue::Scan => "scan",
-        };
-        vec![
-            text(name),
-            int8(status.handlers as u64),
-            int8(status.active as u64),
-            int8(status.queued as u64),
-            int8(status.admitted),
-            int8(status.waited),
-            Datum::Float8(status.waited_micros as f64 / 1e6),
-        ]
-    };
-    Ok(queues.iter().map(row).collect())
+    let status = source.engine.store().admission();
+    Ok(vec![vec![
+        int8(status.handlers as u64),
+        int8(status.active as u64),
+        int8(status.queued as u64),
+        int8(status.admitted),
+        int8(status.waited),
+        Datum::Float8(status.waited_micros as f64 / 1e6),
+    ]])
 }
 
 fn quotas(source: &SystemRowSource) -> Result<Vec<Row>> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use types::interrupt::Interrupt;
 
 /// Why a statement was asked to stop, and whether.
 #[derive(Debug, Default)]
@@ -43,6 +44,11 @@ struct Due {
 }
 
 impl StopFlag {
+    /// Returns what looks at the flag, and lets others work while it does.
+    pub fn interrupt(&self) -> Interrupt {
+        Interrupt::new(Arc::clone(&self.stop)).giving_way(store::admission::give_way)
+    }
+
     /// Clears the flag for the next statement.
     pub fn begin_statement(&self) {
         self.due.lock().at = None;

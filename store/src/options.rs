@@ -124,25 +124,18 @@ impl CompactionLimits {
     }
 }
 
-/// How many statements work at a time, by HBase's names: of those who take turns
-/// ([`crate::admission`]). Each queue has one handler at least.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How many statements that take long work at a time: of those who take turns
+/// ([`crate::admission`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Pieces of statements that are worked on at a time. Default: four for each core, at least 8.
+    /// Threads of long statements that compute at a time, at least one. Default: one for each core.
     pub handlers: usize,
-    /// The part of the handlers that reads have to themselves, 0 to 1; the rest is for writes. With
-    /// 0 all have one queue. Default 0.5.
-    pub read_ratio: f64,
-    /// The part of the handlers of reads that long scans have to themselves, 0 to 1. With 0 they
-    /// have one queue with short reads. Default 0.25: one for every two cores, so that half of them
-    /// are left to what is short.
-    pub scan_ratio: f64,
 }
 
 impl Default for AdmissionOptions {
     fn default() -> AdmissionOptions {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        AdmissionOptions { handlers: (4 * cores).max(8), read_ratio: 0.5, scan_ratio: 0.25 }
+        AdmissionOptions { handlers: cores }
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::admission::QueueStatus;
+use crate::admission::AdmissionStatus;
 use crate::background::Background;
 use crate::bulk_load::BulkLoad;
 use crate::cell::{Sequence, Timestamp};
@@ -445,7 +445,7 @@ impl Store {
     }
 
     /// Returns the figures of the queues of statements.
-    pub fn admission(&self) -> Vec<QueueStatus> {
+    pub fn admission(&self) -> AdmissionStatus {
         self.engine.admission.status()
     }
 

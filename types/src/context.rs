@@ -46,7 +46,7 @@ impl EvalContext {
     /// Returns what is known before a statement runs: nothing; and nobody could cancel what takes
     /// long, so that fails with 57014.
     pub fn hasty() -> EvalContext {
-        let interrupt = Interrupt(Some(Arc::new(AtomicBool::new(true))));
+        let interrupt = Interrupt::new(Arc::new(AtomicBool::new(true)));
         EvalContext::stopped_by(interrupt)
     }
 

@@ -11,15 +11,42 @@ use std::sync::atomic::{self, AtomicBool};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// A flag that ends what looks at it, or none.
+/// Called at a look: lets others work if it is their turn, and may wait for that. Quick otherwise.
+pub type GiveWay = fn();
+
+/// A flag that ends what looks at it, or none; and who is asked at a look to let others work.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(pub Option<Arc<AtomicBool>>);
+pub struct Interrupt {
+    flag: Option<Arc<AtomicBool>>,
+    give_way: Option<GiveWay>,
+}
 
 impl Interrupt {
-    /// Returns whether the flag is set.
+    /// No flag.
+    pub const NEVER: Interrupt = Interrupt { flag: None, give_way: None };
+
+    /// Returns one that looks at a flag.
+    pub fn new(flag: Arc<AtomicBool>) -> Interrupt {
+        Interrupt { flag: Some(flag), give_way: None }
+    }
+
+    /// Returns it with who is asked to let others work.
+    pub fn giving_way(self, give_way: GiveWay) -> Interrupt {
+        Interrupt { give_way: Some(give_way), ..self }
+    }
+
+    /// Returns the flag.
+    pub fn flag(&self) -> Option<&Arc<AtomicBool>> {
+        self.flag.as_ref()
+    }
+
+    /// Returns whether the flag is set, after others have worked if it was their turn.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.0.as_ref().is_some_and(|flag| flag.load(atomic::Ordering::Relaxed))
+        if let Some(give_way) = self.give_way {
+            give_way();
+        }
+        self.flag.as_ref().is_some_and(|flag| flag.load(atomic::Ordering::Relaxed))
     }
 
     /// Fails if the flag is set.
@@ -123,7 +150,7 @@ mod tests {
     #[test]
     fn a_flag_ends_a_sort_between_pieces_and_within_merges() {
         let flag = Arc::new(AtomicBool::new(true));
-        let interrupt = Interrupt(Some(Arc::clone(&flag)));
+        let interrupt = Interrupt::new(Arc::clone(&flag));
         let error = sort(vec![2, 1], &interrupt, i32::cmp).unwrap_err();
         assert_eq!(error.sqlstate, "57014");
         flag.store(false, atomic::Ordering::Relaxed);

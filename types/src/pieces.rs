@@ -41,7 +41,7 @@ impl<'a> Pace<'a> {
     /// Returns one that looks at no flag: for values that are known to be short, and where nothing
     /// can fail.
     pub fn never() -> Pace<'static> {
-        static NEVER: Interrupt = Interrupt(None);
+        static NEVER: Interrupt = Interrupt::NEVER;
         Pace::new(&NEVER)
     }
 

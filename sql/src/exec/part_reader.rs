@@ -173,7 +173,7 @@ impl Producer for PartReader {
     type Error = Error;
 
     fn next(&mut self) -> Result<Option<PartRows>> {
-        let _turn = self.reader.turn()?;
+        let _turn = self.reader.turn();
         let Some(stage) = &self.stage else {
             let mut cells = CellBatch::new();
             let some = self.reader.next_cells(BATCH_ROWS, &mut cells)?;

@@ -62,9 +62,9 @@ impl RangeReader {
         RangeReader { table: Arc::clone(table), options: options.clone(), ranges, scanner: None }
     }
 
-    /// Takes a turn to read, for a thread that has none.
-    pub(super) fn turn(&self) -> Result<Turn> {
-        Ok(self.table.turn()?)
+    /// Begins a turn to read, for a thread that has none.
+    pub(super) fn turn(&self) -> Turn {
+        self.table.turn()
     }
 
     /// Opens the scan of the next range; `false` if there is none.

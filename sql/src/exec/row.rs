@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ahash::AHashSet;
 use coprocessors::row::packed_cells;
 use smallvec::SmallVec;
-use store::admission::Work;
 use store::transaction::Locking;
 use store::transaction::{Expect, Previous};
 use store::{CellBatch, Mutation};
@@ -113,7 +112,7 @@ impl RowWriter {
         }
         context.check()?;
         // Of COPY, which has none yet: its rows come in between.
-        let _turn = context.transaction.turn(Work::Write)?;
+        let _turn = context.transaction.turn();
         let again = self.first_duplicate();
         self.ascending = true;
         let mut batch = std::mem::take(&mut self.pending);

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use store::admission::Work;
-
 use crate::analyze;
 use crate::ast;
 use crate::catalog::Catalog;
@@ -77,7 +75,7 @@ impl Session {
         self.begin_request();
         let open = self.open.as_ref().expect("a statement was begun");
         let context = self.context(open, Vec::new());
-        let turn = open.transaction.turn(Work::Read)?;
+        let turn = open.transaction.turn();
         let statistics = analyze::analyze(table, estimate, context)?;
         drop(turn);
         self.in_any_ddl(|ddl| ddl.set_statistics(table.id, statistics.clone()))

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use store::admission::Work;
 use types::{Batch, DataType, Datum};
 
 use crate::ast::{
@@ -156,7 +155,7 @@ impl Session {
         planned.constants.check(&parameters)?;
         planned.check_populated()?;
         let open = self.begin_request();
-        let _turn = open.transaction.turn(Work::Write)?;
+        let _turn = open.transaction.turn();
         for &written in planned.writes.iter().chain([&table.id]) {
             self.lock_for_write(written)?;
         }

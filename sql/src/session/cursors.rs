@@ -25,7 +25,6 @@ use crate::session::scroll::Scroll;
 use crate::session::{Execution, Session};
 use crate::session_objects::{SessionObjects, ShownCursor};
 use store::TableId;
-use store::admission::Work;
 use store::transaction::Savepoint;
 use types::{Batch, Datum};
 
@@ -229,7 +228,7 @@ impl Session {
         self.check_permitted(planned, "SELECT")?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
-        let _turn = transaction.turn(Work::Read)?;
+        let _turn = transaction.turn();
         planned.check_populated()?;
         let context = self.context(open, parameters);
         let context = exec::Context { locks_one_by_one: true, row_by_row: true, ..context };

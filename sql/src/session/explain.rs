@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use store::admission::Work;
 use store::{RegionReads, read_by_region};
 use types::text::{self, TextStyle};
 use types::{Batch, DataType, Datum, SqlType};
@@ -191,7 +190,7 @@ impl Session {
         self.check_permitted(planned, tag)?;
         let open = self.open.as_ref().expect("a statement was begun");
         if !planned.writes.is_empty() {
-            let _turn = open.transaction.turn(Work::Write)?;
+            let _turn = open.transaction.turn();
             for &table in &planned.writes {
                 self.lock_for_write(table)?;
             }
@@ -205,7 +204,7 @@ impl Session {
         }
         self.lock_tables_of(planned)?;
         let open = self.open.as_ref().expect("a statement was begun");
-        let _turn = open.transaction.turn(Work::Read)?;
+        let _turn = open.transaction.turn();
         let context = profiled(self.context(open, parameters));
         let spill = Arc::clone(&context.spill);
         planned.check_populated()?;

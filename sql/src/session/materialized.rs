@@ -1,6 +1,5 @@
 //! REFRESH MATERIALIZED VIEW.
 
-use store::admission::Work;
 use types::Datum;
 
 use crate::ast::Refresh;
@@ -52,7 +51,7 @@ impl Session {
         let planned = planned.planned;
         self.begin_statement();
         let open = self.open.as_ref().expect("a statement was begun");
-        let _turn = open.transaction.turn(Work::Read)?;
+        let _turn = open.transaction.turn();
         let parameters = vec![Datum::Null; planned.parameter_count];
         let mut rows = exec::open(&planned.plan, self.context(open, parameters))?;
         while let Some(batch) = rows.next()? {

@@ -39,7 +39,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use store::Sequence;
-use store::admission::Work;
 use store::wal::DurableTicket;
 use types::context::Sequences;
 use types::encoding::Encoding;
@@ -760,7 +759,7 @@ impl Session {
         let mut context = self.context(open, parameters);
         let columns = planned.columns.clone().unwrap_or_else(|| Arc::from([]));
         let stop = Arc::clone(&self.stop);
-        let _turn = context.transaction.turn(Work::Read)?;
+        let _turn = context.transaction.turn();
         planned.check_populated()?;
         if let Some(row) = exec::point(&planned.plan, &mut context)? {
             return Ok(Execution::Rows(Rows::point(columns, row, stop)));
@@ -838,7 +837,7 @@ impl Session {
         self.begin_request();
         self.check_permitted(&planned, tag)?;
         let open = self.open.as_ref().expect("a statement was begun");
-        let _turn = open.transaction.turn(Work::Write)?;
+        let _turn = open.transaction.turn();
         for &table in &planned.writes {
             self.lock_for_write(table)?;
         }

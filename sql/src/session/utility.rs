@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use store::Sequence;
-use store::admission::Work;
 use store::transaction::{LockMode, LockWait};
 use types::expr::{EvalContext, Expr};
 use types::text::TextStyle;
@@ -548,7 +547,7 @@ impl Session {
         self.lock_for_query(&prepared, &mut planned, &mut Vec::new())?;
         let open = self.open.as_ref().expect("a statement was begun");
         let transaction = Arc::clone(&open.transaction);
-        let _turn = transaction.turn(Work::Read)?;
+        let _turn = transaction.turn();
         let operator = exec::open(&planned.plan, self.context(open, Vec::new()))?;
         let operator = Running { operator, transaction: Arc::clone(&transaction) };
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));

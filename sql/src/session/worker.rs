@@ -10,7 +10,6 @@ use store::{ReadLocks, TableId};
 use types::Datum;
 use types::context::Sequences;
 use types::expr::EvalContext;
-use types::interrupt::Interrupt;
 use types::random::Random;
 use types::system::System;
 use types::text::TextStyle;
@@ -358,7 +357,7 @@ impl Worker {
             style: TextStyle {
                 now: Some(open.started),
                 system: System(Some(Arc::clone(system) as _)),
-                interrupt: Interrupt(Some(Arc::clone(&self.stop.stop))),
+                interrupt: self.stop.interrupt(),
                 ..self.settings.style().clone()
             },
             parameters,

@@ -118,7 +118,7 @@ pub(super) const OWN: &[Spec] = &[
         false,
         "Digits of floats beyond 15 or 6; above 0: the fewest that give the same value.",
     ),
-    spec("handlers", "", Kind::Fixed, false, "Pieces of statements that are worked on at a time."),
+    spec("handlers", "", Kind::Fixed, false, "Long statements that compute at a time."),
     spec(
         "idle_in_transaction_session_timeout",
         "0",
@@ -180,13 +180,6 @@ pub(super) const OWN: &[Spec] = &[
         false,
         "Whether definitions quote every name.",
     ),
-    spec(
-        "read_ratio",
-        "",
-        Kind::Fixed,
-        false,
-        "Part of the handlers that reads have to themselves.",
-    ),
     spec("role", "none", Kind::Text, false, "The role that the session has taken, or none."),
     spec(
         "row_security",
@@ -194,13 +187,6 @@ pub(super) const OWN: &[Spec] = &[
         Kind::Bool,
         false,
         "Off refuses queries whose rows a policy would hide; there are no policies.",
-    ),
-    spec(
-        "scan_ratio",
-        "",
-        Kind::Fixed,
-        false,
-        "Part of the handlers of reads that long scans have to themselves.",
     ),
     spec(
         "search_path",

@@ -278,7 +278,7 @@ static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
 
 /// Returns the flag that cancels what runs in a context.
 pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
-    context.eval.style.interrupt.0.clone().expect("it has one")
+    context.eval.style.interrupt.flag().cloned().expect("it has one")
 }
 
 /// Returns what a plan runs with.
@@ -290,10 +290,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
         moved: Default::default(),
         watch: None,
         transaction: Arc::clone(transaction),
-        eval: EvalContext {
-            parameters,
-            ..EvalContext::stopped_by(Interrupt(Some(Arc::default())))
-        },
+        eval: EvalContext { parameters, ..EvalContext::stopped_by(Interrupt::new(Arc::default())) },
         system: Arc::new(System),
         ordered: false,
         side_by_side: true,

@@ -23,6 +23,12 @@ pub trait Env: Send + Sync {
     /// Returns microseconds since 1970-01-01 UTC.
     fn now_micros(&self) -> i64;
 
+    /// Returns the microseconds for which the calling thread has had a core.
+    fn thread_micros(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+    }
+
     /// Creates a file for appending; an existing one is emptied.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 

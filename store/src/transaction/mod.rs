@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::admission::{StatementWork, StopFlags, Turn, Work, worked};
+use crate::admission::{StatementWork, StopFlags, Turn, worked};
 use crate::cell::{CellBatch, Sequence, Timestamp};
 use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
@@ -347,7 +347,7 @@ impl Transaction {
     /// Begins a statement that may read nothing, such as one that only takes locks: a snapshot is
     /// taken by the first read, if there is one.
     pub fn begin_without_snapshot(&self) {
-        self.engine.admission.end_statement(&self.work);
+        self.work.end_statement();
         self.request.clear();
         let mut statement = self.statement.lock();
         statement.staged_through = self.staged_through();
@@ -420,15 +420,10 @@ impl Transaction {
         (self.engine.wal.durable() < floor).then(|| self.engine.wal.wait_for(floor))
     }
 
-    /// Takes a turn to work on a piece of the present statement, once it may: see
-    /// [`crate::admission`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Cancelled`].
-    pub fn turn(&self, work: Work) -> Result<Turn> {
+    /// Begins a turn, to work on a piece of the present statement: see [`crate::admission`].
+    pub fn turn(&self) -> Turn {
         let stop = StopFlags::from_iter([Arc::clone(&self.options.cancelled)]);
-        self.engine.admission.turn(work, &self.work, stop)
+        self.engine.admission.turn(&self.work, stop)
     }
 
     fn take_snapshot(&self, statement: &mut Statement) -> Result<Arc<Snapshot>> {
@@ -871,7 +866,7 @@ impl Transaction {
 
     /// Gives the locks back; the present statement is over, too.
     fn release(&self, end: End) {
-        self.engine.admission.end_statement(&self.work);
+        self.work.end_statement();
         self.end_tracking();
         self.end_exports();
         let mut held = std::mem::take(&mut *self.held.lock());

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 
-use crate::admission::{Admission, StatementWork, Turn, Work, worked};
+use crate::admission::{Admission, StatementWork, Turn, worked};
 use crate::cell::{CellBatch, Sequence};
 use crate::descriptor::TableId;
 use crate::engine::Engine;
@@ -99,14 +99,9 @@ impl TableReader {
         self
     }
 
-    /// Takes a turn to read a piece of what the statement reads, once the thread may: see
-    /// [`crate::admission`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn turn(&self) -> Result<Turn> {
-        self.admission.turn(Work::Read, &self.work, self.cancelled.clone())
+    /// Begins a turn, to read a piece of what the statement reads: see [`crate::admission`].
+    pub fn turn(&self) -> Turn {
+        self.admission.turn(&self.work, self.cancelled.clone())
     }
 
     /// Opens a scan over all regions of its range, in row order.

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::admission::wrote;
+use crate::admission::worked;
 use crate::cell::CellBatch;
 use crate::cell::{ROW_BYTES_MAX, Timestamp};
 use crate::descriptor::TableId;
@@ -67,7 +67,7 @@ impl Transaction {
         attachment: Option<Attachment<'_>>,
     ) -> Result<()> {
         self.check_writable()?;
-        wrote(mutations.len() as u64)?;
+        worked(mutations.len() as u64)?;
         let touched = self.engine.table(table)?;
         self.touch_for(&touched, &mutations)?;
         self.stage_or_not(table, mutations, Origin::Client(attachment))

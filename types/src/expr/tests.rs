@@ -477,7 +477,7 @@ fn where_stops_at_a_null_conjunct() {
 #[test]
 fn a_computation_of_many_rows_ends_when_it_is_interrupted() {
     let flag = Arc::new(AtomicBool::new(false));
-    let interrupt = Interrupt(Some(Arc::clone(&flag)));
+    let interrupt = Interrupt::new(Arc::clone(&flag));
     let context = EvalContext::stopped_by(interrupt);
     let rows: Vec<Vec<Datum>> = (0..10).map(|_| vec![Datum::text("heron")]).collect();
     let batch = Batch::from_rows(&[Text], &rows);

@@ -12,7 +12,7 @@ use crate::function;
 use crate::numeric::Numeric;
 
 fn context(is_set: bool) -> EvalContext {
-    let interrupt = Interrupt(Some(Arc::new(AtomicBool::new(is_set))));
+    let interrupt = Interrupt::new(Arc::new(AtomicBool::new(is_set)));
     EvalContext::stopped_by(interrupt)
 }
 
@@ -175,7 +175,7 @@ fn short_values_are_never_looked_at() {
 #[test]
 fn a_flag_that_is_set_later_ends_the_work_at_the_next_look() {
     let flag = Arc::new(AtomicBool::new(false));
-    let interrupt = Interrupt(Some(Arc::clone(&flag)));
+    let interrupt = Interrupt::new(Arc::clone(&flag));
     let mut pace = Pace::new(&interrupt);
     let mut steps = 0;
     let ended = loop {

@@ -103,7 +103,7 @@ fn a_long_text_has_the_matches_of_its_beginning() {
 #[test]
 fn searches_in_long_texts_are_stopped() {
     let text = "a".repeat(3 * PIECE);
-    let set = Interrupt(Some(Arc::new(AtomicBool::new(true))));
+    let set = Interrupt::new(Arc::new(AtomicBool::new(true)));
     assert!(set.is_set());
     for pattern in ["a*b", "(a*)b", "(a*)", "b|c", "(a)\\1b"] {
         let pattern = Pattern::new(pattern, Options::default()).expect("a pattern");

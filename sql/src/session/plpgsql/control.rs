@@ -38,8 +38,7 @@ impl Run<'_> {
 
     /// Fails if the statement is to stop.
     pub(super) fn check_stop(&self) -> Result<()> {
-        let flag = types::interrupt::Interrupt(Some(self.session.stop.stop.clone()));
-        Ok(flag.check()?)
+        Ok(self.session.stop.interrupt().check()?)
     }
 
     /// Runs a statement.

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use store::admission::Work;
 use types::expr::Expr;
 use types::{Batch, DataType, Datum, SqlType};
 
@@ -405,7 +404,7 @@ impl Session {
         let stop = Arc::clone(&self.stop);
         let columns = planned.columns.clone();
         if planned.plan.is_query() {
-            let _turn = transaction.turn(Work::Read)?;
+            let _turn = transaction.turn();
             planned.check_populated()?;
             let mut context = self.context(open, parameters);
             let columns = columns.unwrap_or_else(|| Arc::from([]));
@@ -424,7 +423,7 @@ impl Session {
                 is_dynamic: false,
             });
         }
-        let _turn = transaction.turn(Work::Write)?;
+        let _turn = transaction.turn();
         planned.check_populated()?;
         let open = self.open.as_ref().ok_or_else(no_transaction)?;
         let context = self.context(open, parameters);

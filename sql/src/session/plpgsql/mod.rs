@@ -191,6 +191,7 @@ impl<'s> Run<'s> {
         }
         self.set_found(false);
         let compiled = Arc::clone(&self.compiled);
+        let _turn = self.session.open.as_ref().map(|open| open.transaction.turn());
         match self.step(&compiled.body.block) {
             Ok(Flow::Return | Flow::Next | Flow::Exit(_) | Flow::Continue(_)) => Ok(()),
             Err(error) => Err(self.placed(error)),

@@ -1,0 +1,122 @@
+//! The slots of admission: who has one, who waits, who is next. A plain state machine: time and
+//! tickets are given to it, so that tests can play any order.
+//!
+//! # Invariants
+//!
+//! 1. When somebody has left, nobody waits while a slot is free.
+//! 2. First come, first served.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+/// Figures of the slots, for system views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionStatus {
+    /// How many long statements may work at a time.
+    pub handlers: usize,
+    /// How many do now.
+    pub active: usize,
+    /// How many wait now.
+    pub queued: usize,
+    /// How often a slot was taken since start.
+    pub admitted: u64,
+    /// How often there was a wait before.
+    pub waited: u64,
+    /// Microseconds that those waited.
+    pub waited_micros: u64,
+}
+
+/// The slots; `T` is what is waited with.
+pub(super) struct Slots<T> {
+    handlers: usize,
+    active: usize,
+    waiting: VecDeque<(T, i64)>,
+    admitted: u64,
+    waited: u64,
+    waited_micros: u64,
+}
+
+impl<T> Slots<T> {
+    /// Returns free slots, at least one.
+    pub(super) fn new(handlers: usize) -> Slots<T> {
+        Slots {
+            handlers: handlers.max(1),
+            active: 0,
+            waiting: VecDeque::new(),
+            admitted: 0,
+            waited: 0,
+            waited_micros: 0,
+        }
+    }
+
+    /// Takes a slot if one is free and nobody waits for it. Else the caller joins the queue.
+    pub(super) fn enter(&mut self) -> bool {
+        let free = self.waiting.is_empty() && self.active < self.handlers;
+        if free {
+            self.take();
+        }
+        free
+    }
+
+    /// Joins the queue at its end.
+    pub(super) fn join(&mut self, ticket: T, now_micros: i64) {
+        self.waiting.push_back((ticket, now_micros));
+    }
+
+    /// Returns how many wait.
+    pub(super) fn queued(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Gives a slot back; returns the tickets of those who have one now.
+    pub(super) fn leave(&mut self, now_micros: i64) -> SmallVec<[T; 2]> {
+        debug_assert!(self.active > 0, "who leaves had a slot");
+        self.active = self.active.saturating_sub(1);
+        let mut granted = SmallVec::new();
+        while self.active < self.handlers
+            && let Some((ticket, since)) = self.waiting.pop_front()
+        {
+            self.take();
+            self.note_wait(since, now_micros);
+            granted.push(ticket);
+        }
+        debug_assert!(self.active >= self.handlers || self.waiting.is_empty());
+        granted
+    }
+
+    /// Takes back a ticket that `is_it`. Returns whether it was still waiting; else it was granted.
+    pub(super) fn give_up(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
+        let place = self.waiting.iter().position(|(ticket, _)| is_it(ticket));
+        place.is_some_and(|place| self.waiting.remove(place).is_some())
+    }
+
+    /// Takes a slot beyond the limit, after a wait that began then and was long enough.
+    pub(super) fn insist(&mut self, since_micros: i64, now_micros: i64) {
+        self.take();
+        self.note_wait(since_micros, now_micros);
+    }
+
+    /// Returns the figures.
+    pub(super) fn status(&self) -> AdmissionStatus {
+        AdmissionStatus {
+            handlers: self.handlers,
+            active: self.active,
+            queued: self.waiting.len(),
+            admitted: self.admitted,
+            waited: self.waited,
+            waited_micros: self.waited_micros,
+        }
+    }
+
+    fn take(&mut self) {
+        self.active += 1;
+        self.admitted += 1;
+    }
+
+    fn note_wait(&mut self, since_micros: i64, now_micros: i64) {
+        self.waited += 1;
+        let waited = u64::try_from(now_micros.saturating_sub(since_micros)).unwrap_or(0);
+        self.waited_micros = self.waited_micros.saturating_add(waited);
+    }
+}
