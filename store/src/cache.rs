@@ -113,7 +113,7 @@ impl Block {
 
 /// The block cache.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Block, BlockWeighter, ahash::RandomState>,
+    blocks: Cache<BlockKey, Weighed, BlockWeighter, ahash::RandomState>,
     capacity_bytes: u64,
     /// Bytes of the blocks that files keep.
     kept_bytes: AtomicU64,
@@ -227,14 +227,14 @@ impl FamilyCache {
         enters: impl FnOnce() -> bool,
         read: impl FnOnce() -> Result<Block, E>,
     ) -> Result<Block, E> {
-        if let Some(block) = self.blocks.blocks.get(&key) {
+        if let Some(weighed) = self.blocks.blocks.get(&key) {
             self.hits.add_one();
-            return Ok(block);
+            return Ok(weighed.block);
         }
         self.misses.add_one();
         let block = read()?;
         if enters() {
-            self.blocks.blocks.insert(key, block.clone());
+            self.blocks.blocks.insert(key, Weighed::new(block.clone()));
         }
         Ok(block)
     }
@@ -250,7 +250,15 @@ impl FamilyCache {
 
     /// Returns a block if it is there; counts nothing and keeps nothing warm.
     pub fn peek(&self, key: BlockKey) -> Option<Block> {
-        self.blocks.blocks.peek(&key)
+        self.blocks.blocks.peek(&key).map(|weighed| weighed.block)
+    }
+
+    /// Weighs a block again that has grown, if it is there: others may have to go.
+    pub fn weigh(&self, key: BlockKey) {
+        if let Some(block) = self.peek(key) {
+            // It may have gone meanwhile.
+            let _ = self.blocks.blocks.replace(key, Weighed::new(block), true);
+        }
     }
 
     /// Forgets a block.
@@ -264,12 +272,27 @@ impl FamilyCache {
     }
 }
 
+/// A block with the weight that it had when it was weighed: the table counts on that it does not
+/// change by itself.
+#[derive(Clone)]
+struct Weighed {
+    block: Block,
+    weight: u64,
+}
+
+impl Weighed {
+    fn new(block: Block) -> Weighed {
+        let weight = weight(&block);
+        Weighed { block, weight }
+    }
+}
+
 #[derive(Clone)]
 struct BlockWeighter;
 
-impl Weighter<BlockKey, Block> for BlockWeighter {
-    fn weight(&self, _key: &BlockKey, block: &Block) -> u64 {
-        weight(block)
+impl Weighter<BlockKey, Weighed> for BlockWeighter {
+    fn weight(&self, _key: &BlockKey, weighed: &Weighed) -> u64 {
+        weighed.weight
     }
 }
 

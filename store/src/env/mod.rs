@@ -3,6 +3,8 @@
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,6 +121,9 @@ pub trait ReadFile: Send + Sync {
     /// Says that reads will not follow each other, but where they ask for much at once: nothing
     /// beyond what is asked for need be read.
     fn expect_scattered_reads(&self) {}
+
+    /// Says that these bytes will be read soon, so that they may be read already.
+    fn expect_reads(&self, _bytes: Range<u64>) {}
 }
 
 /// Permissions of directories that are created.
@@ -188,6 +193,14 @@ impl ReadFile for RealRead {
     fn expect_scattered_reads(&self) {
         // Advice: where it is not taken, reads only cost more.
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
+    }
+
+    fn expect_reads(&self, bytes: Range<u64>) {
+        let length = NonZeroU64::new(bytes.end.saturating_sub(bytes.start));
+        if length.is_some() {
+            // Advice, as before.
+            let _ = rustix::fs::fadvise(&self.file, bytes.start, length, Advice::WillNeed);
+        }
     }
 }
 

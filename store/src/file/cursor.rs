@@ -12,7 +12,7 @@ use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_k
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
 use crate::file::columnar::{ColumnSlice, WantedColumns};
-use crate::file::encoding::{AnyCursor, BlockCursor, Malformed};
+use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
 use crate::file::reader::{Caching, ReadAhead, StoreFile};
@@ -113,12 +113,19 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.file.corrupt(self.handle, "the block is malformed")
     }
 
+    fn failed(&self, error: impl Into<BlockError>) -> Error {
+        match error.into() {
+            BlockError::Malformed => self.malformed(),
+            BlockError::Failed(error) => *error,
+        }
+    }
+
     /// Takes a block into the cursor, unless it is there.
     fn load(&mut self, handle: BlockHandle) -> Result<()> {
         if self.handle != handle {
             let block = self.file.data_block(handle, self.caching, &mut self.ahead)?;
             self.handle = handle;
-            self.cursor.open(block).map_err(|Malformed| self.malformed())?;
+            self.cursor.open(block).map_err(|error| self.failed(error))?;
             if let (Some(wanted), AnyCursor::Columnar(cursor)) = (&self.wanted, &mut self.cursor) {
                 cursor.want(wanted);
             }
@@ -146,7 +153,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
                 }
             }
         }
-        self.cursor.seek(target).map_err(|Malformed| self.malformed())?;
+        self.cursor.seek(target).map_err(|error| self.failed(error))?;
         // Cannot be at the end: the index says that the block's last key is not less.
         if self.cursor.key().is_none() {
             return Err(self.malformed());
@@ -165,7 +172,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             return self.enter_block_from_behind(last);
         };
         self.load(handle)?;
-        self.cursor.seek_before(&before).map_err(|Malformed| self.malformed())?;
+        self.cursor.seek_before(&before).map_err(|error| self.failed(error))?;
         if self.cursor.key().is_some() {
             return self.enter_row();
         }
@@ -180,7 +187,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             return Ok(());
         };
         self.load(handle)?;
-        self.cursor.last().map_err(|Malformed| self.malformed())?;
+        self.cursor.last().map_err(|error| self.failed(error))?;
         self.enter_row()
     }
 
@@ -190,17 +197,17 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         self.row.clear();
         self.row.extend_from_slice(row_of(last));
         for cell_count in 1..=ROW_CELLS_MAX {
-            self.cursor.retreat().map_err(|Malformed| self.malformed())?;
+            self.cursor.retreat().map_err(|error| self.failed(error))?;
             match self.cursor.key() {
                 Some(key) if row_of(key) == &self.row[..] => {}
                 Some(_) => {
                     self.extent = Some(RowExtent { cell_count, left: cell_count });
-                    return self.cursor.advance().map_err(|Malformed| self.malformed());
+                    return self.cursor.advance().map_err(|error| self.failed(error));
                 }
                 None => match self.index.previous_key(&self.file) {
                     Some(before) if row_of(before) != &self.row[..] => {
                         self.extent = Some(RowExtent { cell_count, left: cell_count });
-                        return self.cursor.first().map_err(|Malformed| self.malformed());
+                        return self.cursor.first().map_err(|error| self.failed(error));
                     }
                     // The row may begin in an earlier block.
                     _ => break,
@@ -214,7 +221,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     /// Goes back from a row whose extent is known to the row before it.
     fn leave_row(&mut self, extent: RowExtent) -> Result<()> {
         for _ in extent.left..=extent.cell_count {
-            self.cursor.retreat().map_err(|Malformed| self.malformed())?;
+            self.cursor.retreat().map_err(|error| self.failed(error))?;
         }
         if self.cursor.key().is_some() {
             return self.enter_row();
@@ -225,7 +232,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     /// Moves to the next cell in the order of the file.
     fn step(&mut self) -> Result<()> {
-        self.cursor.advance().map_err(|Malformed| self.malformed())?;
+        self.cursor.advance().map_err(|error| self.failed(error))?;
         if self.cursor.key().is_none() {
             self.enter_next_block()?;
         }
@@ -237,7 +244,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         match self.index.next(&self.file, self.caching)? {
             Some(handle) => {
                 self.load(handle)?;
-                self.cursor.first().map_err(|Malformed| self.malformed())?;
+                self.cursor.first().map_err(|error| self.failed(error))?;
                 Ok(true)
             }
             None => {
@@ -279,7 +286,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
                 return self.leave_row(extent).map(|()| true);
             }
             extent.left -= 1;
-            self.cursor.advance().map_err(|Malformed| self.malformed())?;
+            self.cursor.advance().map_err(|error| self.failed(error))?;
             if self.key().is_none_or(|key| is_right(column_of(key).1)) {
                 return Ok(true);
             }
@@ -307,7 +314,7 @@ impl FileCursor {
             .stop
             .filter(|stop| self.index.key(&self.file).is_none_or(|last| row_of(last) >= *stop));
         let wanted = WantedColumns { stop, ..*wanted };
-        let columns = cursor.columns(&wanted).map_err(|Malformed| self.malformed())?;
+        let columns = cursor.columns(&wanted).map_err(|error| self.failed(error))?;
         let Some(mut columns) = columns else { return Ok(None) };
         let at = self.handle;
         if columns.rows.end == cursor.cell_count() {
@@ -338,7 +345,7 @@ impl FileCursor {
             return Ok(false);
         };
         self.load(handle)?;
-        self.cursor.first_key().map_err(|Malformed| self.malformed())?;
+        self.cursor.first_key().map_err(|error| self.failed(error))?;
         Ok(self.cursor.key().is_some_and(|key| row_of(key) == &last_row[..]))
     }
 
@@ -348,7 +355,7 @@ impl FileCursor {
             AnyCursor::Columnar(cursor) => cursor.move_to(index),
             AnyCursor::Rows(_) => Err(Malformed),
         }
-        .map_err(|Malformed| self.malformed())
+        .map_err(|error| self.failed(error))
     }
 }
 
@@ -371,7 +378,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     fn walk_on(&mut self, show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool) -> Result<()> {
         while self.cursor.key().is_some() {
-            self.cursor.walk(show).map_err(|Malformed| self.malformed())?;
+            self.cursor.walk(show).map_err(|error| self.failed(error))?;
             if self.cursor.key().is_some() || !self.enter_next_block()? {
                 break;
             }
@@ -393,8 +400,8 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             };
             let walked = (1..cell_count)
                 .try_for_each(|_| cursor.retreat())
-                .and_then(|()| cursor.walk_rows_back(show));
-            match walked.map_err(|Malformed| self.malformed())? {
+                .and_then(|()| Ok(cursor.walk_rows_back(show)?));
+            match walked.map_err(|error| self.failed(error))? {
                 None => self.leave_row(RowExtent { cell_count: 1, left: 1 })?,
                 Some(extent) => {
                     let key = self.cursor.key().ok_or_else(|| self.malformed())?;
@@ -415,7 +422,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             self.walk_row(|next| next != &qualifier[..])?;
             return Ok(());
         }
-        self.cursor.skip_column().map_err(|Malformed| self.malformed())?;
+        self.cursor.skip_column().map_err(|error| self.failed(error))?;
         if self.cursor.key().is_none() {
             // The rest of the block is of the column: so is its last key, and the next block may
             // be.
@@ -518,6 +525,6 @@ impl<F: Deref<Target = StoreFile>> Cursor for FileCursor<F> {
     }
 
     fn open(&mut self) -> Result<bool> {
-        self.cursor.open_value().map_err(|Malformed| self.malformed()).map(|()| false)
+        self.cursor.open_value().map_err(|error| self.failed(error)).map(|()| false)
     }
 }

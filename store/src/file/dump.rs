@@ -15,9 +15,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{AnyCursor, BlockCursor, Malformed, prepare};
-use crate::file::format::{
-    BlockHandle, BlockKind, FILE_VERSION, TRAILER_BYTES, open_block, u32_at,
-};
+use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, u32_at};
 use crate::file::index::{TreeRoot, child};
 use crate::file::properties::FileProperties;
 use crate::file::reader::StoreFile;
@@ -99,7 +97,11 @@ impl Dump<'_> {
             _ => format!(", puts from {}", properties.min_put_timestamp.0),
         };
         let lines = [
-            format!("store file, version {FILE_VERSION}, {} bytes", self.file.byte_count()),
+            format!(
+                "store file, version {}, {} bytes",
+                self.file.version(),
+                self.file.byte_count()
+            ),
             format!(
                 "rows: {}, from {} to {}",
                 properties.row_count,
@@ -146,7 +148,7 @@ impl Dump<'_> {
             };
             let layout = match (at(0), at(2)) {
                 (1, 1) => ", rows",
-                (1, 2) => ", columnar",
+                (1, 2 | 3) => ", columnar",
                 _ => "",
             };
             let raw_bytes = u32_at(&framed, 4).unwrap_or_default();
@@ -213,14 +215,15 @@ impl Dump<'_> {
         let block = open_block(BlockKind::Data, &framed)
             .map_err(|detail| Error::corrupt(self.path, handle.offset, detail))?;
         let path = self.path;
-        let malformed = |Malformed| Error::corrupt(path, handle.offset, "the block is malformed");
+        let corrupt = || Error::corrupt(path, handle.offset, "the block is malformed");
+        let malformed = |Malformed| corrupt();
         let mut cursor = AnyCursor::default();
         let block = prepare(block, &self.state.known_layout).map_err(malformed)?;
         cursor.open(block).map_err(malformed)?;
-        cursor.first().map_err(malformed)?;
+        cursor.first().map_err(|_| corrupt())?;
         while let Some(key) = cursor.key() {
             self.cell(handle, key, cursor.value())?;
-            cursor.advance().map_err(malformed)?;
+            cursor.advance().map_err(|_| corrupt())?;
         }
         if self.state.previous_key != last {
             return Err(self.corrupt(handle.offset, "the index names another last key"));

@@ -17,7 +17,9 @@
 use crate::cache::Block;
 use crate::cell::{KeyParts, column_end_key, column_of, compare_keys};
 use crate::descriptor::{Compression, DataBlockEncoding, FamilyDescriptor};
-use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, KnownLayout};
+use crate::error::Error;
+use crate::file::columnar::{self, ColumnarBuilder, ColumnarCursor, Division, KnownLayout};
+use crate::file::origin::Origin;
 use crate::file::row_block::{RowBlockBuilder, RowBlockCursor};
 
 /// Steps that a cursor takes to leave a column before it searches for the end of it.
@@ -26,6 +28,27 @@ pub(super) const COLUMN_STEPS_MAX: usize = 16;
 /// The block is not what its writer makes, though its checksum is right.
 #[derive(Debug)]
 pub(super) struct Malformed;
+
+/// Why a cursor over a block could not move.
+#[derive(Debug)]
+pub(super) enum BlockError {
+    /// See [`Malformed`].
+    Malformed,
+    /// What lies behind the front of the block could not be read.
+    Failed(Box<Error>),
+}
+
+impl From<Malformed> for BlockError {
+    fn from(Malformed: Malformed) -> BlockError {
+        BlockError::Malformed
+    }
+}
+
+impl From<Error> for BlockError {
+    fn from(error: Error) -> BlockError {
+        BlockError::Failed(Box::new(error))
+    }
+}
 
 /// Lays out the cells of one block after the other.
 pub(super) trait BlockBuilder {
@@ -57,20 +80,20 @@ pub(super) trait BlockCursor {
     fn value(&self) -> &[u8];
 
     /// Moves to the first cell of the block.
-    fn first(&mut self) -> Result<(), Malformed>;
+    fn first(&mut self) -> Result<(), BlockError>;
 
     /// Moves to the last cell of the block.
-    fn last(&mut self) -> Result<(), Malformed>;
+    fn last(&mut self) -> Result<(), BlockError>;
 
     /// Moves to the next cell; on none after the last. Stays on none.
-    fn advance(&mut self) -> Result<(), Malformed>;
+    fn advance(&mut self) -> Result<(), BlockError>;
 
     /// Shows the cells from the one it stands on to `show`, key and value, as long as that wants
     /// more. Then stands on the first cell that it did not want; on none behind the last.
     fn walk(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), BlockError> {
         while let Some(parts) = self.key().and_then(KeyParts::decode)
             && show(parts, self.value())
         {
@@ -80,17 +103,17 @@ pub(super) trait BlockCursor {
     }
 
     /// Moves to the cell before; on none before the first. Stays on none.
-    fn retreat(&mut self) -> Result<(), Malformed>;
+    fn retreat(&mut self) -> Result<(), BlockError>;
 
     /// Moves to the first cell whose key is not less than `target`; on none if there is none.
-    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed>;
+    fn seek(&mut self, target: &[u8]) -> Result<(), BlockError>;
 
     /// Moves to the last cell whose key is less than `target`; on none if there is none.
-    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed>;
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError>;
 
     /// Moves to the first cell behind the column it stands on; on none if the block has none. Its
     /// value may be there only after [`AnyCursor::open_value`].
-    fn skip_column(&mut self) -> Result<(), Malformed> {
+    fn skip_column(&mut self) -> Result<(), BlockError> {
         let Some(key) = self.key() else { return Ok(()) };
         let (row, qualifier) = column_of(key);
         let end = column_end_key(row, qualifier);
@@ -105,18 +128,38 @@ pub(super) trait BlockCursor {
 }
 
 const ROWS_CODE: u8 = 1;
-const COLUMNAR_CODE: u8 = 2;
+/// Columnar blocks of files of version 2, which are read as a whole.
+const WHOLE_COLUMNAR_CODE: u8 = 2;
+const COLUMNAR_CODE: u8 = 3;
 
 /// Prepares a data block that was just read for those who share it. `known` is of its file.
 pub(super) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malformed> {
     match block.encoding() {
-        COLUMNAR_CODE => columnar::prepare(block, known),
+        WHOLE_COLUMNAR_CODE => columnar::prepare(block, known, Division::None),
+        COLUMNAR_CODE => columnar::prepare(block, known, Division::Whole),
         _ => Ok(block),
     }
 }
 
+/// Prepares the front of a data block, whose other bytes are read when they are asked for.
+pub(super) fn prepare_front(
+    front: Block,
+    known: &KnownLayout,
+    origin: Origin,
+) -> Result<Block, Malformed> {
+    match front.encoding() {
+        COLUMNAR_CODE => columnar::prepare(front, known, Division::Front(origin)),
+        _ => Err(Malformed),
+    }
+}
+
+/// Returns the bytes of the front of a raw block, its frame's header included; 0 if it has none.
+pub(super) fn front_bytes(encoding: u8, raw: &[u8]) -> u32 {
+    if encoding == COLUMNAR_CODE { columnar::front_bytes(raw) } else { 0 }
+}
+
 /// The code of an encoding in the header of a block.
-pub(super) fn encoding_code(encoding: DataBlockEncoding) -> u8 {
+pub(super) const fn encoding_code(encoding: DataBlockEncoding) -> u8 {
     match encoding {
         DataBlockEncoding::Rows => ROWS_CODE,
         DataBlockEncoding::Columnar => COLUMNAR_CODE,
@@ -195,15 +238,15 @@ impl Default for AnyCursor {
 
 impl AnyCursor {
     /// Moves to the first cell; its value may be there only after [`AnyCursor::open_value`].
-    pub(super) fn first_key(&mut self) -> Result<(), Malformed> {
+    pub(super) fn first_key(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(cursor) => cursor.first(),
-            AnyCursor::Columnar(cursor) => cursor.move_to(0),
+            AnyCursor::Columnar(cursor) => Ok(cursor.move_to(0)?),
         }
     }
 
     /// Puts the value together of the cell it stands on, if it is not there yet.
-    pub(super) fn open_value(&mut self) -> Result<(), Malformed> {
+    pub(super) fn open_value(&mut self) -> Result<(), BlockError> {
         match self {
             AnyCursor::Rows(_) => Ok(()),
             AnyCursor::Columnar(cursor) => cursor.open_value(),
@@ -215,12 +258,14 @@ impl BlockCursor for AnyCursor {
     fn open(&mut self, block: Block) -> Result<(), Malformed> {
         match (block.encoding(), &mut *self) {
             (ROWS_CODE, AnyCursor::Rows(cursor)) => cursor.open(block),
-            (COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => cursor.open(block),
+            (COLUMNAR_CODE | WHOLE_COLUMNAR_CODE, AnyCursor::Columnar(cursor)) => {
+                cursor.open(block)
+            }
             (ROWS_CODE, _) => {
                 *self = AnyCursor::Rows(RowBlockCursor::default());
                 self.open(block)
             }
-            (COLUMNAR_CODE, _) => {
+            (COLUMNAR_CODE | WHOLE_COLUMNAR_CODE, _) => {
                 *self = AnyCursor::Columnar(ColumnarCursor::default());
                 self.open(block)
             }
@@ -243,38 +288,38 @@ impl BlockCursor for AnyCursor {
         each!(self, cursor => cursor.value())
     }
 
-    fn first(&mut self) -> Result<(), Malformed> {
+    fn first(&mut self) -> Result<(), BlockError> {
         each!(self, cursor => cursor.first())
     }
 
-    fn last(&mut self) -> Result<(), Malformed> {
+    fn last(&mut self) -> Result<(), BlockError> {
         each!(self, cursor => cursor.last())
     }
 
-    fn advance(&mut self) -> Result<(), Malformed> {
+    fn advance(&mut self) -> Result<(), BlockError> {
         each!(self, cursor => cursor.advance())
     }
 
     fn walk(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), BlockError> {
         each!(self, cursor => cursor.walk(show))
     }
 
-    fn retreat(&mut self) -> Result<(), Malformed> {
+    fn retreat(&mut self) -> Result<(), BlockError> {
         each!(self, cursor => cursor.retreat())
     }
 
-    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek(&mut self, target: &[u8]) -> Result<(), BlockError> {
         each!(self, cursor => cursor.seek(target))
     }
 
-    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
         each!(self, cursor => cursor.seek_before(target))
     }
 
-    fn skip_column(&mut self) -> Result<(), Malformed> {
+    fn skip_column(&mut self) -> Result<(), BlockError> {
         each!(self, cursor => cursor.skip_column())
     }
 }

@@ -1,13 +1,17 @@
 //! The frame around every block, and the trailer.
 
+use smallvec::SmallVec;
+
 use crate::cache::Block;
 use crate::descriptor::Compression;
 use crate::file::compression::{Compressor, decompress};
 
 /// The last bytes of a file.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"bennusfl";
-/// The version this code writes and reads.
-pub(super) const FILE_VERSION: u32 = 2;
+/// The version this code writes.
+pub(super) const FILE_VERSION: u32 = 3;
+/// The oldest version that is read: its columnar blocks have no fronts.
+const FILE_VERSION_MIN: u32 = 2;
 /// Kind, compression, encoding, zero, raw length, stored length.
 pub(super) const BLOCK_HEADER_BYTES: usize = 1 + 1 + 1 + 1 + 4 + 4;
 pub(super) const CHECKSUM_BYTES: usize = 4;
@@ -38,24 +42,37 @@ pub(super) struct BlockFrame {
 pub(super) struct BlockHandle {
     pub(super) offset: u64,
     pub(super) size: u32,
+    /// Bytes of its front, which can be read alone; 0 if it has none.
+    pub(super) front: u32,
 }
 
 impl BlockHandle {
     pub(super) const BYTES: usize = 8 + 4;
+    const FRONT_BYTES: usize = BlockHandle::BYTES + 4;
 
-    pub(super) fn encode(self) -> [u8; BlockHandle::BYTES] {
-        let mut bytes = [0; BlockHandle::BYTES];
-        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.size.to_le_bytes());
+    /// Returns the handle of a block that is read as a whole.
+    pub(super) fn whole(offset: u64, size: u32) -> BlockHandle {
+        BlockHandle { offset, size, front: 0 }
+    }
+
+    pub(super) fn encode(self) -> SmallVec<[u8; BlockHandle::FRONT_BYTES]> {
+        let mut bytes = SmallVec::new();
+        bytes.extend_from_slice(&self.offset.to_le_bytes());
+        bytes.extend_from_slice(&self.size.to_le_bytes());
+        if self.front > 0 {
+            bytes.extend_from_slice(&self.front.to_le_bytes());
+        }
         bytes
     }
 
     /// Returns the handle of exactly these bytes.
     pub(super) fn decode(bytes: &[u8]) -> Option<BlockHandle> {
-        if bytes.len() != BlockHandle::BYTES {
-            return None;
-        }
-        Some(BlockHandle { offset: u64_at(bytes, 0)?, size: u32_at(bytes, 8)? })
+        let front = match bytes.len() {
+            BlockHandle::BYTES => 0,
+            BlockHandle::FRONT_BYTES => u32_at(bytes, BlockHandle::BYTES)?,
+            _ => return None,
+        };
+        Some(BlockHandle { offset: u64_at(bytes, 0)?, size: u32_at(bytes, 8)?, front })
     }
 }
 
@@ -78,20 +95,54 @@ pub(super) fn append_block(
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
+/// Returns the header of a data block that is not compressed as a whole.
+pub(super) fn data_header(encoding: u8, length: usize) -> [u8; BLOCK_HEADER_BYTES] {
+    let mut header = [0; BLOCK_HEADER_BYTES];
+    header[0] = BlockKind::Data as u8;
+    header[2] = encoding;
+    header[4..8].copy_from_slice(&(length as u32).to_le_bytes());
+    header[8..].copy_from_slice(&(length as u32).to_le_bytes());
+    header
+}
+
+/// Checks the front of a data block of `size` bytes with its frame, and returns its encoding.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn open_front(front: &[u8], size: u32) -> Result<u8, String> {
+    check(front)?;
+    let length = (size as usize).saturating_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES);
+    match *front {
+        [_, _, encoding, ..] if front.starts_with(&data_header(encoding, length)) => Ok(encoding),
+        _ => Err("not the front of a data block".to_owned()),
+    }
+}
+
+/// Checks bytes that end with the checksum of all before.
+///
+/// # Errors
+///
+/// What is wrong with them.
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
+    let Some((covered, stored)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err("the block is too short".to_owned());
+    };
+    let (stored, computed) = (u32::from_le_bytes(*stored), crc32c::crc32c(covered));
+    if stored != computed {
+        return Err(format!("crc32c is {computed:08x}, the block says {stored:08x}"));
+    }
+    Ok(())
+}
+
 /// Checks the frame of a block and returns its raw bytes with their encoding.
 ///
 /// # Errors
 ///
 /// What is wrong with it.
 pub(super) fn open_block(kind: BlockKind, framed: &[u8]) -> Result<Block, String> {
-    let Some(end) = framed.len().checked_sub(CHECKSUM_BYTES) else {
-        return Err("the block is too short".to_owned());
-    };
-    let stored = u32_at(framed, end).unwrap_or_default();
-    let computed = crc32c::crc32c(&framed[..end]);
-    if stored != computed {
-        return Err(format!("crc32c is {computed:08x}, the block says {stored:08x}"));
-    }
+    check(framed)?;
+    let end = framed.len() - CHECKSUM_BYTES;
     let (Some(raw_length), Some(stored_length)) = (u32_at(framed, 4), u32_at(framed, 8)) else {
         return Err("the block is too short".to_owned());
     };
@@ -154,11 +205,11 @@ pub(super) fn trailer(properties: BlockHandle, file_bytes: u64) -> [u8; TRAILER_
     trailer
 }
 
-/// Checks a trailer and returns where the properties are.
+/// Checks a trailer and returns where the properties are, and the version of the file.
 pub(super) fn open_trailer(
     trailer: &[u8; TRAILER_BYTES],
     file_bytes: u64,
-) -> Result<BlockHandle, String> {
+) -> Result<(BlockHandle, u32), String> {
     if trailer[28..] != FILE_MAGIC {
         return Err("not a store file, or cut short".to_owned());
     }
@@ -167,12 +218,13 @@ pub(super) fn open_trailer(
         return Err(format!("crc32c of the trailer is {computed:08x}, it says otherwise"));
     }
     let version = u32_at(trailer, 12).unwrap_or_default();
-    if version != FILE_VERSION {
-        return Err(format!("file version {version} is not known, {FILE_VERSION} is"));
+    if !(FILE_VERSION_MIN..=FILE_VERSION).contains(&version) {
+        let known = format!("{FILE_VERSION_MIN} to {FILE_VERSION} are");
+        return Err(format!("file version {version} is not known, {known}"));
     }
     if u64_at(trailer, 16) != Some(file_bytes) {
         return Err(format!("the file has {file_bytes} bytes, its trailer says otherwise"));
     }
     let offset = u64_at(trailer, 0).unwrap_or_default();
-    Ok(BlockHandle { offset, size: u32_at(trailer, 8).unwrap_or_default() })
+    Ok((BlockHandle::whole(offset, u32_at(trailer, 8).unwrap_or_default()), version))
 }

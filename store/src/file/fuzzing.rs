@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::columnar::KnownLayout;
 use crate::file::encoding::{AnyBuilder, AnyCursor, BlockBuilder, BlockCursor};
-use crate::file::encoding::{encoding_code, prepare};
+use crate::file::encoding::{encoding_code, front_bytes, prepare};
 use crate::file::format::{BLOCK_HEADER_BYTES, BlockHandle, CHECKSUM_BYTES, TRAILER_BYTES};
 use crate::file::format::{open_trailer, u32_at};
 use crate::file::properties::FileProperties;
@@ -97,14 +97,28 @@ fn make_right(bytes: &mut [u8]) -> Option<()> {
         rest[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
         let size = BLOCK_HEADER_BYTES + stored + CHECKSUM_BYTES;
         let (framed, next) = rest.split_at_mut(size);
+        make_front_right(framed);
         let (block, checksum) = framed.split_last_chunk_mut::<CHECKSUM_BYTES>()?;
         *checksum = crc32c::crc32c(block).to_le_bytes();
-        last = BlockHandle { offset, size: size as u32 };
+        last = BlockHandle::whole(offset, size as u32);
         offset += size as u64;
         rest = next;
     }
     *end = super::format::trailer(last, file_bytes);
     Some(())
+}
+
+/// Makes the checksum of the front of a columnar block right, if it has one.
+fn make_front_right(framed: &mut [u8]) {
+    let (Some(&encoding), Some(raw)) = (framed.get(2), framed.get(BLOCK_HEADER_BYTES..)) else {
+        return;
+    };
+    let front = front_bytes(encoding, raw) as usize;
+    if let Some(front) = framed.get_mut(..front)
+        && let Some((front, checksum)) = front.split_last_chunk_mut::<CHECKSUM_BYTES>()
+    {
+        *checksum = crc32c::crc32c(front).to_le_bytes();
+    }
 }
 
 fn read_file(bytes: &[u8]) {

@@ -9,6 +9,7 @@
 
 mod compression;
 mod format;
+mod origin;
 mod encoding;
 mod row_block;
 mod row_slots;

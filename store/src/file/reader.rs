@@ -4,20 +4,23 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::{Block, BlockKey, FamilyCache};
+use crate::cache::{Block, FamilyCache};
 use crate::cell::Sequence;
 use crate::descriptor::{BloomFilter, FileIdentity, RowRange};
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::file::bloom::{self, Admits, Asked};
 use crate::file::columnar::KnownLayout;
-use crate::file::encoding::{Malformed, prepare};
-use crate::file::format::{BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_trailer};
+use crate::file::encoding::{Malformed, prepare, prepare_front};
+use crate::file::format::{
+    BlockHandle, BlockKind, TRAILER_BYTES, open_block, open_front, open_trailer,
+};
 use crate::file::index::{TreeRoot, child};
+use crate::file::origin::{BlockSource, Origin};
 use crate::file::properties::FileProperties;
 use crate::file::tree::{Below, IndexBlock, Kept, Leaves, Tree};
 use crate::read_figures::note_read;
@@ -29,10 +32,8 @@ static NEXT_FILE_NUMBER: AtomicU64 = AtomicU64::new(1);
 /// An open store file.
 pub struct StoreFile {
     env: Arc<dyn Env>,
-    cache: Arc<FamilyCache>,
-    path: PathBuf,
-    file: Arc<dyn ReadFile>,
-    file_number: u64,
+    source: Arc<BlockSource>,
+    version: u32,
     byte_count: u64,
     properties_handle: BlockHandle,
     properties: FileProperties,
@@ -65,7 +66,7 @@ impl Drop for StoreFile {
             }
         }
         // If it stays, the next start removes it: no manifest lists it.
-        if let Err(error) = self.env.remove(&self.path) {
+        if let Err(error) = self.env.remove(&self.source.path) {
             tracing::warn!(%error, "could not remove an obsolete store file");
         }
     }
@@ -87,17 +88,20 @@ impl StoreFile {
         };
         let mut trailer = [0; TRAILER_BYTES];
         file.read_at(trailer_at, &mut trailer)?;
-        let handle = open_trailer(&trailer, byte_count)
+        let (handle, version) = open_trailer(&trailer, byte_count)
             .map_err(|detail| Error::corrupt(path, trailer_at, detail))?;
         let raw = read_block(&*file, path, trailer_at, BlockKind::Properties, handle)?;
         let properties = FileProperties::decode(raw.bytes())
             .ok_or_else(|| Error::corrupt(path, handle.offset, "the properties are malformed"))?;
         Ok(StoreFile {
             env,
-            cache,
-            path: path.to_owned(),
-            file,
-            file_number: NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed),
+            source: Arc::new(BlockSource {
+                file,
+                path: path.to_owned(),
+                cache,
+                file_number: NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed),
+            }),
+            version,
             byte_count,
             properties_handle: handle,
             properties,
@@ -175,9 +179,14 @@ impl StoreFile {
         self.properties.last_row = last_row;
     }
 
+    /// Returns the version of its format.
+    pub(super) fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.source.path
     }
 
     /// Lets the file be removed from disk when its last reader lets go of it.
@@ -270,7 +279,7 @@ impl StoreFile {
         let block = self.block(kind, at, caching)?;
         if caching == Caching::Keep
             && let Some(slot) = index.slot(entry)
-            && let Some(kept) = self.cache.keep(self.block_key(at), &block)
+            && let Some(kept) = self.source.cache.keep(self.source.key(at), &block)
         {
             let kept =
                 tree.kept(level, at, kept).map_err(|Malformed| self.malformed_index(at.offset))?;
@@ -312,22 +321,18 @@ impl StoreFile {
     fn forget(&self, index: IndexBlock<'_>, levels: usize) {
         for entry in 0..index.view.restart_count() {
             let Ok(at) = child(index.view, entry) else { continue };
-            let key = self.block_key(at);
+            let key = self.source.key(at);
             if levels > 1 {
                 if let Some(index) = index.kept(entry).and_then(Kept::index) {
                     self.forget(index, levels - 1);
-                } else if let Some(block) = self.cache.peek(key)
+                } else if let Some(block) = self.source.cache.peek(key)
                     && let Ok(index) = IndexBlock::of(&block, at.offset)
                 {
                     self.forget(index, levels - 1);
                 }
             }
-            self.cache.remove(key);
+            self.source.cache.remove(key);
         }
-    }
-
-    fn block_key(&self, handle: BlockHandle) -> BlockKey {
-        BlockKey { file_number: self.file_number, offset: handle.offset }
     }
 
     /// Returns a block, from the cache if it is there.
@@ -349,11 +354,17 @@ impl StoreFile {
     ) -> Result<Block> {
         self.block_or_read(BlockKind::Data, handle, caching, || {
             let range = self.checked(handle)?;
+            if handle.front > 0 && caching == Caching::Keep {
+                if let Some(next) = ahead.announce(&range, self.byte_count) {
+                    self.source.file.expect_reads(next);
+                }
+                return self.front(handle);
+            }
             if !ahead.holds(&range) {
                 let range = ahead.choose(&range, self.byte_count);
                 ahead.bytes.resize((range.end - range.start) as usize, 0);
                 ahead.start = range.start;
-                let read = self.file.read_at(range.start, &mut ahead.bytes);
+                let read = self.source.file.read_at(range.start, &mut ahead.bytes);
                 if let Err(error) = read {
                     ahead.bytes.clear();
                     return Err(error);
@@ -361,8 +372,23 @@ impl StoreFile {
             }
             let start = (range.start - ahead.start) as usize;
             let framed = &ahead.bytes[start..start + handle.size as usize];
-            self.prepared(handle, open_checked(&self.path, BlockKind::Data, handle, framed)?)
+            self.prepared(handle, open_checked(&self.source.path, BlockKind::Data, handle, framed)?)
         })
+    }
+
+    /// Reads the front of a data block.
+    fn front(&self, handle: BlockHandle) -> Result<Block> {
+        if handle.front > handle.size {
+            return Err(self.corrupt(handle, "the front is longer than the block"));
+        }
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, handle.front as usize).collect();
+        let buffer = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
+        self.source.file.read_at(handle.offset, buffer)?;
+        let encoding = open_front(&bytes, handle.size)
+            .map_err(|detail| Error::corrupt(&self.source.path, handle.offset, detail))?;
+        let origin = Origin::new(&self.source, handle);
+        prepare_front(Block::of_buffer(encoding, bytes), &self.known_layout, origin)
+            .map_err(|Malformed| self.corrupt(handle, "the block is malformed"))
     }
 
     fn block_or_read(
@@ -372,7 +398,7 @@ impl StoreFile {
         caching: Caching,
         read: impl FnOnce() -> Result<Block>,
     ) -> Result<Block> {
-        let key = self.block_key(handle);
+        let key = self.source.key(handle);
         let was_read = Cell::new(false);
         let read = || {
             was_read.set(true);
@@ -380,10 +406,12 @@ impl StoreFile {
         };
         let block = match caching {
             Caching::Keep => {
-                let enters = || kind != BlockKind::Data || self.cache.takes_data();
-                self.cache.block_or_read(key, enters, read)
+                let enters = || kind != BlockKind::Data || self.source.cache.takes_data();
+                self.source.cache.block_or_read(key, enters, read)
             }
-            Caching::Bypass => self.cache.peek(key).map_or_else(read, Ok),
+            // Who wants all of a block reads it at once.
+            Caching::Bypass if handle.front > 0 => read(),
+            Caching::Bypass => self.source.cache.peek(key).map_or_else(read, Ok),
         };
         note_read(|figures| match was_read.get() {
             true => figures.blocks_read += 1,
@@ -401,12 +429,13 @@ impl StoreFile {
     pub(super) fn framed(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         self.checked(handle)?;
         let mut framed = vec![0; handle.size as usize];
-        self.file.read_at(handle.offset, &mut framed)?;
+        self.source.file.read_at(handle.offset, &mut framed)?;
         Ok(framed)
     }
 
     fn read(&self, kind: BlockKind, handle: BlockHandle) -> Result<Block> {
-        let block = read_block(&*self.file, &self.path, self.byte_count, kind, handle)?;
+        let block =
+            read_block(&*self.source.file, &self.source.path, self.byte_count, kind, handle)?;
         if kind == BlockKind::Data { self.prepared(handle, block) } else { Ok(block) }
     }
 
@@ -416,15 +445,15 @@ impl StoreFile {
     }
 
     fn checked(&self, handle: BlockHandle) -> Result<Range<u64>> {
-        checked_range(&self.path, self.byte_count, handle)
+        checked_range(&self.source.path, self.byte_count, handle)
     }
 
     pub(super) fn corrupt(&self, handle: BlockHandle, detail: &str) -> Error {
-        Error::corrupt(&self.path, handle.offset, detail)
+        self.source.corrupt(handle, detail)
     }
 
     pub(super) fn malformed_index(&self, offset: u64) -> Error {
-        Error::corrupt(&self.path, offset, "the index is malformed")
+        Error::corrupt(&self.source.path, offset, "the index is malformed")
     }
 }
 
@@ -475,11 +504,14 @@ pub(super) struct ReadAhead {
     bytes: Vec<u8>,
     /// Bytes to read next time.
     next_bytes: u64,
+    /// What the system was told last to have at hand.
+    announced: Range<u64>,
 }
 
 impl ReadAhead {
     pub(super) fn new(order: RowOrder, caching: Caching) -> ReadAhead {
-        let mut ahead = ReadAhead { order, start: 0, bytes: Vec::new(), next_bytes: 0 };
+        let mut ahead =
+            ReadAhead { order, start: 0, bytes: Vec::new(), next_bytes: 0, announced: 0..0 };
         ahead.interrupt(caching);
         ahead
     }
@@ -490,6 +522,19 @@ impl ReadAhead {
             Caching::Keep => 0,
             Caching::Bypass => AHEAD_BYTES_MAX,
         };
+    }
+
+    /// Returns what will be read soon, after some blocks in a row of which only parts are read. The
+    /// system reads it meanwhile.
+    fn announce(&mut self, block: &Range<u64>, file_bytes: u64) -> Option<Range<u64>> {
+        let is_first = self.next_bytes == 0;
+        if is_first || self.announced.contains(&block.start) {
+            self.next_bytes = self.next_bytes.max(AHEAD_BYTES_MIN);
+            return None;
+        }
+        let wanted = self.choose(block, file_bytes);
+        self.announced = wanted.clone();
+        Some(wanted)
     }
 
     fn holds(&self, range: &Range<u64>) -> bool {

@@ -84,10 +84,12 @@ impl Rescue<'_> {
         let block =
             open_block(BlockKind::Data, &framed).map_err(|detail| corrupt(detail.as_str()))?;
         let malformed = |Malformed| corrupt("the block is malformed");
+        // Of a block that is there as a whole nothing is read from the file.
+        let stopped = |_| corrupt("the block is malformed");
         let mut cursor = AnyCursor::default();
         let block = prepare(block, &self.known_layout).map_err(malformed)?;
         cursor.open(block).map_err(malformed)?;
-        cursor.first().map_err(malformed)?;
+        cursor.first().map_err(stopped)?;
         let mut cells = Vec::new();
         let mut previous = self.previous_key.clone();
         while let Some(key) = cursor.key() {
@@ -98,7 +100,7 @@ impl Rescue<'_> {
             previous.clear();
             previous.extend_from_slice(key);
             cells.push((key.to_vec(), cursor.value().to_vec()));
-            cursor.advance().map_err(malformed)?;
+            cursor.advance().map_err(stopped)?;
         }
         self.previous_key = previous;
         Ok(cells)

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use crate::cache::Block;
 use crate::cell::{KeyParts, compare_keys, is_key, row_of};
-use crate::file::encoding::{BlockBuilder, BlockCursor, Malformed};
+use crate::file::encoding::{BlockBuilder, BlockCursor, BlockError, Malformed};
 use crate::file::format::{push_varint, read_varint, u32_at};
 use crate::file::row_slots::RowSlots;
 
@@ -412,26 +412,26 @@ impl BlockCursor for RowBlockCursor {
         }
     }
 
-    fn first(&mut self) -> Result<(), Malformed> {
+    fn first(&mut self) -> Result<(), BlockError> {
         self.restart_at(0);
-        self.read_next()
+        Ok(self.read_next()?)
     }
 
-    fn last(&mut self) -> Result<(), Malformed> {
+    fn last(&mut self) -> Result<(), BlockError> {
         self.valid = false;
         let last = self.layout.restart_count.checked_sub(1).ok_or(Malformed)?;
         self.fill_slots(last)?;
-        self.take_slot(self.slots.len() - 1)
+        Ok(self.take_slot(self.slots.len() - 1)?)
     }
 
-    fn advance(&mut self) -> Result<(), Malformed> {
-        if self.valid { self.read_next() } else { Ok(()) }
+    fn advance(&mut self) -> Result<(), BlockError> {
+        if self.valid { Ok(self.read_next()?) } else { Ok(()) }
     }
 
     fn walk(
         &mut self,
         show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), BlockError> {
         if !self.valid {
             return Ok(());
         }
@@ -455,7 +455,7 @@ impl BlockCursor for RowBlockCursor {
         }
     }
 
-    fn retreat(&mut self) -> Result<(), Malformed> {
+    fn retreat(&mut self) -> Result<(), BlockError> {
         if !self.valid {
             return Ok(());
         }
@@ -469,14 +469,14 @@ impl BlockCursor for RowBlockCursor {
         }
         self.valid = false;
         if let Some(before) = self.slots.before(at).checked_sub(1) {
-            return self.take_slot(before);
+            return Ok(self.take_slot(before)?);
         }
         let Some(restart) = self.slots.first_restart().checked_sub(1) else { return Ok(()) };
         self.fill_slots(restart)?;
-        self.take_slot(self.slots.len() - 1)
+        Ok(self.take_slot(self.slots.len() - 1)?)
     }
 
-    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek(&mut self, target: &[u8]) -> Result<(), BlockError> {
         self.valid = false;
         self.slots.interrupt();
         let block = self.view()?;
@@ -493,7 +493,7 @@ impl BlockCursor for RowBlockCursor {
         }
     }
 
-    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
         self.seek(target)?;
         if self.valid { self.retreat() } else { self.last() }
     }

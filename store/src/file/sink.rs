@@ -18,6 +18,7 @@ use crate::descriptor::Compression;
 use crate::env::{AppendFile, Env};
 use crate::error::{Error, Result};
 use crate::file::compression::Compressor;
+use crate::file::encoding;
 use crate::file::format::{BlockFrame, BlockHandle, BlockKind, TRAILER_BYTES};
 use crate::file::format::{append_block, trailer};
 use crate::file::index::IndexWriter;
@@ -241,7 +242,8 @@ impl Sink {
             let mut append = |frame, raw: &[u8]| {
                 let start = bytes.len();
                 append_block(frame, compressor, raw, bytes);
-                handle_from(*written_bytes, start, bytes.len())
+                let front = front_bytes(frame, raw);
+                BlockHandle { front, ..handle_from(*written_bytes, start, bytes.len()) }
             };
             let handle = append(block.frame, raw);
             let index = match block.frame.kind {
@@ -296,6 +298,14 @@ impl Sink {
     }
 }
 
+/// Returns the bytes of the front of a raw block; 0 if it has none.
+fn front_bytes(frame: BlockFrame, raw: &[u8]) -> u32 {
+    match frame.kind {
+        BlockKind::Data => encoding::front_bytes(frame.encoding, raw),
+        _ => 0,
+    }
+}
+
 fn handle_from(written_bytes: u64, start: usize, end: usize) -> BlockHandle {
-    BlockHandle { offset: written_bytes + start as u64, size: (end - start) as u32 }
+    BlockHandle::whole(written_bytes + start as u64, (end - start) as u32)
 }

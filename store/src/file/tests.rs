@@ -229,6 +229,8 @@ fn read_all(env: &FaultEnv, rows: &[String]) -> Result<(FileProperties, Pairs)> 
         assert!(file.may_contain_row(row.as_bytes())?, "a bloom filter denies what is there");
     }
     let pairs = read(FileCursor::forward(file.clone(), b"", Caching::Keep)?)?;
+    // Of columnar blocks that are read in pieces the checksum of the whole is not asked for.
+    assert_eq!(read(FileCursor::forward(file.clone(), b"", Caching::Bypass)?)?, pairs);
     Ok((file.properties().clone(), pairs))
 }
 
@@ -300,4 +302,113 @@ fn an_obsolete_file_stays_until_its_last_reader_goes() {
     assert!(env.bytes(Path::new(PATH)).is_some());
     assert_eq!(read(cursor).unwrap().len(), pairs(20).len());
     assert!(env.list(Path::new("/r1")).unwrap().is_empty());
+}
+
+/// A family whose blocks have sections in the front, behind it, and in chunks.
+fn large_blocks(compression: Compression) -> FamilyDescriptor {
+    let sections = [SectionKind::Fixed(4); 8].into_iter().chain([SectionKind::Fixed(16)]);
+    let fixed = (0..9).map(Piece::Fixed).chain([Piece::Rest(9)]);
+    FamilyDescriptor {
+        compression,
+        block_bytes: 64 << 10,
+        data_block_encoding: DataBlockEncoding::Columnar,
+        value_layout: ValueLayout {
+            sections: sections.chain([SectionKind::Variable]).collect(),
+            shapes: vec![ValueShape { prefix: vec![1], pieces: fixed.collect() }],
+        },
+        ..FamilyDescriptor::new("f")
+    }
+}
+
+/// Rows with numbers that do not compress and texts of any length; few are kept whole.
+fn large_rows(row_count: u64) -> Pairs {
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+        (state >> 32) as u32
+    };
+    let value = |row: u64| {
+        if row % 97 == 5 {
+            return vec![9; 300];
+        }
+        let mut value = vec![1];
+        (0..12).for_each(|_| value.extend_from_slice(&noise().to_le_bytes()));
+        let length = if row % 50 == 7 { 9000 } else { noise() % 200 };
+        value.extend((0..length).map(|at| (at % 7 * 31 + noise() % 2) as u8));
+        value
+    };
+    let mut value = value;
+    (0..row_count)
+        .map(|row| (key(&format!("row{row:05}"), "", 1, CellType::Put), value(row)))
+        .collect()
+}
+
+#[test]
+fn rows_are_read_from_the_pieces_that_have_them() {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let (env, pairs) = (FaultEnv::new(1), large_rows(2000));
+        write(&env, &pairs, &large_blocks(compression)).unwrap();
+        let file = open(&env).unwrap();
+        for (key, value) in pairs.iter().rev().step_by(3) {
+            let cursor = FileCursor::at_row(&*file, row_of(key), None).unwrap();
+            assert_eq!((cursor.key(), cursor.value()), (Some(&key[..]), &value[..]));
+        }
+        for caching in [Caching::Bypass, Caching::Keep] {
+            let forward = FileCursor::forward(file.clone(), b"", caching).unwrap();
+            assert!(read(forward).unwrap() == pairs);
+            let reverse = FileCursor::reverse(file.clone(), None, caching).unwrap();
+            assert!(read(reverse).unwrap().iter().rev().eq(&pairs));
+        }
+    }
+}
+
+#[test]
+fn columns_are_read_from_the_pieces_that_have_them() {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let (env, mut pairs) = (FaultEnv::new(1), large_rows(2000));
+        // Of blocks with values that are kept whole there are no columns.
+        pairs.retain(|(_, value)| value[0] == 1);
+        write(&env, &pairs, &large_blocks(compression)).unwrap();
+        let mut cursor = FileCursor::forward(open(&env).unwrap(), b"", Caching::Keep).unwrap();
+        let wanted = WantedColumns { stop: None, row_limit: usize::MAX, sees_all: &|_| true };
+        let mut rows = pairs.iter();
+        while let Some(slice) = cursor.take_columns(&wanted).unwrap() {
+            let (wide, texts) = (slice.fixed(8).unwrap(), slice.variable(9).unwrap());
+            let mut ends = Vec::new();
+            let all = texts.all(&mut ends).unwrap();
+            for row in 0..slice.row_count() {
+                let value = &rows.next().unwrap().1;
+                assert_eq!(&wide[row * 16..][..16], &value[33..49]);
+                assert_eq!(texts.get(row).unwrap(), &value[49..]);
+                assert!(all[..ends[row] as usize].ends_with(&value[49..]));
+                let mut whole = Vec::new();
+                slice.append_value(row, &mut whole).unwrap();
+                assert_eq!(&whole, value);
+            }
+        }
+        assert_eq!((rows.next(), cursor.key()), (None, None));
+    }
+}
+
+/// A get reads some of the bytes; damage in those is reported, and no wrong row is returned.
+#[test]
+fn damage_in_a_piece_is_reported_by_those_who_read_it() {
+    let (env, pairs) = (FaultEnv::new(1), large_rows(400));
+    write(&env, &pairs, &large_blocks(Compression::Lz4)).unwrap();
+    let good = env.bytes(Path::new(PATH)).unwrap();
+    let mut reported = 0;
+    for position in (0..good.len() / 2).step_by(101) {
+        let mut bytes = good.clone();
+        bytes[position] ^= 1 << (position % 8);
+        env.place(Path::new(PATH), bytes);
+        let file = open(&env).unwrap();
+        for (key, value) in pairs.iter().step_by(7) {
+            match FileCursor::at_row(&*file, row_of(key), None) {
+                Ok(cursor) => assert_eq!(cursor.value(), &value[..]),
+                Err(Error::Corrupt { .. }) => reported += 1,
+                Err(other) => panic!("byte {position}: {other}"),
+            }
+        }
+    }
+    assert!(reported > 400, "{reported}");
 }

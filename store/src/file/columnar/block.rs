@@ -1,57 +1,28 @@
 //! A columnar block as the cache holds it: which part lies where, and what the heads of the parts
-//! of keys say, is found out once, not by every read.
+//! of keys say, is found out once, not by every read. Of a block with a front the cache holds the
+//! front, and with it the pieces that were read since, each opened once.
 //!
 //! The layout of values is taken apart once for a file, not for each of its blocks
 //! ([`KnownLayout`]), so that reads at random find it near.
 
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::{Block, PreparedBlock};
-use crate::cell::{Sequence, Timestamp};
 use crate::file::columnar::cursor::Span;
+use crate::file::columnar::directory::{Chunks, Entry, Head};
 use crate::file::columnar::numbers::NumbersHead;
 use crate::file::columnar::strings::{Strings, StringsHead};
 use crate::file::columnar::{
-    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, LAYOUT, PLAIN, QUALIFIERS, ROWS, SEQUENCES,
-    SHAPES, Storage, TIMESTAMPS, TYPES, WHOLE,
+    FIRST_SECTION, QUALIFIERS, ROWS, SEQUENCES, SHAPES, Storage, TIMESTAMPS, TYPES, WHOLE,
 };
-use crate::file::compression::{LZ4, ZSTD, can_become, decompress_into};
-use crate::file::encoding::Malformed;
-use crate::file::format::{u32_at, u64_at};
+use crate::file::compression::{can_become, decompress_into};
+use crate::file::encoding::{BlockError, Malformed};
+use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES};
+use crate::file::origin::Origin;
 use crate::layout::{ReadLayout, WantedSections};
-
-/// What the head of a block says.
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    cell_count: usize,
-    section_count: usize,
-    is_plain: bool,
-    span: Span,
-}
-
-impl Head {
-    fn read(bytes: &[u8]) -> Option<Head> {
-        let cell_count = u32_at(bytes, 0)? as usize;
-        let [low, high, flags, 0] = *bytes.get(4..8)? else { return None };
-        if cell_count == 0 || cell_count > CELLS_MAX || flags & !PLAIN != 0 {
-            return None;
-        }
-        Some(Head {
-            cell_count,
-            section_count: usize::from(u16::from_le_bytes([low, high])),
-            is_plain: flags & PLAIN != 0,
-            span: Span {
-                min_timestamp: Timestamp(u64_at(bytes, 8)? as i64),
-                max_timestamp: Timestamp(u64_at(bytes, 16)? as i64),
-                max_sequence: Sequence(u64_at(bytes, 24)?),
-            },
-        })
-    }
-
-    fn part_count(&self) -> usize {
-        FIRST_SECTION + self.section_count
-    }
-}
 
 /// Where a part lies that is stored as it is. Of others the start is behind the end, so that they
 /// are found to be none by the check of the bounds that there is anyway.
@@ -82,10 +53,33 @@ pub(in crate::file) struct ColumnarBlock {
     cells: OnceLock<CellHeads>,
     places: Box<[Place]>,
     /// The parts that lie elsewhere, once they are opened; empty if there are none.
-    opened: Box<[OnceLock<Box<[u8]>>]>,
-    /// Bytes of `opened` when all are open.
+    opened: Box<[OpenedPart]>,
+    /// Bytes of those parts that are in `bytes`, when all are open.
     opened_bytes: usize,
+    /// Bytes of what was read since.
+    read_bytes: AtomicUsize,
     bytes: Arc<[u8]>,
+    /// Where the block begins in `bytes`, without the header of its frame.
+    begin: usize,
+    /// Where what is not in `bytes` is read from.
+    origin: Option<Origin>,
+}
+
+/// A part that does not lie in the bytes of its block as it is.
+#[derive(Debug, Default)]
+struct OpenedPart {
+    whole: OnceLock<Box<[u8]>>,
+    chunks: OnceLock<Box<[OnceLock<Box<[u8]>>]>>,
+}
+
+/// How a block is divided, and what of it is there.
+pub(in crate::file) enum Division {
+    /// It has no front.
+    None,
+    /// It has a front, and is there as a whole, without its frame.
+    Whole,
+    /// Its front is there, frame and all.
+    Front(Origin),
 }
 
 /// The layout of values of a file's blocks, known since the first of them was read. All have the
@@ -107,20 +101,41 @@ impl KnownLayout {
 }
 
 /// Reads head and directory of a block and makes room for the parts that are opened later.
-pub(in crate::file) fn prepare(block: Block, known: &KnownLayout) -> Result<Block, Malformed> {
+pub(in crate::file) fn prepare(
+    block: Block,
+    known: &KnownLayout,
+    division: Division,
+) -> Result<Block, Malformed> {
     let bytes = Arc::clone(block.shared_bytes());
-    let head = Head::read(&bytes).ok_or(Malformed)?;
+    let (begin, body_bytes) = match &division {
+        Division::Front(origin) => (BLOCK_HEADER_BYTES, origin.body_bytes()),
+        Division::None | Division::Whole => (0, bytes.len()),
+    };
+    let body = bytes.get(begin..).ok_or(Malformed)?;
+    let has_front = !matches!(division, Division::None);
+    let head = Head::read(body, has_front, body_bytes).ok_or(Malformed)?;
+    let origin = match division {
+        Division::Front(origin) => Some(origin),
+        Division::None | Division::Whole => None,
+    };
+    if origin.as_ref().is_some_and(|_| head.front_end != body.len().checked_sub(CHECKSUM_BYTES)) {
+        return Err(Malformed);
+    }
     let mut places = Vec::with_capacity(head.part_count());
     let mut opened_bytes = 0;
     let mut is_any_elsewhere = false;
     for part in 0..head.part_count() {
-        let entry = Entry::of(&bytes, &head, part).ok_or(Malformed)?;
-        if entry.storage == Storage::Plain {
-            places.push(Place { start: entry.start as u32, end: entry.end as u32 });
-        } else {
-            places.push(ELSEWHERE);
+        let entry = Entry::of(body, &head, part).ok_or(Malformed)?;
+        let is_here = body.len() >= entry.end;
+        if entry.storage == Storage::Plain && is_here {
+            let at = |offset| (begin + offset) as u32;
+            places.push(Place { start: at(entry.start), end: at(entry.end) });
+            continue;
+        }
+        places.push(ELSEWHERE);
+        is_any_elsewhere = true;
+        if is_here && (origin.is_none() || entry.storage != Storage::Chunks) {
             opened_bytes += entry.raw_length;
-            is_any_elsewhere = true;
         }
     }
     let slots = if is_any_elsewhere { places.len() } else { 0 };
@@ -137,9 +152,12 @@ pub(in crate::file) fn prepare(block: Block, known: &KnownLayout) -> Result<Bloc
         layout,
         cells: OnceLock::new(),
         places: places.into(),
-        opened: (0..slots).map(|_| OnceLock::new()).collect(),
+        opened: (0..slots).map(|_| OpenedPart::default()).collect(),
         opened_bytes,
+        read_bytes: AtomicUsize::new(0),
         bytes,
+        begin,
+        origin,
     }))
 }
 
@@ -148,10 +166,11 @@ impl PreparedBlock for ColumnarBlock {
         &self.bytes
     }
 
-    /// As if all parts were open.
+    /// As if all parts were open that are there, and with those that were read since.
     fn byte_count(&self) -> usize {
         let tables = size_of_val(&*self.places) + size_of_val(&*self.opened);
-        size_of::<ColumnarBlock>() + tables + self.opened_bytes + self.bytes.len()
+        let opened = self.opened_bytes + self.read_bytes.load(Ordering::Relaxed);
+        size_of::<ColumnarBlock>() + tables + opened + self.bytes.len()
     }
 }
 
@@ -172,35 +191,214 @@ impl ColumnarBlock {
         &self.layout
     }
 
+    /// Returns the block as far as it is there.
+    fn body(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+
+    fn entry(&self, part: usize) -> Result<Entry, Malformed> {
+        Entry::of(self.body(), &self.head, part).ok_or(Malformed)
+    }
+
+    /// Returns a part that lies in the bytes of the block as it is.
     #[inline]
-    pub(super) fn part(&self, part: usize) -> Result<&[u8], Malformed> {
+    fn plain_part(&self, part: usize) -> Result<Option<&[u8]>, Malformed> {
         let place = self.places.get(part).ok_or(Malformed)?;
-        match self.bytes.get(place.start as usize..place.end as usize) {
+        Ok(self.bytes.get(place.start as usize..place.end as usize))
+    }
+
+    #[inline]
+    pub(super) fn part(&self, part: usize) -> Result<&[u8], BlockError> {
+        match self.plain_part(part)? {
             Some(bytes) => Ok(bytes),
             None => self.opened_part(part),
         }
     }
 
-    fn opened_part(&self, part: usize) -> Result<&[u8], Malformed> {
+    /// Returns a part of keys, which is in the front.
+    #[inline]
+    fn key_part(&self, part: usize) -> Result<&[u8], Malformed> {
+        match self.plain_part(part)? {
+            Some(bytes) => Ok(bytes),
+            None => self.opened_part(part).map_err(|_| Malformed),
+        }
+    }
+
+    fn opened_part(&self, part: usize) -> Result<&[u8], BlockError> {
         let slot = self.opened.get(part).ok_or(Malformed)?;
+        if let Some(bytes) = slot.whole.get() {
+            return Ok(bytes);
+        }
+        let entry = self.entry(part)?;
+        let opened = match entry.storage {
+            Storage::Chunks => self.open_chunks(&self.chunks(part, &entry)?, entry.raw_length)?,
+            _ => self.open_piece(&entry)?,
+        };
+        let is_here = self.origin.is_none() || entry.end <= self.body().len();
+        Ok(self.put(&slot.whole, opened, is_here && entry.storage != Storage::Chunks))
+    }
+
+    /// Puts what was opened into its slot. Another reader may have been faster; both opened the
+    /// same. What was not `counted` before makes the block heavier.
+    fn put<'a>(
+        &self,
+        slot: &'a OnceLock<Box<[u8]>>,
+        opened: Box<[u8]>,
+        is_counted: bool,
+    ) -> &'a [u8] {
+        let byte_count = opened.len();
+        let mut is_first = false;
+        let bytes = slot.get_or_init(|| {
+            is_first = true;
+            opened
+        });
+        if let Some(origin) = &self.origin
+            && is_first
+            && !is_counted
+        {
+            self.read_bytes.fetch_add(byte_count, Ordering::Relaxed);
+            origin.weigh();
+        }
+        bytes
+    }
+
+    /// Hands some bytes of the block to `open`, from memory or from the file, of which their
+    /// checksums are still to be checked by [`ColumnarBlock::checked`].
+    fn with_bytes<R>(
+        &self,
+        range: Range<usize>,
+        open: impl FnOnce(&[u8]) -> Result<R, BlockError>,
+    ) -> Result<R, BlockError> {
+        match (self.body().get(range.clone()), &self.origin) {
+            (Some(bytes), _) => open(bytes),
+            (None, Some(origin)) => origin.read(range, open),
+            (None, None) => Err(BlockError::Malformed),
+        }
+    }
+
+    /// Returns a piece without its checksum, which is checked if the piece was just read: of a
+    /// block that is there as a whole that was done.
+    fn checked<'a>(&self, piece: &'a [u8]) -> Result<&'a [u8], BlockError> {
+        if let Some(origin) = &self.origin {
+            origin.check(piece)?;
+        }
+        let (stored, _) = piece.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Malformed)?;
+        Ok(stored)
+    }
+
+    /// Opens a part that is not in chunks.
+    fn open_piece(&self, entry: &Entry) -> Result<Box<[u8]>, BlockError> {
+        let is_behind = self.head.front_end.is_some_and(|end| entry.start > end);
+        let checksum = if is_behind { CHECKSUM_BYTES } else { 0 };
+        self.with_bytes(entry.start..entry.end + checksum, |stored| {
+            let stored = if is_behind { self.checked(stored)? } else { stored };
+            if entry.storage == Storage::Repeated {
+                let raw = stored.repeat(entry.raw_length / stored.len());
+                return match raw.len() == entry.raw_length {
+                    true => Ok(raw.into_boxed_slice()),
+                    false => Err(BlockError::Malformed),
+                };
+            }
+            let mut raw = vec![0; entry.raw_length].into_boxed_slice();
+            decompress_into(entry.storage as u8, stored, &mut raw).ok_or(Malformed)?;
+            Ok(raw)
+        })
+    }
+
+    fn chunks(&self, part: usize, entry: &Entry) -> Result<Chunks<'_>, Malformed> {
+        let section = part.checked_sub(FIRST_SECTION);
+        let width = match section {
+            Some(section) => usize::from(*self.layout.widths().get(section).ok_or(Malformed)?),
+            None => 0,
+        };
+        Chunks::of(self.body(), &self.head, entry, width)
+    }
+
+    /// Opens all chunks of a part.
+    fn open_chunks(&self, chunks: &Chunks<'_>, length: usize) -> Result<Box<[u8]>, BlockError> {
+        let mut raw_length = chunks.head.len();
+        for chunk in 0..chunks.count() {
+            let (stored, code) = chunks.stored(chunk)?;
+            let raw = chunks.raw_range(chunk)?;
+            if !can_become(code, stored.len() - CHECKSUM_BYTES, raw.len()) {
+                return Err(BlockError::Malformed);
+            }
+            raw_length += raw.len();
+        }
+        if raw_length != length {
+            return Err(BlockError::Malformed);
+        }
+        let all = chunks.stored_range()?;
+        self.with_bytes(all.clone(), |stored| {
+            let mut raw = vec![0; length].into_boxed_slice();
+            let (head, rows) = raw.split_at_mut(chunks.head.len());
+            head.copy_from_slice(chunks.head);
+            for chunk in 0..chunks.count() {
+                let (at, code) = chunks.stored(chunk)?;
+                let piece = at.start - all.start..at.end - all.start;
+                let piece = self.checked(stored.get(piece).ok_or(Malformed)?)?;
+                let rows = rows.get_mut(chunks.raw_range(chunk)?).ok_or(Malformed)?;
+                decompress_into(code, piece, rows).ok_or(Malformed)?;
+            }
+            Ok(raw)
+        })
+    }
+
+    /// Returns the raw bytes of a chunk.
+    fn chunk(&self, part: usize, chunks: &Chunks<'_>, chunk: usize) -> Result<&[u8], BlockError> {
+        let slot = self.opened.get(part).ok_or(Malformed)?;
+        let slots =
+            slot.chunks.get_or_init(|| (0..chunks.count()).map(|_| OnceLock::new()).collect());
+        let slot = slots.get(chunk).ok_or(Malformed)?;
         if let Some(bytes) = slot.get() {
             return Ok(bytes);
         }
-        let entry = Entry::of(&self.bytes, &self.head, part).ok_or(Malformed)?;
-        let opened = entry.open(&self.bytes).ok_or(Malformed)?;
-        // Another reader may have been faster; both opened the same.
-        Ok(slot.get_or_init(|| opened))
+        let (at, code) = chunks.stored(chunk)?;
+        let length = chunks.raw_range(chunk)?.len();
+        if !can_become(code, at.len() - CHECKSUM_BYTES, length) {
+            return Err(BlockError::Malformed);
+        }
+        let opened = self.with_bytes(at, |piece| {
+            let mut raw = vec![0; length].into_boxed_slice();
+            decompress_into(code, self.checked(piece)?, &mut raw).ok_or(Malformed)?;
+            Ok(raw)
+        })?;
+        Ok(self.put(slot, opened, false))
+    }
+
+    /// Returns the bytes that one cell has of a part of values, whose entries have `width` bytes,
+    /// or are strings if that is 0. Of a part in chunks only that of the cell is opened.
+    fn entry_of(&self, part: usize, width: usize, index: usize) -> Result<&[u8], BlockError> {
+        let whole = match self.plain_part(part)? {
+            Some(bytes) => bytes,
+            None => match self.opened.get(part).and_then(|slot| slot.whole.get()) {
+                Some(bytes) => bytes,
+                None => {
+                    let entry = self.entry(part)?;
+                    if entry.storage == Storage::Chunks {
+                        let chunks = self.chunks(part, &entry)?;
+                        let bytes = self.chunk(part, &chunks, chunks.chunk_of(index))?;
+                        return Ok(bytes.get(chunks.range_in_chunk(index)?).ok_or(Malformed)?);
+                    }
+                    self.opened_part(part)?
+                }
+            },
+        };
+        match width {
+            0 => Ok(Strings::open(whole, self.head.cell_count)?.get(index)?),
+            width => Ok(whole.get(index * width..(index + 1) * width).ok_or(Malformed)?),
+        }
     }
 
     /// Returns a section.
     #[inline]
-    pub(super) fn section(&self, section: usize) -> Result<&[u8], Malformed> {
+    pub(super) fn section(&self, section: usize) -> Result<&[u8], BlockError> {
         self.part(FIRST_SECTION + section)
     }
 
     /// Returns a section of strings.
-    pub(super) fn strings(&self, section: usize) -> Result<Strings<'_>, Malformed> {
-        Strings::open(self.section(section)?, self.head.cell_count)
+    pub(super) fn strings(&self, section: usize) -> Result<Strings<'_>, BlockError> {
+        Ok(Strings::open(self.section(section)?, self.head.cell_count)?)
     }
 
     #[inline]
@@ -214,8 +412,8 @@ impl ColumnarBlock {
     #[cold]
     fn read_cells(&self) -> Result<&CellHeads, Malformed> {
         let count = self.head.cell_count;
-        let strings = |part| StringsHead::read(self.part(part)?, count);
-        let numbers = |part| NumbersHead::read(self.part(part)?, count);
+        let strings = |part| StringsHead::read(self.key_part(part)?, count);
+        let numbers = |part| NumbersHead::read(self.key_part(part)?, count);
         let cells = CellHeads {
             rows: strings(ROWS)?,
             qualifiers: strings(QUALIFIERS)?,
@@ -228,27 +426,27 @@ impl ColumnarBlock {
     }
 
     pub(super) fn rows(&self) -> Result<Strings<'_>, Malformed> {
-        Ok(self.cells()?.rows.of(self.part(ROWS)?))
+        Ok(self.cells()?.rows.of(self.key_part(ROWS)?))
     }
 
     pub(super) fn qualifiers(&self) -> Result<Strings<'_>, Malformed> {
-        Ok(self.cells()?.qualifiers.of(self.part(QUALIFIERS)?))
+        Ok(self.cells()?.qualifiers.of(self.key_part(QUALIFIERS)?))
     }
 
     pub(super) fn timestamps(&self) -> Result<Numbers<'_>, Malformed> {
-        Ok(Numbers { head: self.cells()?.timestamps, part: self.part(TIMESTAMPS)? })
+        Ok(Numbers { head: self.cells()?.timestamps, part: self.key_part(TIMESTAMPS)? })
     }
 
     pub(super) fn sequences(&self) -> Result<Numbers<'_>, Malformed> {
-        Ok(Numbers { head: self.cells()?.sequences, part: self.part(SEQUENCES)? })
+        Ok(Numbers { head: self.cells()?.sequences, part: self.key_part(SEQUENCES)? })
     }
 
     pub(super) fn types(&self) -> Result<Numbers<'_>, Malformed> {
-        Ok(Numbers { head: self.cells()?.types, part: self.part(TYPES)? })
+        Ok(Numbers { head: self.cells()?.types, part: self.key_part(TYPES)? })
     }
 
     pub(super) fn shapes(&self) -> Result<Numbers<'_>, Malformed> {
-        Ok(Numbers { head: self.cells()?.shapes, part: self.part(SHAPES)? })
+        Ok(Numbers { head: self.cells()?.shapes, part: self.key_part(SHAPES)? })
     }
 
     /// Appends the value of a cell, put together again; if only some sections are `wanted`, the
@@ -258,22 +456,23 @@ impl ColumnarBlock {
         index: usize,
         wanted: Option<&WantedSections>,
         out: &mut Vec<u8>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), BlockError> {
         let Some(shape) = self.shapes()?.get(index).checked_sub(1) else {
-            let whole = Strings::open(self.part(WHOLE)?, self.head.cell_count)?;
-            out.extend_from_slice(whole.get(index)?);
+            out.extend_from_slice(self.entry_of(WHOLE, 0, index)?);
             return Ok(());
         };
+        let failure = Cell::new(None);
         let section = |section: usize, width: usize| {
             if let Some(other) = wanted.and_then(|wanted| wanted.stand_in(section, width)) {
                 return Some(other);
             }
-            match width {
-                0 => self.strings(section).ok()?.get(index).ok(),
-                width => self.section(section).ok()?.get(index * width..(index + 1) * width),
-            }
+            let found = self.entry_of(FIRST_SECTION + section, width, index);
+            found.map_err(|error| failure.set(Some(error))).ok()
         };
-        self.layout.join(shape as usize, section, out).ok_or(Malformed)
+        match self.layout.join(shape as usize, section, out) {
+            Some(()) => Ok(()),
+            None => Err(failure.take().unwrap_or(BlockError::Malformed)),
+        }
     }
 }
 
@@ -292,52 +491,5 @@ impl Numbers<'_> {
 
     pub(super) fn only(&self) -> Option<u64> {
         self.head.only()
-    }
-}
-
-/// What the directory says of a part.
-struct Entry {
-    start: usize,
-    end: usize,
-    raw_length: usize,
-    storage: Storage,
-}
-
-impl Entry {
-    fn of(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
-        let directory = bytes.get(HEAD_BYTES..)?;
-        let (directory, parts) = directory.split_at_checked(head.part_count() * ENTRY_BYTES)?;
-        let at = part * ENTRY_BYTES;
-        let start = if part == 0 { 0 } else { u32_at(directory, at - ENTRY_BYTES)? as usize };
-        let end = u32_at(directory, at)? as usize;
-        let raw_length = u32_at(directory, at + 4)? as usize;
-        let stored = parts.get(start..end)?.len();
-        let storage = match *directory.get(at + 8)? {
-            0 if stored == raw_length => Storage::Plain,
-            1 if can_become(LZ4, stored, raw_length) => Storage::Lz4,
-            2 if can_become(ZSTD, stored, raw_length) => Storage::Zstd,
-            3 if stored > 0 && raw_length / stored <= CELLS_MAX => Storage::Repeated,
-            _ => return None,
-        };
-        if part == LAYOUT && storage != Storage::Plain {
-            return None;
-        }
-        let parts_at = HEAD_BYTES + head.part_count() * ENTRY_BYTES;
-        Some(Entry { start: parts_at + start, end: parts_at + end, raw_length, storage })
-    }
-
-    fn open(&self, bytes: &[u8]) -> Option<Box<[u8]>> {
-        let stored = bytes.get(self.start..self.end)?;
-        match self.storage {
-            Storage::Plain => Some(stored.into()),
-            Storage::Lz4 | Storage::Zstd => {
-                let mut raw = vec![0; self.raw_length].into_boxed_slice();
-                decompress_into(self.storage as u8, stored, &mut raw).map(|()| raw)
-            }
-            Storage::Repeated => {
-                let raw = stored.repeat(self.raw_length / stored.len());
-                (raw.len() == self.raw_length).then(|| raw.into_boxed_slice())
-            }
-        }
     }
 }

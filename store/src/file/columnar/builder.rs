@@ -5,13 +5,23 @@
 use std::ops::Range;
 
 use crate::cell::{CellType, KeyParts};
-use crate::descriptor::Compression;
+use crate::descriptor::{Compression, DataBlockEncoding};
 use crate::file::columnar::numbers::append_numbers;
 use crate::file::columnar::strings::StringsBuilder;
-use crate::file::columnar::{CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, PLAIN, Storage};
+use crate::file::columnar::{
+    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, PLAIN, Storage, WHOLE_HEAD_BYTES,
+};
 use crate::file::compression::{Compressor, LZ4, ZSTD};
-use crate::file::encoding::BlockBuilder;
+use crate::file::encoding::{BlockBuilder, encoding_code};
+use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES, data_header, u32_at};
 use crate::layout::{SectionKind, ValueLayout};
+
+/// Sections enter the front as long as it stays below this: it is read for every row.
+const FRONT_BYTES: usize = 8 << 10;
+/// Raw bytes of a chunk, about, of which there are at least two.
+const CHUNK_BYTES: usize = 4 << 10;
+/// The same where they are compressed for their size.
+const ZSTD_CHUNK_BYTES: usize = 16 << 10;
 
 /// Builds columnar blocks.
 pub(in crate::file) struct ColumnarBuilder {
@@ -38,6 +48,7 @@ pub(in crate::file) struct ColumnarBuilder {
     byte_count: usize,
     is_plain: bool,
     scratch: Vec<u8>,
+    behind: Vec<u8>,
 }
 
 enum SectionBuilder {
@@ -58,8 +69,111 @@ impl SectionBuilder {
 }
 
 impl ColumnarBuilder {
-    /// Appends a part. Opening it costs more than reading it, so it must get smaller by an eighth.
-    fn append_part(&mut self, compression: Compression, raw: &[u8], out: &mut Vec<u8>) -> Storage {
+    /// Appends the raw bytes of a part and returns the width of its entries, 0 of strings and
+    /// numbers.
+    fn append_raw(&self, part: usize, raw: &mut Vec<u8>) -> usize {
+        match part {
+            super::LAYOUT => raw.extend_from_slice(&self.encoded_layout),
+            super::ROWS => self.rows.append(self.row_prefix, raw),
+            super::QUALIFIERS => self.qualifiers.append(self.qualifier_prefix, raw),
+            super::TIMESTAMPS => append_numbers(&self.timestamps, raw),
+            super::SEQUENCES => append_numbers(&self.sequences, raw),
+            super::TYPES => append_numbers(&self.types, raw),
+            super::SHAPES => append_numbers(&self.shapes, raw),
+            super::WHOLE => self.whole.append(0, raw),
+            _ => match &self.sections[part - FIRST_SECTION] {
+                SectionBuilder::Fixed { width, bytes } => {
+                    raw.extend_from_slice(bytes);
+                    return *width;
+                }
+                SectionBuilder::Variable(strings) => strings.append(0, raw),
+            },
+        }
+        0
+    }
+
+    /// Appends a part: to the front, or as a piece behind it, or in chunks.
+    fn append_part(
+        &mut self,
+        part: usize,
+        unit: usize,
+        raw: &[u8],
+        divided: &mut DividedBlock<'_>,
+    ) -> StoredPart {
+        let start = divided.out.len();
+        if let Some(storage) = append_repeated(raw, unit, divided.out) {
+            return divided.in_front(start, storage, 0);
+        }
+        let compression = if part == super::LAYOUT { Compression::None } else { self.compression };
+        if part < super::WHOLE {
+            let storage = self.compress(compression, raw, divided.out);
+            return divided.in_front(start, storage, 0);
+        }
+        let chunk_bytes = match self.compression {
+            Compression::Zstd => ZSTD_CHUNK_BYTES,
+            Compression::None | Compression::Lz4 => CHUNK_BYTES,
+        };
+        if raw.len() > 2 * chunk_bytes && self.types.len() > 1 {
+            let bits = chunk_bits(self.types.len(), raw.len(), chunk_bytes);
+            self.append_chunks(part, unit, raw, (bits, divided));
+            return divided.in_front(start, Storage::Chunks, bits);
+        }
+        let behind = divided.behind.len();
+        let mut stored = std::mem::take(&mut divided.behind);
+        let storage = self.compress(compression, raw, &mut stored);
+        divided.behind = stored;
+        let length = divided.behind.len() - behind;
+        if start - divided.start + length <= FRONT_BYTES {
+            divided.out.extend_from_slice(&divided.behind[behind..]);
+            divided.behind.truncate(behind);
+            return divided.in_front(start, storage, 0);
+        }
+        append_checksum(&mut divided.behind, behind);
+        StoredPart { start: behind, length, storage, chunk_bits: 0, is_behind: true }
+    }
+
+    /// Appends a part in chunks of `1 << bits` rows: its table to the front, the chunks behind it.
+    fn append_chunks(
+        &mut self,
+        part: usize,
+        unit: usize,
+        raw: &[u8],
+        (bits, divided): (u8, &mut DividedBlock<'_>),
+    ) {
+        let count = self.types.len();
+        let strings = match part.checked_sub(FIRST_SECTION).map(|section| &self.sections[section]) {
+            None => Some(&self.whole),
+            Some(SectionBuilder::Variable(strings)) => Some(strings),
+            Some(SectionBuilder::Fixed { .. }) => None,
+        };
+        let end_of =
+            |index: usize| strings.map_or((index + 1) * unit, |strings| strings.end(index));
+        let ends: Vec<usize> = (1..=count.div_ceil(1 << bits))
+            .map(|chunk| end_of((chunk << bits).min(count) - 1))
+            .collect();
+        let (head, mut rows) = raw.split_at(raw.len() - end_of(count - 1));
+        divided.out.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        divided.out.extend_from_slice(head);
+        divided.begins_behind.push(divided.out.len());
+        divided.out.extend_from_slice(&(divided.behind.len() as u32).to_le_bytes());
+        let first = divided.behind.len();
+        let mut begin = 0;
+        for end in ends {
+            let chunk;
+            (chunk, rows) = rows.split_at(end - begin);
+            begin = end;
+            let at = divided.behind.len();
+            let storage = self.compress(self.compression, chunk, &mut divided.behind);
+            append_checksum(&mut divided.behind, at);
+            let end = (divided.behind.len() - first) as u32;
+            divided.out.extend_from_slice(&end.to_le_bytes());
+            divided.out.push(storage as u8);
+        }
+    }
+
+    /// Appends bytes as they are stored. Opening them costs more than reading them, so they must
+    /// get smaller by an eighth.
+    fn compress(&mut self, compression: Compression, raw: &[u8], out: &mut Vec<u8>) -> Storage {
         let limit = raw.len() - raw.len() / 8;
         match self.compressor.append_below(limit, compression, raw, out) {
             Some(LZ4) => Storage::Lz4,
@@ -99,6 +213,7 @@ impl ColumnarBuilder {
             byte_count: 0,
             is_plain: true,
             scratch: Vec::new(),
+            behind: Vec::new(),
             layout: layout.clone(),
         }
     }
@@ -133,6 +248,8 @@ impl ColumnarBuilder {
         out.extend_from_slice(&least.to_le_bytes());
         out.extend_from_slice(&greatest.to_le_bytes());
         out.extend_from_slice(&last_sequence.to_le_bytes());
+        // Of the front, and zeros.
+        out.extend_from_slice(&[0; HEAD_BYTES - WHOLE_HEAD_BYTES]);
     }
 
     fn clear(&mut self) {
@@ -153,6 +270,85 @@ impl ColumnarBuilder {
         self.byte_count = 0;
         self.is_plain = true;
     }
+}
+
+/// A block being laid out: front, and what comes behind it.
+struct DividedBlock<'a> {
+    /// The block begins here in `out`.
+    start: usize,
+    /// The front.
+    out: &'a mut Vec<u8>,
+    /// The pieces behind it.
+    behind: Vec<u8>,
+    /// Where `out` has places among the pieces, which are known when the front has ended.
+    begins_behind: Vec<usize>,
+}
+
+/// What the directory will say of a part.
+struct StoredPart {
+    start: usize,
+    length: usize,
+    storage: Storage,
+    chunk_bits: u8,
+    /// `start` counts from the first piece.
+    is_behind: bool,
+}
+
+impl DividedBlock<'_> {
+    /// Returns the part that was just added to the front.
+    fn in_front(&self, start: usize, storage: Storage, chunk_bits: u8) -> StoredPart {
+        let length = self.out.len() - start;
+        let start = start - self.start;
+        StoredPart { start, length, storage, chunk_bits, is_behind: false }
+    }
+
+    /// Enters a part into the directory.
+    fn enter(&mut self, part: usize, stored: &StoredPart, raw_length: usize) {
+        let at = self.start + HEAD_BYTES + part * ENTRY_BYTES;
+        if stored.is_behind {
+            self.begins_behind.push(at);
+        }
+        let entry = &mut self.out[at..at + ENTRY_BYTES];
+        entry[..4].copy_from_slice(&(stored.start as u32).to_le_bytes());
+        entry[4..8].copy_from_slice(&(stored.length as u32).to_le_bytes());
+        entry[8..12].copy_from_slice(&(raw_length as u32).to_le_bytes());
+        entry[12] = stored.storage as u8;
+        entry[13] = stored.chunk_bits;
+    }
+
+    /// Ends the front, puts the pieces behind it, and returns their buffer.
+    fn finish(self) -> Vec<u8> {
+        let DividedBlock { start, out, behind, begins_behind } = self;
+        let front_end = out.len() - start + CHECKSUM_BYTES;
+        for at in begins_behind {
+            let begin = u32_at(out, at).unwrap_or_default() + front_end as u32;
+            out[at..at + 4].copy_from_slice(&begin.to_le_bytes());
+        }
+        let front_bytes = (BLOCK_HEADER_BYTES + front_end) as u32;
+        out[start + WHOLE_HEAD_BYTES..][..4].copy_from_slice(&front_bytes.to_le_bytes());
+        let encoding = encoding_code(DataBlockEncoding::Columnar);
+        let header = crc32c::crc32c(&data_header(encoding, front_end + behind.len()));
+        let checksum = crc32c::crc32c_append(header, &out[start..]);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(&behind);
+        behind
+    }
+}
+
+/// Returns the bytes of the front of a block, the header of its frame included.
+pub(in crate::file) fn front_bytes(raw: &[u8]) -> u32 {
+    u32_at(raw, WHOLE_HEAD_BYTES).unwrap_or_default()
+}
+
+/// Appends the checksum of all from `start` on.
+fn append_checksum(out: &mut Vec<u8>, start: usize) {
+    let checksum = crc32c::crc32c(&out[start..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// Returns the logarithm of the rows of a chunk, so that it has about so many bytes.
+fn chunk_bits(row_count: usize, raw_bytes: usize, chunk_bytes: usize) -> u8 {
+    (row_count * chunk_bytes / raw_bytes).max(1).ilog2() as u8
 }
 
 /// Returns a number that sorts as the timestamp does, so that differences are small.
@@ -203,43 +399,27 @@ impl BlockBuilder for ColumnarBuilder {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
         self.head(out);
+        let mut divided = DividedBlock {
+            start,
+            out,
+            behind: std::mem::take(&mut self.behind),
+            begins_behind: Vec::new(),
+        };
+        divided.behind.clear();
         let part_count = FIRST_SECTION + self.sections.len();
-        let directory = out.len();
-        out.resize(directory + part_count * ENTRY_BYTES, 0);
+        let directory_end = start + HEAD_BYTES + part_count * ENTRY_BYTES;
+        divided.out.resize(directory_end, 0);
         let mut raw = std::mem::take(&mut self.scratch);
         for part in 0..part_count {
             raw.clear();
-            let mut unit = 0;
-            match part {
-                super::LAYOUT => raw.extend_from_slice(&self.encoded_layout),
-                super::ROWS => self.rows.append(self.row_prefix, &mut raw),
-                super::QUALIFIERS => self.qualifiers.append(self.qualifier_prefix, &mut raw),
-                super::TIMESTAMPS => append_numbers(&self.timestamps, &mut raw),
-                super::SEQUENCES => append_numbers(&self.sequences, &mut raw),
-                super::TYPES => append_numbers(&self.types, &mut raw),
-                super::SHAPES => append_numbers(&self.shapes, &mut raw),
-                super::WHOLE => self.whole.append(0, &mut raw),
-                _ => match &self.sections[part - FIRST_SECTION] {
-                    SectionBuilder::Fixed { width, bytes } => {
-                        unit = *width;
-                        raw.extend_from_slice(bytes);
-                    }
-                    SectionBuilder::Variable(strings) => strings.append(0, &mut raw),
-                },
-            }
-            let storage = match append_repeated(&raw, unit, out) {
-                Some(storage) => storage,
-                None if part == super::LAYOUT => self.append_part(Compression::None, &raw, out),
-                None => self.append_part(self.compression, &raw, out),
-            };
-            let end = (out.len() - directory - part_count * ENTRY_BYTES) as u32;
-            let entry = &mut out[directory + part * ENTRY_BYTES..][..ENTRY_BYTES];
-            entry[..4].copy_from_slice(&end.to_le_bytes());
-            entry[4..8].copy_from_slice(&(raw.len() as u32).to_le_bytes());
-            entry[8] = storage as u8;
+            let unit = self.append_raw(part, &mut raw);
+            let entry = self.append_part(part, unit, &raw, &mut divided);
+            divided.enter(part, &entry, raw.len());
         }
         self.scratch = raw;
+        self.behind = divided.finish();
         self.clear();
     }
 }

@@ -12,7 +12,7 @@ use crate::cell::{
 use crate::file::columnar::block::{ColumnarBlock, Numbers};
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::strings::{Strings, first_bytes};
-use crate::file::encoding::{BlockCursor, COLUMN_STEPS_MAX, Malformed};
+use crate::file::encoding::{BlockCursor, BlockError, COLUMN_STEPS_MAX, Malformed};
 use crate::layout::WantedSections;
 
 /// Bytes of a key for which room is made at once.
@@ -133,7 +133,7 @@ impl ColumnarCursor {
     }
 
     /// Moves to a cell, or to none if there are not so many.
-    fn stand_on(&mut self, index: usize) -> Result<(), Malformed> {
+    fn stand_on(&mut self, index: usize) -> Result<(), BlockError> {
         self.move_to(index)?;
         self.open_value()
     }
@@ -161,17 +161,18 @@ impl ColumnarCursor {
     }
 
     /// Puts the value together if that was not done yet.
-    pub(in crate::file) fn open_value(&mut self) -> Result<(), Malformed> {
+    pub(in crate::file) fn open_value(&mut self) -> Result<(), BlockError> {
         if !self.is_value_pending {
             return Ok(());
         }
         let mut value = std::mem::take(&mut self.value);
-        let built = self
-            .block()
-            .and_then(|block| block.append_value(self.index, self.wanted.as_deref(), &mut value));
-        if built.is_err() {
+        let built = match self.block() {
+            Ok(block) => block.append_value(self.index, self.wanted.as_deref(), &mut value),
+            Err(malformed) => Err(malformed.into()),
+        };
+        if let Err(error) = built {
             self.leave();
-            return Err(Malformed);
+            return Err(error);
         }
         (self.value, self.is_value_pending) = (value, false);
         Ok(())
@@ -292,22 +293,22 @@ impl BlockCursor for ColumnarCursor {
         &self.value
     }
 
-    fn first(&mut self) -> Result<(), Malformed> {
+    fn first(&mut self) -> Result<(), BlockError> {
         self.stand_on(0)
     }
 
-    fn last(&mut self) -> Result<(), Malformed> {
+    fn last(&mut self) -> Result<(), BlockError> {
         self.stand_on(self.cell_count().wrapping_sub(1))
     }
 
-    fn advance(&mut self) -> Result<(), Malformed> {
+    fn advance(&mut self) -> Result<(), BlockError> {
         match self.key.is_empty() {
             true => Ok(()),
             false => self.stand_on(self.index + 1),
         }
     }
 
-    fn retreat(&mut self) -> Result<(), Malformed> {
+    fn retreat(&mut self) -> Result<(), BlockError> {
         match self.key.is_empty() {
             true => Ok(()),
             // Before the first there is none, and none has so high a number.
@@ -317,22 +318,22 @@ impl BlockCursor for ColumnarCursor {
 
     /// The value of the cell it stands on then is there only after
     /// [`ColumnarCursor::open_value`]: of a column that is left, the next is not wanted as a rule.
-    fn skip_column(&mut self) -> Result<(), Malformed> {
+    fn skip_column(&mut self) -> Result<(), BlockError> {
         if self.key.is_empty() {
             return Ok(());
         }
         let index = self.end_of_column();
         self.leave();
-        self.move_to(index?)
+        Ok(self.move_to(index?)?)
     }
 
-    fn seek(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek(&mut self, target: &[u8]) -> Result<(), BlockError> {
         let index = self.lower_bound(target);
         self.leave();
         self.stand_on(index?)
     }
 
-    fn seek_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+    fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
         let index = self.lower_bound(target);
         self.leave();
         self.stand_on(index?.wrapping_sub(1))

@@ -10,8 +10,11 @@
 //! is `i * width`. A marker, or a value that follows no shape of the layout, is kept whole and has
 //! zeros and nothing in the sections.
 //!
-//! Each part is compressed on its own and opened when it is asked for first; the cache holds it
-//! open from then on. So a scan of two columns touches only those, and a get rebuilds one value.
+//! The block begins with its *front*: head, directory, keys, small sections, and the tables of large
+//! ones, under a checksum of their own. Behind it come pieces, each with its checksum: a section, or
+//! a chunk of some rows of a large one. So a get reads the front and the pieces that have its row,
+//! and a scan the sections that it wants. The cache holds the front, and with it what was opened.
+//! Blocks of files of version 2 have no front and are read whole.
 //! Byte by byte: `docs/formats/store-file.md`.
 //!
 //! # Invariants
@@ -20,12 +23,13 @@
 //!    that is kept whole: what [`ColumnSlice`] can hand out.
 //! 2. All parts have as many entries as the block has cells.
 //!
-//! The builder is in [`builder`], a block as the cache holds it in [`block`], reading cell by cell
-//! in [`cursor`], reading whole columns in [`mod@slice`], and what parts are made of in [`numbers`]
+//! The builder is in [`builder`], what the directory says in [`directory`], a block as the cache
+//! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in [`mod@slice`], and what parts are made of in [`numbers`]
 //! and [`strings`].
 
 mod numbers;
 mod strings;
+mod directory;
 mod block;
 mod builder;
 mod cursor;
@@ -33,18 +37,23 @@ mod slice;
 
 use crate::file::encoding::Malformed;
 
-pub(super) use block::{KnownLayout, prepare};
+pub(super) use block::{Division, KnownLayout, prepare};
 pub(super) use builder::ColumnarBuilder;
+pub(super) use builder::front_bytes;
 pub(super) use cursor::ColumnarCursor;
 pub(crate) use cursor::{Span, WantedColumns};
 pub use slice::{ColumnSlice, VariableColumn};
 
 /// Cells of a block at most.
 const CELLS_MAX: usize = 1 << 16;
-/// Bytes before the directory.
-const HEAD_BYTES: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
+/// Bytes before the directory of a block without a front.
+const WHOLE_HEAD_BYTES: usize = 4 + 2 + 1 + 1 + 8 + 8 + 8;
+/// Bytes before the directory: after the same, those of the front, and zeros.
+const HEAD_BYTES: usize = WHOLE_HEAD_BYTES + 4 + 4;
+/// Bytes of a part in the directory of a block without a front.
+const WHOLE_ENTRY_BYTES: usize = 4 + 4 + 1;
 /// Bytes of a part in the directory.
-const ENTRY_BYTES: usize = 4 + 4 + 1;
+const ENTRY_BYTES: usize = 4 + 4 + 4 + 1 + 1 + 2;
 /// The block is plain.
 const PLAIN: u8 = 1;
 
@@ -67,6 +76,21 @@ enum Storage {
     Zstd = 2,
     /// The stored bytes again and again.
     Repeated = 3,
+    /// In chunks; the stored bytes are their table.
+    Chunks = 4,
+}
+
+impl Storage {
+    fn of(code: u8) -> Option<Storage> {
+        Some(match code {
+            0 => Storage::Plain,
+            1 => Storage::Lz4,
+            2 => Storage::Zstd,
+            3 => Storage::Repeated,
+            4 => Storage::Chunks,
+            _ => return None,
+        })
+    }
 }
 
 #[cfg(test)]

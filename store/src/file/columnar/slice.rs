@@ -10,7 +10,7 @@ use crate::file::columnar::block::ColumnarBlock;
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::cursor::BlockRows;
 use crate::file::columnar::strings::Strings;
-use crate::file::encoding::Malformed;
+use crate::file::encoding::{BlockError, Malformed};
 use crate::file::format::BlockHandle;
 
 /// Rows of a store file, column by column: each has one cell, a put of one qualifier, whose value
@@ -47,6 +47,17 @@ impl ColumnSlice {
         read: impl FnOnce(&'a ColumnarBlock) -> std::result::Result<T, Malformed>,
     ) -> Result<T> {
         read(&self.block).map_err(|Malformed| self.malformed())
+    }
+
+    /// As [`ColumnSlice::read`], of what may have to be fetched from the file.
+    fn fetch<'a, T>(
+        &'a self,
+        read: impl FnOnce(&'a ColumnarBlock) -> std::result::Result<T, BlockError>,
+    ) -> Result<T> {
+        read(&self.block).map_err(|error| match error {
+            BlockError::Malformed => self.malformed(),
+            BlockError::Failed(error) => *error,
+        })
     }
 
     #[cold]
@@ -139,7 +150,7 @@ impl ColumnSlice {
         if row >= self.rows.len() {
             return Err(no_row(row));
         }
-        self.read(|block| block.append_value(self.rows.start + row, None, out))
+        self.fetch(|block| block.append_value(self.rows.start + row, None, out))
     }
 
     /// Returns a section of fixed width: the bytes of all rows end to end, so that those of row `n`
@@ -153,10 +164,10 @@ impl ColumnSlice {
         if width == 0 {
             return Err(wrong_kind(section));
         }
-        self.read(|block| {
+        self.fetch(|block| {
             let part = block.section(section)?;
             if part.len() != width * block.cell_count() {
-                return Err(Malformed);
+                return Err(BlockError::Malformed);
             }
             Ok(&part[self.rows.start * width..self.rows.end * width])
         })
@@ -171,7 +182,7 @@ impl ColumnSlice {
         if self.width(section)? != 0 {
             return Err(wrong_kind(section));
         }
-        let strings = self.read(|block| block.strings(section))?;
+        let strings = self.fetch(|block| block.strings(section))?;
         Ok(VariableColumn { slice: self, strings })
     }
 

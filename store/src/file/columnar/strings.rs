@@ -37,6 +37,11 @@ impl StringsBuilder {
         Some(&self.bytes[start..end])
     }
 
+    /// Returns where string `index` ends among the bytes of all.
+    pub(super) fn end(&self, index: usize) -> usize {
+        self.ends[index] as usize
+    }
+
     /// Appends the strings, of which the first `prefix_length` bytes are the same in all.
     pub(super) fn append(&self, prefix_length: usize, out: &mut Vec<u8>) {
         let count = self.ends.len();
@@ -87,19 +92,21 @@ pub(super) struct StringsHead {
 impl StringsHead {
     /// Reads the head of a part of `count` strings, and checks that their ends are there.
     pub(super) fn read(part: &[u8], count: usize) -> Result<StringsHead, Malformed> {
+        let head = StringsHead::of_head(part, count)?;
+        let byte_count = part.len() - head.bytes_at as usize;
+        let all = (head.length as usize).checked_mul(count).ok_or(Malformed)?;
+        if head.end_width == 0 && byte_count != all { Err(Malformed) } else { Ok(head) }
+    }
+
+    /// Reads the head of `count` strings, whose bytes need not be there.
+    pub(super) fn of_head(part: &[u8], count: usize) -> Result<StringsHead, Malformed> {
         let [low, high, end_width, 0] = *part.get(..4).ok_or(Malformed)? else {
             return Err(Malformed);
         };
         let length = u32_at(part, 4).ok_or(Malformed)?;
         let prefix_length = u16::from_le_bytes([low, high]);
         let bytes_at = HEAD_BYTES + usize::from(prefix_length) + count * usize::from(end_width);
-        let byte_count = part.len().checked_sub(bytes_at).ok_or(Malformed)?;
-        let fits = match end_width {
-            0 => byte_count == (length as usize).checked_mul(count).ok_or(Malformed)?,
-            2 | 4 => true,
-            _ => false,
-        };
-        if !fits {
+        if bytes_at > part.len() || !matches!(end_width, 0 | 2 | 4) {
             return Err(Malformed);
         }
         let bytes_at = u32::try_from(bytes_at).map_err(|_| Malformed)?;
@@ -130,7 +137,8 @@ impl<'b> Strings<'b> {
         self.part.get(HEAD_BYTES..HEAD_BYTES + length).unwrap_or_default()
     }
 
-    fn end(&self, index: usize) -> Option<usize> {
+    /// Returns where string `index` ends among the bytes of all.
+    pub(super) fn end(&self, index: usize) -> Option<usize> {
         let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
         match self.head.end_width {
             0 => Some((index + 1) * self.head.length as usize),

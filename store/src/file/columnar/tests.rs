@@ -1,10 +1,11 @@
-//! The documented example. That cells come back as they were is tested in
+//! The documented examples. That cells come back as they were is tested in
 //! [`crate::file::encoding`], for all encodings.
 
 use super::*;
+use crate::cache::Block;
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::descriptor::Compression;
-use crate::file::encoding::BlockBuilder;
+use crate::file::encoding::{BlockBuilder, BlockCursor};
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
 
 fn key(row: &[u8], timestamp: i64, sequence: u64) -> Vec<u8> {
@@ -15,7 +16,22 @@ fn key(row: &[u8], timestamp: i64, sequence: u64) -> Vec<u8> {
     key
 }
 
-/// The example of `docs/formats/store-file.md`.
+/// Returns the hexadecimal digits of an example of `docs/formats/store-file.md`.
+fn documented(example: &str) -> String {
+    include_str!("../../../../docs/formats/store-file.md")
+        .lines()
+        .skip_while(|line| line.strip_prefix("```") != Some(example))
+        .skip(1)
+        .take_while(|line| *line != "```")
+        .flat_map(|line| line.split_once('|').map_or(line, |(hex, _)| hex).chars())
+        .filter(|c| !c.is_whitespace())
+        .collect()
+}
+
+fn cells() -> [(Vec<u8>, Vec<u8>); 2] {
+    [(key(b"a", 10, 1), vec![1, 0x2a, 0, b'x']), (key(b"b", 12, 2), vec![2])]
+}
+
 #[test]
 fn the_documented_example_holds() {
     let layout = ValueLayout {
@@ -23,18 +39,26 @@ fn the_documented_example_holds() {
         shapes: vec![ValueShape { prefix: vec![1], pieces: vec![Piece::Fixed(0), Piece::Rest(1)] }],
     };
     let mut builder = ColumnarBuilder::new(&layout, Compression::Lz4);
-    builder.add(&key(b"a", 10, 1), &[1, 0x2a, 0, b'x']);
-    builder.add(&key(b"b", 12, 2), &[2]);
+    cells().iter().for_each(|(key, value)| builder.add(key, value));
     let mut raw = Vec::new();
     builder.finish(&mut raw);
     let hex: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
-    let documented: String = include_str!("../../../../docs/formats/store-file.md")
-        .lines()
-        .skip_while(|line| *line != "```columnar")
-        .skip(1)
-        .take_while(|line| *line != "```")
-        .flat_map(|line| line.split_once('|').map_or(line, |(hex, _)| hex).chars())
-        .filter(|c| !c.is_whitespace())
-        .collect();
-    assert_eq!(hex, documented);
+    assert_eq!(hex, documented("columnar"));
+}
+
+/// What files of version 2 have.
+#[test]
+fn blocks_without_a_front_are_read() {
+    let digits = documented("columnar-2");
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    let raw: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+    let block = crate::file::encoding::prepare(Block::new(2, &raw), &KnownLayout::default());
+    let mut cursor = ColumnarCursor::default();
+    cursor.open(block.unwrap()).unwrap();
+    cursor.first().unwrap();
+    for (key, value) in cells() {
+        assert_eq!((cursor.key(), cursor.value()), (Some(&key[..]), &value[..]));
+        cursor.advance().unwrap();
+    }
+    assert_eq!(cursor.key(), None);
 }

@@ -42,7 +42,7 @@ fn a_dump_is_text() {
     let full = dumped(&env, DumpSpec { blocks: true, cells: true }).unwrap();
     assert_eq!(
         full,
-        r#"store file, version 2, 665 bytes
+        r#"store file, version 3, 665 bytes
 rows: 2, from "a\xff" to "b"
 cells: 4, 184 bytes of keys and values
 puts: 2, deletes: 0 of versions, 1 of columns, 1 of families, 0 of family versions

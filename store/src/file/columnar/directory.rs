@@ -1,0 +1,249 @@
+//! The directory of a columnar block: where each part lies and how it is stored.
+//!
+//! Parts behind the front are pieces, each followed by its checksum: a part as a whole, or, of a
+//! large one, chunks of some rows. The front has the table of such a part:
+//!
+//! `length of the head (4) | head | where the first chunk begins (4) | where each chunk ends,
+//! from there on (4), and how it is stored (1)`
+
+use std::ops::Range;
+
+use crate::cell::{Sequence, Timestamp};
+use crate::file::columnar::strings::StringsHead;
+use crate::file::columnar::{
+    CELLS_MAX, ENTRY_BYTES, FIRST_SECTION, HEAD_BYTES, LAYOUT, PLAIN, Span, Storage, WHOLE,
+    WHOLE_ENTRY_BYTES, WHOLE_HEAD_BYTES,
+};
+use crate::file::compression::{LZ4, NONE, ZSTD, can_become};
+use crate::file::encoding::Malformed;
+use crate::file::format::{BLOCK_HEADER_BYTES, CHECKSUM_BYTES, u32_at, u64_at};
+
+/// Bytes of a chunk in the table of its part.
+pub(super) const CHUNK_ENTRY_BYTES: usize = 4 + 1;
+
+/// What the head of a block says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) cell_count: usize,
+    pub(super) section_count: usize,
+    pub(super) is_plain: bool,
+    pub(super) span: Span,
+    /// Where the front ends, before its checksum; `None` if the block has none.
+    pub(super) front_end: Option<usize>,
+    /// Bytes of the block.
+    body_bytes: usize,
+}
+
+impl Head {
+    /// Reads the head of a block of so many bytes, which `bytes` begins with.
+    pub(super) fn read(bytes: &[u8], has_front: bool, body_bytes: usize) -> Option<Head> {
+        let cell_count = u32_at(bytes, 0)? as usize;
+        let [low, high, flags, 0] = *bytes.get(4..8)? else { return None };
+        if cell_count == 0 || cell_count > CELLS_MAX || flags & !PLAIN != 0 {
+            return None;
+        }
+        let front_end = match has_front {
+            true => Some(front_end(bytes).filter(|end| *end <= body_bytes)?),
+            false => None,
+        };
+        Some(Head {
+            cell_count,
+            section_count: usize::from(u16::from_le_bytes([low, high])),
+            is_plain: flags & PLAIN != 0,
+            span: Span {
+                min_timestamp: Timestamp(u64_at(bytes, 8)? as i64),
+                max_timestamp: Timestamp(u64_at(bytes, 16)? as i64),
+                max_sequence: Sequence(u64_at(bytes, 24)?),
+            },
+            front_end,
+            body_bytes,
+        })
+    }
+
+    pub(super) fn part_count(&self) -> usize {
+        FIRST_SECTION + self.section_count
+    }
+}
+
+/// Returns where the front of a block ends, before its checksum.
+fn front_end(bytes: &[u8]) -> Option<usize> {
+    let front_bytes = u32_at(bytes, WHOLE_HEAD_BYTES)? as usize;
+    front_bytes.checked_sub(BLOCK_HEADER_BYTES + CHECKSUM_BYTES)
+}
+
+/// What the directory says of a part.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) raw_length: usize,
+    pub(super) storage: Storage,
+    /// Logarithm of the rows of a chunk.
+    chunk_bits: u8,
+}
+
+impl Entry {
+    /// Reads an entry of a block, whose bytes are there as far as its front goes.
+    pub(super) fn of(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
+        let entry = match head.front_end {
+            None => Entry::of_whole(bytes, head, part)?,
+            Some(front_end) => Entry::of_divided(bytes, head, front_end, part)?,
+        };
+        let stored = entry.end - entry.start;
+        let fits = match entry.storage {
+            Storage::Plain => stored == entry.raw_length,
+            Storage::Lz4 => can_become(LZ4, stored, entry.raw_length),
+            Storage::Zstd => can_become(ZSTD, stored, entry.raw_length),
+            Storage::Repeated => stored > 0 && entry.raw_length / stored <= CELLS_MAX,
+            Storage::Chunks => part >= WHOLE && head.front_end.is_some_and(|end| entry.end <= end),
+        };
+        (fits && (part != LAYOUT || entry.storage == Storage::Plain)).then_some(entry)
+    }
+
+    fn of_whole(bytes: &[u8], head: &Head, part: usize) -> Option<Entry> {
+        let directory = bytes.get(WHOLE_HEAD_BYTES..)?;
+        let (directory, parts) =
+            directory.split_at_checked(head.part_count() * WHOLE_ENTRY_BYTES)?;
+        let at = part * WHOLE_ENTRY_BYTES;
+        let start = if part == 0 { 0 } else { u32_at(directory, at - WHOLE_ENTRY_BYTES)? as usize };
+        let end = u32_at(directory, at)? as usize;
+        parts.get(start..end)?;
+        let parts_at = WHOLE_HEAD_BYTES + head.part_count() * WHOLE_ENTRY_BYTES;
+        Some(Entry {
+            start: parts_at + start,
+            end: parts_at + end,
+            raw_length: u32_at(directory, at + 4)? as usize,
+            storage: Storage::of(*directory.get(at + 8)?).filter(|s| *s != Storage::Chunks)?,
+            chunk_bits: 0,
+        })
+    }
+
+    fn of_divided(bytes: &[u8], head: &Head, front_end: usize, part: usize) -> Option<Entry> {
+        let at = HEAD_BYTES + part * ENTRY_BYTES;
+        let start = u32_at(bytes, at)? as usize;
+        let end = start + u32_at(bytes, at + 4)? as usize;
+        let [storage, chunk_bits, 0, 0] = *bytes.get(at + 12..at + ENTRY_BYTES)? else {
+            return None;
+        };
+        let is_in_front = start >= HEAD_BYTES + head.part_count() * ENTRY_BYTES && end <= front_end;
+        let is_behind = part >= WHOLE
+            && start >= front_end + CHECKSUM_BYTES
+            && end + CHECKSUM_BYTES <= head.body_bytes;
+        if !(is_in_front || is_behind) || usize::from(chunk_bits) > CELLS_MAX.ilog2() as usize {
+            return None;
+        }
+        Some(Entry {
+            start,
+            end,
+            raw_length: u32_at(bytes, at + 8)? as usize,
+            storage: Storage::of(storage)?,
+            chunk_bits,
+        })
+    }
+}
+
+/// A part in chunks.
+pub(super) struct Chunks<'b> {
+    /// What its raw bytes begin with, before those of the rows.
+    pub(super) head: &'b [u8],
+    /// Of strings.
+    strings: Option<StringsHead>,
+    /// Of fixed sections.
+    width: usize,
+    first: usize,
+    table: &'b [u8],
+    bits: u8,
+    cell_count: usize,
+    body_bytes: usize,
+}
+
+impl<'b> Chunks<'b> {
+    /// Reads the table of a part, whose entries have `width` bytes, or are strings if that is 0.
+    pub(super) fn of(
+        bytes: &'b [u8],
+        head: &Head,
+        entry: &Entry,
+        width: usize,
+    ) -> Result<Chunks<'b>, Malformed> {
+        let table = bytes.get(entry.start..entry.end).ok_or(Malformed)?;
+        let head_length = u32_at(table, 0).ok_or(Malformed)? as usize;
+        let (part_head, table) = table[4..].split_at_checked(head_length).ok_or(Malformed)?;
+        let (first, table) = table.split_first_chunk::<4>().ok_or(Malformed)?;
+        let strings = match width {
+            0 => Some(StringsHead::of_head(part_head, head.cell_count)?),
+            _ if part_head.is_empty() => None,
+            _ => return Err(Malformed),
+        };
+        let chunks = Chunks {
+            head: part_head,
+            strings,
+            width,
+            first: u32::from_le_bytes(*first) as usize,
+            table,
+            bits: entry.chunk_bits,
+            cell_count: head.cell_count,
+            body_bytes: head.body_bytes,
+        };
+        if table.len() != chunks.count() * CHUNK_ENTRY_BYTES {
+            return Err(Malformed);
+        }
+        Ok(chunks)
+    }
+
+    /// Returns the number of chunks.
+    pub(super) fn count(&self) -> usize {
+        self.cell_count.div_ceil(1 << self.bits)
+    }
+
+    /// Returns the chunk that has an entry of the part.
+    pub(super) fn chunk_of(&self, index: usize) -> usize {
+        index >> self.bits
+    }
+
+    /// Returns where the bytes of an entry are among the raw bytes of its chunk.
+    pub(super) fn range_in_chunk(&self, index: usize) -> Result<Range<usize>, Malformed> {
+        let base = self.end_before(self.chunk_of(index) << self.bits)?;
+        let start = self.end_before(index)?.checked_sub(base).ok_or(Malformed)?;
+        let end = self.end_before(index + 1)?.checked_sub(base).ok_or(Malformed)?;
+        Ok(start..end)
+    }
+
+    /// Returns where the raw bytes of a chunk are among those of the rows.
+    pub(super) fn raw_range(&self, chunk: usize) -> Result<Range<usize>, Malformed> {
+        let start = self.end_before(chunk << self.bits)?;
+        let end = self.end_before(((chunk + 1) << self.bits).min(self.cell_count))?;
+        if start <= end { Ok(start..end) } else { Err(Malformed) }
+    }
+
+    fn end_before(&self, index: usize) -> Result<usize, Malformed> {
+        match self.strings {
+            None => Ok(index * self.width),
+            Some(strings) => match index.checked_sub(1) {
+                None => Ok(0),
+                Some(last) => strings.of(self.head).end(last).ok_or(Malformed),
+            },
+        }
+    }
+
+    /// Returns where a chunk with its checksum is stored, and how.
+    pub(super) fn stored(&self, chunk: usize) -> Result<(Range<usize>, u8), Malformed> {
+        let end_of = |chunk: usize| u32_at(self.table, chunk * CHUNK_ENTRY_BYTES);
+        let start = match chunk.checked_sub(1) {
+            None => 0,
+            Some(before) => end_of(before).ok_or(Malformed)? as usize,
+        };
+        let end = end_of(chunk).ok_or(Malformed)? as usize;
+        let code = *self.table.get(chunk * CHUNK_ENTRY_BYTES + 4).ok_or(Malformed)?;
+        let is_inside = start + CHECKSUM_BYTES <= end && self.first + end <= self.body_bytes;
+        if !is_inside || !matches!(code, NONE | LZ4 | ZSTD) {
+            return Err(Malformed);
+        }
+        Ok((self.first + start..self.first + end, code))
+    }
+
+    /// Returns where all chunks are stored.
+    pub(super) fn stored_range(&self) -> Result<Range<usize>, Malformed> {
+        let (last, _) = self.stored(self.count() - 1)?;
+        if self.first <= last.end { Ok(self.first..last.end) } else { Err(Malformed) }
+    }
+}
