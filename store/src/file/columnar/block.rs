@@ -65,11 +65,14 @@ pub(in crate::file) struct ColumnarBlock {
     origin: Option<Origin>,
 }
 
+/// Raw bytes, once they are opened.
+type OpenedBytes = OnceLock<Box<[u8]>>;
+
 /// A part that does not lie in the bytes of its block as it is.
 #[derive(Debug, Default)]
 struct OpenedPart {
-    whole: OnceLock<Box<[u8]>>,
-    chunks: OnceLock<Box<[OnceLock<Box<[u8]>>]>>,
+    whole: OpenedBytes,
+    chunks: OnceLock<Box<[OpenedBytes]>>,
 }
 
 /// How a block is divided, and what of it is there.
@@ -240,12 +243,7 @@ impl ColumnarBlock {
 
     /// Puts what was opened into its slot. Another reader may have been faster; both opened the
     /// same. What was not `counted` before makes the block heavier.
-    fn put<'a>(
-        &self,
-        slot: &'a OnceLock<Box<[u8]>>,
-        opened: Box<[u8]>,
-        is_counted: bool,
-    ) -> &'a [u8] {
+    fn put<'a>(&self, slot: &'a OpenedBytes, opened: Box<[u8]>, is_counted: bool) -> &'a [u8] {
         let byte_count = opened.len();
         let mut is_first = false;
         let bytes = slot.get_or_init(|| {
