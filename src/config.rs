@@ -15,14 +15,13 @@ use sql::settings::parse_time;
 use store::options::{AdmissionOptions, CoprocessorLimits};
 
 use crate::error::{Error, Result};
+use crate::machine_memory::{BudgetOrigin, MemoryBudget};
 use crate::secret_file;
 
 /// The address that is listened on by default.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:5433";
 /// The data directory by default.
 pub const DEFAULT_DATA: &str = "./bennu-data";
-/// The memory budget by default, in bytes.
-pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 /// The smallest memory budget that the store can work with.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// How often tables to analyse are looked for.
@@ -40,7 +39,7 @@ pub struct Source {
     /// Address to listen on for Postgres clients
     #[arg(long, value_name = "ADDR", env = "BENNU_LISTEN")]
     pub listen: Option<String>,
-    /// Memory for memstores, block cache and queries, for example 512MB
+    /// Memory for memstores, block cache and queries, for example 512MB; by default a quarter of the machine's or container's
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
     /// Long statements that compute at a time; by default one for each core
@@ -126,7 +125,7 @@ pub struct Config {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// The store's memory budget.
-    pub memory_bytes: u64,
+    pub memory: MemoryBudget,
     /// How many statements work at a time.
     pub admission: AdmissionOptions,
     /// How much is borne with coprocessors.
@@ -271,9 +270,9 @@ impl Source {
     pub fn check(self) -> Result<Config> {
         let listen = self.listen.as_deref().unwrap_or(DEFAULT_LISTEN);
         let listen = resolve(listen)?;
-        let memory_bytes = match &self.memory {
-            Some(text) => parse_size(text)?,
-            None => DEFAULT_MEMORY_BYTES,
+        let memory = match &self.memory {
+            Some(text) => MemoryBudget { bytes: parse_size(text)?, origin: BudgetOrigin::Settings },
+            None => MemoryBudget::of_machine(),
         };
         let admission = self.admission()?;
         let log = self.log()?;
@@ -306,7 +305,7 @@ impl Source {
         Ok(Config {
             data: self.data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)),
             listen,
-            memory_bytes,
+            memory,
             admission,
             coprocessor_limits,
             analyze_period,
@@ -407,7 +406,7 @@ mod tests {
         let file: Source = toml::from_str("listen = '127.0.0.1:1'\nmemory = '64MB'").unwrap();
         let config = listening("127.0.0.1:2").over(file).check().unwrap();
         assert_eq!(config.listen.port(), 2);
-        assert_eq!(config.memory_bytes, 64 << 20);
+        assert_eq!(config.memory.bytes, 64 << 20);
     }
 
     #[test]

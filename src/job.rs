@@ -10,9 +10,9 @@ use store::env::{Env, RealEnv};
 use store::file::{DumpSpec, dump};
 use store::salvage::{Salvaged, salvage};
 
-use crate::config::DEFAULT_MEMORY_BYTES;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::machine_memory::MemoryBudget;
 
 /// A job and what it works on.
 #[derive(Debug, Subcommand)]
@@ -67,7 +67,7 @@ fn salvage_to(data: &Path, to: &Path, out: &mut dyn Write) -> Result<()> {
         "copied: {tables} tables, {regions} regions, {cells} cells of {files} store files, \
          {commits} commits of the log"
     )?;
-    let options = Options { memory_bytes: DEFAULT_MEMORY_BYTES, ..Options::default() };
+    let options = Options { memory_bytes: MemoryBudget::of_machine().bytes, ..Options::default() };
     Database::open(to, options)?.shut_down()?;
     writeln!(out, "the copy can be opened: {}", to.display())?;
     if !losses.is_empty() {

@@ -9,6 +9,7 @@
 
 pub mod error;
 mod secret_file;
+pub mod machine_memory;
 pub mod config;
 pub mod database;
 mod vector_text;

@@ -6,10 +6,11 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bennu::config::{Config, DEFAULT_MEMORY_BYTES, Source};
+use bennu::config::{Config, Source};
 use bennu::database::{DEFAULT_USER, Database};
 use bennu::error::{Error, Result};
 use bennu::job::{self, Job};
+use bennu::machine_memory::BudgetOrigin;
 use bennu::server::Server;
 use bennu::{demo, server, shell};
 use clap::{Parser, Subcommand};
@@ -107,6 +108,7 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     runtime.block_on(async {
         let server = Server::bind(database.clone(), &config).await?;
         let stop = server::stop_signal()?;
+        announce_memory(&config)?;
         announce(&server)?;
         server.run(stop).await
     })?;
@@ -129,7 +131,7 @@ fn open(config: &Config) -> Result<Database> {
     let options = Options {
         admission: config.admission,
         coprocessors: config.coprocessor_limits.clone(),
-        ..server::options(config.memory_bytes)
+        ..server::options(config.memory.bytes)
     };
     Database::open_with(&config.data, options, engine)
 }
@@ -138,7 +140,7 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
     let config = Source { listen, ..Source::default() }.check()?;
     let directory = tempfile::Builder::new().prefix("bennu-demo-").tempdir()?;
     let runtime = server::runtime()?;
-    let database = Database::open(directory.path(), server::options(DEFAULT_MEMORY_BYTES))?;
+    let database = Database::open(directory.path(), server::options(config.memory.bytes))?;
     // Before the load, so that a port in use is told at once.
     let server = match once {
         true => None,
@@ -162,6 +164,14 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
         })?;
     }
     database.shut_down()
+}
+
+/// Prints the line that says how much memory is used, unless the settings say it.
+fn announce_memory(config: &Config) -> Result<()> {
+    if config.memory.origin != BudgetOrigin::Settings {
+        writeln!(std::io::stdout(), "bennu: memory {}", config.memory)?;
+    }
+    Ok(())
 }
 
 /// Prints the line that says that clients may connect.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bennu::Database;
 use bennu::config::{Config, TlsFiles};
+use bennu::machine_memory::{BudgetOrigin, MemoryBudget};
 use bennu::server::{self, Server};
 use store::Options;
 use store::env::slow::SlowEnv;
@@ -65,7 +66,7 @@ impl TestServer {
         let config = Config {
             data: directory.path().to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
-            memory_bytes: MEMORY_BYTES,
+            memory: MemoryBudget { bytes: MEMORY_BYTES, origin: BudgetOrigin::Settings },
             admission,
             coprocessor_limits: store::options::CoprocessorLimits::default(),
             analyze_period: setup.analyze_period,

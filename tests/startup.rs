@@ -1,7 +1,7 @@
 //! Starting, stopping, and what goes wrong at it: one clear line each.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -298,4 +298,26 @@ async fn a_truncated_file_keeps_only_its_table_from_being_read() {
     // What could not be read again is not written.
     let insert = client.execute("INSERT INTO broken VALUES (1000, 'x')", &[]).await.unwrap_err();
     assert_eq!(insert.code().unwrap().code(), "XX001");
+}
+
+/// The memory that is chosen is printed first; with `--memory` there is nothing to print.
+#[test]
+fn the_default_of_memory_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = binary()
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(directory.path())
+        .env_remove("BENNU_MEMORY")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines: Vec<String> =
+        BufReader::new(server.stdout.take().unwrap()).lines().take(2).map(Result::unwrap).collect();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(
+        lines[0].starts_with("bennu: memory ") && lines[0].contains("MB by default"),
+        "{lines:?}"
+    );
+    assert!(lines[1].starts_with("bennu: ready on "), "{lines:?}");
 }

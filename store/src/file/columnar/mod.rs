@@ -11,10 +11,10 @@
 //! zeros and nothing in the sections.
 //!
 //! The block begins with its *front*: head, directory, keys, small sections, and the tables of
-//! large ones, under a checksum of their own. Behind it come pieces, each with its checksum: a section, or
-//! a chunk of some rows of a large one. So a get reads the front and the pieces that have its row,
-//! and a scan the sections that it wants. The cache holds the front, and with it what was opened.
-//! Blocks of files of version 2 have no front and are read whole.
+//! large ones, under a checksum of their own. Behind it come pieces, each with its checksum: a
+//! section, or a chunk of some rows of a large one. So a get reads the front and the pieces that
+//! have its row, and a scan the sections that it wants. The cache holds the front, and with it
+//! what was opened. Blocks of files of version 2 have no front and are read whole.
 //! Byte by byte: `docs/formats/store-file.md`.
 //!
 //! # Invariants
