@@ -39,7 +39,8 @@ pub struct Source {
     /// Address to listen on for Postgres clients
     #[arg(long, value_name = "ADDR", env = "BENNU_LISTEN")]
     pub listen: Option<String>,
-    /// Memory for memstores, block cache and queries, for example 512MB; by default a quarter of the machine's or container's
+    /// Memory for memstores, block cache and queries, for example 512MB; by default a quarter of
+    /// the machine's, or the container's
     #[arg(long, value_name = "SIZE", env = "BENNU_MEMORY")]
     pub memory: Option<String>,
     /// Long statements that compute at a time; by default one for each core

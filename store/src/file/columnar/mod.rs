@@ -24,8 +24,8 @@
 //! 2. All parts have as many entries as the block has cells.
 //!
 //! The builder is in [`builder`], what the directory says in [`directory`], a block as the cache
-//! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in [`mod@slice`], and what parts are made of in [`numbers`]
-//! and [`strings`].
+//! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in
+//! [`mod@slice`], and what parts are made of in [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
