@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use store::descriptor::{DataBlockEncoding, Durability, SplitOptions};
+use store::env::ReadFile;
 use store::observer::ObserverContext;
+use store::sorted_load::{ScratchFile, ScratchSpace};
 use store::transaction::Previous;
 use store::{
     CellBatch, CellType, FamilyDescriptor, Get, Mutation, Sequence, Store, TableDescriptor,
@@ -19,6 +21,40 @@ use crate::index::{EntryFamilies, IndexSpec};
 use crate::registry::{ColumnShape, TableShape};
 use crate::rows::StoredRows;
 use crate::violation::TableName;
+
+/// Space for sorts, in memory.
+pub(crate) struct ScratchMemory;
+
+/// A file in it.
+struct MemoryFile(Vec<u8>);
+
+impl ScratchSpace for ScratchMemory {
+    fn create(&self) -> store::Result<Box<dyn ScratchFile>> {
+        Ok(Box::new(MemoryFile(Vec::new())))
+    }
+}
+
+impl ScratchFile for MemoryFile {
+    fn append(&mut self, bytes: &[u8]) -> store::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> store::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(*self))
+    }
+}
+
+impl ReadFile for MemoryFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> store::Result<()> {
+        buffer.copy_from_slice(&self.0[offset as usize..][..buffer.len()]);
+        Ok(())
+    }
+
+    fn byte_count(&self) -> store::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+}
 
 /// The table under test.
 pub(crate) const TABLE: TableId = TableId(1);

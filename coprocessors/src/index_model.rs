@@ -132,6 +132,16 @@ impl Tables {
         tables
     }
 
+    fn build(&self, transaction: &Transaction, spec: &IndexSpec) -> store::Result<u64> {
+        let environment = index::BuildEnvironment {
+            store: &self.store,
+            transaction,
+            scratch: Arc::new(ScratchMemory),
+            context: &EvalContext::default(),
+        };
+        index::index_build(&environment, TABLE, spec)
+    }
+
     fn observe(&self) {
         let observers = self.specs.iter().map(|spec| {
             let observer: Arc<dyn RegionObserver> = Arc::new(IndexObserver::new(spec.clone()));
@@ -417,10 +427,7 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
 
     let transaction = tables.begin();
     for spec in &tables.specs {
-        assert_eq!(
-            index::index_build(&transaction, TABLE, spec, &EvalContext::default()).unwrap(),
-            2500
-        );
+        assert_eq!(tables.build(&transaction, spec).unwrap(), 2500);
     }
     transaction.begin_statement();
     tables.check(&transaction, &rows);
@@ -430,7 +437,7 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
     let transaction = tables.begin();
     transaction.mutate(TABLE, vec![tables.put(7, &rows[&7])]).unwrap();
     transaction.begin_statement();
-    match index::index_build(&transaction, TABLE, &tables.specs[0], &EvalContext::default()) {
+    match tables.build(&transaction, &tables.specs[0]) {
         Err(store::Error::Vetoed(veto)) => {
             assert_eq!(veto.code, "23505");
             assert_eq!(veto.message, "could not create unique index \"i2\"");
@@ -438,6 +445,85 @@ fn a_build_fills_an_index_or_names_the_duplicate() {
         }
         outcome => panic!("{outcome:?}"),
     }
+}
+
+/// Builds that do not fit into memory: of rows in columnar blocks and in memory, and of rows that
+/// the transaction has written and changed.
+#[test]
+fn large_builds_are_sorted_on_disk_and_loaded() {
+    const ROWS: i32 = 24_000;
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        memory_bytes: 4 << 20,
+        region_threads: 3,
+        parallel_after_rows: 100,
+        ..Options::default()
+    };
+    let store = Store::open(directory.path(), options).unwrap();
+    let columns = [DataType::Int4, DataType::Int4, DataType::Text, DataType::Int4];
+    let base = Arc::new(layout(&columns.map(|one| (one, 0)), &[key(0, false)], 0));
+    let middle = base.encode_key_prefix(&[Datum::Int4(ROWS / 3)]).unwrap();
+    let mut of_base = descriptor(TABLE, &["d"], vec![middle]);
+    of_base.families = vec![columnar_family(&base)];
+    store.create_table(of_base).unwrap();
+    let tables = Tables { store, specs: specs(&base), base };
+    for spec in &tables.specs {
+        tables.store.create_table(descriptor(spec.store_table, &["d"], vec![])).unwrap();
+    }
+    // Scattered, and NULL where a unique index has rows apart.
+    let values = |id: i32| {
+        let a = (id % 7 > 0).then_some(id.wrapping_mul(7919) % 1_000_003);
+        (a, Some((id % 4) as u8), (id % 3 > 0).then_some(id))
+    };
+    let mut rows: Rows = (0..ROWS).map(|id| (id, values(id))).collect();
+    for ids in [0..ROWS / 2, ROWS / 2..ROWS - 1_000] {
+        for first in ids.clone().step_by(1_000) {
+            let transaction = tables.begin();
+            let some = first..ids.end.min(first + 1_000);
+            let puts = some.map(|id| tables.put(id, &rows[&id])).collect();
+            transaction.mutate(TABLE, puts).unwrap();
+            transaction.commit().unwrap().durable.wait().unwrap();
+        }
+        tables.store.flush(TABLE).unwrap();
+        tables.store.compact_table(TABLE, true).unwrap();
+    }
+    let transaction = tables.begin();
+    for id in (0..ROWS).filter(|id| *id >= ROWS - 1_000 || id % 1_000 == 0) {
+        rows.insert(id, values(id + ROWS));
+        transaction.mutate(TABLE, vec![tables.put(id, &rows[&id])]).unwrap();
+    }
+    transaction.begin_statement();
+    for spec in &tables.specs {
+        tables.build(&transaction, spec).unwrap();
+    }
+    transaction.begin_statement();
+    transaction.commit().unwrap().durable.wait().unwrap();
+    drop(transaction);
+    let tables = tables.reopen(directory.path());
+    tables.check(&tables.begin(), &rows);
+}
+
+#[test]
+fn a_large_build_names_the_duplicate_and_loads_nothing() {
+    const ROWS: i32 = 24_000;
+    let directory = tempfile::tempdir().unwrap();
+    let tables = Tables::create(directory.path(), 0);
+    tables.store.set_observers(TABLE, vec![]).unwrap();
+    let transaction = tables.begin();
+    let value = |id: i32| (Some(if id == 20_000 { 77 } else { id }), None, None);
+    let puts = (0..ROWS).map(|id| tables.put(id, &value(id))).collect();
+    transaction.mutate(TABLE, puts).unwrap();
+    transaction.begin_statement();
+    let spec = &tables.specs[0];
+    match tables.build(&transaction, spec) {
+        Err(store::Error::Vetoed(veto)) => {
+            assert_eq!(veto.code, "23505");
+            assert_eq!(veto.detail, "Key (k0)=(77) is duplicated.");
+        }
+        outcome => panic!("{outcome:?}"),
+    }
+    transaction.begin_statement();
+    assert!(contents(&transaction, spec.store_table, &spec.layout).is_empty());
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub struct StoredRows {
 }
 
 /// Rows that came together.
-enum Piece {
+pub(crate) enum Piece {
     Cells(CellBatch),
     Slice(ColumnSlice),
 }
@@ -176,6 +176,11 @@ impl StoredRows {
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// Returns the rows as they came, in their order.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// Calls `visit` with each piece of which there are rows wanted, and these: their numbers in

@@ -9,11 +9,13 @@
 //! frame = length u32, CRC-32C u32, a batch as types::batchcode writes it
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use store::env::{AppendFile, Env, ReadFile};
+use store::error::Veto;
+use store::sorted_load::{ScratchFile, ScratchSpace};
 use types::batchcode::{read_batch, write_batch};
 use types::{Batch, DataType};
 
@@ -80,6 +82,11 @@ impl SpillArea {
         Ok(Arc::new(SpillArea { env, directory, next_file: AtomicU64::new(1) }))
     }
 
+    fn new_path(&self) -> PathBuf {
+        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
+        self.directory.join(format!("{number:010}.spill"))
+    }
+
     /// Begins the account of a statement, which may set so many bytes aside at a time.
     pub fn begin(self: &Arc<SpillArea>, bytes_max: Option<u64>) -> Arc<Spill> {
         let area = Arc::clone(self);
@@ -94,10 +101,8 @@ impl Spill {
     ///
     /// What the files raise.
     pub fn create(self: &Arc<Spill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
-        let area = &self.area;
-        let number = area.next_file.fetch_add(1, Ordering::Relaxed);
-        let path = area.directory.join(format!("{number:010}.spill"));
-        let to = area.env.create(&path)?;
+        let path = self.area.new_path();
+        let to = self.area.env.create(&path)?;
         let (spill, types) = (Arc::clone(self), Arc::clone(types));
         let file = SpillFile { spill, types, path, byte_count: 0, row_count: 0 };
         Ok(SpillWriter { file, to, buffer: Vec::new() })
@@ -109,16 +114,105 @@ impl Spill {
     }
 
     fn take(&self, bytes: u64) -> Result<()> {
+        self.count(bytes).map_err(|Full { bytes_max }| {
+            Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, over_limit(bytes_max))
+        })
+    }
+
+    fn count(&self, bytes: u64) -> std::result::Result<(), Full> {
         self.written.fetch_add(bytes, Ordering::Relaxed);
         let held = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match self.bytes_max {
-            Some(bytes_max) if held > bytes_max => Err(Error::new(
-                sqlstate::CONFIGURATION_LIMIT_EXCEEDED,
-                format!("temporary file size exceeds temp_file_limit ({}kB)", bytes_max >> 10),
-            )),
+            Some(bytes_max) if held > bytes_max => Err(Full { bytes_max }),
             _ => Ok(()),
         }
     }
+
+    fn remove(&self, path: &Path, byte_count: u64) {
+        self.bytes.fetch_sub(byte_count, Ordering::Relaxed);
+        if let Err(error) = self.area.env.remove(path) {
+            // The next start removes it.
+            tracing::warn!(%error, "could not remove a temporary file");
+        }
+    }
+}
+
+/// What a statement sets aside, for sorts of the store.
+pub struct ScratchArea(pub Arc<Spill>);
+
+/// A file of bytes that are not batches, while it is written.
+struct RawWriter {
+    file: RawFile,
+    to: Box<dyn AppendFile>,
+}
+
+/// The same for reading.
+struct RawReader {
+    _file: RawFile,
+    from: Arc<dyn ReadFile>,
+}
+
+/// Dropping it removes it.
+struct RawFile {
+    spill: Arc<Spill>,
+    path: PathBuf,
+    byte_count: u64,
+}
+
+impl ScratchSpace for ScratchArea {
+    fn create(&self) -> store::Result<Box<dyn ScratchFile>> {
+        let spill = Arc::clone(&self.0);
+        let path = spill.area.new_path();
+        let to = spill.area.env.create(&path)?;
+        Ok(Box::new(RawWriter { file: RawFile { spill, path, byte_count: 0 }, to }))
+    }
+}
+
+impl ScratchFile for RawWriter {
+    fn append(&mut self, bytes: &[u8]) -> store::Result<()> {
+        let length = bytes.len() as u64;
+        self.file.byte_count += length;
+        self.file.spill.count(length).map_err(|Full { bytes_max }| {
+            store::Error::Vetoed(Box::new(Veto {
+                code: sqlstate::CONFIGURATION_LIMIT_EXCEEDED.to_owned(),
+                message: over_limit(bytes_max),
+                ..Veto::default()
+            }))
+        })?;
+        self.to.append(bytes)
+    }
+
+    fn finish(self: Box<Self>) -> store::Result<Arc<dyn ReadFile>> {
+        let RawWriter { file, to } = *self;
+        drop(to);
+        let from = file.spill.area.env.open(&file.path)?;
+        Ok(Arc::new(RawReader { _file: file, from }))
+    }
+}
+
+impl ReadFile for RawReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> store::Result<()> {
+        self.from.read_at(offset, buffer)
+    }
+
+    fn byte_count(&self) -> store::Result<u64> {
+        self.from.byte_count()
+    }
+}
+
+impl Drop for RawFile {
+    fn drop(&mut self) {
+        self.spill.remove(&self.path, self.byte_count);
+    }
+}
+
+/// A statement may not set more aside.
+struct Full {
+    bytes_max: u64,
+}
+
+fn over_limit(bytes_max: u64) -> String {
+    format!("temporary file size exceeds temp_file_limit ({}kB)", bytes_max >> 10)
 }
 
 impl SpillWriter {
@@ -190,11 +284,7 @@ impl SpillFile {
 
 impl Drop for SpillFile {
     fn drop(&mut self) {
-        self.spill.bytes.fetch_sub(self.byte_count, Ordering::Relaxed);
-        if let Err(error) = self.spill.area.env.remove(&self.path) {
-            // The next start removes it.
-            tracing::warn!(%error, "could not remove a temporary file");
-        }
+        self.spill.remove(&self.path, self.byte_count);
     }
 }
 

@@ -8,6 +8,9 @@
 //!               --> S applied: visible to new snapshots
 //! ```
 //!
+//! Cells that are sorted in several threads come as several streams ([`LoadStream`]), each written
+//! by its own thread to files of its own, and put one behind the other before the adoption.
+//!
 //! The files are written before S is known; the manifest says of each that all its cells have S.
 //! The cost of the adoption is that of the files' trailers, one edit, and a flush of what is in the
 //! target regions' memory. Other commits are acknowledged only once S is applied.
@@ -26,7 +29,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, Timestamp, compare_keys, row_of};
+use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, TTL_BYTES, Timestamp};
+use crate::cell::{compare_keys, row_of};
 use crate::descriptor::{Durability, FileId};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -53,7 +57,8 @@ pub struct BulkCell<'a> {
     pub timestamp: Option<Timestamp>,
     /// What it says.
     pub cell_type: CellType,
-    /// The value; empty for markers.
+    /// The value; empty for markers. Of an [`ExpiringPut`](CellType::ExpiringPut) as stored, see
+    /// [`expiring_value`](crate::cell::expiring_value).
     pub value: &'a [u8],
 }
 
@@ -74,12 +79,19 @@ pub struct BulkLoad {
     /// Keeps the store from stopping.
     _store: Arc<dyn Any + Send + Sync>,
     table: Arc<Table>,
+    cells: LoadStream,
+}
+
+/// Ascending cells of a bulk load. Dropped before it is [appended](BulkLoad::append), it leaves
+/// nothing.
+pub struct LoadStream {
     map: Arc<RegionMap>,
     started: Timestamp,
     /// Index of the region that is being written.
     region: usize,
     families: Vec<FamilyLoad>,
     files: Files,
+    first_row: Vec<u8>,
     row: Vec<u8>,
     cell_count: u64,
 }
@@ -88,6 +100,8 @@ pub struct BulkLoad {
 struct FamilyLoad {
     writer: Option<FileWriter>,
     last_key: Vec<u8>,
+    /// Holds a key while it is compared with the last one.
+    key: Vec<u8>,
 }
 
 /// Files that nobody has adopted yet, by region and family.
@@ -122,21 +136,15 @@ impl BulkLoad {
         table: Arc<Table>,
     ) -> BulkLoad {
         let map = table.begin_load();
-        let mut families = Vec::new();
-        families.resize_with(table.descriptor().families.len(), FamilyLoad::default);
-        BulkLoad {
-            // Not below commits made before, whose times may be ahead of the clock.
-            started: Timestamp(engine.options().env.now_micros()).max(engine.last_timestamp()),
-            files: Files { engine: Arc::clone(&engine), written: BTreeMap::new() },
-            engine,
-            _store: store,
-            table,
-            map,
-            region: 0,
-            families,
-            row: Vec::new(),
-            cell_count: 0,
-        }
+        // Not below commits made before, whose times may be ahead of the clock.
+        let started = Timestamp(engine.options().env.now_micros()).max(engine.last_timestamp());
+        let family_count = table.descriptor().families.len();
+        let cells = LoadStream::new(Arc::clone(&engine), map, started, family_count);
+        BulkLoad { engine, _store: store, table, cells }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Adds a cell. Rows ascend; within a row the cells of each family are in cell order.
@@ -146,76 +154,41 @@ impl BulkLoad {
     /// [`Error::InvalidRequest`] if it is not behind the cells before it or cannot be a cell,
     /// [`Error::Io`].
     pub fn add(&mut self, cell: BulkCell<'_>) -> Result<()> {
-        self.check(&cell)?;
-        if self.cell_count == 0 || cell.row != self.row {
-            self.begin_row(cell.row)?;
-        }
-        let parts = KeyParts {
-            row: cell.row,
-            qualifier: cell.qualifier,
-            timestamp: cell.timestamp.unwrap_or(self.started),
-            // The adoption's stands in the manifest.
-            sequence: Sequence(0),
-            cell_type: cell.cell_type,
-        };
-        let mut key = Vec::with_capacity(cell.row.len() + cell.qualifier.len() + 24);
-        parts.encode(&mut key);
-        let family = &mut self.families[usize::from(cell.family)];
-        if !family.last_key.is_empty() && compare_keys(&family.last_key, &key).is_ge() {
-            return Err(Error::InvalidRequest("cells of a bulk load must ascend".into()));
-        }
-        let writer = match &mut family.writer {
-            Some(writer) => writer,
-            None => {
-                let region = &self.map.all()[self.region];
-                let (id, path, writer) = region.begin_file(cell.family)?;
-                self.files.written.entry((self.region, cell.family)).or_default().push((id, path));
-                family.writer.insert(writer)
-            }
-        };
-        writer.add(&key, cell.value)?;
-        family.last_key = key;
-        self.cell_count += 1;
-        Ok(())
+        self.cells.add(cell)
     }
 
-    fn check(&self, cell: &BulkCell<'_>) -> Result<()> {
-        let refuse = |why: &str| Err(Error::InvalidRequest(why.to_owned()));
-        if usize::from(cell.family) >= self.families.len() {
-            return refuse(&format!("there is no column family {}", cell.family));
-        }
-        if cell.row.is_empty() || cell.row.len() > ROW_BYTES_MAX {
-            return refuse("a row key must have from 1 to 32767 bytes");
-        }
-        if cell.timestamp == Some(Timestamp::LATEST) {
-            return refuse("the highest timestamp cannot be loaded");
-        }
-        if cell.cell_type.is_family_marker() && !cell.qualifier.is_empty() {
-            return refuse("a marker of a family has no qualifier");
-        }
-        if cell.cell_type != CellType::Put && !cell.value.is_empty() {
-            return refuse("a marker has no value");
-        }
-        Ok(())
+    /// Begins a stream of cells, which another thread may write.
+    pub fn stream(&self) -> LoadStream {
+        let (engine, map) = (Arc::clone(&self.engine), Arc::clone(&self.cells.map));
+        LoadStream::new(engine, map, self.cells.started, self.cells.families.len())
     }
 
-    fn begin_row(&mut self, row: &[u8]) -> Result<()> {
-        if row < &self.row[..] {
+    /// Adds the cells of a stream, whose rows are behind all that were added before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if they are not, [`Error::Io`].
+    pub fn append(&mut self, mut stream: LoadStream) -> Result<()> {
+        if stream.cell_count == 0 {
+            return Ok(());
+        }
+        let cells = &mut self.cells;
+        if cells.cell_count > 0 && stream.first_row <= cells.row {
             return Err(Error::InvalidRequest("rows of a bulk load must ascend".into()));
         }
-        let region = self.map.index_of(row);
-        for family in &mut self.families {
-            let is_full = |writer: &FileWriter| writer.byte_count() >= FILE_BYTES;
-            if region != self.region || family.writer.as_ref().is_some_and(is_full) {
-                close(family)?;
-            }
+        cells.families.iter_mut().try_for_each(close)?;
+        stream.families.iter_mut().try_for_each(close)?;
+        for (of, files) in std::mem::take(&mut stream.files.written) {
+            cells.files.written.entry(of).or_default().extend(files);
         }
-        self.region = region;
-        self.row.clear();
-        self.row.extend_from_slice(row);
+        if cells.cell_count == 0 {
+            cells.first_row = std::mem::take(&mut stream.first_row);
+        }
+        cells.region = stream.region;
+        cells.row = std::mem::take(&mut stream.row);
+        cells.cell_count += stream.cell_count;
         Ok(())
     }
-
     /// Adopts all that was added: on return it is on disk and visible to new snapshots.
     ///
     /// # Errors
@@ -224,9 +197,11 @@ impl BulkLoad {
     /// restart then, if no commit succeeds before. [`Error::NoSuchTable`] if the table was dropped,
     /// [`Error::Io`], [`Error::LogFailed`], [`Error::ShutDown`].
     pub fn adopt(mut self) -> Result<BulkLoaded> {
-        self.families.iter_mut().try_for_each(close)?;
-        let (cell_count, file_count) =
-            (self.cell_count, self.files.written.values().map(Vec::len).sum::<usize>() as u64);
+        self.cells.families.iter_mut().try_for_each(close)?;
+        let (cell_count, file_count) = (
+            self.cells.cell_count,
+            self.cells.files.written.values().map(Vec::len).sum::<usize>() as u64,
+        );
         if file_count == 0 {
             return Ok(BulkLoaded { sequence: None, file_count, cell_count });
         }
@@ -235,9 +210,9 @@ impl BulkLoad {
             return Err(Error::NoSuchTable(self.table.id()));
         }
         let indexes: std::collections::BTreeSet<usize> =
-            self.files.written.keys().map(|(region, _)| *region).collect();
+            self.cells.files.written.keys().map(|(region, _)| *region).collect();
         let mut regions: Vec<(usize, &Arc<Region>)> =
-            indexes.into_iter().map(|index| (index, &self.map.all()[index])).collect();
+            indexes.into_iter().map(|index| (index, &self.cells.map.all()[index])).collect();
         // In the order in which commits take their gates.
         regions.sort_unstable_by_key(|(_, region)| region.id());
         let chain = self.table.observers().chain();
@@ -254,7 +229,7 @@ impl BulkLoad {
         for (_, region) in &regions {
             self.engine.schedule.want(region);
         }
-        self.files.written.clear();
+        self.cells.files.written.clear();
         Ok(BulkLoaded { sequence: Some(sequence), file_count, cell_count })
     }
 
@@ -327,7 +302,7 @@ impl BulkLoad {
         regions: &'a [(usize, &Arc<Region>)],
     ) -> impl Iterator<Item = StoreFileRef<'a>> {
         regions.iter().flat_map(|(index, region)| {
-            let of_region = self.files.written.range((*index, 0)..=(*index, u8::MAX));
+            let of_region = self.cells.files.written.range((*index, 0)..=(*index, u8::MAX));
             of_region.flat_map(|((_, family), files)| {
                 files.iter().map(|(file, _)| StoreFileRef {
                     region: region.shown(),
@@ -345,7 +320,7 @@ impl BulkLoad {
         region: &Region,
         sequence: Sequence,
     ) -> Result<Vec<(u8, Arc<Run>)>> {
-        let of_region = self.files.written.range((index, 0)..=(index, u8::MAX));
+        let of_region = self.cells.files.written.range((index, 0)..=(index, u8::MAX));
         of_region
             .map(|((_, family), files)| {
                 let live: Vec<LiveFile> = region.open_adopted(*family, files, sequence)?;
@@ -353,6 +328,122 @@ impl BulkLoad {
                 Ok((*family, Arc::new(Run::new(0, number, live))))
             })
             .collect()
+    }
+}
+
+impl LoadStream {
+    fn new(
+        engine: Arc<Engine>,
+        map: Arc<RegionMap>,
+        started: Timestamp,
+        family_count: usize,
+    ) -> LoadStream {
+        let mut families = Vec::new();
+        families.resize_with(family_count, FamilyLoad::default);
+        LoadStream {
+            map,
+            started,
+            region: 0,
+            families,
+            files: Files { engine, written: BTreeMap::new() },
+            first_row: Vec::new(),
+            row: Vec::new(),
+            cell_count: 0,
+        }
+    }
+
+    /// Returns whether the cell of a family that was added last is of this row.
+    pub(crate) fn is_last(&self, row: &[u8], family: u8) -> bool {
+        let last = self.families.get(usize::from(family)).map(|last| last.last_key.as_slice());
+        self.row == row && last.is_some_and(|key| !key.is_empty() && row_of(key) == row)
+    }
+
+    /// Adds a cell. Rows ascend; within a row the cells of each family are in cell order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if it is not behind the cells before it or cannot be a cell,
+    /// [`Error::Io`].
+    pub fn add(&mut self, cell: BulkCell<'_>) -> Result<()> {
+        self.check(&cell)?;
+        let is_new_row = self.cell_count == 0 || cell.row != self.row;
+        if is_new_row {
+            self.begin_row(cell.row)?;
+        }
+        let parts = KeyParts {
+            row: cell.row,
+            qualifier: cell.qualifier,
+            timestamp: cell.timestamp.unwrap_or(self.started),
+            // The adoption's stands in the manifest.
+            sequence: Sequence(0),
+            cell_type: cell.cell_type,
+        };
+        let family = &mut self.families[usize::from(cell.family)];
+        family.key.clear();
+        parts.encode(&mut family.key);
+        let is_behind = is_new_row
+            || family.last_key.is_empty()
+            || compare_keys(&family.last_key, &family.key).is_lt();
+        if !is_behind {
+            return Err(Error::InvalidRequest("cells of a bulk load must ascend".into()));
+        }
+        let writer = match &mut family.writer {
+            Some(writer) => writer,
+            None => {
+                let region = &self.map.all()[self.region];
+                let (id, path, writer) = region.begin_file(cell.family)?;
+                self.files.written.entry((self.region, cell.family)).or_default().push((id, path));
+                family.writer.insert(writer)
+            }
+        };
+        writer.add(&family.key, cell.value)?;
+        std::mem::swap(&mut family.last_key, &mut family.key);
+        self.cell_count += 1;
+        Ok(())
+    }
+
+    fn check(&self, cell: &BulkCell<'_>) -> Result<()> {
+        let refuse = |why: &str| Err(Error::InvalidRequest(why.to_owned()));
+        if usize::from(cell.family) >= self.families.len() {
+            return refuse(&format!("there is no column family {}", cell.family));
+        }
+        if cell.row.is_empty() || cell.row.len() > ROW_BYTES_MAX {
+            return refuse("a row key must have from 1 to 32767 bytes");
+        }
+        if cell.timestamp == Some(Timestamp::LATEST) {
+            return refuse("the highest timestamp cannot be loaded");
+        }
+        if cell.cell_type.is_family_marker() && !cell.qualifier.is_empty() {
+            return refuse("a marker of a family has no qualifier");
+        }
+        let is_short = cell.value.len() < TTL_BYTES;
+        match cell.cell_type {
+            CellType::Put => Ok(()),
+            CellType::ExpiringPut if is_short => refuse("a value that expires begins with its TTL"),
+            CellType::ExpiringPut => Ok(()),
+            _ if !cell.value.is_empty() => refuse("a marker has no value"),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_row(&mut self, row: &[u8]) -> Result<()> {
+        if self.cell_count == 0 {
+            self.first_row = row.to_vec();
+        }
+        if row < &self.row[..] {
+            return Err(Error::InvalidRequest("rows of a bulk load must ascend".into()));
+        }
+        let region = self.map.index_of(row);
+        for family in &mut self.families {
+            let is_full = |writer: &FileWriter| writer.byte_count() >= FILE_BYTES;
+            if region != self.region || family.writer.as_ref().is_some_and(is_full) {
+                close(family)?;
+            }
+        }
+        self.region = region;
+        self.row.clear();
+        self.row.extend_from_slice(row);
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard, RwLockReadGuard};
@@ -102,6 +102,8 @@ pub(crate) struct Engine {
     pub(crate) endpoint_calls: Arc<EndpointCalls>,
     /// What region threads have read ahead of statements.
     pub(crate) read_ahead: Arc<Gauge>,
+    /// Bytes that sorted loads keep in memory.
+    pub(crate) sorting: AtomicUsize,
     pool: OnceLock<rayon_core::ThreadPool>,
     /// What memstores leave to the next ones.
     _spare: Spare,
@@ -191,6 +193,7 @@ impl Engine {
             doubtful: AtomicBool::new(false),
             endpoint_calls: Arc::default(),
             read_ahead: Arc::new(Gauge::new(budget.read_ahead as usize)),
+            sorting: AtomicUsize::new(0),
             pool: OnceLock::new(),
             _spare: Spare::within(budget.memstore_hard),
             _directory_lock: parts.directory_lock,

@@ -70,6 +70,7 @@ mod auto_split;
 pub mod transaction;
 mod background;
 pub mod bulk_load;
+pub mod sorted_load;
 pub mod checkpoint;
 mod open;
 pub mod salvage;

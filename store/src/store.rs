@@ -31,6 +31,7 @@ use crate::quota::Quota;
 use crate::read_view::RowEstimate;
 use crate::region::{Region, Upkeep};
 use crate::reshape;
+use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
 
@@ -628,6 +629,11 @@ impl Store {
     pub fn bulk_load(self: &Arc<Store>, table: TableId) -> Result<BulkLoad> {
         let table = self.engine.table(table)?;
         Ok(BulkLoad::begin(Arc::clone(&self.engine), self.clone(), table))
+    }
+
+    /// Begins to sort entries that are to be bulk loaded.
+    pub fn sorter(&self, scratch: Arc<dyn ScratchSpace>) -> EntrySorter {
+        EntrySorter::new(Arc::clone(&self.engine), scratch)
     }
 
     /// Stops a region from answering until the guard is dropped: calls wait, or time out where they

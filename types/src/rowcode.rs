@@ -137,6 +137,25 @@ impl RowLayout {
         })
     }
 
+    /// Appends the row key of the first key values and the bytes of the others, which are as a key
+    /// has them; salt byte included.
+    ///
+    /// # Errors
+    ///
+    /// `42804` if a value is not of its column's type.
+    pub fn encode_key_with_tail(
+        &self,
+        prefix: &KeyPrefix,
+        tail: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.with_salt(out, |out| {
+            self.encode_prefix_into(prefix, out)?;
+            out.extend_from_slice(tail);
+            Ok(())
+        })
+    }
+
     /// Returns the row key of key values given in key order, salt byte included.
     pub fn encode_key_values(&self, key_values: &[Datum]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.key.len() * 12);
@@ -433,8 +452,22 @@ impl RowPacker {
     /// `42804` if a value is not of its column's type; `57014` at a look if the flag is set.
     pub fn pack(&self, values: &[Datum], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(64);
-        packed::write(&self.layout, &self.plan, self.family, values, (&mut out, pace))?;
+        self.pack_into(values, pace, &mut out)?;
         Ok(out)
+    }
+
+    /// Appends the packed row of a full row, as [`RowPacker::pack`] returns it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RowPacker::pack`].
+    pub fn pack_into(
+        &self,
+        values: &[Datum],
+        pace: &mut Pace<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        packed::write(&self.layout, &self.plan, self.family, values, (out, pace))
     }
 }
 

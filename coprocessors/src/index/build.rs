@@ -1,62 +1,313 @@
 //! Fills an index from the rows that are there already: at once, while nobody writes to the table,
 //! or row by row beside writers, who keep the index from the start.
+//!
+//! ```text
+//!   regions, in parallel                          caller                all threads
+//!   rows --> entries --> sorted chunk of a page --> EntrySorter --> merge --> bulk load
+//!                                                  \--> staged: few, or a snapshot that stays
+//! ```
+//!
+//! An index that is built at once is new, so nobody sees what is loaded before the transaction
+//! commits: if it does not, the index goes with its files. What is loaded is committed to the store
+//! earlier than the transaction, and visible to its next statements. A transaction with one
+//! snapshot for all statements would not see it, so its entries are staged; and so are those whose
+//! cells have a TTL from the commit on.
 
 use std::sync::Arc;
 
-use store::transaction::{Expect, LockMode, LockWait, Locking};
-use store::{CellBatch, Get, Mutation, Scan, TableId, Transaction};
+use store::bulk_load::BulkCell;
+use store::cell::{expiring_value, split_expiring};
+use store::endpoint::{Endpoint, EndpointContext, Page};
+use store::scan::Position;
+use store::sorted_load::{EntryChunk, ScratchSpace, SortedChunk, SortedLoad};
+use store::transaction::{Expect, Isolation, LockMode, LockWait, Locking};
+use store::{CellBatch, CellType, ColumnSlice, Edit, Get, Mutation, Scan, Store, TableId};
+use store::{Timestamp, Transaction};
 
 use types::expr::EvalContext;
 use types::text::TextStyle;
 
 use super::IndexSpec;
 use super::entry::{EntryWriter, after_index_keys, base_families, base_key, duplicate_veto};
+use super::families::EntryFamily;
 use crate::change::RowState;
+use crate::columns::SliceDecoder;
+use crate::row::{RowError, vectors_for};
+use crate::rows::{Piece, StoredRows};
 use crate::violation::{self, DuplicateKey};
 
+/// Name of the endpoint, in `bennu.endpoint_calls`.
+const INDEX_BUILD: &str = "index_build";
 /// Rows that are read, and entries that are staged, at a time.
 const BUILD_ROWS: usize = 1000;
+/// So few entries are staged like any rows: files of their own cost more.
+const STAGED_ENTRIES: u64 = 10_000;
 
 /// A row key, and what is put there: families and values.
 type Entry = (Vec<u8>, Vec<(u8, Vec<u8>)>);
 
-/// Fills the index from all rows of the base table, region by region, in the caller's transaction,
-/// and returns the number of entries.
+/// What an index is built with.
+pub struct BuildEnvironment<'a> {
+    /// Where the tables are.
+    pub store: &'a Arc<Store>,
+    /// Sees the rows, and the index from now on.
+    pub transaction: &'a Transaction,
+    /// For what does not fit into memory.
+    pub scratch: Arc<dyn ScratchSpace>,
+    /// What expressions are evaluated with.
+    pub context: &'a EvalContext,
+}
+
+/// Fills a new index from all rows of the base table, and returns the number of entries.
 ///
 /// The caller keeps other writers away from the table until it has committed: entries take no
-/// locks.
+/// locks. If the transaction does not commit, it drops the index.
 ///
 /// # Errors
 ///
 /// `23505` `could not create unique index "i"` if a key occurs twice; what a functional key raises.
 pub fn index_build(
-    transaction: &Transaction,
+    environment: &BuildEnvironment<'_>,
     base_table: TableId,
     spec: &IndexSpec,
-    context: &EvalContext,
 ) -> store::Result<u64> {
-    let families = base_families(spec);
-    let mut scanner = transaction.scan(base_table, Scan { families, ..Scan::all() })?;
-    let mut writer = EntryWriter::new(spec, context)
-        .map_err(|error| violation::value_error(&spec.name, error))?;
-    let mut rows = CellBatch::new();
-    let mut entry_count = 0;
-    while scanner.next_batch(BUILD_ROWS, &mut rows)? {
-        let entries = entries(spec, &mut writer, &rows)?;
-        entry_count += entries.len() as u64;
-        match transaction.mutate(spec.store_table, entries) {
-            Err(store::Error::RowExists { table, row, puts }) if table == spec.store_table => {
-                return Err(duplicated(spec, (&row, &puts), &context.style));
-            }
-            outcome => outcome?,
+    let BuildEnvironment { store, transaction, context, .. } = *environment;
+    // The rows of an entry with several cells would have to be told apart to find duplicates.
+    let is_staged = transaction.isolation() != Isolation::ReadCommitted
+        || (spec.unique && spec.layout.family_count > 1);
+    let mut sorter = store.sorter(Arc::clone(&environment.scratch));
+    let endpoint = BuildEndpoint { spec, context, chunk_bytes: sorter.chunk_bytes() };
+    let stage = |chunk: &SortedChunk| stage(transaction, spec, &context.style, chunk);
+    let (mut entry_count, mut late) = (0, Vec::new());
+    let reader = transaction.reader(base_table)?;
+    let take = |page: BuildPage| -> store::Result<()> {
+        entry_count += (page.entries.row_count() + page.late.row_count()) as u64;
+        late.push(page.late);
+        match is_staged {
+            true => stage(&page.entries),
+            false => sorter.add(page.entries),
         }
+    };
+    transaction.call_endpoint(&reader, &[(Vec::new(), None)], &endpoint, &(), take)?;
+    if sorter.entry_count() <= STAGED_ENTRIES && sorter.is_small() {
+        sorter.chunks().try_for_each(stage)?;
+    } else {
+        let mut load = store.bulk_load(spec.store_table)?;
+        if let SortedLoad::Duplicate { row, family, value } = sorter.load(&mut load, transaction)? {
+            return Err(duplicated(spec, (&row, &[(family, value)]), &context.style));
+        }
+        drop(sorter);
+        load.adopt()?;
+        transaction.begin_statement();
     }
+    late.iter().try_for_each(stage)?;
     if spec.unique_later
         && let Some((index_key, puts)) = first_duplicate(transaction, spec)?
     {
         return Err(duplicated(spec, (&index_key, &puts), &context.style));
     }
     Ok(entry_count)
+}
+
+/// Stages sorted entries of a new index.
+fn stage(
+    transaction: &Transaction,
+    spec: &IndexSpec,
+    style: &TextStyle,
+    chunk: &SortedChunk,
+) -> store::Result<()> {
+    let mut entries: Vec<Mutation> = Vec::with_capacity(BUILD_ROWS + 1);
+    for cell in chunk.cells() {
+        if let Some(last) = entries.last()
+            && last.row == cell.row
+        {
+            let is_twice =
+                |edit: &Edit| matches!(edit, Edit::Put { family, .. } if *family == cell.family);
+            if last.edits.iter().any(is_twice) {
+                return Err(duplicated(spec, (&last.row, &last.puts()), style));
+            }
+        } else {
+            if entries.len() >= BUILD_ROWS {
+                stage_some(transaction, spec, style, std::mem::take(&mut entries))?;
+            }
+            let locking = Locking::Covered;
+            let expect = if spec.unique { Expect::Absent } else { Expect::Anything };
+            entries.push(Mutation { locking, expect, ..Mutation::new(cell.row) });
+        }
+        let expiring = match cell.cell_type {
+            CellType::ExpiringPut => split_expiring(cell.value),
+            _ => None,
+        };
+        let (ttl, value) = expiring.map_or((None, cell.value), |(ttl, value)| (Some(ttl), value));
+        let (family, timestamp, value) = (cell.family, cell.timestamp, value.to_vec());
+        let edit = Edit::Put { family, qualifier: Vec::new(), timestamp, value, ttl };
+        entries.last_mut().expect("one was pushed").edits.push(edit);
+    }
+    stage_some(transaction, spec, style, entries)
+}
+
+fn stage_some(
+    transaction: &Transaction,
+    spec: &IndexSpec,
+    style: &TextStyle,
+    entries: Vec<Mutation>,
+) -> store::Result<()> {
+    match transaction.mutate(spec.store_table, entries) {
+        Err(store::Error::RowExists { table, row, puts }) if table == spec.store_table => {
+            Err(duplicated(spec, (&row, &puts), style))
+        }
+        outcome => outcome.map(drop),
+    }
+}
+
+/// Makes the entries of a region's rows, sorted page by page.
+struct BuildEndpoint<'s> {
+    spec: &'s IndexSpec,
+    context: &'s EvalContext,
+    /// Memory at which a page ends.
+    chunk_bytes: usize,
+}
+
+/// The entries of some rows, in order.
+struct BuildPage {
+    entries: SortedChunk,
+    /// Those that are to have the version of the commit.
+    late: SortedChunk,
+}
+
+impl Endpoint for BuildEndpoint<'_> {
+    type Request = ();
+    type Response = BuildPage;
+
+    fn name(&self) -> &str {
+        INDEX_BUILD
+    }
+
+    fn call(&self, region: &dyn EndpointContext, (): &()) -> store::Result<Page<BuildPage>> {
+        let failed = |error: RowError| error.of(&self.spec.name);
+        let mut writer = PageWriter::new(self).map_err(|error| failed(error.into()))?;
+        let families = base_families(self.spec);
+        let mut rows = StoredRows::new();
+        for (start, stop) in region.ranges() {
+            let range = Scan::range(start.clone(), stop.clone());
+            let mut scanner = region.scan(Scan { families: families.clone(), ..range })?;
+            loop {
+                rows.clear();
+                let more = rows.read(&mut scanner, BUILD_ROWS)?;
+                rows.pieces().iter().try_for_each(|piece| writer.add(piece)).map_err(failed)?;
+                let is_full = region.note_rows(rows.row_count() as u64)?
+                    | (writer.entries.byte_count() >= self.chunk_bytes);
+                if !more {
+                    break;
+                }
+                if is_full && let Position::At(row) = scanner.position()? {
+                    return Ok(Page::until(row, writer.finish()));
+                }
+            }
+        }
+        Ok(Page::whole(writer.finish()))
+    }
+}
+
+/// Makes a page.
+struct PageWriter<'s> {
+    spec: &'s IndexSpec,
+    entry: EntryWriter<'s>,
+    slices: SliceDecoder,
+    entries: EntryChunk,
+    late: EntryChunk,
+    /// Buffers.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'s> PageWriter<'s> {
+    fn new(endpoint: &BuildEndpoint<'s>) -> types::Result<PageWriter<'s>> {
+        let spec = endpoint.spec;
+        let entry = EntryWriter::new(spec, endpoint.context)?;
+        let slices = SliceDecoder::new(&spec.base_layout, entry.columns())?;
+        let (entries, late) = (EntryChunk::new(), EntryChunk::new());
+        Ok(PageWriter { spec, entry, slices, entries, late, key: Vec::new(), value: Vec::new() })
+    }
+
+    fn finish(self) -> BuildPage {
+        BuildPage { entries: self.entries.sort(), late: self.late.sort() }
+    }
+
+    fn add(&mut self, rows: &Piece) -> Result<(), RowError> {
+        match rows {
+            Piece::Cells(cells) => cells.rows().try_for_each(|row| {
+                let state = RowState::of(&row, self.spec.base_layout.family_count);
+                match self.entry.read(row.key(), &state)? {
+                    true => self.add_row(row.key(), &state),
+                    false => Ok(()),
+                }
+            }),
+            Piece::Slice(slice) => self.add_slice(slice),
+        }
+    }
+
+    /// Adds the entry of the row that `entry` has taken up.
+    fn add_row(&mut self, base_key: &[u8], state: &RowState<'_>) -> Result<(), RowError> {
+        self.key.clear();
+        self.entry.key_into(base_key, &mut self.key)?;
+        let cells = self.entry.cells(state)?;
+        let families = self.spec.families.all();
+        // A cell that expires at a time that is not known yet takes the others with it.
+        let is_late = cells.iter().zip(families).any(|(cell, family)| {
+            let expires = matches!(family, EntryFamily::Of { expires: true, .. });
+            cell.as_ref().is_some_and(|cell| {
+                cell.timestamp == Timestamp::LATEST && (expires || cell.ttl.is_some())
+            })
+        });
+        let chunk = if is_late { &mut self.late } else { &mut self.entries };
+        for (family, cell) in (0u8..).zip(cells) {
+            let Some(cell) = cell else { continue };
+            let (cell_type, value) = match cell.ttl {
+                None => (CellType::Put, cell.value),
+                Some(ttl) => (CellType::ExpiringPut, expiring_value(ttl, &cell.value)),
+            };
+            let timestamp = (cell.timestamp != Timestamp::LATEST).then_some(cell.timestamp);
+            let (row, qualifier, value) = (&*self.key, &[][..], &*value);
+            chunk.push(BulkCell { row, family, qualifier, timestamp, cell_type, value })?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of rows that come as columns: each has one cell, in family 0.
+    fn add_slice(&mut self, slice: &ColumnSlice) -> Result<(), RowError> {
+        let count = slice.row_count();
+        let mut columns = vectors_for(&self.spec.base_layout, self.entry.columns(), count);
+        self.slices.decode(slice, None, &mut columns)?;
+        let (mut keys, mut ends) = (Vec::new(), Vec::new());
+        slice.append_row_keys(0..count, &mut keys, &mut ends)?;
+        let mut start = 0;
+        for (row, (end, timestamp)) in ends.into_iter().zip(slice.timestamps()?).enumerate() {
+            let base_key = &keys[start..end as usize];
+            start = end as usize;
+            if !self.entry.read_columns(&columns, row)? {
+                continue;
+            }
+            self.key.clear();
+            self.entry.key_into(base_key, &mut self.key)?;
+            for (family, of) in (0u8..).zip(self.spec.families.all()) {
+                if !matches!(of, EntryFamily::Row | EntryFamily::Of { family: 0, .. }) {
+                    continue;
+                }
+                self.value.clear();
+                self.entry.value_into(usize::from(family), &mut self.value)?;
+                self.entries.push(BulkCell {
+                    row: &self.key,
+                    family,
+                    qualifier: &[],
+                    timestamp: Some(timestamp),
+                    cell_type: CellType::Put,
+                    value: &self.value,
+                })?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the row key, and the values, of an entry whose index keys another one has.
@@ -173,28 +424,6 @@ impl Filler<'_> {
         }
         let covered = Mutation { locking: Locking::Covered, expect: Expect::Anything, ..entry };
         transaction.mutate(self.spec.store_table, vec![covered]).map(drop)
-    }
-}
-
-/// Returns the entries of some rows, in key order.
-fn entries(
-    spec: &IndexSpec,
-    writer: &mut EntryWriter<'_>,
-    rows: &CellBatch,
-) -> store::Result<Vec<Mutation>> {
-    let mut entries = Vec::with_capacity(rows.row_count());
-    for row in rows.rows() {
-        let state = RowState::of(&row, spec.base_layout.family_count);
-        let entry = entry(writer, row.key(), &state)
-            .map_err(|error| violation::value_error(&spec.name, error))?;
-        entries.extend(entry.map(|entry| Mutation { locking: Locking::Covered, ..entry }));
-    }
-    entries.sort_unstable_by(|a, b| a.row.cmp(&b.row));
-    let is_twice =
-        |pair: &&[Mutation]| pair[0].expect == Expect::Absent && pair[0].row == pair[1].row;
-    match entries.windows(2).find(is_twice) {
-        Some(pair) => Err(duplicated(spec, (&pair[0].row, &pair[0].puts()), writer.style())),
-        None => Ok(entries),
     }
 }
 

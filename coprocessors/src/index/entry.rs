@@ -23,7 +23,7 @@ use types::expr::{EvalContext, Expr};
 use types::pieces::Pace;
 use types::rowcode::{RowDecoder, RowLayout, RowPacker, key_forgets};
 use types::text::TextStyle;
-use types::{DataType, Datum, Result, keycode};
+use types::{DataType, Datum, Result, Vector, keycode};
 
 use super::IndexSpec;
 use crate::change::RowState;
@@ -54,7 +54,8 @@ pub(super) struct EntryWriter<'s> {
     inputs: Vec<usize>,
     /// The primary key follows the index keys as it stands in the base row's key.
     copies_primary_key: bool,
-    /// What `decoder` returns: the columns of `sources` in their order, then `inputs`.
+    /// The columns that are decoded: those of `sources` in their order, then `inputs`.
+    columns: Vec<usize>,
     decoded: Vec<Datum>,
     /// The index row in the order of the index's layout; NULL where it is copied.
     values: Vec<Datum>,
@@ -85,6 +86,7 @@ impl<'s> EntryWriter<'s> {
             inputs,
             copies_primary_key,
             decoded: vec![Datum::Null; columns.len()],
+            columns,
             input_row: vec![Datum::Null; width],
             context,
             spec,
@@ -107,6 +109,25 @@ impl<'s> EntryWriter<'s> {
             return Ok(false);
         }
         self.decoder.decode(row_key, &state.packed(), &mut self.decoded)?;
+        self.take_decoded()
+    }
+
+    /// Returns the columns of the base table that [`EntryWriter::read_columns`] is to be given.
+    pub(super) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// As [`EntryWriter::read`], of a row of a slice: its columns by position in
+    /// [`EntryWriter::columns`]. The slice is of all that an entry needs.
+    pub(super) fn read_columns(&mut self, columns: &[Vector], row: usize) -> Result<bool> {
+        for (value, column) in self.decoded.iter_mut().zip(columns) {
+            *value = column.datum(row);
+        }
+        self.take_decoded()
+    }
+
+    /// Takes up the row in `decoded`; returns whether it has an entry.
+    fn take_decoded(&mut self) -> Result<bool> {
         let first_input = self.decoded.len() - self.inputs.len();
         let (decoded, input_values) = self.decoded.split_at_mut(first_input);
         for (&column, value) in self.inputs.iter().zip(input_values) {
@@ -133,17 +154,25 @@ impl<'s> EntryWriter<'s> {
 
     /// Returns the row key of the row taken up last, whose base row key is given.
     pub(super) fn key(&self, base_key: &[u8]) -> Result<Vec<u8>> {
-        let layout = &self.spec.layout;
-        if self.copies_primary_key {
-            let prefix = layout.encode_key_prefix(&self.values[..self.spec.keys.len()])?;
-            let primary_key = without_salt(&self.spec.base_layout, base_key);
-            return Ok(salted(layout, &[&prefix, primary_key]));
-        }
-        let mut key = layout.encode_key(&self.values)?;
-        if self.spec.unique && self.is_apart() {
-            key.extend_from_slice(without_salt(&self.spec.base_layout, base_key));
-        }
+        let mut key = Vec::with_capacity(32);
+        self.key_into(base_key, &mut key)?;
         Ok(key)
+    }
+
+    /// Appends the row key of the row taken up last, whose base row key is given.
+    pub(super) fn key_into(&self, base_key: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let layout = &self.spec.layout;
+        let base_layout = &self.spec.base_layout;
+        if self.copies_primary_key {
+            let keys = &self.values[..self.spec.keys.len()];
+            let primary_key = without_salt(base_layout, base_key);
+            return layout.encode_key_with_tail(keys, primary_key, out);
+        }
+        layout.encode_key_into(&self.values, out)?;
+        if self.spec.unique && self.is_apart() {
+            out.extend_from_slice(without_salt(base_layout, base_key));
+        }
+        Ok(())
     }
 
     /// Returns the index keys of the row taken up last.
@@ -174,6 +203,14 @@ impl<'s> EntryWriter<'s> {
             cells.push(life.map(cell).transpose()?);
         }
         Ok(cells)
+    }
+
+    /// Appends the value of the entry's cell in a family, of the row taken up last, to `out`.
+    pub(super) fn value_into(&self, family: usize, out: &mut Vec<u8>) -> Result<()> {
+        match self.packers.get(family) {
+            Some(packer) => packer.pack_into(&self.values, &mut Pace::never(), out),
+            None => Ok(()),
+        }
     }
 
     /// Returns the put of a new entry for the row taken up last, whose state this is.

@@ -22,7 +22,7 @@ pub mod observer;
 pub mod build;
 pub mod verify;
 
-pub use build::{index_build, index_fill};
+pub use build::{BuildEnvironment, index_build, index_fill};
 pub use entry::{base_key, duplicate_key, index_entry, index_row_key, key_prefix};
 pub use families::{EntryFamilies, EntryFamily};
 pub use observer::IndexObserver;

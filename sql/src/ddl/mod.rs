@@ -67,6 +67,7 @@ pub use reindex::{IndexOf, index_of};
 
 use std::sync::Arc;
 
+use coprocessors::index::{BuildEnvironment, index_build};
 use store::descriptor::Durability;
 use store::transaction::{LockMode, LockWait, TableLockMode};
 use store::{LockName, Mutation, TableId, Transaction};
@@ -85,6 +86,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
+use crate::spill::ScratchArea;
 
 /// Locks a table for the rest of the transaction. Writers take it as `ROW EXCLUSIVE`, those who
 /// change the table itself mostly as `ACCESS EXCLUSIVE`.
@@ -285,7 +287,14 @@ impl Ddl<'_> {
         self.transaction.begin_statement();
         self.store_record(catalog, changed, record)?;
         if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
-            coprocessors::index::index_build(self.transaction, table.id, &index.spec, &self.eval)?;
+            let temp_file_limit = self.settings.as_ref().and_then(Settings::temp_file_limit);
+            let environment = BuildEnvironment {
+                store: self.engine.store(),
+                transaction: self.transaction,
+                scratch: Arc::new(ScratchArea(self.engine.spill.begin(temp_file_limit))),
+                context: &self.eval,
+            };
+            index_build(&environment, table.id, &index.spec)?;
         }
         Ok(())
     }

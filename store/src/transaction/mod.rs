@@ -426,6 +426,18 @@ impl Transaction {
         self.engine.admission.turn(&self.work, stop)
     }
 
+    /// Fails once the present statement is not wanted any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
+        match self.options.cancelled.load(Ordering::Relaxed) {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
+        }
+    }
+
     fn take_snapshot(&self, statement: &mut Statement) -> Result<Arc<Snapshot>> {
         self.engine.wait_visible(self.floor(), &self.options.cancelled)?;
         let purpose = match self.options.isolation {

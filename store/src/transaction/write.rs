@@ -250,10 +250,7 @@ impl Transacting for Transaction {
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        match self.options.cancelled.load(Ordering::Relaxed) {
-            true => Err(Error::Cancelled),
-            false => Ok(()),
-        }
+        Transaction::check_cancelled(self)
     }
 }
 
