@@ -3,8 +3,8 @@
 //! ```text
 //!   region threads        caller                              all threads
 //!   [EntryChunk] --\
-//!   [EntryChunk] ---+--> EntrySorter -- memory full --> runs on disk --+--> merge of a range --> stream
-//!   [EntryChunk] --/          \--------- chunks ----------------------+--> merge of a range --> stream
+//!   [EntryChunk] ---+--> EntrySorter -- memory full --> runs --+--> merge of a range --> stream
+//!   [EntryChunk] --/          \--------- chunks --------------+--> merge of a range --> stream
 //! ```
 //!
 //! Who makes the entries sorts them, chunk by chunk. Chunks beyond [`EntrySorter::bytes_max`] are
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering as Memory};
 
 use parking_lot::Mutex;
 
-use crate::admission::{Work, set_aside};
+use crate::admission::{set_aside, worked};
 use crate::bulk_load::{BulkCell, BulkLoad, LoadStream};
 use crate::cell::{CellType, Timestamp};
 use crate::engine::Engine;
@@ -679,9 +679,10 @@ impl EntrySorter {
         progress: &Progress,
     ) -> Result<Option<SortedLoad>> {
         let mut merge = self.merge(range)?;
+        let _turn = transaction.turn();
         while !progress.stopped.load(Memory::Relaxed) {
-            let _turn = transaction.turn(Work::Read)?;
             transaction.check_cancelled()?;
+            worked(LOOK_ENTRIES as u64)?;
             for _ in 0..LOOK_ENTRIES {
                 let Some(entry) = merge.first().and_then(Cursor::entry) else { return Ok(None) };
                 if stream.is_last(entry.row, entry.family) {
