@@ -15,10 +15,12 @@ use bennu::server::Server;
 use bennu::{demo, server, shell};
 use clap::{Parser, Subcommand};
 use sql::EngineOptions;
+use sql::memory_governor::MemoryGovernor;
 use store::Options;
+use store::memory::CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: CountingAllocator<mimalloc::MiMalloc> = CountingAllocator(mimalloc::MiMalloc);
 
 /// SQL with Postgres manners over a versioned, region-partitioned LSM store
 #[derive(Parser)]
@@ -105,6 +107,7 @@ fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     let config = read_config(source, file)?;
     let runtime = server::runtime()?;
     let database = open(&config)?;
+    let _governor = MemoryGovernor::start(database.engine(), config.memory.bytes)?;
     runtime.block_on(async {
         let server = Server::bind(database.clone(), &config).await?;
         let stop = server::stop_signal()?;
@@ -141,6 +144,7 @@ fn run_demo(once: bool, listen: Option<String>) -> Result<()> {
     let directory = tempfile::Builder::new().prefix("bennu-demo-").tempdir()?;
     let runtime = server::runtime()?;
     let database = Database::open(directory.path(), server::options(config.memory.bytes))?;
+    let _governor = MemoryGovernor::start(database.engine(), config.memory.bytes)?;
     // Before the load, so that a port in use is told at once.
     let server = match once {
         true => None,

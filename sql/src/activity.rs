@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
+use store::memory::{Account, AccountId};
 
 use crate::parser::ParsedStatement;
 use crate::settings::Settings;
-use crate::timer::StopFlag;
+use crate::timer::{MemoryShortage, StopFlag};
 
 /// The open sessions, by number.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub struct Activity {
     /// When it began, microseconds of the Unix epoch.
     pub began: i64,
     stop: Arc<StopFlag>,
+    /// What it is charged with.
+    account: Account,
     now: Mutex<Now>,
 }
 
@@ -54,6 +57,7 @@ impl Sessions {
             user: user.to_owned(),
             began: at,
             stop: Arc::clone(stop),
+            account: Account::open(),
             now: Mutex::new(now),
         });
         self.0.lock().insert(session, Arc::clone(&activity));
@@ -108,6 +112,21 @@ impl Activity {
         if now.state != state {
             (now.state, now.since) = (state, at);
         }
+    }
+
+    /// Returns its memory account.
+    pub fn account(&self) -> AccountId {
+        self.account.id()
+    }
+
+    /// Returns whether it runs a statement.
+    pub fn is_at_work(&self) -> bool {
+        self.now.lock().state == "active"
+    }
+
+    /// Stops its statement to free its memory.
+    pub(crate) fn stop_for_memory(&self, shortage: MemoryShortage) {
+        self.stop.stop_for_memory(shortage);
     }
 
     /// Returns the number of its transaction in the store, of the last one if none is open.

@@ -1,6 +1,5 @@
 //! The rows of a running statement, and what its completion says.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -8,10 +7,11 @@ use store::Transaction;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum};
 
+use crate::batch_buffer::BatchBuffer;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::Operator;
 use crate::logical::OutputColumn;
-use crate::timer::StopFlag;
+use crate::timer::{MemoryShortage, StopFlag};
 
 /// What CommandComplete says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Source {
     /// The row of a point get, until it is returned.
     Point(Option<Vec<Datum>>),
     Operator(Running),
-    Ready(VecDeque<Batch>),
+    Ready(Box<BatchBuffer>),
 }
 
 /// A running plan, and what it runs in.
@@ -106,7 +106,17 @@ impl Rows {
         tag: Tag,
         stop: Arc<StopFlag>,
     ) -> Rows {
-        Rows::new(columns, Source::Ready(batches.into_iter().collect()), tag, stop)
+        Rows::buffered(columns, batches.into_iter().collect(), tag, stop)
+    }
+
+    /// Returns rows that are kept, in memory or on disk.
+    pub(crate) fn buffered(
+        columns: Arc<[OutputColumn]>,
+        batches: BatchBuffer,
+        tag: Tag,
+        stop: Arc<StopFlag>,
+    ) -> Rows {
+        Rows::new(columns, Source::Ready(Box::new(batches)), tag, stop)
     }
 
     fn new(columns: Arc<[OutputColumn]>, source: Source, tag: Tag, stop: Arc<StopFlag>) -> Rows {
@@ -171,7 +181,7 @@ impl Rows {
                 Source::Operator(running) => {
                     running.next().map_err(|error| stopped(error, &self.stop))?
                 }
-                Source::Ready(batches) => batches.pop_front(),
+                Source::Ready(batches) => batches.pop_front()?,
                 Source::Point(row) => row.take().map(|row| {
                     let types: SmallVec<[DataType; 8]> =
                         self.columns.iter().map(|column| column.sql_type.base).collect();
@@ -224,6 +234,18 @@ pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
         "terminating connection due to administrator command".clone_into(&mut error.message);
     } else if error.sqlstate == sqlstate::QUERY_CANCELED && stop.timed_out() {
         "canceling statement due to statement timeout".clone_into(&mut error.message);
+    } else if error.sqlstate == sqlstate::QUERY_CANCELED
+        && let Some(shortage) = stop.memory_shortage()
+    {
+        return out_of_memory(shortage);
     }
     error
+}
+
+/// Returns the error of a statement that was stopped to free its memory.
+pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Error {
+    Error::new(sqlstate::OUT_OF_MEMORY, "out of memory").with_detail(shortage.detail).with_hint(
+        "Narrow the statement, add a LIMIT or an index, run fewer such statements at once, or \
+             start the server with more --memory.",
+    )
 }

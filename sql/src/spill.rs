@@ -23,6 +23,8 @@ use crate::error::{Error, Result, sqlstate};
 
 /// Bytes that are written, or read, at once.
 const CHUNK_BYTES: usize = 64 << 10;
+/// A buffer that a batch has made larger than this is not kept for the next.
+const KEPT_BYTES: usize = 1 << 20;
 /// Length and checksum.
 const HEADER_BYTES: usize = 8;
 
@@ -55,6 +57,19 @@ pub struct SpillFile {
     path: PathBuf,
     byte_count: u64,
     row_count: u64,
+}
+
+/// A file of batches that are read in any order, while more are written.
+pub struct SpillHeap {
+    writer: SpillWriter,
+    from: Arc<dyn ReadFile>,
+}
+
+/// Where a batch lies in a [`SpillHeap`].
+#[derive(Debug, Clone, Copy)]
+pub struct HeapPlace {
+    offset: u64,
+    byte_count: usize,
 }
 
 /// Reads a file from its start.
@@ -225,6 +240,11 @@ impl SpillWriter {
         if batch.row_count == 0 {
             return Ok(());
         }
+        self.put(batch)?;
+        self.flush_if_large()
+    }
+
+    fn put(&mut self, batch: &Batch) -> Result<()> {
         let start = self.buffer.len();
         self.buffer.resize(start + HEADER_BYTES, 0);
         write_batch(batch, &self.file.types, &mut self.buffer);
@@ -236,6 +256,10 @@ impl SpillWriter {
         frame[..4].copy_from_slice(&length.to_le_bytes());
         frame[4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         self.file.row_count += batch.row_count as u64;
+        Ok(())
+    }
+
+    fn flush_if_large(&mut self) -> Result<()> {
         if self.buffer.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -250,6 +274,9 @@ impl SpillWriter {
         self.file.spill.take(bytes)?;
         self.to.append(&self.buffer)?;
         self.buffer.clear();
+        if self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
         Ok(())
     }
 
@@ -261,6 +288,57 @@ impl SpillWriter {
     pub fn finish(mut self) -> Result<Arc<SpillFile>> {
         self.flush()?;
         Ok(Arc::new(self.file))
+    }
+}
+
+impl SpillHeap {
+    /// Begins a file.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise.
+    pub fn create(spill: &Arc<Spill>) -> Result<SpillHeap> {
+        let writer = spill.create(&Arc::from([]))?;
+        let from = spill.area.env.open(&writer.file.path)?;
+        Ok(SpillHeap { writer, from })
+    }
+
+    /// Appends a batch with columns of these types, and returns where it lies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SpillWriter::add`].
+    pub fn add(&mut self, batch: &Batch, types: &Arc<[DataType]>) -> Result<HeapPlace> {
+        let writer = &mut self.writer;
+        let start = writer.buffer.len();
+        let offset = writer.file.byte_count + start as u64;
+        writer.file.types = Arc::clone(types);
+        writer.put(batch)?;
+        let byte_count = writer.buffer.len() - start;
+        writer.flush_if_large()?;
+        Ok(HeapPlace { offset, byte_count })
+    }
+
+    /// Reads a batch with columns of these types.
+    ///
+    /// # Errors
+    ///
+    /// What the files raise; `XX001` if it is not what was written.
+    pub fn read(&mut self, place: HeapPlace, types: &[DataType]) -> Result<Batch> {
+        if place.offset + place.byte_count as u64 > self.writer.file.byte_count {
+            self.writer.flush()?;
+        }
+        let mut bytes = vec![0; place.byte_count];
+        self.from.read_at(place.offset, &mut bytes)?;
+        let (header, frame) = bytes.split_at(HEADER_BYTES);
+        let checksum = header[4..].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
+        match crc32c::crc32c(frame) == checksum {
+            true => Ok(read_batch(types, frame)?),
+            false => {
+                let path = &self.writer.file.path;
+                Err(store::Error::corrupt(path, place.offset, "the checksum is wrong").into())
+            }
+        }
     }
 }
 

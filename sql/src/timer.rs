@@ -16,6 +16,9 @@ pub struct StopFlag {
     pub stop: Arc<AtomicBool>,
     /// Set beside `stop` if the time ran out.
     timed_out: AtomicBool,
+    /// Set beside `stop` if the statement takes more memory than there is; why is in `shortage`.
+    out_of_memory: AtomicBool,
+    shortage: Mutex<Option<Box<MemoryShortage>>>,
     /// The session is to end: set once, beside `stop`.
     terminated: AtomicBool,
     /// Called when the session is to end, so that who waits for its client notices.
@@ -24,6 +27,13 @@ pub struct StopFlag {
     transaction: AtomicU64,
     /// When the running statement's time is up.
     due: Mutex<Due>,
+}
+
+/// Why a statement had to be stopped to free its memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryShortage {
+    /// Who held what.
+    pub detail: String,
 }
 
 /// Whom a session tells that it is to end.
@@ -53,6 +63,7 @@ impl StopFlag {
     pub fn begin_statement(&self) {
         self.due.lock().at = None;
         self.timed_out.store(false, Ordering::Relaxed);
+        self.out_of_memory.store(false, Ordering::Relaxed);
         self.stop.store(self.is_terminated(), Ordering::Relaxed);
     }
 
@@ -96,6 +107,19 @@ impl StopFlag {
     /// Returns whether the statement was stopped because its time ran out.
     pub fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Stops the running statement to free its memory.
+    pub fn stop_for_memory(&self, shortage: MemoryShortage) {
+        *self.shortage.lock() = Some(Box::new(shortage));
+        self.out_of_memory.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns why the statement was stopped if that was to free its memory.
+    pub fn memory_shortage(&self) -> Option<MemoryShortage> {
+        let stopped = self.out_of_memory.load(Ordering::Relaxed);
+        stopped.then(|| self.shortage.lock().as_deref().cloned()).flatten()
     }
 
     /// Called when an entry is due: stops the statement if its time is up. Returns when to look

@@ -127,6 +127,7 @@ impl Connection {
 
     /// Tells the client that it has been let in.
     pub(super) fn begin(mut self: Box<Connection>) -> Worked {
+        let _account = self.session.memory_account().enter();
         self.put_ready();
         match self.channel.flush() {
             Ok(()) => self.work(),
@@ -136,6 +137,7 @@ impl Connection {
 
     /// Answers the client's messages until it sends no more.
     pub(super) fn work(mut self: Box<Connection>) -> Worked {
+        let _account = self.session.memory_account().enter();
         if let Err(error) = self.channel.block() {
             return self.end(Err(error.into()));
         }
@@ -150,7 +152,7 @@ impl Connection {
                 Err(failure) => Err(failure),
             };
             match next {
-                Ok(Next::Message) => {}
+                Ok(Next::Message) => store::memory::give_back(),
                 Ok(Next::End) => return self.end(Ok(())),
                 Err(failure) => return self.end(Err(failure)),
             }
@@ -160,6 +162,7 @@ impl Connection {
     /// Ends the connection, for a reason that the client is told.
     pub(super) fn end(self: Box<Connection>, result: Result<()>) -> Worked {
         let _ = self.channel.block();
+        let _account = self.session.memory_account().enter();
         // What the session holds is let go before the client is told; that may take a while.
         let Connection { mut channel, session, client, service, began, .. } = *self;
         let _ = run(move || {

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+
+use crate::memory::give_to_server;
 
 /// Shards at most; and each shard holds at least this many bytes, because an entry that is larger
 /// than a shard's share is not taken.
@@ -113,7 +115,7 @@ impl Block {
 
 /// The block cache.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Weighed, BlockWeighter, ahash::RandomState>,
+    blocks: Cache<BlockKey, Weighed, BlockWeighter, ahash::RandomState, Eviction>,
     capacity_bytes: u64,
     /// Bytes of the blocks that files keep.
     kept_bytes: AtomicU64,
@@ -234,7 +236,9 @@ impl FamilyCache {
         self.misses.add_one();
         let block = read()?;
         if enters() {
-            self.blocks.blocks.insert(key, Weighed::new(block.clone()));
+            let weighed = Weighed::new(block.clone());
+            give_to_server(weighed.weight.cast_signed());
+            self.blocks.blocks.insert(key, weighed);
         }
         Ok(block)
     }
@@ -269,6 +273,22 @@ impl FamilyCache {
     /// Returns what was found and what was not.
     pub fn usage(&self) -> CacheUse {
         CacheUse { hit_count: self.hits.total(), miss_count: self.misses.total() }
+    }
+}
+
+/// Has blocks that are pushed out freed when the cache is unlocked again, by whom they are charged
+/// to then.
+#[derive(Debug, Clone)]
+struct Eviction;
+
+impl Lifecycle<BlockKey, Weighed> for Eviction {
+    type RequestState = [Option<Weighed>; 2];
+
+    fn on_evict(&self, evicted: &mut [Option<Weighed>; 2], _key: BlockKey, block: Weighed) {
+        give_to_server(-block.weight.cast_signed());
+        if let Some(free) = evicted.iter_mut().find(|evicted| evicted.is_none()) {
+            *free = Some(block);
+        }
     }
 }
 
@@ -324,12 +344,8 @@ impl BlockCache {
             .weight_capacity(capacity_bytes)
             .build()
             .expect("both capacities are given");
-        let blocks = Cache::with_options(
-            options,
-            BlockWeighter,
-            ahash::RandomState::default(),
-            DefaultLifecycle::default(),
-        );
+        let blocks =
+            Cache::with_options(options, BlockWeighter, ahash::RandomState::default(), Eviction);
         let (kept_bytes, reserved_bytes) = (AtomicU64::new(0), Mutex::new(0));
         BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes }
     }

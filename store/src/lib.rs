@@ -21,6 +21,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod memory;
 pub mod layout;
 pub mod descriptor;
 pub mod error;

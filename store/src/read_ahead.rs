@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::memory::AccountId;
 use crate::options::BlockingSection;
 use crate::read_figures::{ReadFigures, RegionReads, add_read_figures, add_region_reads};
 use crate::read_figures::{is_read_by_region, read_by_region, read_figures};
@@ -104,6 +105,8 @@ pub(crate) struct Shared<P: Producer> {
     gauge: Arc<Gauge>,
     /// The caller wants to know what each region gave.
     by_region: bool,
+    /// The memory account of the caller.
+    account: AccountId,
 }
 
 struct State<P: Producer> {
@@ -214,6 +217,7 @@ impl<P: Producer> Shared<P> {
             stopped,
             gauge,
             by_region: is_read_by_region(),
+            account: AccountId::current(),
         }
     }
 
@@ -329,6 +333,7 @@ impl<P: Producer> Shared<P> {
 
     /// Works on a part, as the pool's queue has it.
     pub(crate) fn work(&self, part: usize) {
+        let _account = self.account.enter();
         let mut state = self.state.lock();
         let Some(queued) = state.parts.get_mut(part) else { return };
         queued.queued = false;

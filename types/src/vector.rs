@@ -34,6 +34,9 @@ pub use self::sink::ValueSink;
 /// The number of rows that producers aim at.
 pub const BATCH_ROWS: usize = 1024;
 
+/// The bytes that producers of batches of long values aim at.
+pub const BATCH_BYTES: usize = 1 << 20;
+
 /// The values of a column, by representation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VectorData {

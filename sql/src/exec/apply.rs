@@ -373,7 +373,7 @@ impl Subquery {
                 let mut bytes = 0;
                 while let Some(batch) = subquery.next()? {
                     bytes += batch.columns.iter().map(|c| c.byte_count()).sum::<usize>();
-                    memory::check(bytes, context.work_mem)?;
+                    memory::check(bytes, context.work_mem())?;
                     batches.push(batch);
                 }
                 Ok(Answer::Rows(batches))
@@ -389,7 +389,7 @@ impl Subquery {
             self.context.check()?;
             let column = &batch.columns[0];
             bytes += column.byte_count();
-            memory::check(bytes, self.context.work_mem)?;
+            memory::check(bytes, self.context.work_mem())?;
             let pace = &mut self.context.eval.pace();
             for row in 0..batch.row_count {
                 let value = column.datum_at(row, pace)?;
@@ -411,7 +411,7 @@ impl Subquery {
             self.context.check()?;
             let values = &batch.columns[column];
             bytes += values.byte_count();
-            memory::check(bytes, self.context.work_mem)?;
+            memory::check(bytes, self.context.work_mem())?;
             for row in 0..batch.row_count {
                 set.add(&values.datum(row), self.node.subquery_types[column])?;
             }

@@ -60,7 +60,7 @@ impl Groups {
                     groups.places.insert(form, (groups.batches.len(), row));
                 }
             }
-            memory::check(bytes, context.work_mem)?;
+            memory::check(bytes, context.work_mem())?;
             groups.batches.push(batch);
         }
         Ok(groups)

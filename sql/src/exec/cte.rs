@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
-use types::Batch;
+use types::{Batch, DataType};
 
+use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
-use crate::exec::{Context, Operator, build, memory};
+use crate::exec::{Context, Operator, build};
 use crate::plan::{CteScanNode, Node, WithNode};
 
 /// The rows of the named queries around a step, by their numbers.
@@ -27,8 +28,7 @@ pub(super) struct KeptRows {
 }
 
 struct State {
-    batches: Vec<Batch>,
-    byte_count: usize,
+    batches: BatchBuffer,
     source: Source,
 }
 
@@ -44,11 +44,6 @@ enum Source {
         context: Arc<Context>,
     },
     Finished,
-}
-
-/// Returns the bytes of a batch.
-pub(super) fn byte_count(batch: &Batch) -> usize {
-    batch.columns.iter().map(|column| column.byte_count()).sum()
 }
 
 impl Context {
@@ -80,31 +75,34 @@ fn reads(node: &Node, id: usize) -> bool {
 
 impl KeptRows {
     /// Returns rows that are all there.
-    pub(super) fn ready(batches: Vec<Batch>) -> KeptRows {
-        let state = State { batches, byte_count: 0, source: Source::Finished };
+    pub(super) fn ready(batches: BatchBuffer) -> KeptRows {
+        let state = State { batches, source: Source::Finished };
         KeptRows { state: Mutex::new(state) }
     }
 
     /// Replaces rows that are all there, and returns those that were.
-    pub(super) fn replace(&self, batches: Vec<Batch>) -> Vec<Batch> {
+    pub(super) fn replace(&self, batches: BatchBuffer) -> BatchBuffer {
         std::mem::replace(&mut self.state.lock().batches, batches)
     }
 
     /// Returns the rows of a query that nobody has asked for yet.
     pub(super) fn closed(node: &Node, context: &Arc<Context>) -> KeptRows {
         let source = Source::Closed { node: node.clone(), context: Arc::clone(context) };
-        KeptRows { state: Mutex::new(State { batches: Vec::new(), byte_count: 0, source }) }
+        KeptRows { state: Mutex::new(State { batches: BatchBuffer::default(), source }) }
     }
 
-    /// Returns a batch by its number, computed now if it was not yet.
-    fn batch(&self, number: usize) -> Result<Option<Batch>> {
+    /// Returns a batch by its number, computed now if it was not yet, of columns of these types.
+    fn batch(&self, number: usize, types: &Arc<[DataType]>) -> Result<Option<Batch>> {
         let mut state = self.state.lock();
+        if state.batches.is_empty() && matches!(state.source, Source::Closed { .. }) {
+            state.batches = BatchBuffer::new(Arc::clone(types));
+        }
         while state.batches.len() <= number {
             if !state.read()? {
                 break;
             }
         }
-        Ok(state.batches.get(number).cloned())
+        state.batches.batch(number)
     }
 }
 
@@ -122,9 +120,7 @@ impl State {
                 Ok(false)
             }
             Some(batch) => {
-                self.byte_count += byte_count(&batch);
-                memory::check(self.byte_count, context.work_mem)?;
-                self.batches.push(batch);
+                self.batches.push(batch, &context.room())?;
                 Ok(true)
             }
         }
@@ -142,6 +138,7 @@ pub(super) struct CteScan {
     context: Arc<Context>,
     /// `None` never, but for a bug of the binder: every scan is below its WITH.
     rows: Option<Arc<KeptRows>>,
+    types: Arc<[DataType]>,
     next: usize,
 }
 
@@ -150,7 +147,7 @@ impl CteScan {
     pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScan {
         let rows = context.named.rows.get(&node.id).cloned();
         debug_assert!(rows.is_some(), "scan of {} outside of its WITH", node.name);
-        CteScan { context: Arc::clone(context), rows, next: 0 }
+        CteScan { context: Arc::clone(context), rows, types: Arc::from(&*node.types), next: 0 }
     }
 }
 
@@ -158,7 +155,7 @@ impl Operator for CteScan {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
         let Some(rows) = &self.rows else { return Ok(None) };
-        let batch = rows.batch(self.next)?;
+        let batch = rows.batch(self.next, &self.types)?;
         self.next += 1;
         Ok(batch)
     }

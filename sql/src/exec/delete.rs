@@ -34,5 +34,5 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
         row_count += 1;
     }
     writer.flush(context)?;
-    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+    Ok(ModifyOutcome { row_count, returning: returned.finish(context)? })
 }

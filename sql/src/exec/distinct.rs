@@ -96,9 +96,9 @@ impl HashDistinct {
         let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
         self.seen.assign(&keys, batch.row_count, &mut self.groups);
         let bytes = self.seen.byte_count();
-        if bytes > self.context.work_mem {
+        if bytes > self.context.work_mem() {
             if self.level == LEVEL_MAX {
-                memory::check(bytes, self.context.work_mem)?;
+                memory::check(bytes, self.context.work_mem())?;
             } else {
                 self.aside = Some(Partitions::new(&self.types, self.level));
             }

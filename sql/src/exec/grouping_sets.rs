@@ -49,7 +49,7 @@ impl GroupingSets {
         context: &Arc<Context>,
     ) -> Result<GroupingSets> {
         let mut share = context.as_ref().clone();
-        share.work_mem = (context.work_mem / node.sets.len().max(1)).max(SET_BYTES_MIN);
+        share.work_mem = (context.work_mem() / node.sets.len().max(1)).max(SET_BYTES_MIN);
         let share = Arc::new(share);
         let of_set = |set: &GroupingSet| {
             let keys: Vec<_> = set.keys.iter().map(|&key| node.group_by[key].clone()).collect();

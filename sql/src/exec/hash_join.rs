@@ -157,7 +157,7 @@ impl HashJoin {
             return Ok(());
         }
         let Some(mut join) = self.running.take() else { return Ok(()) };
-        if !join.left_takes_stages() || !join.read_right(Some(self.context.work_mem))? {
+        if !join.left_takes_stages() || !join.read_right(Some(self.context.work_mem()))? {
             self.running = Some(join);
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl Operator for HashJoin {
                 return Ok(None);
             };
             // What the last level does not cut is one key, or a few.
-            let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem);
+            let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem());
             if !join.read_right(room)? {
                 self.cut(join)?;
                 continue;

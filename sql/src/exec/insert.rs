@@ -83,5 +83,5 @@ pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOut
         }
     }
     writer.flush(context)?;
-    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+    Ok(ModifyOutcome { row_count, returning: returned.finish(context)? })
 }

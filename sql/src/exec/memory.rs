@@ -1,8 +1,12 @@
-//! How much a statement may keep in memory.
+//! How much a step of a statement may keep in memory.
 //!
-//! For what does not spill to disk; so the bound is generous: [`FACTOR`] times `work_mem`, and at
-//! least [`FLOOR_BYTES`]. Past it the statement fails with 53200 instead of taking the server with
-//! it.
+//! What spills to disk may keep `work_mem`, and less where the server's [account](store::memory) is
+//! nearly used up: a quarter of what is free. So the more statements sort, the sooner each of them
+//! goes on on disk, and one alone has its `work_mem`.
+//!
+//! What does not spill has a generous bound: [`FACTOR`] times `work_mem`, at least [`FLOOR_BYTES`],
+//! and at most [`LARGEST_PART`] of the account. Past it the statement fails with 53200; before, if
+//! all together exceed the account ([`memory_governor`](crate::memory_governor)).
 
 use crate::error::{Error, Result, sqlstate};
 
@@ -11,9 +15,23 @@ const FACTOR: usize = 64;
 /// What one operator may keep whatever `work_mem` says.
 const FLOOR_BYTES: usize = 256 << 20;
 
+/// What one operator may keep of all memory: three quarters.
+const LARGEST_PART: (usize, usize) = (3, 4);
+/// The part of what is free up to which a step may grow before it goes on on disk.
+const FREE_PART: usize = 4;
+/// What it may keep however little is free: else it would write nothing but small files.
+const LEAST_BYTES: usize = 1 << 20;
+
+/// Returns the bytes that a step may keep that can go on on disk.
+pub(crate) fn allowance(work_mem: usize) -> usize {
+    work_mem.min((store::memory::free_bytes() / FREE_PART).max(LEAST_BYTES))
+}
+
 /// Returns the bytes that one operator may keep.
 pub(super) fn limit(work_mem: usize) -> usize {
-    work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES)
+    let (part, of) = LARGEST_PART;
+    let most = store::memory::limit().map_or(usize::MAX, |limit| limit / of * part);
+    work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES).min(most)
 }
 
 /// Fails if an operator keeps more than it may.

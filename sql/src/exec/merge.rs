@@ -42,7 +42,7 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
         }
     }
     merge.writer.flush(context)?;
-    Ok(ModifyOutcome { row_count: merge.row_count, returning: Vec::new() })
+    Ok(ModifyOutcome { row_count: merge.row_count, ..ModifyOutcome::default() })
 }
 
 /// A running MERGE.
@@ -162,7 +162,7 @@ impl<'a> Merge<'a> {
     /// Remembers that a row is changed, which happens to each once.
     fn touch(&mut self, key: &[u8]) -> Result<()> {
         self.touched_bytes += key.len() + size_of::<Vec<u8>>();
-        memory::check(self.touched_bytes, self.context.work_mem)?;
+        memory::check(self.touched_bytes, self.context.work_mem())?;
         let is_first = self.context.claims_row(self.plan.table.id, key);
         if self.touched.insert(key.to_vec()) && is_first {
             return Ok(());

@@ -158,7 +158,7 @@ impl MergeJoin {
                 None => self.right_ended = true,
             }
             let bytes = self.stretch.rows.byte_count() + self.stretch.keys.byte_count();
-            memory::check(bytes, self.context.work_mem)?;
+            memory::check(bytes, self.context.work_mem())?;
         }
     }
 

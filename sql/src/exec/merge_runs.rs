@@ -68,7 +68,7 @@ pub(super) fn merge_until(
     order: &Arc<RowOrder>,
     context: &Context,
 ) -> Result<Vec<Arc<SpillFile>>> {
-    let fan_in = (context.work_mem / RUN_BYTES).clamp(*FAN_IN.start(), *FAN_IN.end());
+    let fan_in = (context.work_mem() / RUN_BYTES).clamp(*FAN_IN.start(), *FAN_IN.end());
     while runs.len() > fan_in {
         let mut merged = Vec::with_capacity(runs.len().div_ceil(fan_in));
         for group in runs.chunks(fan_in) {

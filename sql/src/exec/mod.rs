@@ -76,6 +76,7 @@ use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
 
+use crate::batch_buffer::{BatchBuffer, Room};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::measured::measured;
@@ -117,7 +118,7 @@ pub struct Context {
     pub named: NamedRows,
     /// What subqueries said that are run once; empty at first.
     pub once: OnceAnswers,
-    /// Bytes that a step may keep in memory.
+    /// The setting `work_mem`, in bytes; what a step may keep says [`Context::work_mem`].
     pub work_mem: usize,
     /// Where it sets aside what is more.
     pub spill: Arc<Spill>,
@@ -265,18 +266,28 @@ pub trait Operator: Send {
 }
 
 /// What a statement that changes data did.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct ModifyOutcome {
     /// Rows inserted, updated or deleted.
     pub row_count: u64,
     /// The rows of RETURNING; empty without it.
-    pub returning: Vec<Batch>,
+    pub returning: BatchBuffer,
 }
 
 impl Context {
     /// Returns how regions may be read side by side; `None` if they may not.
     fn parallelism(&self) -> Option<Parallelism> {
         self.transaction.parallelism().filter(|_| self.side_by_side)
+    }
+
+    /// Returns the bytes that a step may keep in memory now.
+    pub(crate) fn work_mem(&self) -> usize {
+        memory::allowance(self.work_mem)
+    }
+
+    /// Returns where rows are kept, and how much of them in memory.
+    pub(crate) fn room(&self) -> Room {
+        Room { spill: Arc::clone(&self.spill), bytes: self.work_mem() }
     }
 
     /// Fails once the statement was cancelled.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::exec::cte::KeptRows;
-use crate::exec::{Context, ModifyOutcome, build, delete, insert, memory, merge, update};
+use crate::exec::{Context, ModifyOutcome, build, delete, insert, merge, update};
 use crate::plan::{Node, Plan, PlanStep, Root};
 
 /// Runs a plan that changes data. What it staged before an error stays staged: the caller rolls
@@ -85,13 +85,10 @@ fn run(root: &Root, context: &Arc<Context>) -> Result<ModifyOutcome> {
 fn read(node: &Node, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut operator = build(node, context)?;
     let mut outcome = ModifyOutcome::default();
-    let mut bytes = 0;
     while let Some(batch) = operator.next()? {
         context.check()?;
-        bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
-        memory::check(bytes, context.work_mem)?;
         outcome.row_count += batch.row_count as u64;
-        outcome.returning.push(batch);
+        outcome.returning.push(batch, &context.room())?;
     }
     Ok(outcome)
 }

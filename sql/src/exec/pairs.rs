@@ -306,7 +306,7 @@ impl<C: Candidates> PairJoin<C> {
             match bytes_max {
                 Some(bytes_max) if bytes > bytes_max => return Ok(false),
                 Some(_) => {}
-                None => memory::check(bytes, self.context.work_mem)?,
+                None => memory::check(bytes, self.context.work_mem())?,
             }
         }
         Ok(true)

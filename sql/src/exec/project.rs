@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use types::expr::{EvalContext, Expr};
-use types::{Batch, Vector};
+use types::vector::BATCH_BYTES;
+use types::{Batch, DataType, Vector};
 
+use crate::batch_buffer::byte_count;
 use crate::error::{Error, Result};
 use crate::exec::stage::{Input, RowByRow, Stage};
 use crate::exec::{Context, Operator, build};
@@ -20,6 +22,89 @@ pub(super) struct Project {
     rows: RowByRow,
     /// What an expression raises of the row after those that were yielded.
     failure: Option<Error>,
+    slices: Slices,
+}
+
+/// The rows that are computed at once: fewer than come at once where the values are long.
+struct Slices {
+    /// Whether values may be longer than those that they are made of.
+    may_grow: bool,
+    /// The bytes of a row, by those that were computed last.
+    row_bytes: Option<usize>,
+    /// Rows that are computed next, and how many of them were.
+    rest: Option<(Batch, usize)>,
+}
+
+/// Rows that are computed before it is known how long values are.
+const FIRST_ROWS: usize = 32;
+
+/// Returns whether values of a type may have megabytes.
+fn is_long(data_type: DataType) -> bool {
+    !matches!(
+        data_type,
+        DataType::Bool
+            | DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Numeric
+            | DataType::Date
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::Timestamptz
+            | DataType::Interval
+            | DataType::Uuid
+    )
+}
+
+impl Slices {
+    fn new(expressions: &[Expr]) -> Slices {
+        let grows = |expression: &Expr| {
+            let is_there = matches!(expression, Expr::Column { .. } | Expr::Constant { .. });
+            !is_there && is_long(expression.data_type())
+        };
+        Slices { may_grow: expressions.iter().any(grows), row_bytes: None, rest: None }
+    }
+
+    /// Returns the first rows of a batch that are to be computed; the others come next.
+    fn first(&mut self, batch: Batch) -> Batch {
+        if !self.may_grow || batch.row_count <= self.row_limit() {
+            return batch;
+        }
+        let (slice, end) = self.slice(&batch, 0);
+        self.rest = Some((batch, end));
+        slice
+    }
+
+    fn row_limit(&self) -> usize {
+        match self.row_bytes {
+            None => FIRST_ROWS,
+            Some(bytes) => (BATCH_BYTES / bytes.max(1)).max(1),
+        }
+    }
+
+    /// Returns the next rows of the batch, if any are left.
+    fn next(&mut self) -> Option<Batch> {
+        let (batch, start) = self.rest.take()?;
+        let (slice, end) = self.slice(&batch, start);
+        if end < batch.row_count {
+            self.rest = Some((batch, end));
+        }
+        Some(slice)
+    }
+
+    fn slice(&self, batch: &Batch, start: usize) -> (Batch, usize) {
+        let end = batch.row_count.min(start + self.row_limit());
+        let slice: Vec<u32> = (start as u32..end as u32).collect();
+        (batch.take(&slice), end)
+    }
+
+    fn note(&mut self, computed: &Batch) {
+        if self.may_grow && computed.row_count > 0 {
+            self.row_bytes = Some(byte_count(computed) / computed.row_count);
+        }
+    }
 }
 
 /// Computes one column; a column as it is costs nothing.
@@ -71,7 +156,8 @@ impl Project {
         let stays = node.expressions.iter().any(Expr::stays);
         let rows = RowByRow::new(context.row_by_row && stays);
         let (node, context) = (Arc::clone(node), Arc::clone(context));
-        Ok(Project { node, context, input, stays, rows, failure: None })
+        let slices = Slices::new(&node.expressions);
+        Ok(Project { node, context, input, stays, rows, failure: None, slices })
     }
 
     /// Computes the columns of the rows before the one for which an expression fails.
@@ -105,12 +191,20 @@ impl Operator for Project {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        let Some(batch) = self.rows.next(&mut self.input)? else { return Ok(None) };
-        if self.input.is_attached() {
-            return Ok(Some(batch));
-        }
+        let batch = match self.slices.next() {
+            Some(slice) => slice,
+            None => match self.rows.next(&mut self.input)? {
+                Some(batch) if self.input.is_attached() => return Ok(Some(batch)),
+                Some(batch) => self.slices.first(batch),
+                None => return Ok(None),
+            },
+        };
         match columns_of(&self.node.expressions, &batch, &self.context.eval) {
-            Ok(columns) => Ok(Some(Batch { columns, row_count: batch.row_count })),
+            Ok(columns) => {
+                let computed = Batch { columns, row_count: batch.row_count };
+                self.slices.note(&computed);
+                Ok(Some(computed))
+            }
             // What has effects is computed once.
             Err(failure) if self.stays || batch.row_count == 1 || self.context.check().is_err() => {
                 Err(failure)
@@ -121,6 +215,7 @@ impl Operator for Project {
 
     fn rewind(&mut self) -> Result<bool> {
         self.rows.clear();
+        self.slices.rest = None;
         self.input.rewind()
     }
 

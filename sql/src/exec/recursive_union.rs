@@ -6,8 +6,9 @@ use std::sync::Arc;
 use types::aggregate::GroupTable;
 use types::{Batch, Vector};
 
+use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
-use crate::exec::cte::{KeptRows, byte_count};
+use crate::exec::cte::KeptRows;
 use crate::exec::distinct::first_of_each;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::RecursiveUnionNode;
@@ -21,10 +22,7 @@ pub(super) struct RecursiveUnion {
     /// What the round reads, and what it runs with; `None` in the first.
     step: Option<(Arc<KeptRows>, Arc<Context>)>,
     /// What the round has given so far: the work table of the next one.
-    given: Vec<Batch>,
-    given_bytes: usize,
-    /// Bytes of the work table that the round reads.
-    read_bytes: usize,
+    given: BatchBuffer,
     /// Without ALL: the rows given in any round.
     seen: Option<GroupTable>,
     /// Reused from batch to batch.
@@ -43,9 +41,7 @@ impl RecursiveUnion {
             step: None,
             node: Arc::clone(node),
             context: Arc::clone(context),
-            given: Vec::new(),
-            given_bytes: 0,
-            read_bytes: 0,
+            given: BatchBuffer::default(),
             groups: Vec::new(),
         })
     }
@@ -56,7 +52,6 @@ impl RecursiveUnion {
         if self.given.is_empty() {
             return Ok(());
         }
-        self.read_bytes = std::mem::take(&mut self.given_bytes);
         let given = std::mem::take(&mut self.given);
         let Some((work_table, context)) = &self.step else {
             let work_table = Arc::new(KeptRows::ready(given));
@@ -95,10 +90,9 @@ impl Operator for RecursiveUnion {
                 continue;
             };
             let Some(batch) = self.new_rows(batch) else { continue };
-            self.given_bytes += byte_count(&batch);
             let seen = self.seen.as_ref().map_or(0, GroupTable::byte_count);
-            memory::check(self.given_bytes + self.read_bytes + seen, self.context.work_mem)?;
-            self.given.push(batch.clone());
+            memory::check(seen, self.context.work_mem())?;
+            self.given.push(batch.clone(), &self.context.room())?;
             return Ok(Some(batch));
         }
         Ok(None)

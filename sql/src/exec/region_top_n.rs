@@ -111,7 +111,7 @@ impl RegionTopN {
         if !ranges.is_empty() {
             let take = |response| {
                 merger.add(response);
-                if merger.byte_count() > context.work_mem { Err(Stop::TooLarge) } else { Ok(()) }
+                if merger.byte_count() > context.work_mem() { Err(Stop::TooLarge) } else { Ok(()) }
             };
             let table = context.reader(node.path.store_table)?;
             context.transaction.call_endpoint(&table, &ranges, &TopNEndpoint, &request, take)?;

@@ -82,11 +82,11 @@ impl HashSetOp {
                 self.counts[group as usize] += count as u64;
             }
             let bytes = self.groups.byte_count() + self.counts.capacity() * size_of::<u64>();
-            if bytes <= self.context.work_mem {
+            if bytes <= self.context.work_mem() {
                 continue;
             }
             if self.level == LEVEL_MAX {
-                memory::check(bytes, self.context.work_mem)?;
+                memory::check(bytes, self.context.work_mem())?;
                 continue;
             }
             return self.set_aside(right.as_mut());

@@ -64,7 +64,7 @@ impl Sort {
                 let first = order.sort(&rows, Some(goal), interrupt)?;
                 rows.keep(&first);
             }
-            if rows.byte_count() + rows.row_count * RowOrder::ROW_BYTES > self.context.work_mem {
+            if rows.byte_count() + rows.row_count * RowOrder::ROW_BYTES > self.context.work_mem() {
                 runs.push(self.set_aside(&rows)?);
                 rows = Collected::new(&order.types);
             }

@@ -127,15 +127,15 @@ impl SpillingGroups {
             self.cut_groups()?;
         }
         let bytes = self.groups.byte_count() + self.cut.byte_count();
-        if bytes <= self.context.work_mem {
+        if bytes <= self.context.work_mem() {
             return Ok(());
         }
         // One group cannot be cut.
         if self.shape.group_by.is_empty() || self.level == LEVEL_MAX {
-            return memory::check(bytes, self.context.work_mem);
+            return memory::check(bytes, self.context.work_mem());
         }
         self.context.check()?;
-        if self.cut.merge_early(self.context.work_mem)? {
+        if self.cut.merge_early(self.context.work_mem())? {
             return Ok(());
         }
         self.set_aside()
@@ -214,7 +214,7 @@ impl SpillingGroups {
             self.next = Some(to);
             if from < to {
                 let batch = groups.finish(from..to)?;
-                memory::check(groups.byte_count(), self.context.work_mem)?;
+                memory::check(groups.byte_count(), self.context.work_mem())?;
                 return Ok(Some(batch));
             }
             let Some((level, partition)) = self.pending.pop() else { return Ok(None) };

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use store::transaction::{FollowedRow, LockMode, LockWait, SeenRow, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, Datum};
 
+use crate::batch_buffer::BatchBuffer;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::point::key_from;
@@ -304,13 +305,17 @@ pub(super) fn refuse_changed(
 pub(super) struct Returned<'a> {
     returning: Option<&'a Returning>,
     rows: Vec<Vec<Datum>>,
-    batches: Vec<Batch>,
+    /// Bytes of `rows`.
+    bytes: usize,
+    batches: BatchBuffer,
 }
 
 impl<'a> Returned<'a> {
     /// Returns a collector without rows.
     pub(super) fn new(returning: &'a Option<Returning>) -> Returned<'a> {
-        Returned { returning: returning.as_ref(), rows: Vec::new(), batches: Vec::new() }
+        let expressions = returning.iter().flat_map(|returning| &returning.expressions);
+        let batches = BatchBuffer::new(expressions.map(Expr::data_type).collect());
+        Returned { returning: returning.as_ref(), rows: Vec::new(), bytes: 0, batches }
     }
 
     /// Returns whether functions of users are called.
@@ -326,26 +331,30 @@ impl<'a> Returned<'a> {
         for expression in &returning.expressions {
             values.push(expression.eval_row(row, &context.eval)?);
         }
+        self.bytes += values.iter().map(Datum::heap_bytes).sum::<usize>();
         self.rows.push(values);
-        if self.rows.len() >= BATCH_ROWS {
-            self.close_batch(returning);
+        if self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES {
+            self.close_batch(returning, context)?;
         }
         Ok(())
     }
 
-    fn close_batch(&mut self, returning: &Returning) {
+    fn close_batch(&mut self, returning: &Returning, context: &Context) -> Result<()> {
         if !self.rows.is_empty() {
             let types: Vec<_> = returning.expressions.iter().map(Expr::data_type).collect();
-            self.batches.push(Batch::from_rows(&types, &self.rows));
+            let batch = Batch::from_rows(&types, &self.rows);
             self.rows.clear();
+            self.bytes = 0;
+            self.batches.push(batch, &context.room())?;
         }
+        Ok(())
     }
 
     /// Returns all rows.
-    pub(super) fn finish(mut self) -> Vec<Batch> {
+    pub(super) fn finish(mut self, context: &Context) -> Result<BatchBuffer> {
         if let Some(returning) = self.returning {
-            self.close_batch(returning);
+            self.close_batch(returning, context)?;
         }
-        self.batches
+        Ok(self.batches)
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     while let Some(mut target) = targets.next()? {
         if plan.repeats {
             seen_bytes += target.key.len() + size_of::<Vec<u8>>();
-            memory::check(seen_bytes, context.work_mem)?;
+            memory::check(seen_bytes, context.work_mem())?;
             if !seen.insert(target.key.clone()) {
                 continue;
             }
@@ -55,7 +55,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
         row_count += 1;
     }
     writer.flush(context)?;
-    Ok(ModifyOutcome { row_count, returning: returned.finish() })
+    Ok(ModifyOutcome { row_count, returning: returned.finish(context)? })
 }
 
 /// Computes the assigned columns of `new` from `row`, and the generated ones from `new`.
@@ -122,5 +122,5 @@ pub(super) fn write(
     writer.insert(new, context)?;
     writer.flush(context)?;
     context.transaction.note_move(before, table.id, (from.clone(), to.clone()));
-    context.moved.note(&context.transaction, before, (table.id, from), to, context.work_mem)
+    context.moved.note(&context.transaction, before, (table.id, from), to, context.work_mem())
 }

@@ -217,7 +217,7 @@ impl Watch {
             let key = NewKey { table: watched.table.oid, index: index.oid, prefix };
             if keys.known.insert(key.clone()) {
                 keys.bytes += 2 * (size_of::<NewKey>() + key.prefix.len());
-                memory::check(keys.bytes, context.work_mem)?;
+                memory::check(keys.bytes, context.work_mem())?;
                 keys.order.push(key);
             }
         }
@@ -375,7 +375,7 @@ impl Watch {
         let change = RowChange { table: table.id, old: kept(old), new: kept(new) };
         let mut changes = self.changes.lock();
         changes.bytes += width * 2 * size_of::<Datum>();
-        memory::check(changes.bytes, context.work_mem)?;
+        memory::check(changes.bytes, context.work_mem())?;
         changes.queue.push_back(change);
         Ok(())
     }

@@ -8,6 +8,7 @@ use types::{Batch, DataType, Datum};
 use crate::ast::{
     self, ColumnDefinition, ColumnName, CreateTable, CreateTableAs, Ident, Statement, TypeName,
 };
+use crate::batch_buffer::BatchBuffer;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
@@ -23,14 +24,14 @@ use crate::session::{Execution, Planned, Session};
 enum Source {
     Running(Box<dyn Operator>),
     /// A statement with changes in its WITH has run to its end.
-    Done(std::vec::IntoIter<Batch>),
+    Done(Box<BatchBuffer>),
 }
 
 impl Source {
     fn next(&mut self) -> Result<Option<Batch>> {
         match self {
             Source::Running(operator) => operator.next(),
-            Source::Done(batches) => Ok(batches.next()),
+            Source::Done(batches) => batches.pop_front(),
         }
     }
 }
@@ -167,7 +168,7 @@ impl Session {
         let spill = Arc::clone(&context.spill);
         let mut source = match planned.writes.is_empty() {
             true => Source::Running(exec::open(&planned.plan, context)?),
-            false => Source::Done(self.modify(planned, context)?.returning.into_iter()),
+            false => Source::Done(Box::new(self.modify(planned, context)?.returning)),
         };
         let visible: Vec<usize> = table.visible_columns().collect();
         let mut row = vec![Datum::Null; table.columns.len()];

@@ -2,7 +2,7 @@
 //!
 //! A cursor is the rows of a running statement, kept by name until CLOSE or the end of the
 //! transaction; one that was declared after a savepoint goes when the transaction goes back to it.
-//! WITH HOLD reads all rows at once and keeps them, within `work_mem`. Which rows FETCH means, and
+//! WITH HOLD reads all rows at once and keeps them, beyond `work_mem` on disk. Which rows FETCH means, and
 //! how cursors go back, is in `session/scroll.rs`.
 //!
 //! Source: PostgreSQL's portalcmds.c and `PortalRunFetch` (pquery.c).
@@ -13,6 +13,7 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 
 use crate::ast::{self, FetchDirection, Statement};
+use crate::batch_buffer::{BatchBuffer, Room};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::exec::memory;
@@ -26,7 +27,7 @@ use crate::session::{Execution, Session};
 use crate::session_objects::{SessionObjects, ShownCursor};
 use store::TableId;
 use store::transaction::Savepoint;
-use types::{Batch, Datum};
+use types::Datum;
 
 /// The cursors that are open, which functions that statements call have in common with the session.
 pub(super) type OpenCursors = Arc<Mutex<AHashMap<String, Cursor>>>;
@@ -49,7 +50,7 @@ pub(super) struct Cursor {
     life: Life,
     /// What has been read; `None` if it can only go forward.
     scroll: Option<Mutex<Scroll>>,
-    /// It was declared SCROLL: what it has read must fit into memory.
+    /// It was declared SCROLL: what it has read is kept.
     is_declared_scroll: bool,
     /// It was declared BINARY.
     is_binary: bool,
@@ -397,7 +398,7 @@ impl Session {
         if declared.hold {
             let batches = self.all_rows(&mut rows)?;
             let stop = Arc::clone(&self.stop);
-            rows = Rows::ready(Arc::clone(&columns), batches, tag, stop);
+            rows = Rows::buffered(Arc::clone(&columns), batches, tag, stop);
             life = Life::Held { committed: false, savepoints: open_savepoints };
         }
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
@@ -429,15 +430,21 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn all_rows(&self, rows: &mut Rows) -> Result<Vec<Batch>> {
-        let work_mem = self.settings.work_mem_bytes();
-        let (mut batches, mut bytes) = (Vec::new(), 0);
+    pub(super) fn all_rows(&self, rows: &mut Rows) -> Result<BatchBuffer> {
+        let types = rows.columns().iter().map(|column| column.sql_type.base).collect();
+        let (room, mut batches) = (self.room(), BatchBuffer::new(types));
         while let Some(batch) = rows.next_batch(usize::MAX)? {
-            bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
-            memory::check(bytes, work_mem)?;
-            batches.push(batch);
+            batches.push(batch, &room)?;
         }
         Ok(batches)
+    }
+
+    /// Returns where the session keeps rows, and how much of them in memory.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
+            bytes: memory::allowance(self.settings.work_mem_bytes()),
+        }
     }
 
     fn fetch_cursor(
@@ -450,7 +457,7 @@ impl Session {
             return self.fetch_rows(direction, name).map(Execution::Rows);
         }
         let batches = self.fetch_batches(direction, name)?;
-        let count: usize = batches.iter().map(|batch| batch.row_count).sum();
+        let count = batches.row_count();
         Ok(Execution::Done(Completion::new(format!("MOVE {count}"))))
     }
 
@@ -460,7 +467,7 @@ impl Session {
         let is_binary = self.cursors.open.lock().get(name).is_some_and(|cursor| cursor.is_binary);
         let batches = self.fetch_batches(direction, name)?;
         let stop = Arc::clone(&self.stop);
-        let mut rows = Rows::ready(columns, batches, Tag::Returned("FETCH"), stop);
+        let mut rows = Rows::buffered(columns, batches, Tag::Returned("FETCH"), stop);
         rows.is_binary = is_binary;
         Ok(rows)
     }
@@ -469,8 +476,8 @@ impl Session {
         &mut self,
         direction: FetchDirection,
         name: &str,
-    ) -> Result<Vec<Batch>> {
-        let work_mem = self.settings.work_mem_bytes();
+    ) -> Result<BatchBuffer> {
+        let room = self.room();
         // Its query may call functions that use cursors themselves.
         let taken = self.cursors.open.lock().remove(name);
         let Some(mut cursor) = taken else {
@@ -484,7 +491,7 @@ impl Session {
                 let message = format!("portal \"{name}\" cannot be run");
                 Err(Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
             }
-            false => cursor.fetch(direction, work_mem),
+            false => cursor.fetch(direction, &room),
         };
         self.cursors.open.lock().insert(name.to_owned(), cursor);
         fetched
@@ -493,28 +500,21 @@ impl Session {
 
 impl Cursor {
     /// Moves, and returns the rows that were asked for.
-    fn fetch(&mut self, direction: FetchDirection, work_mem: usize) -> Result<Vec<Batch>> {
-        let read = self.read(direction, work_mem);
+    fn fetch(&mut self, direction: FetchDirection, room: &Room) -> Result<BatchBuffer> {
+        let read = self.read(direction, room);
         self.is_broken |= read.is_err();
         let mut batches = read?;
-        let shown = self.columns.len();
-        for batch in &mut batches {
-            batch.columns.truncate(shown);
-        }
+        batches.show(self.columns.len());
         Ok(batches)
     }
 
-    fn read(&mut self, direction: FetchDirection, work_mem: usize) -> Result<Vec<Batch>> {
+    fn read(&mut self, direction: FetchDirection, room: &Room) -> Result<BatchBuffer> {
         let rows = self.rows.get_mut();
         if let Some(scroll) = &mut self.scroll {
             let scroll = scroll.get_mut();
-            let limit = match self.is_declared_scroll {
-                true => Some(work_mem),
-                false => (!scroll.is_full(work_mem)).then_some(usize::MAX),
-            };
-            if let Some(limit) = limit {
-                let batches = scroll.fetch(rows, direction, limit)?;
-                self.place = match scroll.current() {
+            if self.is_declared_scroll || !scroll.is_full(room.bytes) {
+                let batches = scroll.fetch(rows, direction, room)?;
+                self.place = match scroll.current()? {
                     _ if scroll.is_before() => Place::Before,
                     Some(row) => Place::Row(row),
                     None => Place::After,
@@ -527,9 +527,9 @@ impl Cursor {
         }
         let (skipped, count) = ahead(direction, self.passed)?;
         self.passed = self.passed.saturating_add(skipped).saturating_add(count);
-        let batches = forward(rows, skipped, count)?;
-        let returned: usize = batches.iter().map(|batch| batch.row_count).sum();
-        self.place = match batches.last() {
+        let mut batches = forward(rows, skipped, count, room)?;
+        let returned = batches.row_count();
+        self.place = match batches.last()? {
             Some(last) if returned as u64 == count => Place::Row(last.row(last.row_count - 1)),
             _ => Place::After,
         };

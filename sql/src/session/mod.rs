@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use store::Sequence;
+use store::memory::AccountId;
 use store::wal::DurableTicket;
 use types::context::Sequences;
 use types::encoding::Encoding;
@@ -49,11 +50,13 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
+use crate::batch_buffer::BatchBuffer;
 use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::logical::{OutputColumn, ParameterTypes};
+use crate::memory_governor;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
@@ -267,6 +270,7 @@ impl Session {
     /// What is wrong with the statement, with its place in the text.
     pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
         let statement = &parsed.statement.statement;
+        self.check_memory()?;
         self.take_over_settings()?;
         self.check_accepted(statement)?;
         self.follow_search_path();
@@ -297,6 +301,15 @@ impl Session {
         let parameter_types = self.utility_parameters(&parsed, types)?;
         let runs = Runs::default();
         Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
+    }
+
+    /// Fails if the server has no memory left and this session is one of the large ones: texts,
+    /// trees and plans are made before a statement runs that could be stopped.
+    fn check_memory(&self) -> Result<()> {
+        match store::memory::is_exceeded() {
+            true => memory_governor::check_session(&self.engine, &self.activity),
+            false => Ok(()),
+        }
     }
 
     /// Returns the types of the parameters of the query in a statement that has no plan of its own.
@@ -362,6 +375,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
+        self.check_memory()?;
         self.stop.begin_statement();
         self.take_over_settings()?;
         self.activity.runs(&prepared.parsed, &self.settings, self.engine.store().now_micros());
@@ -512,6 +526,11 @@ impl Session {
             Some(open) if open.in_block => TransactionStatus::InBlock,
             _ => TransactionStatus::Idle,
         }
+    }
+
+    /// Returns the memory account of the session, for the thread that works for it.
+    pub fn memory_account(&self) -> AccountId {
+        self.activity.account()
     }
 
     /// Returns the handle that a cancel request uses.
@@ -804,17 +823,17 @@ impl Session {
         planned: Arc<Planned>,
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
-        let mut batches = Vec::new();
+        let mut batches = BatchBuffer::default();
         if let Some(rows) = self.call_itself(&planned, parameters.clone())? {
             let columns = prepared.columns.iter().flat_map(|columns| columns.iter());
             let types: Vec<DataType> = columns.map(|column| column.sql_type.base).collect();
-            batches.push(Batch::from_rows(&types, &rows));
+            batches.push_small(Batch::from_rows(&types, &rows));
         } else {
             let Execution::Rows(mut rows) = self.run_query(prepared, planned, parameters)? else {
                 return Err(Error::new(sqlstate::INTERNAL_ERROR, "CALL has no rows"));
             };
             while let Some(batch) = rows.next_batch(usize::MAX)? {
-                batches.push(batch);
+                batches.push(batch, &self.room())?;
             }
         }
         match &prepared.columns {
@@ -822,7 +841,7 @@ impl Session {
             Some(columns) => {
                 let (columns, stop) = (Arc::clone(columns), Arc::clone(&self.stop));
                 let tag = Tag::Fixed("CALL".to_owned());
-                Ok(Execution::Rows(Rows::ready(columns, batches, tag, stop)))
+                Ok(Execution::Rows(Rows::buffered(columns, batches, tag, stop)))
             }
         }
     }
@@ -867,7 +886,7 @@ impl Session {
             Some(columns) => {
                 let stop = Arc::clone(&self.stop);
                 let columns = Arc::clone(columns);
-                let rows = Rows::ready(columns, outcome.returning, Tag::Fixed(tag), stop);
+                let rows = Rows::buffered(columns, outcome.returning, Tag::Fixed(tag), stop);
                 Ok(Execution::Rows(rows))
             }
         }

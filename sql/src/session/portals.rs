@@ -16,9 +16,10 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use types::{Batch, Datum};
+use types::Datum;
 
 use crate::ast::FetchDirection;
+use crate::batch_buffer::{BatchBuffer, Room};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
 use crate::rows::Rows;
@@ -214,7 +215,7 @@ impl Session {
         &mut self,
         direction: FetchDirection,
         name: &str,
-    ) -> Result<Vec<Batch>> {
+    ) -> Result<BatchBuffer> {
         let cannot_run = || {
             let message = format!("portal \"{name}\" cannot be run");
             Error::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
@@ -234,7 +235,7 @@ impl Session {
         portal: &mut Portal,
         direction: FetchDirection,
         cannot_run: impl Fn() -> Error,
-    ) -> Result<Vec<Batch>> {
+    ) -> Result<BatchBuffer> {
         let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
                 let prepared = portal.prepared.as_ref().ok_or_else(&cannot_run)?;
@@ -248,19 +249,24 @@ impl Session {
                 // Behind the last row; there is no way back.
                 ahead(direction, i64::MAX as u64)?;
                 portal.state = PortalState::Exhausted;
-                return Ok(Vec::new());
+                return Ok(BatchBuffer::default());
             }
             PortalState::Done => return Err(cannot_run()),
         };
         let (skipped, count) = ahead(direction, rows.passed())?;
-        let batches = forward(&mut rows, skipped, count)?;
+        let batches = forward(&mut rows, skipped, count, &self.room())?;
         portal.state = PortalState::open(rows);
         Ok(batches)
     }
 }
 
 /// Leaves rows out, and returns those after them.
-pub(super) fn forward(rows: &mut Rows, skipped: u64, count: u64) -> Result<Vec<Batch>> {
+pub(super) fn forward(
+    rows: &mut Rows,
+    skipped: u64,
+    count: u64,
+    room: &Room,
+) -> Result<BatchBuffer> {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (mut skipped, mut left) = (size(skipped), size(count));
     while skipped > 0
@@ -268,12 +274,12 @@ pub(super) fn forward(rows: &mut Rows, skipped: u64, count: u64) -> Result<Vec<B
     {
         skipped -= batch.row_count;
     }
-    let mut batches = Vec::new();
+    let mut batches = BatchBuffer::default();
     while left > 0
         && let Some(batch) = rows.next_batch(left)?
     {
         left -= batch.row_count;
-        batches.push(batch);
+        batches.push(batch, room)?;
     }
     Ok(batches)
 }

@@ -312,7 +312,7 @@ impl Worker {
         let mut parameters = arguments.to_vec();
         parameters.resize(planned.parameter_count.max(arguments.len()), Datum::Null);
         let context = exec::Context { view, ..self.context(open, parameters) };
-        let (eval, work_mem) = (context.eval.clone(), context.work_mem);
+        let (eval, work_mem) = (context.eval.clone(), context.work_mem());
         let mut rows = Vec::new();
         let mut bytes = 0;
         let mut add = |batch: &Batch| -> Result<bool> {
@@ -332,8 +332,9 @@ impl Worker {
             Ok(false)
         };
         if !planned.plan.is_query() {
-            for batch in &self.modify(planned, context)?.returning {
-                if add(batch)? {
+            let mut returned = self.modify(planned, context)?.returning;
+            while let Some(batch) = returned.pop_front()? {
+                if add(&batch)? {
                     break;
                 }
             }

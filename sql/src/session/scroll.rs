@@ -5,17 +5,17 @@
 //!
 //! Source: PostgreSQL's `DoPortalRunFetch` (pquery.c).
 
-use types::{Batch, Datum};
+use types::Datum;
 
 use crate::ast::FetchDirection;
+use crate::batch_buffer::{BatchBuffer, Room, byte_count};
 use crate::error::Result;
-use crate::exec::memory;
 use crate::rows::Rows;
 
 /// The rows that a cursor has read, and where it stands.
 #[derive(Default)]
 pub(super) struct Scroll {
-    batches: Vec<Batch>,
+    batches: BatchBuffer,
     /// The number of rows up to the end of each batch.
     ends: Vec<usize>,
     bytes: usize,
@@ -55,24 +55,23 @@ impl Scroll {
     }
 
     /// Returns the row that it stands on.
-    pub(super) fn current(&self) -> Option<Vec<Datum>> {
-        let row = self.position.checked_sub(1)?;
+    pub(super) fn current(&mut self) -> Result<Option<Vec<Datum>>> {
+        let Some(row) = self.position.checked_sub(1) else { return Ok(None) };
         let batch = self.ends.partition_point(|end| *end <= row);
         let start = batch.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.batches.get(batch).map(|batch| batch.row(row - start))
+        Ok(self.batches.batch(batch)?.map(|batch| batch.row(row - start)))
     }
 
     /// Reads until there are so many rows, or no more.
-    fn read(&mut self, rows: &mut Rows, wanted: usize, work_mem: usize) -> Result<()> {
+    fn read(&mut self, rows: &mut Rows, wanted: usize, room: &Room) -> Result<()> {
         while !self.complete && self.row_count() < wanted {
             let Some(batch) = rows.next_batch(wanted - self.row_count())? else {
                 self.complete = true;
                 break;
             };
-            self.bytes += batch.columns.iter().map(|column| column.byte_count()).sum::<usize>();
-            memory::check(self.bytes, work_mem)?;
+            self.bytes += byte_count(&batch);
             self.ends.push(self.row_count() + batch.row_count);
-            self.batches.push(batch);
+            self.batches.push(batch, room)?;
         }
         Ok(())
     }
@@ -82,18 +81,13 @@ impl Scroll {
         &mut self,
         rows: &mut Rows,
         direction: FetchDirection,
-        work_mem: usize,
-    ) -> Result<Vec<Batch>> {
-        let wanted = self.go(rows, direction, work_mem)?;
-        Ok(self.rows(&wanted))
+        room: &Room,
+    ) -> Result<BatchBuffer> {
+        let wanted = self.go(rows, direction, room)?;
+        self.rows(&wanted, room)
     }
 
-    fn go(
-        &mut self,
-        rows: &mut Rows,
-        direction: FetchDirection,
-        work_mem: usize,
-    ) -> Result<Wanted> {
+    fn go(&mut self, rows: &mut Rows, direction: FetchDirection, room: &Room) -> Result<Wanted> {
         let size = |count: i64| usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         match direction {
             FetchDirection::Forward(0) | FetchDirection::Relative(0) => {
@@ -101,30 +95,30 @@ impl Scroll {
                 let count = usize::from(on_row);
                 Ok(Wanted { first: self.position, count, backward: false })
             }
-            FetchDirection::Forward(count @ 1..) => self.forward(rows, size(count), work_mem),
-            FetchDirection::ForwardAll => self.forward(rows, usize::MAX, work_mem),
+            FetchDirection::Forward(count @ 1..) => self.forward(rows, size(count), room),
+            FetchDirection::ForwardAll => self.forward(rows, usize::MAX, room),
             FetchDirection::Forward(count) => Ok(self.backward(size(count))),
             FetchDirection::BackwardAll => Ok(self.backward(usize::MAX)),
-            FetchDirection::Absolute(count @ 0..) => self.jump(rows, size(count), work_mem),
+            FetchDirection::Absolute(count @ 0..) => self.jump(rows, size(count), room),
             FetchDirection::Absolute(count) => {
-                self.read(rows, usize::MAX, work_mem)?;
+                self.read(rows, usize::MAX, room)?;
                 let target = (self.row_count() + 1).saturating_sub(size(count));
-                self.jump(rows, target, work_mem)
+                self.jump(rows, target, room)
             }
             FetchDirection::Relative(count @ 1..) => {
                 let target = self.position.saturating_add(size(count));
-                self.jump(rows, target, work_mem)
+                self.jump(rows, target, room)
             }
             FetchDirection::Relative(count) => {
                 let target = self.position.saturating_sub(size(count));
-                self.jump(rows, target, work_mem)
+                self.jump(rows, target, room)
             }
         }
     }
 
-    fn forward(&mut self, rows: &mut Rows, count: usize, work_mem: usize) -> Result<Wanted> {
+    fn forward(&mut self, rows: &mut Rows, count: usize, room: &Room) -> Result<Wanted> {
         let last = self.position.saturating_add(count);
-        self.read(rows, last, work_mem)?;
+        self.read(rows, last, room)?;
         let first = self.position + 1;
         let end = last.min(self.row_count());
         let count = (end + 1).saturating_sub(first);
@@ -139,15 +133,15 @@ impl Scroll {
         Wanted { first: before, count: before - end, backward: true }
     }
 
-    fn jump(&mut self, rows: &mut Rows, target: usize, work_mem: usize) -> Result<Wanted> {
-        self.read(rows, target, work_mem)?;
+    fn jump(&mut self, rows: &mut Rows, target: usize, room: &Room) -> Result<Wanted> {
+        self.read(rows, target, room)?;
         self.position = target.min(self.row_count() + 1);
         let count = usize::from((1..=self.row_count()).contains(&target));
         Ok(Wanted { first: target, count, backward: false })
     }
 
-    fn rows(&self, wanted: &Wanted) -> Vec<Batch> {
-        let mut batches = Vec::new();
+    fn rows(&mut self, wanted: &Wanted, room: &Room) -> Result<BatchBuffer> {
+        let mut batches = BatchBuffer::default();
         let mut done = 0;
         while done < wanted.count {
             let row = match wanted.backward {
@@ -161,11 +155,12 @@ impl Scroll {
             let selection: Vec<u32> = if wanted.backward {
                 (0..=at).rev().take(left).map(|row| row as u32).collect()
             } else {
-                (at..self.batches[batch].row_count).take(left).map(|row| row as u32).collect()
+                (at..self.batches.rows_of(batch)).take(left).map(|row| row as u32).collect()
             };
             done += selection.len();
-            batches.push(self.batches[batch].take(&selection));
+            let Some(batch) = self.batches.batch(batch)? else { break };
+            batches.push(batch.take(&selection), room)?;
         }
-        batches
+        Ok(batches)
     }
 }

@@ -313,8 +313,10 @@ fn answer(
     let types: Vec<DataType> = plan.columns().iter().map(|column| column.sql_type.base).collect();
     let mut text = String::new();
     if !plan.is_query() {
-        let outcome = exec::modify(plan, context(transaction, parameters))?;
-        outcome.returning.iter().for_each(|batch| text += &rows_text(batch, &types));
+        let mut outcome = exec::modify(plan, context(transaction, parameters))?;
+        while let Some(batch) = outcome.returning.pop_front()? {
+            text += &rows_text(&batch, &types);
+        }
         return Ok(text + &format!("{} rows\n", outcome.row_count));
     }
     if plan.point.is_some() {

@@ -24,6 +24,7 @@ use std::mem::size_of;
 use std::ptr::NonNull;
 
 use crate::cell::{KEY_TAIL_BYTES, KeyParts};
+use crate::memory::give_to_server;
 
 /// The size of a chunk of the pool.
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
@@ -111,6 +112,7 @@ impl Chunk {
         // SAFETY: the size is not zero: every caller asks for a header at least.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        give_to_server(bytes as i64);
         Chunk { start, bytes }
     }
 }
@@ -118,6 +120,7 @@ impl Chunk {
 impl Chunk {
     /// Gives the memory back to the allocator.
     fn give_back(self) {
+        give_to_server(-(self.bytes as i64));
         // SAFETY: `start` was allocated with this layout, and this is the only owner: without its
         // `drop`, which would look into the pool.
         unsafe { dealloc(self.start.as_ptr(), Chunk::layout(self.bytes)) };

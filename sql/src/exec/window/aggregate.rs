@@ -178,7 +178,7 @@ impl Tree {
                 states.merge(node, &state)?;
             }
         }
-        memory::check(run.byte_count() + states.byte_count(), run.context.work_mem)?;
+        memory::check(run.byte_count() + states.byte_count(), run.context.work_mem())?;
         Ok(Tree { states, first, leaf_count })
     }
 

@@ -62,7 +62,7 @@ impl WindowAgg {
             }
         }
         let bytes = self.rows.byte_count() + self.keys.byte_count();
-        memory::check(bytes, self.context.work_mem)
+        memory::check(bytes, self.context.work_mem())
     }
 
     fn is_same_partition(&self, a: usize, b: usize) -> bool {
@@ -109,7 +109,7 @@ impl WindowAgg {
         for function in &self.node.functions {
             results.push(functions::compute(function, &run)?);
             let bytes = results.iter().map(Vector::byte_count).sum::<usize>();
-            memory::check(run.byte_count() + bytes, self.context.work_mem)?;
+            memory::check(run.byte_count() + bytes, self.context.work_mem())?;
         }
         batch.columns.extend(results.into_iter().map(Arc::new));
         Ok(batch)

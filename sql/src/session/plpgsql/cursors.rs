@@ -138,12 +138,11 @@ impl Run<'_> {
         let name = self.cursor_name(cursor)?;
         let direction = self.direction(direction)?;
         let columns = self.session.cursors.columns(&name)?;
-        let batches = self.session.fetch_batches(direction, &name)?;
+        let mut batches = self.session.fetch_batches(direction, &name)?;
         self.renew();
-        let count: usize = batches.iter().map(|batch| batch.row_count).sum();
+        let count = batches.row_count();
         if let Some(into) = into {
-            let last = batches.iter().rev().find(|batch| batch.row_count > 0);
-            let row = last.map(|batch| batch.row(batch.row_count - 1));
+            let row = batches.last()?.map(|batch| batch.row(batch.row_count - 1));
             self.assign_row(into, &columns, row)?;
         }
         self.row_count = count as u64;
@@ -206,9 +205,9 @@ impl Run<'_> {
         let columns = self.session.cursors.columns(name)?;
         let mut found = false;
         loop {
-            let batches = self.session.fetch_batches(FetchDirection::Forward(1), name)?;
+            let mut batches = self.session.fetch_batches(FetchDirection::Forward(1), name)?;
             self.renew();
-            let Some(batch) = batches.into_iter().find(|batch| batch.row_count > 0) else { break };
+            let Some(batch) = batches.pop_front()? else { break };
             found = true;
             self.assign_whole_row(row, &columns, Some(batch.row(0)))?;
             if let Round::End(flow) = self.round(of)? {

@@ -428,8 +428,9 @@ impl Session {
         let open = self.open.as_ref().ok_or_else(no_transaction)?;
         let context = self.context(open, parameters);
         let outcome = self.modify(planned, context)?;
-        let rows = columns
-            .map(|columns| Rows::ready(columns, outcome.returning, Tag::Returned("SELECT"), stop));
+        let rows = columns.map(|columns| {
+            Rows::buffered(columns, outcome.returning, Tag::Returned("SELECT"), stop)
+        });
         Ok(Outcome {
             rows,
             row_count: outcome.row_count,

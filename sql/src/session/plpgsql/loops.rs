@@ -124,7 +124,7 @@ impl Run<'_> {
         let batches = self.session.all_rows(&mut rows)?;
         let columns = std::sync::Arc::from(rows.columns());
         let stop = std::sync::Arc::clone(&self.session.stop);
-        outcome.rows = Some(Rows::ready(columns, batches, Tag::Returned("SELECT"), stop));
+        outcome.rows = Some(Rows::buffered(columns, batches, Tag::Returned("SELECT"), stop));
         Ok(())
     }
 

@@ -1,0 +1,280 @@
+//! Batches that are kept to be read later, in memory as far as there is room, else on disk: rows of
+//! WITH, of cursors, of RETURNING.
+//!
+//! ```text
+//!   push ──> in memory ──more than the room──> on disk ([`SpillHeap`])
+//!   batch(n), pop_front  <── in the order in which they came
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A batch is in memory or on disk, and none is written twice.
+//! 2. What is read is what was pushed. Columns whose values cannot be read back without a type that
+//!    nobody has named (arrays, composite values) stay in memory.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use types::vector::VectorData;
+use types::{Batch, DataType, Vector};
+
+use crate::error::Result;
+use crate::spill::{HeapPlace, Spill, SpillHeap};
+
+/// Where batches go, and how much of them may stay in memory.
+pub struct Room {
+    /// Where they go that do not fit.
+    pub spill: Arc<Spill>,
+    /// Bytes that may stay.
+    pub bytes: usize,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct BatchBuffer {
+    /// The types of the columns, as far as they are known.
+    types: Arc<[DataType]>,
+    batches: VecDeque<BufferedBatch>,
+    row_count: usize,
+    /// Bytes in memory.
+    bytes: usize,
+    heap: Option<SpillHeap>,
+    /// Columns that are read, if not all.
+    shown: Option<usize>,
+}
+
+enum BufferedBatch {
+    Memory { batch: Batch, bytes: usize },
+    Disk { place: HeapPlace, row_count: usize, types: Arc<[DataType]> },
+}
+
+impl BatchBuffer {
+    /// Returns an empty buffer for batches whose first columns are of these types.
+    pub fn new(types: Arc<[DataType]>) -> BatchBuffer {
+        BatchBuffer { types, ..BatchBuffer::default() }
+    }
+
+    /// Returns the number of batches.
+    pub fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// Returns the number of rows.
+    pub fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// Returns the bytes that are in memory.
+    pub fn byte_count(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets all batches.
+    pub fn clear(&mut self) {
+        self.batches.clear();
+        (self.row_count, self.bytes, self.heap) = (0, 0, None);
+    }
+
+    /// Adds a batch, which stays in memory whatever it takes.
+    pub fn push_small(&mut self, batch: Batch) {
+        let bytes = byte_count(&batch);
+        self.row_count += batch.row_count;
+        self.bytes += bytes;
+        self.batches.push_back(BufferedBatch::Memory { batch, bytes });
+    }
+
+    /// Adds a batch.
+    ///
+    /// # Errors
+    ///
+    /// What files raise; `53400` past `temp_file_limit`.
+    pub fn push(&mut self, batch: Batch, room: &Room) -> Result<()> {
+        let bytes = byte_count(&batch);
+        let types = match self.bytes + bytes <= room.bytes {
+            true => None,
+            false => self.types_of(&batch),
+        };
+        let Some(types) = types else {
+            self.push_small(batch);
+            return Ok(());
+        };
+        let heap = match &mut self.heap {
+            Some(heap) => heap,
+            none => none.insert(SpillHeap::create(&room.spill)?),
+        };
+        let (place, row_count) = (heap.add(&batch, &types)?, batch.row_count);
+        self.row_count += row_count;
+        self.batches.push_back(BufferedBatch::Disk { place, row_count, types });
+        Ok(())
+    }
+
+    /// Returns a batch by its number.
+    ///
+    /// # Errors
+    ///
+    /// What files raise.
+    pub fn batch(&mut self, number: usize) -> Result<Option<Batch>> {
+        let batch = match (self.batches.get(number), &mut self.heap) {
+            (Some(BufferedBatch::Memory { batch, .. }), _) => batch.clone(),
+            (Some(BufferedBatch::Disk { place, types, .. }), Some(heap)) => {
+                heap.read(*place, types)?
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(self.shown(batch)))
+    }
+
+    /// Returns the number of rows of a batch.
+    pub fn rows_of(&self, number: usize) -> usize {
+        match self.batches.get(number) {
+            Some(BufferedBatch::Memory { batch, .. }) => batch.row_count,
+            Some(BufferedBatch::Disk { row_count, .. }) => *row_count,
+            None => 0,
+        }
+    }
+
+    /// Returns the last batch.
+    ///
+    /// # Errors
+    ///
+    /// What files raise.
+    pub fn last(&mut self) -> Result<Option<Batch>> {
+        match self.len().checked_sub(1) {
+            Some(last) => self.batch(last),
+            None => Ok(None),
+        }
+    }
+
+    /// Has batches end after so many columns when they are read.
+    pub fn show(&mut self, column_count: usize) {
+        self.shown = Some(column_count);
+    }
+
+    fn shown(&self, mut batch: Batch) -> Batch {
+        if let Some(count) = self.shown {
+            batch.columns.truncate(count);
+        }
+        batch
+    }
+
+    /// Takes the first batch.
+    ///
+    /// # Errors
+    ///
+    /// What files raise.
+    pub fn pop_front(&mut self) -> Result<Option<Batch>> {
+        let batch = match self.batches.front() {
+            Some(BufferedBatch::Disk { .. }) => self.batch(0)?,
+            _ => None,
+        };
+        self.row_count -= self.rows_of(0);
+        match self.batches.pop_front() {
+            Some(BufferedBatch::Memory { batch, bytes }) => {
+                self.bytes -= bytes;
+                Ok(Some(self.shown(batch)))
+            }
+            _ => Ok(batch),
+        }
+    }
+
+    /// Returns the types of all columns of a batch, if they are known.
+    fn types_of(&self, batch: &Batch) -> Option<Arc<[DataType]>> {
+        let count = batch.columns.len();
+        if self.types.len() == count {
+            return Some(Arc::clone(&self.types));
+        }
+        let known = self.types.iter().copied().map(Some).chain(std::iter::repeat(None));
+        batch
+            .columns
+            .iter()
+            .zip(known)
+            .map(|(column, known)| known.or_else(|| type_of(column)))
+            .collect::<Option<Vec<_>>>()
+            .map(Arc::from)
+    }
+}
+
+impl FromIterator<Batch> for BatchBuffer {
+    /// Gathers batches that are small or there already.
+    fn from_iter<I: IntoIterator<Item = Batch>>(batches: I) -> BatchBuffer {
+        let mut buffer = BatchBuffer::default();
+        batches.into_iter().for_each(|batch| buffer.push_small(batch));
+        buffer
+    }
+}
+
+/// Returns the bytes of a batch.
+pub(crate) fn byte_count(batch: &Batch) -> usize {
+    batch.columns.iter().map(|column| column.byte_count()).sum()
+}
+
+/// Returns a type whose values are kept as those of a column are.
+fn type_of(column: &Vector) -> Option<DataType> {
+    Some(match &column.data {
+        VectorData::Bool(_) => DataType::Bool,
+        VectorData::Int2(_) => DataType::Int2,
+        VectorData::Int4(_) => DataType::Int4,
+        VectorData::Int8(_) => DataType::Int8,
+        VectorData::Float4(_) => DataType::Float4,
+        VectorData::Float8(_) => DataType::Float8,
+        VectorData::Numeric(_) => DataType::Numeric,
+        VectorData::Text(_) => DataType::Text,
+        VectorData::Bytea(_) => DataType::Bytea,
+        VectorData::Date(_) => DataType::Date,
+        VectorData::Time(_) => DataType::Time,
+        VectorData::Timestamp(_) => DataType::Timestamp,
+        VectorData::Timestamptz(_) => DataType::Timestamptz,
+        VectorData::Interval(_) => DataType::Interval,
+        VectorData::Uuid(_) => DataType::Uuid,
+        VectorData::Nested(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spill::SpillArea;
+    use store::env::RealEnv;
+    use types::Datum;
+
+    fn batch(numbers: std::ops::Range<i64>) -> Batch {
+        let row = |n| vec![Datum::Int8(n), Datum::text(format!("text {n}"))];
+        let rows: Vec<_> = numbers.map(row).collect();
+        Batch::from_rows(&[DataType::Int8, DataType::Text], &rows)
+    }
+
+    #[test]
+    fn batches_come_back_in_order_from_memory_and_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(directory.path()).unwrap().count();
+        let area = SpillArea::open(Arc::new(RealEnv::default()), directory.path().into()).unwrap();
+        let spill = area.begin(None);
+        let batches: Vec<Batch> = (0..100).map(|n| batch(n * 100..n * 100 + n + 1)).collect();
+        for (known, bytes) in [(true, 0), (false, 0), (false, 20_000), (true, usize::MAX)] {
+            let types = [DataType::Int8, DataType::Text];
+            let mut buffer = BatchBuffer::new(Arc::from(&types[..if known { 2 } else { 0 }]));
+            let room = Room { spill: Arc::clone(&spill), bytes };
+            for (number, batch) in batches.iter().enumerate() {
+                buffer.push(batch.clone(), &room).unwrap();
+                let earlier = number / 2;
+                assert_eq!(buffer.batch(earlier).unwrap().as_ref(), Some(&batches[earlier]));
+                assert_eq!(buffer.rows_of(earlier), earlier + 1);
+            }
+            assert_eq!((buffer.len(), buffer.row_count()), (100, 5050));
+            assert!(buffer.byte_count() <= bytes);
+            assert_eq!(files(), usize::from(bytes < usize::MAX));
+            for batch in &batches {
+                assert_eq!(buffer.pop_front().unwrap().as_ref(), Some(batch));
+            }
+            assert!(buffer.pop_front().unwrap().is_none());
+            assert_eq!((buffer.row_count(), buffer.byte_count()), (0, 0));
+            drop(buffer);
+            assert_eq!(files(), 0);
+        }
+    }
+}

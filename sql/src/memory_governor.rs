@@ -1,0 +1,182 @@
+//! The memory governor: a thread that stops the largest statement when the process exceeds its
+//! [account](store::memory).
+//!
+//! ```text
+//!   allocation beyond the limit ──wakes──> governor ──stops──> the largest statement: 53200
+//!                                              └── waits until its memory is free
+//! ```
+//!
+//! It stops a statement as a cancel request does: whatever computes for long looks at that flag. So
+//! no step of a plan has to know of it, and memory that nobody has thought of counts as well.
+//!
+//! # Invariants
+//!
+//! 1. No more statements are stopped than it takes: what those hold that were stopped counts as
+//!    free already, for [`PATIENCE`].
+//! 2. Small statements ([`SMALL_PART`]) are not stopped; nor is a session that runs none.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{JoinHandle, park, park_timeout};
+use std::time::{Duration, Instant};
+
+use store::memory;
+use store::memory::AccountId;
+
+use crate::activity::Activity;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::rows::out_of_memory;
+use crate::timer::MemoryShortage;
+
+/// How often it looks while the limit is exceeded.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long a statement that was stopped may take to free its memory.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A statement that holds less than this part of the limit is not stopped.
+const SMALL_PART: usize = 128;
+/// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
+const OUTSIDE_PART: u64 = 16;
+const OUTSIDE_BYTES: u64 = 24 << 20;
+/// Sessions that a message names.
+const NAMED: usize = 4;
+
+/// The governor's thread, until it is dropped.
+pub struct MemoryGovernor {
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MemoryGovernor {
+    /// Holds the process to a budget. Where the allocator does not count nothing is held to it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the thread.
+    pub fn start(engine: &Arc<Engine>, memory_bytes: u64) -> std::io::Result<MemoryGovernor> {
+        let stopping = Arc::new(AtomicBool::new(false));
+        if memory::total_bytes() == 0 {
+            return Ok(MemoryGovernor { stopping, thread: None });
+        }
+        memory::set_limit(limit_bytes(memory_bytes));
+        let (engine, stops) = (Arc::downgrade(engine), Arc::clone(&stopping));
+        let thread = std::thread::Builder::new()
+            .name("memory-governor".to_owned())
+            .spawn(move || run(&engine, &stops))?;
+        Ok(MemoryGovernor { stopping, thread: Some(thread) })
+    }
+}
+
+impl Drop for MemoryGovernor {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.stopping.store(true, Ordering::SeqCst);
+            thread.thread().unpark();
+            // The thread cannot panic; if it did, there is nothing left to stop.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns what may be allocated within a budget.
+fn limit_bytes(memory_bytes: u64) -> u64 {
+    let outside = memory_bytes / OUTSIDE_PART + OUTSIDE_BYTES;
+    memory_bytes - outside.min(memory_bytes / 2)
+}
+
+fn run(engine: &Weak<Engine>, stopping: &AtomicBool) {
+    memory::watch();
+    let mut stopped = BTreeMap::new();
+    while !stopping.load(Ordering::SeqCst) {
+        memory::rearm();
+        if !memory::is_exceeded() {
+            stopped.clear();
+            park();
+            continue;
+        }
+        if let Some(engine) = engine.upgrade() {
+            relieve(&engine, &mut stopped);
+        }
+        park_timeout(LOOK);
+    }
+}
+
+/// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the
+/// sessions, and when that was.
+fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>) {
+    let sessions = engine.sessions.all();
+    let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
+    let is_ending = |one: &&Arc<Activity>| {
+        stopped.get(&one.session).is_some_and(|since| since.elapsed() < PATIENCE)
+    };
+    let ending = sessions.iter().filter(is_ending).map(|one| one.account().byte_count());
+    if total.saturating_sub(ending.sum()) <= limit {
+        return;
+    }
+    let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_at_work());
+    let Some(largest) = candidates.max_by_key(|one| one.account().byte_count()) else { return };
+    if largest.account().byte_count() >= limit / SMALL_PART {
+        let detail = describe(&sessions, largest, (total, limit));
+        tracing::warn!(session = largest.session, detail, "a statement is stopped for its memory");
+        largest.stop_for_memory(MemoryShortage { detail });
+        stopped.insert(largest.session, Instant::now());
+    }
+}
+
+/// Fails if a session holds more than its equal part: called where the limit is exceeded.
+pub(crate) fn check_session(engine: &Engine, session: &Activity) -> Result<()> {
+    let sessions = engine.sessions.all();
+    let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
+    if session.account().byte_count() <= limit / 2 / sessions.len().max(1) {
+        return Ok(());
+    }
+    let detail = describe(&sessions, session, (total, limit));
+    Err(out_of_memory(MemoryShortage { detail }))
+}
+
+/// Says who holds what.
+fn describe(
+    sessions: &[Arc<Activity>],
+    stopped: &Activity,
+    (total, limit): (usize, usize),
+) -> String {
+    let mebibytes = |bytes: usize| bytes >> 20;
+    let mut others: Vec<(usize, i32)> = sessions
+        .iter()
+        .filter(|one| one.session != stopped.session)
+        .map(|one| (one.account().byte_count(), one.session))
+        .filter(|(bytes, _)| mebibytes(*bytes) > 0)
+        .collect();
+    others.sort_unstable_by(|one, other| other.cmp(one));
+    let named: Vec<String> = others
+        .iter()
+        .take(NAMED)
+        .map(|(bytes, session)| format!(", session {session} {} MiB", mebibytes(*bytes)))
+        .collect();
+    let rest: usize = others.iter().skip(NAMED).map(|(bytes, _)| bytes).sum();
+    let rest = match others.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        count => format!(", {count} more sessions {} MiB", mebibytes(rest)),
+    };
+    format!(
+        "{} MiB are in use, of {} MiB that --memory leaves: this session holds {} MiB{}{rest}, \
+         caches and memstores {} MiB.",
+        mebibytes(total),
+        mebibytes(limit),
+        mebibytes(stopped.account().byte_count()),
+        named.concat(),
+        mebibytes(AccountId::SERVER.byte_count()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit_bytes;
+
+    #[test]
+    fn a_budget_leaves_something_for_the_program() {
+        assert_eq!(limit_bytes(512 << 20), 456 << 20);
+        assert_eq!(limit_bytes(32 << 20), 16 << 20);
+    }
+}

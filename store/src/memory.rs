@@ -1,0 +1,342 @@
+//! The memory account of the process: every byte that is allocated, by holder.
+//!
+//! The allocator counts. So whatever a session keeps is charged to it, be it a hash table, a parse
+//! tree, a long value or a message that waits to be sent, and nothing has to be told of it.
+//!
+//! ```text
+//!   total ──┬── server            caches, memstores, threads of the store
+//!           ├── session 1         its statements, cursors, prepared statements, buffers
+//!           └── session 2
+//! ```
+//!
+//! A thread counts for itself and adds to the account for which it works ([`AccountId::enter`])
+//! once it is [`STEP_BYTES`] off. Threads that read ahead for a session work for its account. Where
+//! memory changes hands, as a block does that enters the cache, [`give_to_server`] says so.
+//!
+//! Beyond the limit ([`set_limit`]) whoever [watches](watch) is woken, who stops the largest
+//! statement; further beyond it threads that work for sessions are slowed down until memory is
+//! free, so that it is not too late then.
+//!
+//! # Invariants
+//!
+//! 1. The total is what the allocator has given out, but for [`STEP_BYTES`] a thread.
+//! 2. The accounts sum up to the total. Memory that one session frees for another makes one of them
+//!    too small by it: which account is the largest is a strong hint, what all take is exact.
+//! 3. Counting neither allocates nor waits for a lock.
+//!
+//! In a process whose allocator is another one nothing is counted, and there is no limit.
+
+#![allow(unsafe_code, reason = "an allocator is unsafe by its trait; this one forwards and counts")]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
+use std::thread::Thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// How far a thread may be off before it adds to its account.
+pub const STEP_BYTES: isize = 64 << 10;
+/// Accounts that there can be at once; sessions beyond share that of the server.
+const ACCOUNTS_MAX: usize = 8_192;
+/// The part of the limit that may be exceeded before threads are slowed down: a 16th.
+const SLACK_PART: isize = 16;
+/// How long a thread waits for each step that it takes then.
+const SLOW_STEP: Duration = Duration::from_millis(1);
+
+/// Bytes that a thread has freed after which they are given back to the system.
+const GIVEN_BACK_BYTES: usize = 16 << 20;
+
+/// What all accounts have.
+static TOTAL: AtomicIsize = AtomicIsize::new(0);
+static ACCOUNTS: [AtomicIsize; ACCOUNTS_MAX] = [const { AtomicIsize::new(0) }; ACCOUNTS_MAX];
+static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
+/// The accounts that are not in use, below those that never were.
+static FREE: Mutex<FreeAccounts> = Mutex::new(FreeAccounts { given_back: Vec::new(), next: 1 });
+/// Who is woken, once until it looks.
+static WATCHER: Mutex<Option<Thread>> = Mutex::new(None);
+static WOKEN: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static LOCAL: Local =
+        const { Local { pending: Cell::new(0), account: Cell::new(0), freed: Cell::new(0) } };
+}
+
+/// What a thread has counted, and for whom.
+struct Local {
+    pending: Cell<isize>,
+    account: Cell<u32>,
+    /// Freed since [`give_back`] last asked the allocator for it.
+    freed: Cell<usize>,
+}
+
+struct FreeAccounts {
+    given_back: Vec<u32>,
+    next: u32,
+}
+
+/// An allocator that counts what another one gives out.
+pub struct CountingAllocator<A>(pub A);
+
+// SAFETY: it forwards every call as it came, and counts without allocating.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: the caller keeps to the contract of the same method.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        // SAFETY: as above.
+        unsafe { self.0.dealloc(start, layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: as above.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(new_size.cast_signed() - layout.size().cast_signed());
+        // SAFETY: as above.
+        unsafe { self.0.realloc(start, layout, new_size) }
+    }
+}
+
+#[inline]
+fn count(change: isize) {
+    LOCAL.with(|local| {
+        let pending = local.pending.get().wrapping_add(change);
+        local.pending.set(pending);
+        if pending.unsigned_abs() >= STEP_BYTES.unsigned_abs() {
+            settle(local);
+        }
+    });
+}
+
+/// Adds what a thread has counted to its account.
+#[cold]
+#[inline(never)]
+fn settle(local: &Local) {
+    let change = local.pending.replace(0);
+    let account = local.account.get();
+    ACCOUNTS[account as usize].fetch_add(change, Relaxed);
+    let total = TOTAL.fetch_add(change, Relaxed) + change;
+    if change < 0 {
+        local.freed.set(local.freed.get() + change.unsigned_abs());
+    }
+    let limit = LIMIT.load(Relaxed);
+    if change > 0 && total > limit {
+        wake_watcher();
+        if account != 0 && total - limit > limit / SLACK_PART {
+            std::thread::sleep(SLOW_STEP);
+        }
+    }
+}
+
+fn wake_watcher() {
+    if WOKEN.swap(true, Relaxed) {
+        return;
+    }
+    match WATCHER.try_lock().as_deref() {
+        Some(Some(watcher)) => watcher.unpark(),
+        // Whoever exceeds the limit next tries again.
+        _ => WOKEN.store(false, Relaxed),
+    }
+}
+
+/// Has the current thread unparked when the limit is exceeded, and again after [`rearm`].
+pub fn watch() {
+    *WATCHER.lock() = Some(std::thread::current());
+}
+
+/// Has the watcher woken by the next step beyond the limit.
+pub fn rearm() {
+    WOKEN.store(false, Relaxed);
+}
+
+/// Sets the limit of what all accounts have, in bytes.
+pub fn set_limit(bytes: u64) {
+    LIMIT.store(isize::try_from(bytes).unwrap_or(isize::MAX), Relaxed);
+}
+
+/// Returns the limit in bytes; `None` if there is none.
+pub fn limit() -> Option<usize> {
+    Some(LIMIT.load(Relaxed)).filter(|limit| *limit != isize::MAX).map(isize::cast_unsigned)
+}
+
+/// Returns what all accounts have, in bytes.
+pub fn total_bytes() -> usize {
+    TOTAL.load(Relaxed).max(0).cast_unsigned()
+}
+
+/// Returns what is left below the limit.
+pub fn free_bytes() -> usize {
+    LIMIT.load(Relaxed).saturating_sub(TOTAL.load(Relaxed)).max(0).cast_unsigned()
+}
+
+/// Returns whether all accounts together exceed the limit.
+pub fn is_exceeded() -> bool {
+    TOTAL.load(Relaxed) > LIMIT.load(Relaxed)
+}
+
+/// Has the allocator give back to the system what this thread has freed, if that is much: it keeps
+/// it for the thread otherwise, which may be about to wait.
+pub fn give_back() {
+    let is_much = LOCAL.with(|local| {
+        let is_much = local.freed.get() >= GIVEN_BACK_BYTES;
+        if is_much {
+            local.freed.set(0);
+        }
+        is_much
+    });
+    if is_much {
+        collect();
+    }
+}
+
+#[cfg(feature = "mimalloc")]
+fn collect() {
+    use libmimalloc_sys as _;
+    unsafe extern "C" {
+        /// Frees what no thread uses and gives it back to the system; part of mimalloc's interface.
+        safe fn mi_collect(force: bool);
+    }
+    mi_collect(true);
+}
+
+#[cfg(not(feature = "mimalloc"))]
+fn collect() {}
+
+/// Charges the server with memory that the account of this thread was charged with: it has changed
+/// hands. Negative: the other way.
+pub(crate) fn give_to_server(bytes: i64) {
+    let account = LOCAL.with(|local| local.account.get());
+    let bytes = isize::try_from(bytes).unwrap_or(0);
+    if account != 0 && limit().is_some() {
+        ACCOUNTS[account as usize].fetch_sub(bytes, Relaxed);
+        ACCOUNTS[0].fetch_add(bytes, Relaxed);
+    }
+}
+
+/// Names an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountId(u32);
+
+impl AccountId {
+    /// The account of what no session holds.
+    pub const SERVER: AccountId = AccountId(0);
+
+    /// Returns the account for which this thread works.
+    pub fn current() -> AccountId {
+        AccountId(LOCAL.with(|local| local.account.get()))
+    }
+
+    /// Has this thread work for the account, until the answer is dropped.
+    pub fn enter(self) -> EnteredAccount {
+        let before = LOCAL.with(|local| {
+            settle(local);
+            local.account.replace(self.0)
+        });
+        EnteredAccount { before, _of_this_thread: std::marker::PhantomData }
+    }
+
+    /// Returns the bytes that the account has.
+    pub fn byte_count(self) -> usize {
+        ACCOUNTS[self.0 as usize].load(Relaxed).max(0).cast_unsigned()
+    }
+}
+
+/// A thread's work for an account.
+#[must_use]
+pub struct EnteredAccount {
+    before: u32,
+    _of_this_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for EnteredAccount {
+    fn drop(&mut self) {
+        LOCAL.with(|local| {
+            settle(local);
+            local.account.set(self.before);
+        });
+        give_back();
+    }
+}
+
+/// The account of a session, until it is dropped.
+#[derive(Debug)]
+pub struct Account(AccountId);
+
+impl Account {
+    /// Opens an account.
+    pub fn open() -> Account {
+        let mut free = FREE.lock();
+        let account = free.given_back.pop().or_else(|| {
+            let next = Some(free.next).filter(|next| (*next as usize) < ACCOUNTS_MAX)?;
+            free.next += 1;
+            Some(next)
+        });
+        Account(account.map_or(AccountId::SERVER, AccountId))
+    }
+
+    /// Returns its name.
+    pub fn id(&self) -> AccountId {
+        self.0
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let AccountId(account) = self.0;
+        if account != 0 {
+            // What is still to be freed is freed for the server.
+            let rest = ACCOUNTS[account as usize].swap(0, Relaxed);
+            ACCOUNTS[0].fetch_add(rest, Relaxed);
+            FREE.lock().given_back.push(account);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the counting allocator: what it would be told is told by hand.
+    #[test]
+    fn threads_count_for_the_account_that_they_work_for() {
+        let [first, second] = [0, 1].map(|_| Account::open());
+        assert_ne!(first.id(), second.id());
+        let before = total_bytes();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _first = first.id().enter();
+                count(100);
+                assert_eq!(first.id().byte_count(), 0, "less than a step");
+                {
+                    let _second = second.id().enter();
+                    assert_eq!(first.id().byte_count(), 100);
+                    count(2 * STEP_BYTES);
+                    assert_eq!(second.id().byte_count(), 128 << 10);
+                }
+                count(-60);
+                assert_eq!(AccountId::current(), first.id());
+            });
+        });
+        assert_eq!(first.id().byte_count(), 40);
+        assert_eq!(total_bytes() - before, (128 << 10) + 40);
+        let server = AccountId::SERVER.byte_count();
+        let freed = second.id();
+        drop(second);
+        assert_eq!((freed.byte_count(), AccountId::SERVER.byte_count()), (0, server + (128 << 10)));
+        assert_eq!(Account::open().id(), freed, "it is used again");
+        count(-(2 * STEP_BYTES) - 40);
+    }
+}
