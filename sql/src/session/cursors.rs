@@ -2,8 +2,8 @@
 //!
 //! A cursor is the rows of a running statement, kept by name until CLOSE or the end of the
 //! transaction; one that was declared after a savepoint goes when the transaction goes back to it.
-//! WITH HOLD reads all rows at once and keeps them, beyond `work_mem` on disk. Which rows FETCH means, and
-//! how cursors go back, is in `session/scroll.rs`.
+//! WITH HOLD reads all rows at once and keeps them, beyond `work_mem` on disk. Which rows FETCH
+//! means, and how cursors go back, is in `session/scroll.rs`.
 //!
 //! Source: PostgreSQL's portalcmds.c and `PortalRunFetch` (pquery.c).
 

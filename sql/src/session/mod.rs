@@ -17,6 +17,7 @@ mod deferred;
 mod explain;
 mod lock_tables;
 mod materialized;
+mod memory_use;
 mod plan_cache;
 mod plpgsql;
 mod plain_strings;
@@ -39,7 +40,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use ahash::{AHashMap, AHashSet};
 use store::Sequence;
-use store::memory::AccountId;
 use store::wal::DurableTicket;
 use types::context::Sequences;
 use types::encoding::Encoding;
@@ -56,7 +56,6 @@ use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
 use crate::logical::{OutputColumn, ParameterTypes};
-use crate::memory_governor;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
@@ -303,15 +302,6 @@ impl Session {
         Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
     }
 
-    /// Fails if the server has no memory left and this session is one of the large ones: texts,
-    /// trees and plans are made before a statement runs that could be stopped.
-    fn check_memory(&self) -> Result<()> {
-        match store::memory::is_exceeded() {
-            true => memory_governor::check_session(&self.engine, &self.activity),
-            false => Ok(()),
-        }
-    }
-
     /// Returns the types of the parameters of the query in a statement that has no plan of its own.
     fn utility_parameters(
         &mut self,
@@ -526,11 +516,6 @@ impl Session {
             Some(open) if open.in_block => TransactionStatus::InBlock,
             _ => TransactionStatus::Idle,
         }
-    }
-
-    /// Returns the memory account of the session, for the thread that works for it.
-    pub fn memory_account(&self) -> AccountId {
-        self.activity.account()
     }
 
     /// Returns the handle that a cancel request uses.
