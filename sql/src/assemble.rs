@@ -29,6 +29,10 @@ use crate::catalog::{Catalog, collation};
 use crate::error::{Error, Result};
 use crate::parser;
 
+/// Bytes of cells of a block of an index: it is read for a few entries, as a rule, and read and
+/// decompressed as a whole.
+const INDEX_BLOCK_BYTES: u32 = 8 << 10;
+
 /// Version written into the packed rows of indexes, whose columns do not change.
 const INDEX_SCHEMA_VERSION: u32 = 1;
 
@@ -253,11 +257,16 @@ fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
 /// the data that they represent.
 fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
     let base = &table.descriptor.families;
+    let stored = |name: &str, ttl| FamilyDescriptor {
+        ttl,
+        block_bytes: INDEX_BLOCK_BYTES,
+        ..FamilyDescriptor::new(name)
+    };
     let family = |one: &EntryFamily| match one {
-        EntryFamily::Row => FamilyDescriptor::new(DEFAULT_FAMILY),
+        EntryFamily::Row => stored(DEFAULT_FAMILY, None),
         EntryFamily::Of { family, .. } => {
             let name = if base.len() == 1 { DEFAULT_FAMILY } else { &base[*family].name };
-            FamilyDescriptor { ttl: life_of(&base[*family]), ..FamilyDescriptor::new(name) }
+            stored(name, life_of(&base[*family]))
         }
     };
     families.all().iter().map(family).collect()

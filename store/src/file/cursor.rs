@@ -35,8 +35,10 @@ pub struct FileCursor<F = Arc<StoreFile>> {
     /// Of the block in the cursor.
     handle: BlockHandle,
     ahead: ReadAhead,
-    /// The row it stands on; kept in reverse only.
+    /// The row it stands on, kept in reverse only; of a get its row.
     row: Vec<u8>,
+    /// It is a get's: of other rows there are no values.
+    is_of_one_row: bool,
     /// Where it stands in that row, if it is known.
     extent: Option<RowExtent>,
     /// The key with the sequence of an adopted file.
@@ -56,6 +58,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             handle: BlockHandle::default(),
             ahead: ReadAhead::new(order, caching),
             row: Vec::new(),
+            is_of_one_row: false,
             extent: None,
             stamped: None,
             wanted: None,
@@ -79,8 +82,8 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         FileCursor::new(file, RowOrder::Forward, caching).at(start)
     }
 
-    /// Returns a cursor that begins with the first row at or after `row`, whose values have these
-    /// sections, and perhaps others.
+    /// Returns a cursor for a get: it begins with the first row at or after `row`, whose values
+    /// have these sections, and perhaps others. Behind that row values may be missing.
     pub fn at_row(
         file: F,
         row: &[u8],
@@ -88,6 +91,8 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     ) -> Result<FileCursor<F>> {
         let mut cursor = FileCursor::new(file, RowOrder::Forward, Caching::Keep);
         cursor.wanted = wanted.cloned();
+        cursor.row.extend_from_slice(row);
+        cursor.is_of_one_row = true;
         cursor.at(row)
     }
 
@@ -172,7 +177,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             return self.enter_block_from_behind(last);
         };
         self.load(handle)?;
-        self.cursor.seek_before(&before).map_err(|error| self.failed(error))?;
+        self.cursor.seek_key_before(&before).map_err(|error| self.failed(error))?;
         if self.cursor.key().is_some() {
             return self.enter_row();
         }
@@ -187,27 +192,32 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             return Ok(());
         };
         self.load(handle)?;
-        self.cursor.last().map_err(|error| self.failed(error))?;
+        self.cursor.last_key().map_err(|error| self.failed(error))?;
         self.enter_row()
     }
 
-    /// Moves from the last cell of a row to its first.
+    /// Moves from the last cell of a row, whose value need not be there, to its first.
     fn enter_row(&mut self) -> Result<()> {
+        self.enter_row_by_key()?;
+        self.cursor.open_value().map_err(|error| self.failed(error))
+    }
+
+    fn enter_row_by_key(&mut self) -> Result<()> {
         let last = self.cursor.key().ok_or_else(|| self.malformed())?;
         self.row.clear();
         self.row.extend_from_slice(row_of(last));
         for cell_count in 1..=ROW_CELLS_MAX {
-            self.cursor.retreat().map_err(|error| self.failed(error))?;
+            self.cursor.retreat_key().map_err(|error| self.failed(error))?;
             match self.cursor.key() {
                 Some(key) if row_of(key) == &self.row[..] => {}
                 Some(_) => {
                     self.extent = Some(RowExtent { cell_count, left: cell_count });
-                    return self.cursor.advance().map_err(|error| self.failed(error));
+                    return self.cursor.advance_key().map_err(|error| self.failed(error));
                 }
                 None => match self.index.previous_key(&self.file) {
                     Some(before) if row_of(before) != &self.row[..] => {
                         self.extent = Some(RowExtent { cell_count, left: cell_count });
-                        return self.cursor.first().map_err(|error| self.failed(error));
+                        return self.cursor.first_key().map_err(|error| self.failed(error));
                     }
                     // The row may begin in an earlier block.
                     _ => break,
@@ -221,7 +231,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     /// Goes back from a row whose extent is known to the row before it.
     fn leave_row(&mut self, extent: RowExtent) -> Result<()> {
         for _ in extent.left..=extent.cell_count {
-            self.cursor.retreat().map_err(|error| self.failed(error))?;
+            self.cursor.retreat_key().map_err(|error| self.failed(error))?;
         }
         if self.cursor.key().is_some() {
             return self.enter_row();
@@ -232,11 +242,13 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
 
     /// Moves to the next cell in the order of the file.
     fn step(&mut self) -> Result<()> {
-        self.cursor.advance().map_err(|error| self.failed(error))?;
-        if self.cursor.key().is_none() {
-            self.enter_next_block()?;
+        self.cursor.advance_key().map_err(|error| self.failed(error))?;
+        match self.cursor.key() {
+            None => self.enter_next_block().map(drop),
+            // The value of another row is not looked at.
+            Some(key) if self.is_of_one_row && row_of(key) != &self.row[..] => Ok(()),
+            Some(_) => self.cursor.open_value().map_err(|error| self.failed(error)),
         }
-        Ok(())
     }
 
     /// Moves to the first cell of the next block; returns whether there is one.

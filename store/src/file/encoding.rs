@@ -245,6 +245,39 @@ impl AnyCursor {
         }
     }
 
+    /// Moves to the last cell; its value may be there only after [`AnyCursor::open_value`].
+    pub(super) fn last_key(&mut self) -> Result<(), BlockError> {
+        match self {
+            AnyCursor::Rows(cursor) => cursor.last(),
+            AnyCursor::Columnar(cursor) => Ok(cursor.last_key()?),
+        }
+    }
+
+    /// Moves to the next cell; its value may be there only after [`AnyCursor::open_value`].
+    pub(super) fn advance_key(&mut self) -> Result<(), BlockError> {
+        match self {
+            AnyCursor::Rows(cursor) => cursor.advance(),
+            AnyCursor::Columnar(cursor) => Ok(cursor.advance_key()?),
+        }
+    }
+
+    /// Moves to the cell before; its value may be there only after [`AnyCursor::open_value`].
+    pub(super) fn retreat_key(&mut self) -> Result<(), BlockError> {
+        match self {
+            AnyCursor::Rows(cursor) => cursor.retreat(),
+            AnyCursor::Columnar(cursor) => Ok(cursor.retreat_key()?),
+        }
+    }
+
+    /// Moves to the last cell whose key is less than `target`; its value may be there only after
+    /// [`AnyCursor::open_value`].
+    pub(super) fn seek_key_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
+        match self {
+            AnyCursor::Rows(cursor) => cursor.seek_before(target),
+            AnyCursor::Columnar(cursor) => Ok(cursor.seek_key_before(target)?),
+        }
+    }
+
     /// Puts the value together of the cell it stands on, if it is not there yet.
     pub(super) fn open_value(&mut self) -> Result<(), BlockError> {
         match self {

@@ -369,25 +369,31 @@ fn columns_are_read_from_the_pieces_that_have_them() {
         // Of blocks with values that are kept whole there are no columns.
         pairs.retain(|(_, value)| value[0] == 1);
         write(&env, &pairs, &large_blocks(compression)).unwrap();
-        let mut cursor = FileCursor::forward(open(&env).unwrap(), b"", Caching::Keep).unwrap();
-        let wanted = WantedColumns { stop: None, row_limit: usize::MAX, sees_all: &|_| true };
-        let mut rows = pairs.iter();
-        while let Some(slice) = cursor.take_columns(&wanted).unwrap() {
-            let (wide, texts) = (slice.fixed(8).unwrap(), slice.variable(9).unwrap());
-            let mut ends = Vec::new();
-            let all = texts.all(&mut ends).unwrap();
-            for row in 0..slice.row_count() {
-                let value = &rows.next().unwrap().1;
-                assert_eq!(&wide[row * 16..][..16], &value[33..49]);
-                assert_eq!(texts.get(row).unwrap(), &value[49..]);
-                assert!(all[..ends[row] as usize].ends_with(&value[49..]));
-                let mut whole = Vec::new();
-                slice.append_value(row, &mut whole).unwrap();
-                assert_eq!(&whole, value);
-            }
-        }
-        assert_eq!((rows.next(), cursor.key()), (None, None));
+        columns_are_read(&open(&env).unwrap(), &pairs, usize::MAX);
+        // Few rows of a block at a time.
+        columns_are_read(&open(&env).unwrap(), &pairs, 11);
     }
+}
+
+fn columns_are_read(file: &Arc<StoreFile>, pairs: &Pairs, row_limit: usize) {
+    let mut cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
+    let wanted = WantedColumns { stop: None, row_limit, sees_all: &|_| true };
+    let mut rows = pairs.iter();
+    while let Some(slice) = cursor.take_columns(&wanted).unwrap() {
+        let (wide, texts) = (slice.fixed(8).unwrap(), slice.variable(9).unwrap());
+        let mut ends = Vec::new();
+        let all = texts.all(&mut ends).unwrap();
+        for row in 0..slice.row_count() {
+            let value = &rows.next().unwrap().1;
+            assert_eq!(&wide[row * 16..][..16], &value[33..49]);
+            assert_eq!(texts.get(row).unwrap(), &value[49..]);
+            assert!(all[..ends[row] as usize].ends_with(&value[49..]));
+            let mut whole = Vec::new();
+            slice.append_value(row, &mut whole).unwrap();
+            assert_eq!(&whole, value);
+        }
+    }
+    assert_eq!((rows.next(), cursor.key()), (None, None));
 }
 
 /// A get reads some of the bytes; damage in those is reported, and no wrong row is returned.

@@ -15,7 +15,8 @@ use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{Caller, ReadPath, RequiredFamilies, StagedFamilies, views_of};
+use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, StagedFamilies, views_of};
+use crate::read_view::Views;
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
@@ -47,6 +48,15 @@ pub struct TableReader {
     charged: Charged,
     /// What the transaction reads, at SERIALIZABLE.
     tracker: Option<Arc<ReadTracker>>,
+}
+
+/// A region that gets are answered from.
+struct OpenRegion<'a> {
+    region: &'a Arc<Region>,
+    source: Source,
+    views: Views,
+    /// Those that the gets want.
+    families: Option<&'a [u8]>,
 }
 
 /// What a statement sees. Keeps its snapshot open.
@@ -124,14 +134,59 @@ impl TableReader {
     pub fn multi_get(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
         let bytes_before = out.byte_count();
         let observers = self.table.observers().chain_for(Hooks::GET);
-        let read = gets.iter().try_for_each(|get| match &observers {
-            None => self.read_row(get, out).map(drop),
-            Some(chain) => chain.around_get(get, out, |get, row| self.read_row(get, row)).map(drop),
-        });
+        let read = match &observers {
+            None => self.read_rows(gets, out),
+            Some(chain) => gets.iter().try_for_each(|get| {
+                chain.around_get(get, out, |get, row| self.read_row(get, row)).map(drop)
+            }),
+        };
         let bytes = out.byte_count().saturating_sub(bytes_before);
         charge(&self.charged, Access::Read, bytes as u64, &*self.path.options.env);
         read?;
         self.snapshot.check()
+    }
+
+    /// Reads rows without their observers. Those of one region that follow each other are read from
+    /// the same views of it.
+    fn read_rows(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
+        let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
+        let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
+        let map = self.table.regions();
+        let required = RequiredFamilies(self.table.required());
+        let mut open: Option<OpenRegion<'_>> = None;
+        for get in gets {
+            let (time_range, max_versions) = (get.time_range, get.max_versions);
+            let spec = ReadSpec { time_range, max_versions, raw: false, ..self.spec };
+            if let Some(tracker) = &self.tracker {
+                tracker.note_row(self.table.id(), &get.row);
+            }
+            let region = map.of_row(&get.row);
+            let families = get.families.as_deref();
+            let fits = |open: &OpenRegion<'_>| {
+                Arc::ptr_eq(open.region, region) && open.families == families
+            };
+            let at = match &open {
+                Some(open) if fits(open) => open,
+                _ => {
+                    let source =
+                        self.path.enter(region, self.table.id(), spec.snapshot, &caller)?;
+                    let views = views_of(region, &source, required.with(families).as_deref())?;
+                    open.insert(OpenRegion { region, source, views, families })
+                }
+            };
+            let found = self.path.get(
+                (at.region, &at.source),
+                &at.views,
+                (get, &spec),
+                Some(&self.staged),
+                out,
+            )?;
+            if found {
+                required.keep_last(out);
+            }
+            worked(1)?;
+        }
+        Ok(())
     }
 
     /// Reads a row without its observers.

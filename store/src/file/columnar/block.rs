@@ -66,7 +66,7 @@ pub(in crate::file) struct ColumnarBlock {
 }
 
 /// Raw bytes, once they are opened.
-type OpenedBytes = OnceLock<Box<[u8]>>;
+pub(super) type OpenedBytes = OnceLock<Box<[u8]>>;
 
 /// A part that does not lie in the bytes of its block as it is.
 #[derive(Debug, Default)]
@@ -314,18 +314,7 @@ impl ColumnarBlock {
 
     /// Opens all chunks of a part.
     fn open_chunks(&self, chunks: &Chunks<'_>, length: usize) -> Result<Box<[u8]>, BlockError> {
-        let mut raw_length = chunks.head.len();
-        for chunk in 0..chunks.count() {
-            let (stored, code) = chunks.stored(chunk)?;
-            let raw = chunks.raw_range(chunk)?;
-            if !can_become(code, stored.len() - CHECKSUM_BYTES, raw.len()) {
-                return Err(BlockError::Malformed);
-            }
-            raw_length += raw.len();
-        }
-        if raw_length != length {
-            return Err(BlockError::Malformed);
-        }
+        chunks.check_length(length)?;
         let all = chunks.stored_range()?;
         self.with_bytes(all.clone(), |stored| {
             let mut raw = vec![0; length].into_boxed_slice();
@@ -388,15 +377,38 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns a section.
-    #[inline]
-    pub(super) fn section(&self, section: usize) -> Result<&[u8], BlockError> {
-        self.part(FIRST_SECTION + section)
-    }
-
-    /// Returns a section of strings.
-    pub(super) fn strings(&self, section: usize) -> Result<Strings<'_>, BlockError> {
-        Ok(Strings::open(self.section(section)?, self.head.cell_count)?)
+    /// Returns a section of which only some rows are looked at. If they are few, and it is in chunks
+    /// that are not open yet, only those that have them are opened: then it is in `slot`, with zeros
+    /// in the place of the others.
+    pub(super) fn section_of_rows<'a>(
+        &'a self,
+        section: usize,
+        rows: &Range<usize>,
+        slot: &'a OpenedBytes,
+    ) -> Result<&'a [u8], BlockError> {
+        let part = FIRST_SECTION + section;
+        let is_open = || self.opened.get(part).is_some_and(|slot| slot.whole.get().is_some());
+        let are_few = rows.len() * 2 <= self.head.cell_count;
+        if !are_few || rows.is_empty() || self.plain_part(part)?.is_some() || is_open() {
+            return self.part(part);
+        }
+        if let Some(opened) = slot.get() {
+            return Ok(opened);
+        }
+        let entry = self.entry(part)?;
+        if entry.storage != Storage::Chunks {
+            return self.part(part);
+        }
+        let chunks = self.chunks(part, &entry)?;
+        chunks.check_length(entry.raw_length)?;
+        let mut raw = vec![0; entry.raw_length].into_boxed_slice();
+        let (head, cells) = raw.split_at_mut(chunks.head.len());
+        head.copy_from_slice(chunks.head);
+        for chunk in chunks.chunk_of(rows.start)..=chunks.chunk_of(rows.end - 1) {
+            let bytes = self.chunk(part, &chunks, chunk)?;
+            cells.get_mut(chunks.raw_range(chunk)?).ok_or(Malformed)?.copy_from_slice(bytes);
+        }
+        Ok(slot.get_or_init(|| raw))
     }
 
     #[inline]

@@ -153,6 +153,29 @@ impl ColumnarCursor {
         Ok(())
     }
 
+    /// As [`BlockCursor::last`], but for the value, as all that move by keys.
+    pub(in crate::file) fn last_key(&mut self) -> Result<(), Malformed> {
+        self.move_to(self.cell_count().wrapping_sub(1))
+    }
+
+    /// As [`BlockCursor::advance`].
+    pub(in crate::file) fn advance_key(&mut self) -> Result<(), Malformed> {
+        if self.key.is_empty() { Ok(()) } else { self.move_to(self.index + 1) }
+    }
+
+    /// As [`BlockCursor::retreat`].
+    pub(in crate::file) fn retreat_key(&mut self) -> Result<(), Malformed> {
+        // Before the first there is none, and none has so high a number.
+        if self.key.is_empty() { Ok(()) } else { self.move_to(self.index.wrapping_sub(1)) }
+    }
+
+    /// As [`BlockCursor::seek_before`].
+    pub(in crate::file) fn seek_key_before(&mut self, target: &[u8]) -> Result<(), Malformed> {
+        let index = self.lower_bound(target);
+        self.leave();
+        self.move_to(index?.wrapping_sub(1))
+    }
+
     /// Stands on no cell.
     fn leave(&mut self) {
         self.key.clear();
@@ -298,22 +321,18 @@ impl BlockCursor for ColumnarCursor {
     }
 
     fn last(&mut self) -> Result<(), BlockError> {
-        self.stand_on(self.cell_count().wrapping_sub(1))
+        self.last_key()?;
+        self.open_value()
     }
 
     fn advance(&mut self) -> Result<(), BlockError> {
-        match self.key.is_empty() {
-            true => Ok(()),
-            false => self.stand_on(self.index + 1),
-        }
+        self.advance_key()?;
+        self.open_value()
     }
 
     fn retreat(&mut self) -> Result<(), BlockError> {
-        match self.key.is_empty() {
-            true => Ok(()),
-            // Before the first there is none, and none has so high a number.
-            false => self.stand_on(self.index.wrapping_sub(1)),
-        }
+        self.retreat_key()?;
+        self.open_value()
     }
 
     /// The value of the cell it stands on then is there only after
@@ -334,8 +353,7 @@ impl BlockCursor for ColumnarCursor {
     }
 
     fn seek_before(&mut self, target: &[u8]) -> Result<(), BlockError> {
-        let index = self.lower_bound(target);
-        self.leave();
-        self.stand_on(index?.wrapping_sub(1))
+        self.seek_key_before(target)?;
+        self.open_value()
     }
 }

@@ -241,6 +241,21 @@ impl<'b> Chunks<'b> {
         Ok((self.first + start..self.first + end, code))
     }
 
+    /// Checks that head and chunks together become so many bytes, and can: what a table claims is
+    /// not allocated before.
+    pub(super) fn check_length(&self, length: usize) -> Result<(), Malformed> {
+        let mut found = self.head.len();
+        for chunk in 0..self.count() {
+            let (stored, code) = self.stored(chunk)?;
+            let raw = self.raw_range(chunk)?;
+            if !can_become(code, stored.len() - CHECKSUM_BYTES, raw.len()) {
+                return Err(Malformed);
+            }
+            found += raw.len();
+        }
+        if found == length { Ok(()) } else { Err(Malformed) }
+    }
+
     /// Returns where all chunks are stored.
     pub(super) fn stored_range(&self) -> Result<Range<usize>, Malformed> {
         let (last, _) = self.stored(self.count() - 1)?;

@@ -1,12 +1,12 @@
 //! Some rows of a plain columnar block, column by column, as they lie in the block.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::cell::{Sequence, Timestamp};
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
-use crate::file::columnar::block::ColumnarBlock;
+use crate::file::columnar::block::{ColumnarBlock, OpenedBytes};
 use crate::file::columnar::builder::timestamp_of;
 use crate::file::columnar::cursor::BlockRows;
 use crate::file::columnar::strings::Strings;
@@ -22,6 +22,8 @@ pub struct ColumnSlice {
     rows: Range<usize>,
     file: Arc<StoreFile>,
     handle: BlockHandle,
+    /// Sections of which only the rows are open; made when one is.
+    opened: OnceLock<Box<[OpenedBytes]>>,
 }
 
 const MALFORMED: &str = "the block is malformed";
@@ -39,7 +41,7 @@ impl ColumnSlice {
         file: Arc<StoreFile>,
         handle: BlockHandle,
     ) -> ColumnSlice {
-        ColumnSlice { block, rows, file, handle }
+        ColumnSlice { block, rows, file, handle, opened: OnceLock::new() }
     }
 
     fn read<'a, T>(
@@ -165,7 +167,7 @@ impl ColumnSlice {
             return Err(wrong_kind(section));
         }
         self.fetch(|block| {
-            let part = block.section(section)?;
+            let part = self.section(block, section)?;
             if part.len() != width * block.cell_count() {
                 return Err(BlockError::Malformed);
             }
@@ -182,8 +184,19 @@ impl ColumnSlice {
         if self.width(section)? != 0 {
             return Err(wrong_kind(section));
         }
-        let strings = self.fetch(|block| block.strings(section))?;
+        let strings = self
+            .fetch(|block| Ok(Strings::open(self.section(block, section)?, block.cell_count())?))?;
         Ok(VariableColumn { slice: self, strings })
+    }
+
+    fn section<'a>(
+        &'a self,
+        block: &'a ColumnarBlock,
+        section: usize,
+    ) -> std::result::Result<&'a [u8], BlockError> {
+        let count = block.layout().section_count();
+        let opened = self.opened.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect());
+        block.section_of_rows(section, &self.rows, opened.get(section).ok_or(Malformed)?)
     }
 
     fn width(&self, section: usize) -> Result<usize> {
