@@ -192,6 +192,13 @@ impl Process {
         self.address
     }
 
+    /// Returns the most that it has had in memory, in bytes.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
     /// Ends it with SIGKILL, so that it can do nothing more.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

@@ -15,6 +15,7 @@ mod histories;
 mod isolation;
 mod key_words;
 mod lost_updates;
+mod memory;
 mod quotas;
 mod random_queries;
 mod raw;

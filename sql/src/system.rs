@@ -11,6 +11,7 @@ mod grants;
 mod history;
 mod information_schema;
 mod locks;
+mod memory;
 mod names;
 mod objects;
 mod pg_cast;
@@ -205,6 +206,7 @@ const VIEWS: &[View] = &[
         ],
         rows: settings,
     },
+    memory::VIEW,
 ];
 
 /// Parameters of `cells`.

@@ -29,6 +29,7 @@ impl Connection {
             match self.next_message()? {
                 Some(Frame::Unreadable { error, .. }) => return Err(Error::from(error).into()),
                 Some(Frame::Message(Message::CopyData(data))) => {
+                    self.session.check_stopped()?;
                     run(|| input.push(&data.data, &mut copy))?;
                 }
                 Some(Frame::Message(Message::CopyDone(_))) => break,

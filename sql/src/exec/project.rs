@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use types::expr::{EvalContext, Expr};
-use types::vector::BATCH_BYTES;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType, Vector};
 
 use crate::batch_buffer::byte_count;
@@ -60,9 +60,10 @@ fn is_long(data_type: DataType) -> bool {
 
 impl Slices {
     fn new(expressions: &[Expr]) -> Slices {
-        let grows = |expression: &Expr| {
-            let is_there = matches!(expression, Expr::Column { .. } | Expr::Constant { .. });
-            !is_there && is_long(expression.data_type())
+        let grows = |expression: &Expr| match expression {
+            Expr::Column { .. } => false,
+            Expr::Constant { value, .. } => value.heap_bytes() > BATCH_BYTES / BATCH_ROWS,
+            computed => is_long(computed.data_type()),
         };
         Slices { may_grow: expressions.iter().any(grows), row_bytes: None, rest: None }
     }

@@ -1,11 +1,20 @@
 //! The memory of a session: its account, and the looks at it before a statement runs.
 
+use std::sync::atomic::Ordering;
+
 use store::memory;
 use store::memory::AccountId;
 
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::memory_governor;
+use crate::rows::{out_of_memory, stopped};
 use crate::session::Session;
+use crate::timer::MemoryShortage;
+
+/// Tokens of a text that are not worth a look.
+const FEW_TOKENS: usize = 50_000;
+/// What a token takes at most while it is parsed: itself, and its part of two trees.
+const TOKEN_BYTES: usize = 400;
 
 impl Session {
     /// Returns the memory account of the session, for the thread that works for it.
@@ -20,5 +29,67 @@ impl Session {
             true => memory_governor::check_session(&self.engine, &self.activity),
             false => Ok(()),
         }
+    }
+
+    /// Fails if the running statement was stopped: for who gives it data.
+    ///
+    /// # Errors
+    ///
+    /// 57014, 53200 or 57P01, as why it was stopped.
+    pub fn check_stopped(&self) -> Result<()> {
+        if !self.stop.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let message = "canceling statement due to user request";
+        Err(stopped(Error::new(sqlstate::QUERY_CANCELED, message), &self.stop))
+    }
+}
+
+/// Fails if a text has more tokens than can be parsed in what memory is left: nothing can be
+/// stopped while they become a tree.
+pub(super) fn check_text(text: &str) -> Result<()> {
+    if text.len() <= FEW_TOKENS || memory::limit().is_none() {
+        return Ok(());
+    }
+    let (tokens, free) = (count_tokens(text.as_bytes()), memory::free_bytes());
+    if tokens <= FEW_TOKENS || tokens.saturating_mul(TOKEN_BYTES) <= free {
+        return Ok(());
+    }
+    let detail = format!(
+        "The text has about {tokens} tokens, which take {} MiB to parse; {} MiB are free.",
+        tokens * TOKEN_BYTES >> 20,
+        free >> 20
+    );
+    Err(out_of_memory(MemoryShortage { detail }))
+}
+
+/// Returns about how many tokens a text has: words, signs, and what is in quotes.
+fn count_tokens(text: &[u8]) -> usize {
+    let (mut count, mut in_word, mut quote) = (0, false, None);
+    for &byte in text {
+        if let Some(end) = quote {
+            quote = Some(end).filter(|end| *end != byte);
+            continue;
+        }
+        let is_word = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+        let begins = match is_word {
+            true => !in_word,
+            false => !byte.is_ascii_whitespace(),
+        };
+        count += usize::from(begins);
+        in_word = is_word;
+        quote = Some(byte).filter(|byte| matches!(byte, b'\'' | b'"'));
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_tokens;
+
+    #[test]
+    fn tokens_are_words_signs_and_what_is_in_quotes() {
+        assert_eq!(count_tokens(b"SELECT  a1, 'b, ''c' FROM \"d e\" WHERE x<(3)"), 13);
+        assert_eq!(count_tokens(b""), 0);
     }
 }

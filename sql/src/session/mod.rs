@@ -157,6 +157,7 @@ impl Parsed {
 ///
 /// 42601 and its kin with a position; nothing of the text has run then.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    memory_use::check_text(sql)?;
     let statements = parser::parse_statements(sql)?;
     Ok(statements.into_iter().map(|statement| Parsed { statement: Arc::new(statement) }).collect())
 }

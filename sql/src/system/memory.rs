@@ -1,0 +1,45 @@
+//! `bennu.memory`: who holds how much of the memory account, and which limit each has.
+
+use store::memory;
+use store::memory::AccountId;
+use types::{DataType, Datum};
+
+use crate::error::Result;
+use crate::system::{Row, SystemRowSource, View, int8, text};
+
+pub(super) const VIEW: View = View {
+    name: "memory",
+    columns: &[
+        ("holder", DataType::Text),
+        ("session", DataType::Int8),
+        ("bytes", DataType::Int8),
+        ("limit_bytes", DataType::Int8),
+        ("statement", DataType::Text),
+    ],
+    rows,
+};
+
+/// Returns a row for the whole, one for each share of the server, and one for each session.
+fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
+    let store = source.engine.store();
+    let (status, cache) = (store.status(), store.cache());
+    let row = |holder: &str, bytes: u64, limit: Option<u64>| {
+        vec![text(holder), Datum::Null, int8(bytes), limit.map_or(Datum::Null, int8), Datum::Null]
+    };
+    let mut rows = vec![
+        row("total", memory::total_bytes() as u64, memory::limit().map(|limit| limit as u64)),
+        row("server", AccountId::SERVER.byte_count() as u64, None),
+        row("block cache", cache.byte_count, Some(cache.capacity_bytes)),
+        row("memstores", status.memstore_bytes, Some(status.memstore_limit_bytes)),
+        row("transactions", status.transaction_bytes, None),
+        row("read-ahead", status.read_ahead_bytes, None),
+    ];
+    for session in source.engine.sessions.all() {
+        let statement = session.now().statement.filter(|_| session.is_at_work());
+        let statement = statement.map_or(Datum::Null, |(parsed, _)| text(&parsed.text));
+        let bytes = session.account().byte_count();
+        let number = Datum::Int8(session.session.into());
+        rows.push(vec![text("session"), number, int8(bytes), Datum::Null, statement]);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,79 @@
+//! The memory account, in the real server with `--memory 256MB`: `benches/memory` in short.
+//!
+//! What is asserted leaves room for a debug build, whose program takes some 60 MiB.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::Client;
+
+use crate::harness::{Process, connect};
+
+/// 1.25 times `--memory`, and what a debug build is larger than a release build.
+const PEAK_BYTES: u64 = (320 + 40) << 20;
+/// Above what an idle server takes, and below what any of the statements does.
+const IDLE_BYTES: u64 = 130 << 20;
+/// How long memory may take until the system has it back; on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Rows of about a kilobyte.
+fn rows(count: usize) -> String {
+    format!("SELECT i, md5(i::text) || repeat('x', 970) AS t FROM generate_series(1, {count}) i")
+}
+
+/// Runs a statement; returns the SQLSTATE and the detail if it fails.
+async fn run(client: &Client, text: &str) -> Result<(), (String, String)> {
+    client.batch_execute(text).await.map_err(|error| {
+        let error = error.as_db_error().expect("the server lives");
+        (error.code().code().to_owned(), error.detail().unwrap_or_default().to_owned())
+    })
+}
+
+fn run_on_server(test: impl AsyncFnOnce(&Process, &Client)) {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve(directory.path());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = connect(process.address()).await;
+        test(&process, &client).await;
+    });
+    let peak = process.peak_bytes();
+    assert!(peak <= PEAK_BYTES, "the peak is {} MiB", peak >> 20);
+}
+
+#[test]
+fn rows_that_are_kept_go_to_disk() {
+    run_on_server(async |_, client| {
+        let with = format!("WITH c AS MATERIALIZED ({}) SELECT count(*) FROM c", rows(300_000));
+        run(client, &format!("{with} WHERE (SELECT max(i) FROM c) > 0")).await.unwrap();
+        let held = format!("DECLARE h CURSOR WITH HOLD FOR {}", rows(300_000));
+        run(client, &held).await.unwrap();
+        let fetched = client.simple_query("MOVE 299999 FROM h; FETCH 2 FROM h").await.unwrap();
+        assert!(format!("{fetched:?}").contains("300000"), "{fetched:?}");
+        run(client, "CLOSE h").await.unwrap();
+    });
+}
+
+#[test]
+fn the_largest_statement_fails_and_its_memory_is_given_back() {
+    run_on_server(async |process, client| {
+        let grown = "DO $$ DECLARE s text := repeat('x', 1000000); BEGIN FOR i IN 1..9 LOOP \
+                     s := s || s; END LOOP; END $$";
+        let gathered = format!("SELECT array_agg(t) FROM ({}) s", rows(1_000_000));
+        let listed = format!("SELECT 1 WHERE 1 IN ({}0)", "7,".repeat(700_000));
+        for text in [grown, &gathered, &listed] {
+            let small = connect(process.address()).await;
+            let (code, detail) = run(client, text).await.unwrap_err();
+            assert_eq!(code, "53200", "{detail}");
+            assert!(detail.contains("MiB"), "{detail}");
+            run(&small, "SELECT 1").await.unwrap();
+            let began = Instant::now();
+            while process.resident_bytes() > IDLE_BYTES {
+                let waited = began.elapsed();
+                assert!(waited < PATIENCE, "{} MiB left", process.resident_bytes() >> 20);
+                run(&small, "SELECT pg_sleep(0.01)").await.unwrap();
+            }
+        }
+        let shown = "SELECT bytes FROM bennu.memory WHERE holder = 'total' AND bytes < limit_bytes";
+        assert_eq!(client.query(shown, &[]).await.unwrap().len(), 1);
+    });
+}
