@@ -57,7 +57,7 @@ pub(super) fn check_text(text: &str) -> Result<()> {
     }
     let detail = format!(
         "The text has about {tokens} tokens, which take {} MiB to parse; {} MiB are free.",
-        tokens * TOKEN_BYTES >> 20,
+        (tokens * TOKEN_BYTES) >> 20,
         free >> 20
     );
     Err(out_of_memory(MemoryShortage { detail }))
