@@ -26,6 +26,13 @@ pub const DEFAULT_DATA: &str = "./bennu-data";
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// How often tables to analyse are looked for.
 const ANALYZE_PERIOD: Duration = Duration::from_secs(60);
+/// Clients that may be connected at a time, if it is not said.
+const DEFAULT_CONNECTIONS: usize = 1_000;
+/// The most that can be said: each has a thread while it is at work.
+pub(crate) const CONNECTIONS_MAX: usize = 8_000;
+/// How many of them only the owner of the database may use: PostgreSQL's
+/// `superuser_reserved_connections`.
+pub(crate) const RESERVED_CONNECTIONS: usize = 3;
 /// More handlers than that are none: all statements compute at once.
 const HANDLERS_MAX: usize = 100_000;
 
@@ -46,6 +53,9 @@ pub struct Source {
     /// Long statements that compute at a time; by default one for each core
     #[arg(long, value_name = "COUNT", env = "BENNU_HANDLERS")]
     pub handlers: Option<usize>,
+    /// Clients that may be connected at a time; by default 1000
+    #[arg(long, value_name = "COUNT", env = "BENNU_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
     /// Time that a call of a coprocessor may take, for example 500ms; 0: any; by default 5s
     #[arg(long, value_name = "TIME", env = "BENNU_COPROCESSOR_TIME_LIMIT")]
     pub coprocessor_time_limit: Option<String>,
@@ -129,6 +139,8 @@ pub struct Config {
     pub memory: MemoryBudget,
     /// How many statements work at a time.
     pub admission: AdmissionOptions,
+    /// How many clients may be connected at a time.
+    pub connections_max: usize,
     /// How much is borne with coprocessors.
     pub coprocessor_limits: CoprocessorLimits,
     /// How often tables that have changed much are looked for, to be analysed; `None`: never.
@@ -207,6 +219,7 @@ impl Source {
             listen: self.listen.or(lower.listen),
             memory: self.memory.or(lower.memory),
             handlers: self.handlers.or(lower.handlers),
+            max_connections: self.max_connections.or(lower.max_connections),
             coprocessor_time_limit: self.coprocessor_time_limit.or(lower.coprocessor_time_limit),
             coprocessor_failures_max: self
                 .coprocessor_failures_max
@@ -276,6 +289,13 @@ impl Source {
             None => MemoryBudget::of_machine(),
         };
         let admission = self.admission()?;
+        let connections_max = self.max_connections.unwrap_or(DEFAULT_CONNECTIONS);
+        if !(RESERVED_CONNECTIONS + 1..=CONNECTIONS_MAX).contains(&connections_max) {
+            return Err(Error::Usage(format!(
+                "max_connections is {connections_max}; it must be from {} to {CONNECTIONS_MAX}",
+                RESERVED_CONNECTIONS + 1,
+            )));
+        }
         let log = self.log()?;
         let coprocessor_limits = self.coprocessor_limits()?;
         let analyze_period = match &self.analyze_period {
@@ -308,6 +328,7 @@ impl Source {
             listen,
             memory,
             admission,
+            connections_max,
             coprocessor_limits,
             analyze_period,
             tls_required: tls.is_some() && !listen.ip().is_loopback() && !allow_plaintext,
@@ -506,11 +527,13 @@ mod tests {
     }
 
     #[test]
-    fn handlers_are_checked() {
+    fn handlers_and_connections_are_checked() {
         let source = |text: &str| toml::from_str::<Source>(text).unwrap().check();
         let admission = source("handlers = 30").unwrap().admission;
         assert_eq!(admission, AdmissionOptions { handlers: 30 });
-        for bad in ["handlers = 0", "handlers = 100001"] {
+        assert_eq!(source("max_connections = 5000").unwrap().connections_max, 5_000);
+        let bad = ["handlers = 0", "handlers = 100001", "max_connections = 3"];
+        for bad in bad.into_iter().chain(["max_connections = 8001"]) {
             assert!(source(bad).is_err(), "{bad}");
         }
     }

@@ -105,6 +105,7 @@ fn init_logs() {
 
 fn serve(source: Source, file: Option<PathBuf>) -> Result<()> {
     let config = read_config(source, file)?;
+    server::raise_file_limit(config.connections_max);
     let runtime = server::runtime()?;
     let database = open(&config)?;
     let _governor = MemoryGovernor::start(database.engine(), config.memory.bytes)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::options::Options;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -15,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 
-use crate::config::{Config, TlsFiles};
+use crate::config::{CONNECTIONS_MAX, Config, TlsFiles};
 use crate::database::{DEFAULT_USER, Database};
 use crate::error::{Error, Result};
 use crate::pgwire::{
@@ -23,9 +24,12 @@ use crate::pgwire::{
 };
 use crate::secret_file;
 
-/// How many sessions may be at work at once, each on a thread: far more than clients that one
-/// machine serves well.
-const SESSIONS_MAX: usize = 8_192;
+/// How many threads there may be: one for each session, and some for what the server does itself.
+const THREADS_MAX: usize = CONNECTIONS_MAX + 64;
+/// Its socket, once more to end it, and once more while it is idle.
+const FILES_PER_SESSION: u64 = 3;
+/// What a store of some hundred regions has open.
+const FILES_OF_STORE: u64 = 2_048;
 /// How long running statements may go on after the server was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long statements have to notice that they were cancelled.
@@ -49,10 +53,30 @@ pub fn runtime() -> Result<Runtime> {
     let runtime = Builder::new_current_thread()
         .thread_name("bennu-session")
         .thread_stack_size(STACK_BYTES)
-        .max_blocking_threads(SESSIONS_MAX)
+        .max_blocking_threads(THREADS_MAX)
         .enable_all()
         .build()?;
     Ok(runtime)
+}
+
+/// Raises the limit of open files as far as the system allows: a session has up to
+/// [`FILES_PER_SESSION`], the store its segments and store files. Says so if that is too few.
+pub fn raise_file_limit(connections_max: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+    let wanted = FILES_OF_STORE + FILES_PER_SESSION * connections_max as u64;
+    if let Some(files) = getrlimit(Resource::Nofile).current
+        && files < wanted
+    {
+        tracing::warn!(
+            files,
+            connections_max,
+            "the system allows few open files: raise the limit (ulimit -n) to {wanted}"
+        );
+    }
 }
 
 /// Returns the options of a store that serves this server's sessions.
@@ -116,6 +140,7 @@ impl Server {
             authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
             cancels: Arc::new(CancelRegistry::default()),
             addresses: Arc::new(Addresses::default()),
+            connections_max: config.connections_max,
             log: config.log,
             stopping: receiver,
         };

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<TlsFiles>,
     /// How many statements work at a time.
     pub(crate) admission: AdmissionOptions,
+    /// How many clients may be connected.
+    pub(crate) connections_max: Option<usize>,
     /// How often tables to analyse are looked for; `None`: never, so that plans stay as they are.
     pub(crate) analyze_period: Option<Duration>,
     /// How much longer than it does a sync of the log takes.
@@ -68,6 +70,7 @@ impl TestServer {
             listen: "127.0.0.1:0".parse().unwrap(),
             memory: MemoryBudget { bytes: MEMORY_BYTES, origin: BudgetOrigin::Settings },
             admission,
+            connections_max: setup.connections_max.unwrap_or(100),
             coprocessor_limits: store::options::CoprocessorLimits::default(),
             analyze_period: setup.analyze_period,
             tls: setup.tls,

@@ -1,5 +1,6 @@
 //! The Postgres protocol from outside: what drivers see, and what they never send.
 
+mod connections;
 mod copy;
 mod deep_statements;
 mod encodings;

@@ -8,6 +8,10 @@
 //! and of the places for clients on their way in one address has half at most, or
 //! [`STARTING_OF_FAILED_MAX`] once a login of it has failed.
 //!
+//! A client that finds no place takes that of the one that has been on its way in for longest, of
+//! its address if that has as many as it may: so connections that send nothing keep nobody out.
+//! After a failed login it is turned away instead, for attempts are slow by intent there.
+//!
 //! An address of IPv6 counts by its first 64 bits, which one site has for itself.
 //!
 //! # Invariants
@@ -15,15 +19,17 @@
 //! 1. No more than [`ADDRESSES_MAX`] addresses are remembered; the one that would be let in again
 //!    first is forgotten for another.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ahash::AHashMap;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How many clients may be on their way in at once; more are turned away.
+/// How many clients may be on their way in at once.
 const STARTING_MAX: usize = 1_024;
 /// How many of them may come from an address whose last login has failed.
 const STARTING_OF_FAILED_MAX: usize = 16;
@@ -44,10 +50,19 @@ pub(crate) struct Addresses {
 
 #[derive(Default)]
 struct Known {
-    /// How many clients are on their way in, in all and by address.
-    starting: usize,
+    /// The clients on their way in, by number, and how many they are by address.
+    starting: BTreeMap<u64, Place>,
     starting_by_address: AHashMap<IpAddr, usize>,
+    /// The number of the next one.
+    next_number: u64,
     failed: AHashMap<IpAddr, Failures>,
+}
+
+/// The place of a client on its way in.
+struct Place {
+    address: IpAddr,
+    /// Told when another client takes the place.
+    lost: Arc<Notify>,
 }
 
 /// The failed logins of an address since the last one that succeeded.
@@ -62,28 +77,34 @@ struct Failures {
 pub(crate) struct Starting {
     addresses: Arc<Addresses>,
     address: IpAddr,
+    number: u64,
+    lost: Arc<Notify>,
 }
 
 impl Addresses {
-    /// Lets a client begin its start; `None` if too many are on their way in.
+    /// Lets a client begin its start, in the place of another one if there is none left; `None` if
+    /// it is turned away.
     pub(crate) fn begin(self: &Arc<Addresses>, address: IpAddr) -> Option<Starting> {
         let address = site(address);
         let mut known = self.known.lock();
-        let most = match known.failed.contains_key(&address) {
-            true => STARTING_OF_FAILED_MAX,
-            false => STARTING_MAX / 2,
-        };
-        if known.starting == STARTING_MAX {
+        let has_failed = known.failed.contains_key(&address);
+        let most = if has_failed { STARTING_OF_FAILED_MAX } else { STARTING_MAX / 2 };
+        let is_address_full =
+            known.starting_by_address.get(&address).is_some_and(|count| *count >= most);
+        if is_address_full && has_failed {
             return None;
         }
-        let of_address = known.starting_by_address.entry(address).or_default();
-        if *of_address >= most {
-            return None;
+        if is_address_full {
+            known.take_place(Some(address));
+        } else if known.starting.len() >= STARTING_MAX {
+            known.take_place(None);
         }
-        *of_address += 1;
-        known.starting += 1;
+        let (number, lost) = (known.next_number, Arc::new(Notify::new()));
+        known.next_number += 1;
+        *known.starting_by_address.entry(address).or_default() += 1;
+        known.starting.insert(number, Place { address, lost: Arc::clone(&lost) });
         drop(known);
-        Some(Starting { addresses: Arc::clone(self), address })
+        Some(Starting { addresses: Arc::clone(self), address, number, lost })
     }
 }
 
@@ -94,6 +115,11 @@ impl Starting {
         if let Some(turn) = turn {
             tokio::time::sleep_until(turn).await;
         }
+    }
+
+    /// Ready when another client has taken the place.
+    pub(crate) async fn lost(&self) {
+        self.lost.notified().await;
     }
 
     /// Notes that the login has failed.
@@ -109,19 +135,36 @@ impl Starting {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        let mut known = self.addresses.known.lock();
-        known.starting -= 1;
-        let left = known.starting_by_address.get_mut(&self.address).map(|count| {
-            *count -= 1;
-            *count
-        });
-        if left == Some(0) {
-            known.starting_by_address.remove(&self.address);
-        }
+        self.addresses.known.lock().leave(self.number);
     }
 }
 
 impl Known {
+    /// Has the client that has been on its way in for longest, of an address or of all, lose its
+    /// place.
+    fn take_place(&mut self, address: Option<IpAddr>) {
+        let is_meant = |place: &Place| address.is_none_or(|address| place.address == address);
+        let oldest = self.starting.iter().find(|(_, place)| is_meant(place));
+        if let Some(number) = oldest.map(|(number, _)| *number)
+            && let Some(lost) = self.leave(number)
+        {
+            lost.notify_one();
+        }
+    }
+
+    /// Frees a place, unless it is lost; returns who is to be told if it is not the client itself
+    /// that leaves.
+    fn leave(&mut self, number: u64) -> Option<Arc<Notify>> {
+        let Place { address, lost } = self.starting.remove(&number)?;
+        if let Some(count) = self.starting_by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.starting_by_address.remove(&address);
+            }
+        }
+        Some(lost)
+    }
+
     /// Returns when an attempt may be checked that comes now; `None` if at once.
     fn turn(&mut self, address: IpAddr, now: Instant) -> Option<Instant> {
         let failures = self.failed.get_mut(&address)?;
@@ -183,6 +226,8 @@ fn site(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn address(last: u32) -> IpAddr {
@@ -229,8 +274,16 @@ mod tests {
     #[test]
     fn an_address_leaves_places_for_others() {
         let addresses = Arc::new(Addresses::default());
-        let many: Vec<_> = (0..STARTING_MAX).map_while(|_| addresses.begin(address(1))).collect();
-        assert_eq!(many.len(), STARTING_MAX / 2);
+        let of_address = |last| -> usize {
+            addresses.known.lock().starting_by_address.get(&address(last)).copied().unwrap_or(0)
+        };
+        let many: Vec<_> =
+            (0..STARTING_MAX).map(|_| addresses.begin(address(1)).unwrap()).collect();
+        assert_eq!(of_address(1), STARTING_MAX / 2);
+        let is_lost = |starting: &Starting| starting.lost.notified().now_or_never().is_some();
+        let lost = many.iter().map(is_lost).collect::<Vec<_>>();
+        let (first, last) = lost.split_at(STARTING_MAX / 2);
+        assert!(first.iter().all(|lost| *lost) && !last.iter().any(|lost| *lost));
         let other = addresses.begin(address(2)).unwrap();
         other.failed();
         drop(other);
@@ -240,7 +293,20 @@ mod tests {
         assert!(addresses.begin(address(2)).is_some());
         drop((many, few));
         let known = addresses.known.lock();
-        assert_eq!((known.starting, known.starting_by_address.len()), (0, 0));
+        assert_eq!((known.starting.len(), known.starting_by_address.len()), (0, 0));
+    }
+
+    #[test]
+    fn there_is_a_place_for_who_comes_last() {
+        let addresses = Arc::new(Addresses::default());
+        let many: Vec<_> =
+            (0..STARTING_MAX as u32 + 3).map(|n| addresses.begin(address(n)).unwrap()).collect();
+        assert_eq!(addresses.known.lock().starting.len(), STARTING_MAX);
+        for (number, starting) in many.iter().enumerate() {
+            assert_eq!(starting.lost.notified().now_or_never().is_some(), number < 3);
+        }
+        drop(many);
+        assert_eq!(addresses.known.lock().starting.len(), 0);
     }
 
     #[test]

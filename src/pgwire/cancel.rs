@@ -84,6 +84,11 @@ impl CancelRegistry {
         Registration { registry: Arc::clone(self), process_id, secret, connection }
     }
 
+    /// Returns how many sessions there are.
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.lock().len()
+    }
+
     /// Stops the running statement of a session, if the secret is right.
     pub(crate) fn cancel(&self, process_id: i32, secret: i32) {
         if let Some(entry) = self.sessions.lock().get(&process_id)

@@ -27,12 +27,15 @@ use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::service::Service;
 use crate::pgwire::start_channel::StartChannel;
 use crate::pgwire::startup;
-use crate::pgwire::startup::Started;
+use crate::pgwire::startup::{Started, TOO_MANY_CLIENTS, TOO_MANY_CONNECTIONS};
 
 /// How long a client may take to get through the start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a client may take to take its last error.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a client is told whose place on the way in was taken by another one.
+const PLACE_LOST: &str = "too many clients are on their way in, and this one takes longest";
 
 /// The classes of errors that say that a client may not come in: it is not who it says it is, or
 /// there is no such database.
@@ -55,6 +58,7 @@ pub(crate) async fn serve(
     let started = tokio::select! {
         biased;
         () = &mut stopping => Err(going_down()),
+        () = starting.lost() => Err(Failure::fatal(TOO_MANY_CONNECTIONS, PLACE_LOST)),
         started = tokio::time::timeout(
             START_TIMEOUT,
             startup::start(&mut channel, &service, (&mut client, &starting)),
@@ -137,7 +141,7 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
 /// Turns a client away because there are too many, without waiting for it.
 pub(crate) fn refuse(stream: &TcpStream) {
     let mut output = Output::default();
-    let error = sql::Error::new("53300", "sorry, too many clients already");
+    let error = sql::Error::new(TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS);
     output.put_error(Severity::Fatal, &error);
     // If the socket does not take it at once, the end of the connection says enough.
     let _ = stream.try_write(&output.bytes);

@@ -25,6 +25,8 @@ pub(crate) struct Service {
     pub(crate) cancels: Arc<CancelRegistry>,
     /// Who is on the way in, and whose logins have failed.
     pub(crate) addresses: Arc<Addresses>,
+    /// How many sessions there may be.
+    pub(crate) connections_max: usize,
     /// What is logged of clients.
     pub(crate) log: LogOptions,
     /// Turns true when the server stops.

@@ -12,6 +12,7 @@ use sql::Error;
 use sql::error::sqlstate;
 use sql::session::Session;
 
+use crate::config::RESERVED_CONNECTIONS;
 use crate::database::DEFAULT_USER;
 use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
@@ -31,6 +32,14 @@ const DATABASE: &str = "bennu";
 /// Databases that every server of PostgreSQL has, and tools connect to that look for others: the
 /// one that there is.
 const ALWAYS_THERE: [&str; 2] = ["postgres", "template1"];
+
+/// The SQLSTATE of clients that are too many.
+pub(super) const TOO_MANY_CONNECTIONS: &str = "53300";
+/// What they are told.
+pub(super) const TOO_MANY_CLIENTS: &str = "sorry, too many clients already";
+/// What they are told while there are places for the owner of the database.
+const RESERVED: &str =
+    "remaining connection slots are reserved for non-replication superuser connections";
 
 /// A session whose client has been let in.
 pub(crate) struct Started {
@@ -66,10 +75,12 @@ pub(crate) async fn start(
         return Err(Failure::Fatal(Box::new(error)));
     }
     service.authentication.authenticate(channel, &user, starting).await?;
+    check_room(service, &user)?;
     let mut session = service.database.session(&user);
     for (name, value) in service.log.settings() {
         session.set_of_server(name, value);
     }
+    session.set_of_server("max_connections", &service.connections_max.to_string());
     apply(&mut session, &user, &parameters).map_err(|error| Failure::Fatal(Box::new(error)))?;
     let process_id = session.process_id();
     client.process_id = process_id;
@@ -87,6 +98,18 @@ pub(crate) async fn start(
     let secret = SecretKey::I32(registration.secret);
     channel.output().put(&BackendKeyData::new(process_id, secret));
     Ok(Some(Started { session, registration }))
+}
+
+/// Fails if there are as many sessions as there may be. The last few places are for the user that
+/// owns the database, who can end others.
+fn check_room(service: &Service, user: &str) -> Result<()> {
+    let free = service.connections_max.saturating_sub(service.cancels.session_count());
+    let message = match free {
+        0 => TOO_MANY_CLIENTS,
+        1..=RESERVED_CONNECTIONS if user != DEFAULT_USER => RESERVED,
+        _ => return Ok(()),
+    };
+    Err(Failure::fatal(TOO_MANY_CONNECTIONS, message))
 }
 
 /// Answers requests for encryption and cancellation; returns the startup packet.

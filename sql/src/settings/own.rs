@@ -150,6 +150,7 @@ pub(super) const OWN: &[Spec] = &[
         false,
         "Which statements are logged: of ddl, of mod also those that change data.",
     ),
+    spec("max_connections", "1000", Kind::Fixed, false, "Clients that may be connected at a time."),
     spec("max_identifier_length", "63", Kind::Fixed, false, "Bytes of an identifier."),
     spec("max_index_keys", "32", Kind::Fixed, false, "Columns of a key, as clients ask for it."),
     spec(
@@ -225,6 +226,13 @@ pub(super) const OWN: &[Spec] = &[
         Kind::Milliseconds,
         false,
         "Longest time of a statement; 0: no limit.",
+    ),
+    spec(
+        "superuser_reserved_connections",
+        "3",
+        Kind::Fixed,
+        false,
+        "Connections that only the owner of the database may use.",
     ),
     spec(
         "synchronize_seqscans",
