@@ -328,6 +328,7 @@ impl Connection {
             TransactionStatus::InBlock => ReadyStatus::Transaction,
             TransactionStatus::Failed => ReadyStatus::Error,
         };
+        self.session.end_time();
         self.channel.output().put(&ReadyForQuery::new(status));
         self.ready = Some(Instant::now());
     }

@@ -65,7 +65,7 @@ impl Connection {
             self.unnamed = None;
         }
         let text = self.session.conforming(&parse.query)?;
-        let parsed = run(|| sql::session::parse(&text))?;
+        let parsed = run(|| self.session.parse(&text))?;
         let statement = match parsed.as_slice() {
             [] => UnnamedStatement::Empty,
             [one] => {

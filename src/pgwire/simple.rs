@@ -28,7 +28,7 @@ impl Connection {
             self.put_completion(completion);
             return Ok(());
         }
-        let parsed = run(|| sql::session::parse(text))?;
+        let parsed = run(|| self.session.parse(text))?;
         if parsed.iter().any(|parsed| self.session.is_logged(parsed.statement())) {
             self.client.runs(text, None);
         }

@@ -425,3 +425,32 @@ async fn several_statements_of_a_message_are_a_transaction_block() {
     assert_eq!(code, "25006");
     client.batch_execute("DELETE FROM t").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_statement_is_stopped_while_it_is_parsed_and_planned() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    let prepared = client.prepare("SELECT 1").await.unwrap();
+    let list: Vec<String> = (0..200_000).map(|number: u32| number.to_string()).collect();
+    let large = format!("SELECT 1 WHERE 5 IN ({})", list.join(","));
+    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    for _ in 0..2 {
+        let stopped = |error: tokio_postgres::Error| {
+            let error = error.as_db_error().expect("the server has answered").clone();
+            assert_eq!(error.message(), "canceling statement due to statement timeout");
+        };
+        stopped(client.batch_execute(&large).await.unwrap_err());
+        stopped(client.prepare(&large).await.map(drop).unwrap_err());
+        // The time of a statement that was prepared long ago begins anew.
+        client.query_one(&prepared, &[]).await.unwrap();
+    }
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
+    let cancel = client.cancel_token();
+    let waiting = tokio::spawn(async move { client.batch_execute(&large).await });
+    // A request that comes too early finds nothing to cancel.
+    while !waiting.is_finished() {
+        cancel.cancel_query(NoTls).await.unwrap();
+    }
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("57014"));
+}

@@ -5,6 +5,7 @@
 //! [`EvalContext`](crate::expr::EvalContext), so that it is known wherever expressions are
 //! computed, in regions too.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
@@ -58,6 +59,40 @@ impl Interrupt {
     pub fn check(&self) -> Result<()> {
         if self.is_set() { Err(cancelled()) } else { Ok(()) }
     }
+}
+
+thread_local! {
+    /// What ends the statement that the thread parses and plans.
+    static PLANNED: RefCell<Interrupt> = const { RefCell::new(Interrupt::NEVER) };
+}
+
+/// While it lives, [`check_planned`] looks at its flag, on the thread that has entered it.
+#[must_use]
+pub struct PlanningScope {
+    before: Interrupt,
+}
+
+impl Interrupt {
+    /// Has the thread look at this flag while it parses and plans a statement.
+    pub fn enter_planning(self) -> PlanningScope {
+        PlanningScope { before: PLANNED.replace(self) }
+    }
+}
+
+impl Drop for PlanningScope {
+    fn drop(&mut self) {
+        PLANNED.set(std::mem::take(&mut self.before));
+    }
+}
+
+/// Fails if the statement that the thread parses and plans is to end: for the parser, which is
+/// called in many places and asks for each expression, and for who walks what it gives.
+///
+/// # Errors
+///
+/// `57014`.
+pub fn check_planned() -> Result<()> {
+    PLANNED.with_borrow(Interrupt::check)
 }
 
 /// Returns the error of what the flag has ended.

@@ -1,6 +1,7 @@
 //! Expressions: from the syntax tree to [`types::expr::Expr`].
 
 use types::expr::Expr;
+use types::interrupt::check_planned;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::{self, TruthTest, TypeName};
@@ -16,6 +17,7 @@ impl Binder<'_> {
     /// Binds an expression over the base row of the level at hand.
     #[expect(clippy::too_many_lines, reason = "one arm for each form of expression")]
     pub(super) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        check_planned()?;
         let value = match expr {
             ast::Expr::Null { position } => {
                 Ok(Typed::constant(Datum::Null, DataType::Unknown, *position))

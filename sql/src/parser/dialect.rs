@@ -18,6 +18,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token};
 
+use types::interrupt::check_planned;
 use types::key_words;
 
 use super::grouping::parse_sets;
@@ -150,6 +151,9 @@ impl Dialect for BennuDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if let Err(error) = check_planned() {
+            return Some(Err(ParserError::ParserError(error.message.clone())));
+        }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Minus => (UnaryOperator::Minus, SIGN_PRECEDENCE),
             Token::Plus => (UnaryOperator::Plus, SIGN_PRECEDENCE),

@@ -22,6 +22,7 @@ mod plan_cache;
 mod plpgsql;
 mod plain_strings;
 pub mod portals;
+mod preparation;
 mod prepared;
 mod referential;
 mod regions;
@@ -55,19 +56,17 @@ use crate::catalog::name::TEMP_PREFIX;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec;
-use crate::logical::{OutputColumn, ParameterTypes};
+use crate::logical::OutputColumn;
 use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag, stopped};
 use crate::session::cursors::{Cursors, OpenCursors};
 use crate::session::plan_cache::PlanCache;
-use crate::session::prepared::{
-    BoundParameters, Planned, PlannedStatement, Planning, PreparedKind,
-};
+use crate::session::prepared::{BoundParameters, Planned, Planning, PreparedKind};
 use crate::session::routine::Called;
 use crate::session::sequences::SessionSequences;
 use crate::session::worker::{Around, Snapshots, Worker};
-use crate::session_objects::{Runs, ShownStatement};
+use crate::session_objects::ShownStatement;
 use crate::settings::Settings;
 use crate::statement_log::LoggedStatements;
 use crate::system::{CatalogNames, ChangedSetting, session_constants};
@@ -176,6 +175,8 @@ pub struct Session {
     /// Of the statement that runs, if it has no plan of its own.
     bound: BoundParameters,
     plans: PlanCache,
+    /// The time of the statement that comes next has begun when it was parsed.
+    is_timed: bool,
     /// What the client was told of each reported setting.
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
@@ -250,6 +251,7 @@ impl Session {
             cursors,
             bound: BoundParameters::default(),
             plans: PlanCache::new(),
+            is_timed: false,
             reported: Vec::new(),
             ticket: None,
             ends_transactions: false,
@@ -260,74 +262,6 @@ impl Session {
     /// Returns the number of the session, unique in the process.
     pub fn process_id(&self) -> i32 {
         self.process_id
-    }
-
-    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it
-    /// leaves them open; may be shorter than the list of parameters.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the statement, with its place in the text.
-    pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
-        let statement = &parsed.statement.statement;
-        self.check_memory()?;
-        self.take_over_settings()?;
-        self.check_accepted(statement)?;
-        self.follow_search_path();
-        let parsed = Arc::clone(&parsed.statement);
-        if prepared::is_planned(statement) {
-            let planned = self.with_planning(|planning| planning.plan(statement, types))?;
-            let PlannedStatement { planned, parameter_types, columns, .. } = planned;
-            // A procedure that gives nothing back has no rows.
-            let is_call = matches!(statement, Statement::Call(_));
-            let columns = columns.filter(|columns| !is_call || !columns.is_empty());
-            let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
-            return Ok(Arc::new(Prepared {
-                parameter_types,
-                columns,
-                parsed,
-                kind,
-                runs: Runs::default(),
-            }));
-        }
-        let columns = match statement {
-            Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
-            Statement::Fetch { cursor, moves: false, .. } => {
-                Some(self.cursors.columns(&cursor.value)?)
-            }
-            _ => prepared::utility_columns(statement).map(Arc::from),
-        };
-        let kind = PreparedKind::Utility;
-        let parameter_types = self.utility_parameters(&parsed, types)?;
-        let runs = Runs::default();
-        Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
-    }
-
-    /// Returns the types of the parameters of the query in a statement that has no plan of its own.
-    fn utility_parameters(
-        &mut self,
-        parsed: &ParsedStatement,
-        types: &[Option<SqlType>],
-    ) -> Result<ParameterTypes> {
-        if !parsed.text.contains('$') {
-            return Ok(Vec::new());
-        }
-        let mut next = &parsed.statement;
-        let planned = loop {
-            next = match next {
-                Statement::Explain(explain) => &explain.statement,
-                Statement::CreateTableAs(create) => &create.query,
-                Statement::DeclareCursor(cursor) => {
-                    break self
-                        .with_planning(|planning| planning.plan_cursor(cursor, types, None))?;
-                }
-                query if prepared::is_planned(query) => {
-                    break self.with_planning(|planning| planning.plan(query, types))?;
-                }
-                _ => return Ok(Vec::new()),
-            };
-        };
-        Ok(planned.parameter_types)
     }
 
     /// Returns the statement that this text is, if it came before and its plan still holds.
@@ -367,12 +301,12 @@ impl Session {
         parameters: Vec<Datum>,
     ) -> Result<Execution> {
         self.check_memory()?;
-        self.stop.begin_statement();
+        if !std::mem::take(&mut self.is_timed) {
+            self.begin_time();
+        }
+        let _scope = self.stop.interrupt().enter_planning();
         self.take_over_settings()?;
         self.activity.runs(&prepared.parsed, &self.settings, self.engine.store().now_micros());
-        if let Some(timeout) = self.settings.duration("statement_timeout") {
-            self.engine.timer.stop_after(timeout, &self.stop);
-        }
         self.check_accepted(&prepared.parsed.statement)?;
         self.follow_search_path();
         let result = self.run_prepared(prepared, parameters);

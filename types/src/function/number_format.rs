@@ -15,22 +15,38 @@ use crate::pieces::Pace;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("to_char", &[Int4, Text], Text, |a, _| {
-        formatted(&decimal::Numeric::from_i128(int4(&a[0]).into()), text(&a[1]))
+    row("to_char", &[Int4, Text], Text, |a, context| {
+        formatted(
+            &decimal::Numeric::from_i128(int4(&a[0]).into()),
+            text(&a[1]),
+            &mut context.pace(),
+        )
     })
     .stable(),
-    row("to_char", &[Int8, Text], Text, |a, _| {
-        formatted(&decimal::Numeric::from_i128(int8(&a[0]).into()), text(&a[1]))
+    row("to_char", &[Int8, Text], Text, |a, context| {
+        formatted(
+            &decimal::Numeric::from_i128(int8(&a[0]).into()),
+            text(&a[1]),
+            &mut context.pace(),
+        )
     })
     .stable(),
-    row("to_char", &[Numeric, Text], Text, |a, _| formatted(numeric(&a[0]), text(&a[1]))).stable(),
-    row("to_char", &[Float4, Text], Text, |a, _| {
-        formatted_float(float4(&a[0]).into(), 6, text(&a[1]))
+    row("to_char", &[Numeric, Text], Text, |a, context| {
+        formatted(numeric(&a[0]), text(&a[1]), &mut context.pace())
     })
     .stable(),
-    row("to_char", &[Float8, Text], Text, |a, _| formatted_float(float8(&a[0]), 15, text(&a[1])))
-        .stable(),
+    row("to_char", &[Float4, Text], Text, |a, context| {
+        formatted_float(float4(&a[0]).into(), 6, (text(&a[1]), &mut context.pace()))
+    })
+    .stable(),
+    row("to_char", &[Float8, Text], Text, |a, context| {
+        formatted_float(float8(&a[0]), 15, (text(&a[1]), &mut context.pace()))
+    })
+    .stable(),
 ];
+
+/// What a piece of a template takes, in bytes that are copied meanwhile.
+const STEPS_OF_PIECE: usize = 16;
 
 /// A number in digits, ready to be laid out.
 struct Number {
@@ -38,8 +54,8 @@ struct Number {
     negative: bool,
 }
 
-fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
-    let template = read(template)?;
+fn formatted(value: &decimal::Numeric, template: &str, pace: &mut Pace<'_>) -> Result<Datum> {
+    let template = read(template, pace)?;
     let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
         if !value.is_finite() {
@@ -63,11 +79,15 @@ fn formatted(value: &decimal::Numeric, template: &str) -> Result<Datum> {
     }
     let scale = i32::try_from(layout.post).unwrap_or(i32::MAX);
     let written = value.round(scale).to_string();
-    lay_out(pieces, layout, &written)
+    lay_out(pieces, layout, (&written, pace))
 }
 
-fn formatted_float(value: f64, precision: usize, template: &str) -> Result<Datum> {
-    let template = read(template)?;
+fn formatted_float(
+    value: f64,
+    precision: usize,
+    (template, pace): (&str, &mut Pace<'_>),
+) -> Result<Datum> {
+    let template = read(template, pace)?;
     let (pieces, mut layout) = (&template.pieces, template.layout);
     if layout.roman {
         // What is no small number at all has no Roman form either.
@@ -92,7 +112,7 @@ fn formatted_float(value: f64, precision: usize, template: &str) -> Result<Datum
         layout.post = precision - whole;
     }
     let written = float_text(value, layout.post);
-    lay_out(pieces, layout, &written)
+    lay_out(pieces, layout, (&written, pace))
 }
 
 /// Writes a float with so many digits after the point, as C's `%.*f` does.
@@ -212,7 +232,11 @@ fn roman(mut value: i32) -> String {
 }
 
 /// Lays out what `write` of a number gave, rounded to the digits of the layout.
-fn lay_out(pieces: &[Piece], layout: Layout, written: &str) -> Result<Datum> {
+fn lay_out(
+    pieces: &[Piece],
+    layout: Layout,
+    (written, pace): (&str, &mut Pace<'_>),
+) -> Result<Datum> {
     let (digits, negative) = match written.strip_prefix('-') {
         Some(digits) => (digits, true),
         None => (written, false),
@@ -226,7 +250,7 @@ fn lay_out(pieces: &[Piece], layout: Layout, written: &str) -> Result<Datum> {
         (layout.pre - whole, digits.to_owned())
     };
     let number = Number { digits, negative };
-    Layouter::new(layout, number, spaces).run(pieces).map(text_datum)
+    Layouter::new(layout, number, spaces).run(pieces, pace).map(text_datum)
 }
 
 /// The state of laying out a number.
@@ -280,8 +304,9 @@ impl Layouter {
         }
     }
 
-    fn run(mut self, pieces: &[Piece]) -> Result<String> {
+    fn run(mut self, pieces: &[Piece], pace: &mut Pace<'_>) -> Result<String> {
         for piece in pieces {
+            pace.spend(STEPS_OF_PIECE)?;
             match *piece {
                 Piece::Nine => self.digit(false),
                 Piece::Zero => self.digit(true),

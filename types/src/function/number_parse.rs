@@ -16,12 +16,12 @@ use crate::pieces::Pace;
 pub(super) const FUNCTIONS: &[Row] =
     &[row("to_number", &[Text, Text], Numeric, to_number).stable()];
 
-fn to_number(arguments: &[Datum], _: &EvalContext) -> Result<Datum> {
+fn to_number(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (input, template) = (text(&arguments[0]), text(&arguments[1]));
     if template.is_empty() {
         return Ok(Datum::Null);
     }
-    let template = read(template)?;
+    let template = read(template, &mut context.pace())?;
     let (pieces, layout) = (&template.pieces, template.layout);
     let unsupported = |what: &str| {
         let message = format!("\"{what}\" not supported for input");

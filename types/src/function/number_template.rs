@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::recent::{LONGEST_TEMPLATE, Recent};
 use crate::error::{Error, Result};
+use crate::pieces::Pace;
 
 /// A piece of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,21 +98,24 @@ pub(super) struct Template {
 }
 
 /// Reads a template, or remembers how it was read.
-pub(super) fn read(template: &str) -> Result<Rc<Template>> {
+pub(super) fn read(template: &str, pace: &mut Pace<'_>) -> Result<Rc<Template>> {
     thread_local! {
         static READ: RefCell<Recent<(), Rc<Template>>> = const { RefCell::new(Recent::new()) };
     }
     match template.len() <= LONGEST_TEMPLATE {
-        true => READ.with_borrow_mut(|read| read.get(template, (), parse).cloned()),
-        false => parse(template),
+        true => READ.with_borrow_mut(|read| {
+            read.get(template, (), |template| parse(template, &mut Pace::never())).cloned()
+        }),
+        false => parse(template, pace),
     }
 }
 
-fn parse(template: &str) -> Result<Rc<Template>> {
+fn parse(template: &str, pace: &mut Pace<'_>) -> Result<Rc<Template>> {
     let mut pieces = Vec::with_capacity(template.len());
     let mut layout = Layout::default();
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
+        pace.spend(KEYWORDS.len())?;
         if let Some((keyword, upper)) = keyword(rest) {
             rest = &rest[keyword.len()..];
             pieces.push(layout.take(keyword, upper)?);
@@ -134,8 +138,8 @@ fn keyword(rest: &str) -> Option<(&'static str, bool)> {
             return Some((*keyword, true));
         }
         let lower = rest.get(..keyword.len())?;
-        let matches = *lower == keyword.to_ascii_lowercase();
-        matches.then_some((*keyword, false))
+        let folded = keyword.bytes().map(|byte| byte.to_ascii_lowercase());
+        lower.bytes().eq(folded).then_some((*keyword, false))
     })
 }
 

@@ -57,6 +57,7 @@ impl Session {
             cursors,
             bound: BoundParameters::default(),
             plans: PlanCache::new(),
+            is_timed: false,
             reported: Vec::new(),
             ticket: None,
             ends_transactions: false,

@@ -1,0 +1,128 @@
+//! From the text that a client sends to a prepared statement: parsing and planning, within the time
+//! that a statement may take.
+
+use std::sync::Arc;
+
+use types::SqlType;
+
+use crate::ast::Statement;
+use crate::error::{Error, Result};
+use crate::logical::ParameterTypes;
+use crate::parser::ParsedStatement;
+use crate::rows::stopped;
+use crate::session::prepared::{self, PlannedStatement, Prepared, PreparedKind};
+use crate::session::{Parsed, Session, parse};
+use crate::session_objects::Runs;
+
+impl Session {
+    /// Splits SQL text that the client has sent into its statements, whose time begins.
+    ///
+    /// # Errors
+    ///
+    /// 42601 and its kin with a position; 57014.
+    pub fn parse(&mut self, sql: &str) -> Result<Vec<Parsed>> {
+        self.begin_time();
+        self.is_timed = true;
+        let _scope = self.stop.interrupt().enter_planning();
+        parse(sql).map_err(|error| self.ended(error))
+    }
+
+    /// Has the time of a statement begin: its flag is cleared, and set when the time is up.
+    pub(super) fn begin_time(&self) {
+        self.stop.begin_statement();
+        if let Some(timeout) = self.settings.duration("statement_timeout") {
+            self.engine.timer.stop_after(timeout, &self.stop);
+        }
+    }
+
+    /// Returns the error of a statement that was not planned: why it was stopped, if it was.
+    fn ended(&self, error: Error) -> Error {
+        let error = match self.stop.interrupt().check() {
+            Ok(()) => error,
+            Err(stopped) => Error::from(stopped),
+        };
+        stopped(error, &self.stop)
+    }
+
+    /// Ends the time of what the client has sent so far; all of it has been answered.
+    pub fn end_time(&mut self) {
+        self.is_timed = false;
+    }
+
+    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it
+    /// leaves them open; may be shorter than the list of parameters.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the statement, with its place in the text.
+    pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
+        let _scope = self.stop.interrupt().enter_planning();
+        self.plan_statement(parsed, types).map_err(|error| stopped(error, &self.stop))
+    }
+
+    fn plan_statement(
+        &mut self,
+        parsed: &Parsed,
+        types: &[Option<SqlType>],
+    ) -> Result<Arc<Prepared>> {
+        let statement = &parsed.statement.statement;
+        self.check_memory()?;
+        self.take_over_settings()?;
+        self.check_accepted(statement)?;
+        self.follow_search_path();
+        let parsed = Arc::clone(&parsed.statement);
+        if prepared::is_planned(statement) {
+            let planned = self.with_planning(|planning| planning.plan(statement, types))?;
+            let PlannedStatement { planned, parameter_types, columns, .. } = planned;
+            // A procedure that gives nothing back has no rows.
+            let is_call = matches!(statement, Statement::Call(_));
+            let columns = columns.filter(|columns| !is_call || !columns.is_empty());
+            let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
+            return Ok(Arc::new(Prepared {
+                parameter_types,
+                columns,
+                parsed,
+                kind,
+                runs: Runs::default(),
+            }));
+        }
+        let columns = match statement {
+            Statement::Execute { name, .. } => self.statement(&name.value)?.columns.clone(),
+            Statement::Fetch { cursor, moves: false, .. } => {
+                Some(self.cursors.columns(&cursor.value)?)
+            }
+            _ => prepared::utility_columns(statement).map(Arc::from),
+        };
+        let kind = PreparedKind::Utility;
+        let parameter_types = self.utility_parameters(&parsed, types)?;
+        let runs = Runs::default();
+        Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
+    }
+
+    /// Returns the types of the parameters of the query in a statement that has no plan of its own.
+    fn utility_parameters(
+        &mut self,
+        parsed: &ParsedStatement,
+        types: &[Option<SqlType>],
+    ) -> Result<ParameterTypes> {
+        if !parsed.text.contains('$') {
+            return Ok(Vec::new());
+        }
+        let mut next = &parsed.statement;
+        let planned = loop {
+            next = match next {
+                Statement::Explain(explain) => &explain.statement,
+                Statement::CreateTableAs(create) => &create.query,
+                Statement::DeclareCursor(cursor) => {
+                    break self
+                        .with_planning(|planning| planning.plan_cursor(cursor, types, None))?;
+                }
+                query if prepared::is_planned(query) => {
+                    break self.with_planning(|planning| planning.plan(query, types))?;
+                }
+                _ => return Ok(Vec::new()),
+            };
+        };
+        Ok(planned.parameter_types)
+    }
+}
