@@ -72,7 +72,14 @@ pub(super) type OpenedBytes = OnceLock<Box<[u8]>>;
 #[derive(Debug, Default)]
 struct OpenedPart {
     whole: OpenedBytes,
-    chunks: OnceLock<Box<[OpenedBytes]>>,
+    chunks: OnceLock<Box<OpenedChunks>>,
+}
+
+/// The chunks of a part, of which some are open.
+#[derive(Debug)]
+struct OpenedChunks {
+    chunks: Chunks,
+    slots: Box<[OpenedBytes]>,
 }
 
 /// How a block is divided, and what of it is there.
@@ -234,7 +241,9 @@ impl ColumnarBlock {
         }
         let entry = self.entry(part)?;
         let opened = match entry.storage {
-            Storage::Chunks => self.open_chunks(&self.chunks(part, &entry)?, entry.raw_length)?,
+            Storage::Chunks => {
+                self.open_chunks(&self.chunks_of(part, &entry)?, entry.raw_length)?
+            }
             _ => self.open_piece(&entry)?,
         };
         let is_here = self.origin.is_none() || entry.end <= self.body().len();
@@ -303,7 +312,22 @@ impl ColumnarBlock {
         })
     }
 
-    fn chunks(&self, part: usize, entry: &Entry) -> Result<Chunks<'_>, Malformed> {
+    /// Returns the chunks of a part, if it is in chunks.
+    fn chunks(&self, part: usize) -> Result<Option<&OpenedChunks>, Malformed> {
+        let slot = self.opened.get(part).ok_or(Malformed)?;
+        if let Some(chunks) = slot.chunks.get() {
+            return Ok(Some(chunks));
+        }
+        let entry = self.entry(part)?;
+        if entry.storage != Storage::Chunks {
+            return Ok(None);
+        }
+        let chunks = self.chunks_of(part, &entry)?;
+        let slots = (0..chunks.count()).map(|_| OnceLock::new()).collect();
+        Ok(Some(slot.chunks.get_or_init(|| Box::new(OpenedChunks { chunks, slots }))))
+    }
+
+    fn chunks_of(&self, part: usize, entry: &Entry) -> Result<Chunks, Malformed> {
         let section = part.checked_sub(FIRST_SECTION);
         let width = match section {
             Some(section) => usize::from(*self.layout.widths().get(section).ok_or(Malformed)?),
@@ -313,18 +337,19 @@ impl ColumnarBlock {
     }
 
     /// Opens all chunks of a part.
-    fn open_chunks(&self, chunks: &Chunks<'_>, length: usize) -> Result<Box<[u8]>, BlockError> {
-        chunks.check_length(length)?;
-        let all = chunks.stored_range()?;
+    fn open_chunks(&self, chunks: &Chunks, length: usize) -> Result<Box<[u8]>, BlockError> {
+        let body = self.body();
+        chunks.check_length(body, length)?;
+        let all = chunks.stored_range(body)?;
         self.with_bytes(all.clone(), |stored| {
             let mut raw = vec![0; length].into_boxed_slice();
-            let (head, rows) = raw.split_at_mut(chunks.head.len());
-            head.copy_from_slice(chunks.head);
+            let (head, rows) = raw.split_at_mut(chunks.head(body).len());
+            head.copy_from_slice(chunks.head(body));
             for chunk in 0..chunks.count() {
-                let (at, code) = chunks.stored(chunk)?;
+                let (at, code) = chunks.stored(body, chunk)?;
                 let piece = at.start - all.start..at.end - all.start;
                 let piece = self.checked(stored.get(piece).ok_or(Malformed)?)?;
-                let rows = rows.get_mut(chunks.raw_range(chunk)?).ok_or(Malformed)?;
+                let rows = rows.get_mut(chunks.raw_range(body, chunk)?).ok_or(Malformed)?;
                 decompress_into(code, piece, rows).ok_or(Malformed)?;
             }
             Ok(raw)
@@ -332,25 +357,32 @@ impl ColumnarBlock {
     }
 
     /// Returns the raw bytes of a chunk.
-    fn chunk(&self, part: usize, chunks: &Chunks<'_>, chunk: usize) -> Result<&[u8], BlockError> {
-        let slot = self.opened.get(part).ok_or(Malformed)?;
-        let slots =
-            slot.chunks.get_or_init(|| (0..chunks.count()).map(|_| OnceLock::new()).collect());
-        let slot = slots.get(chunk).ok_or(Malformed)?;
-        if let Some(bytes) = slot.get() {
-            return Ok(bytes);
+    #[inline]
+    fn chunk<'a>(&'a self, opened: &'a OpenedChunks, chunk: usize) -> Result<&'a [u8], BlockError> {
+        match opened.slots.get(chunk).ok_or(Malformed)?.get() {
+            Some(bytes) => Ok(bytes),
+            None => self.open_chunk(opened, chunk),
         }
-        let (at, code) = chunks.stored(chunk)?;
-        let length = chunks.raw_range(chunk)?.len();
+    }
+
+    #[cold]
+    fn open_chunk<'a>(
+        &'a self,
+        opened: &'a OpenedChunks,
+        chunk: usize,
+    ) -> Result<&'a [u8], BlockError> {
+        let OpenedChunks { chunks, slots } = opened;
+        let (at, code) = chunks.stored(self.body(), chunk)?;
+        let length = chunks.raw_range(self.body(), chunk)?.len();
         if !can_become(code, at.len() - CHECKSUM_BYTES, length) {
             return Err(BlockError::Malformed);
         }
-        let opened = self.with_bytes(at, |piece| {
+        let bytes = self.with_bytes(at, |piece| {
             let mut raw = vec![0; length].into_boxed_slice();
             decompress_into(code, self.checked(piece)?, &mut raw).ok_or(Malformed)?;
             Ok(raw)
         })?;
-        Ok(self.put(slot, opened, false))
+        Ok(self.put(slots.get(chunk).ok_or(Malformed)?, bytes, false))
     }
 
     /// Returns the bytes that one cell has of a part of values, whose entries have `width` bytes,
@@ -360,15 +392,14 @@ impl ColumnarBlock {
             Some(bytes) => bytes,
             None => match self.opened.get(part).and_then(|slot| slot.whole.get()) {
                 Some(bytes) => bytes,
-                None => {
-                    let entry = self.entry(part)?;
-                    if entry.storage == Storage::Chunks {
-                        let chunks = self.chunks(part, &entry)?;
-                        let bytes = self.chunk(part, &chunks, chunks.chunk_of(index))?;
-                        return Ok(bytes.get(chunks.range_in_chunk(index)?).ok_or(Malformed)?);
+                None => match self.chunks(part)? {
+                    Some(opened) => {
+                        let bytes = self.chunk(opened, opened.chunks.chunk_of(index))?;
+                        let range = opened.chunks.range_in_chunk(self.body(), index)?;
+                        return Ok(bytes.get(range).ok_or(Malformed)?);
                     }
-                    self.opened_part(part)?
-                }
+                    None => self.opened_part(part)?,
+                },
             },
         };
         match width {
@@ -395,18 +426,15 @@ impl ColumnarBlock {
         if let Some(opened) = slot.get() {
             return Ok(opened);
         }
-        let entry = self.entry(part)?;
-        if entry.storage != Storage::Chunks {
-            return self.part(part);
-        }
-        let chunks = self.chunks(part, &entry)?;
-        chunks.check_length(entry.raw_length)?;
-        let mut raw = vec![0; entry.raw_length].into_boxed_slice();
-        let (head, cells) = raw.split_at_mut(chunks.head.len());
-        head.copy_from_slice(chunks.head);
+        let Some(opened) = self.chunks(part)? else { return self.part(part) };
+        let (chunks, body, length) = (&opened.chunks, self.body(), self.entry(part)?.raw_length);
+        chunks.check_length(body, length)?;
+        let mut raw = vec![0; length].into_boxed_slice();
+        let (head, cells) = raw.split_at_mut(chunks.head(body).len());
+        head.copy_from_slice(chunks.head(body));
         for chunk in chunks.chunk_of(rows.start)..=chunks.chunk_of(rows.end - 1) {
-            let bytes = self.chunk(part, &chunks, chunk)?;
-            cells.get_mut(chunks.raw_range(chunk)?).ok_or(Malformed)?.copy_from_slice(bytes);
+            let bytes = self.chunk(opened, chunk)?;
+            cells.get_mut(chunks.raw_range(body, chunk)?).ok_or(Malformed)?.copy_from_slice(bytes);
         }
         Ok(slot.get_or_init(|| raw))
     }

@@ -142,30 +142,32 @@ impl Entry {
     }
 }
 
-/// A part in chunks.
-pub(super) struct Chunks<'b> {
+/// A part in chunks: what its table says, and where the table is. What reads takes the block, as far
+/// as it is there.
+#[derive(Debug)]
+pub(super) struct Chunks {
     /// What its raw bytes begin with, before those of the rows.
-    pub(super) head: &'b [u8],
+    head: Range<usize>,
     /// Of strings.
     strings: Option<StringsHead>,
     /// Of fixed sections.
     width: usize,
     first: usize,
-    table: &'b [u8],
+    table: usize,
     bits: u8,
     cell_count: usize,
     body_bytes: usize,
 }
 
-impl<'b> Chunks<'b> {
+impl Chunks {
     /// Reads the table of a part, whose entries have `width` bytes, or are strings if that is 0.
     pub(super) fn of(
-        bytes: &'b [u8],
+        body: &[u8],
         head: &Head,
         entry: &Entry,
         width: usize,
-    ) -> Result<Chunks<'b>, Malformed> {
-        let table = bytes.get(entry.start..entry.end).ok_or(Malformed)?;
+    ) -> Result<Chunks, Malformed> {
+        let table = body.get(entry.start..entry.end).ok_or(Malformed)?;
         let head_length = u32_at(table, 0).ok_or(Malformed)? as usize;
         let (part_head, table) = table[4..].split_at_checked(head_length).ok_or(Malformed)?;
         let (first, table) = table.split_first_chunk::<4>().ok_or(Malformed)?;
@@ -175,11 +177,11 @@ impl<'b> Chunks<'b> {
             _ => return Err(Malformed),
         };
         let chunks = Chunks {
-            head: part_head,
+            head: entry.start + 4..entry.start + 4 + head_length,
             strings,
             width,
             first: u32::from_le_bytes(*first) as usize,
-            table,
+            table: entry.end - table.len(),
             bits: entry.chunk_bits,
             cell_count: head.cell_count,
             body_bytes: head.body_bytes,
@@ -188,6 +190,11 @@ impl<'b> Chunks<'b> {
             return Err(Malformed);
         }
         Ok(chunks)
+    }
+
+    /// Returns what the raw bytes begin with, before those of the rows.
+    pub(super) fn head<'b>(&self, body: &'b [u8]) -> &'b [u8] {
+        body.get(self.head.clone()).unwrap_or_default()
     }
 
     /// Returns the number of chunks.
@@ -201,41 +208,52 @@ impl<'b> Chunks<'b> {
     }
 
     /// Returns where the bytes of an entry are among the raw bytes of its chunk.
-    pub(super) fn range_in_chunk(&self, index: usize) -> Result<Range<usize>, Malformed> {
-        let base = self.end_before(self.chunk_of(index) << self.bits)?;
-        let start = self.end_before(index)?.checked_sub(base).ok_or(Malformed)?;
-        let end = self.end_before(index + 1)?.checked_sub(base).ok_or(Malformed)?;
+    #[inline]
+    pub(super) fn range_in_chunk(
+        &self,
+        body: &[u8],
+        index: usize,
+    ) -> Result<Range<usize>, Malformed> {
+        let base = self.end_before(body, self.chunk_of(index) << self.bits)?;
+        let start = self.end_before(body, index)?.checked_sub(base).ok_or(Malformed)?;
+        let end = self.end_before(body, index + 1)?.checked_sub(base).ok_or(Malformed)?;
         Ok(start..end)
     }
 
     /// Returns where the raw bytes of a chunk are among those of the rows.
-    pub(super) fn raw_range(&self, chunk: usize) -> Result<Range<usize>, Malformed> {
-        let start = self.end_before(chunk << self.bits)?;
-        let end = self.end_before(((chunk + 1) << self.bits).min(self.cell_count))?;
+    pub(super) fn raw_range(&self, body: &[u8], chunk: usize) -> Result<Range<usize>, Malformed> {
+        let start = self.end_before(body, chunk << self.bits)?;
+        let end = self.end_before(body, ((chunk + 1) << self.bits).min(self.cell_count))?;
         if start <= end { Ok(start..end) } else { Err(Malformed) }
     }
 
-    fn end_before(&self, index: usize) -> Result<usize, Malformed> {
+    #[inline]
+    fn end_before(&self, body: &[u8], index: usize) -> Result<usize, Malformed> {
         match self.strings {
             None => Ok(index * self.width),
             Some(strings) => match index.checked_sub(1) {
                 None => Ok(0),
-                Some(last) => strings.of(self.head).end(last).ok_or(Malformed),
+                Some(last) => strings.of(self.head(body)).end(last).ok_or(Malformed),
             },
         }
     }
 
     /// Returns where a chunk with its checksum is stored, and how.
-    pub(super) fn stored(&self, chunk: usize) -> Result<(Range<usize>, u8), Malformed> {
-        let end_of = |chunk: usize| u32_at(self.table, chunk * CHUNK_ENTRY_BYTES);
+    pub(super) fn stored(
+        &self,
+        body: &[u8],
+        chunk: usize,
+    ) -> Result<(Range<usize>, u8), Malformed> {
+        let at = |chunk: usize| self.table + chunk * CHUNK_ENTRY_BYTES;
+        let end_of = |chunk: usize| u32_at(body, at(chunk));
         let start = match chunk.checked_sub(1) {
             None => 0,
             Some(before) => end_of(before).ok_or(Malformed)? as usize,
         };
         let end = end_of(chunk).ok_or(Malformed)? as usize;
-        let code = *self.table.get(chunk * CHUNK_ENTRY_BYTES + 4).ok_or(Malformed)?;
+        let code = *body.get(at(chunk) + 4).ok_or(Malformed)?;
         let is_inside = start + CHECKSUM_BYTES <= end && self.first + end <= self.body_bytes;
-        if !is_inside || !matches!(code, NONE | LZ4 | ZSTD) {
+        if chunk >= self.count() || !is_inside || !matches!(code, NONE | LZ4 | ZSTD) {
             return Err(Malformed);
         }
         Ok((self.first + start..self.first + end, code))
@@ -243,11 +261,11 @@ impl<'b> Chunks<'b> {
 
     /// Checks that head and chunks together become so many bytes, and can: what a table claims is
     /// not allocated before.
-    pub(super) fn check_length(&self, length: usize) -> Result<(), Malformed> {
+    pub(super) fn check_length(&self, body: &[u8], length: usize) -> Result<(), Malformed> {
         let mut found = self.head.len();
         for chunk in 0..self.count() {
-            let (stored, code) = self.stored(chunk)?;
-            let raw = self.raw_range(chunk)?;
+            let (stored, code) = self.stored(body, chunk)?;
+            let raw = self.raw_range(body, chunk)?;
             if !can_become(code, stored.len() - CHECKSUM_BYTES, raw.len()) {
                 return Err(Malformed);
             }
@@ -257,8 +275,8 @@ impl<'b> Chunks<'b> {
     }
 
     /// Returns where all chunks are stored.
-    pub(super) fn stored_range(&self) -> Result<Range<usize>, Malformed> {
-        let (last, _) = self.stored(self.count() - 1)?;
+    pub(super) fn stored_range(&self, body: &[u8]) -> Result<Range<usize>, Malformed> {
+        let (last, _) = self.stored(body, self.count() - 1)?;
         if self.first <= last.end { Ok(self.first..last.end) } else { Err(Malformed) }
     }
 }
