@@ -2,9 +2,12 @@
 //! [account](store::memory).
 //!
 //! ```text
-//!   allocation beyond the limit ──wakes──> governor ──stops──> the largest statement: 53200
+//!   allocation near the limit ──wakes──> governor ──stops──> the largest statement: 53200
 //!                                              └── waits until its memory is free
 //! ```
+//!
+//! The process may take more than what is allocated in it. So the governor, which is awake from
+//! three quarters of the limit on, looks at that as well.
 //!
 //! It stops a statement as a cancel request does: whatever computes for long looks at that flag. So
 //! no step of a plan has to know of it, and memory that nobody has thought of counts as well.
@@ -39,6 +42,12 @@ const SMALL_PART: usize = 128;
 /// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
 const OUTSIDE_PART: u64 = 16;
 const OUTSIDE_BYTES: u64 = 24 << 20;
+/// By which part of the budget the process itself may exceed it: the allocator keeps some of what
+/// is freed, and more of it the more threads allocate and free.
+const RESIDENT_PART: u64 = 8;
+/// How often in a row it has to be found too large before another statement is stopped for that:
+/// what was freed is given back a little later.
+const RESIDENT_LOOKS: u32 = 5;
 /// Sessions that a message names.
 const NAMED: usize = 4;
 
@@ -63,7 +72,7 @@ impl MemoryGovernor {
         let (engine, stops) = (Arc::downgrade(engine), Arc::clone(&stopping));
         let thread = std::thread::Builder::new()
             .name("memory-governor".to_owned())
-            .spawn(move || run(&engine, &stops))?;
+            .spawn(move || run(&engine, &stops, memory_bytes + memory_bytes / RESIDENT_PART))?;
         Ok(MemoryGovernor { stopping, thread: Some(thread) })
     }
 }
@@ -85,33 +94,53 @@ fn limit_bytes(memory_bytes: u64) -> u64 {
     memory_bytes - outside.min(memory_bytes / 2)
 }
 
-fn run(engine: &Weak<Engine>, stopping: &AtomicBool) {
+fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
     memory::watch();
     let mut stopped = BTreeMap::new();
+    let mut resident_looks = 0;
     while !stopping.load(Ordering::SeqCst) {
         memory::rearm();
-        if !memory::is_exceeded() {
+        if !memory::is_near_limit() {
             stopped.clear();
+            resident_looks = 0;
             park();
             continue;
         }
+        let resident = resident_bytes().saturating_sub(resident_max);
+        resident_looks = if resident > 0 { resident_looks + 1 } else { 0 };
+        let resident = match resident_looks == RESIDENT_LOOKS {
+            true => {
+                resident_looks = 0;
+                resident
+            }
+            false => 0,
+        };
         if let Some(engine) = engine.upgrade() {
-            relieve(&engine, &mut stopped);
+            relieve(&engine, &mut stopped, usize::try_from(resident).unwrap_or(usize::MAX));
         }
         park_timeout(LOOK);
     }
 }
 
+/// Returns what the process has in memory, as the system says; 0 if it does not.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
 /// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the
-/// sessions, and when that was.
-fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>) {
+/// sessions, and when that was. `resident`: what the process has too much, whatever is allocated.
+fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>, resident: usize) {
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
     let is_ending = |one: &&Arc<Activity>| {
         stopped.get(&one.session).is_some_and(|since| since.elapsed() < PATIENCE)
     };
     let ending = sessions.iter().filter(is_ending).map(|one| one.account().byte_count());
-    if total.saturating_sub(ending.sum()) <= limit {
+    let excess = total.saturating_sub(limit).max(resident);
+    if excess <= ending.sum() {
         return;
     }
     let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_at_work());

@@ -13,9 +13,9 @@
 //! once it is [`STEP_BYTES`] off. Threads that read ahead for a session work for its account. Where
 //! memory changes hands, as a block does that enters the cache, [`give_to_server`] says so.
 //!
-//! Beyond the limit ([`set_limit`]) whoever [watches](watch) is woken, who stops the largest
-//! statement; further beyond it threads that work for sessions are slowed down until memory is
-//! free, so that it is not too late then.
+//! Near the limit ([`set_limit`]) whoever [watches](watch) is woken, who stops the largest
+//! statement beyond it; further beyond it threads that work for sessions are slowed down until
+//! memory is free, so that it is not too late then.
 //!
 //! # Invariants
 //!
@@ -42,6 +42,8 @@ pub const STEP_BYTES: isize = 64 << 10;
 const ACCOUNTS_MAX: usize = 8_192;
 /// The part of the limit that may be exceeded before threads are slowed down: a 16th.
 const SLACK_PART: isize = 16;
+/// The last part of the limit, in which the watcher is woken: a quarter.
+const WATCHED_PART: isize = 4;
 /// How long a thread waits for each step that it takes then.
 const SLOW_STEP: Duration = Duration::from_millis(1);
 
@@ -133,7 +135,7 @@ fn settle(local: &Local) {
         local.freed.set(local.freed.get() + change.unsigned_abs());
     }
     let limit = LIMIT.load(Relaxed);
-    if change > 0 && total > limit {
+    if change > 0 && total > limit - limit / WATCHED_PART {
         wake_watcher();
         if account != 0 && total - limit > limit / SLACK_PART {
             std::thread::sleep(SLOW_STEP);
@@ -147,17 +149,17 @@ fn wake_watcher() {
     }
     match WATCHER.try_lock().as_deref() {
         Some(Some(watcher)) => watcher.unpark(),
-        // Whoever exceeds the limit next tries again.
+        // Whoever comes near the limit next tries again.
         _ => WOKEN.store(false, Relaxed),
     }
 }
 
-/// Has the current thread unparked when the limit is exceeded, and again after [`rearm`].
+/// Has the current thread unparked when [`is_near_limit`] holds, and again after [`rearm`].
 pub fn watch() {
     *WATCHER.lock() = Some(std::thread::current());
 }
 
-/// Has the watcher woken by the next step beyond the limit.
+/// Has the watcher woken by the next step near the limit.
 pub fn rearm() {
     WOKEN.store(false, Relaxed);
 }
@@ -180,6 +182,12 @@ pub fn total_bytes() -> usize {
 /// Returns what is left below the limit.
 pub fn free_bytes() -> usize {
     LIMIT.load(Relaxed).saturating_sub(TOTAL.load(Relaxed)).max(0).cast_unsigned()
+}
+
+/// Returns whether all accounts together have more than three quarters of the limit.
+pub fn is_near_limit() -> bool {
+    let limit = LIMIT.load(Relaxed);
+    TOTAL.load(Relaxed) > limit - limit / WATCHED_PART
 }
 
 /// Returns whether all accounts together exceed the limit.

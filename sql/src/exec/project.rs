@@ -36,7 +36,7 @@ struct Slices {
 }
 
 /// Rows that are computed before it is known how long values are.
-const FIRST_ROWS: usize = 32;
+const FIRST_ROWS: usize = 8;
 
 /// Returns whether values of a type may have megabytes.
 fn is_long(data_type: DataType) -> bool {
@@ -65,7 +65,15 @@ impl Slices {
             Expr::Constant { value, .. } => value.heap_bytes() > BATCH_BYTES / BATCH_ROWS,
             computed => is_long(computed.data_type()),
         };
-        Slices { may_grow: expressions.iter().any(grows), row_bytes: None, rest: None }
+        let constants: usize = expressions
+            .iter()
+            .map(|expression| match expression {
+                Expr::Constant { value, .. } => value.heap_bytes(),
+                _ => 0,
+            })
+            .sum();
+        let row_bytes = Some(constants).filter(|bytes| *bytes > BATCH_BYTES / FIRST_ROWS);
+        Slices { may_grow: expressions.iter().any(grows), row_bytes, rest: None }
     }
 
     /// Returns the first rows of a batch that are to be computed; the others come next.
