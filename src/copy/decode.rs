@@ -4,6 +4,7 @@
 //! without escapes are borrowed from it. CSV is read here and not by a crate, because whether a
 //! field was quoted decides whether it is NULL, and the well-kept readers do not say.
 
+use memchr::{memchr2, memchr3};
 use smallvec::SmallVec;
 use sql::Error;
 use sql::error::sqlstate;
@@ -126,42 +127,45 @@ impl Decoder {
     /// Finds the end of the record at `start` and the start of the next one.
     fn find_record(&mut self, buffer: &[u8], start: usize) -> Option<(usize, usize)> {
         let mut at = self.searched.max(start);
-        while at < buffer.len() {
-            let byte = buffer[at];
-            if self.format.csv {
-                if byte == self.format.escape && byte != self.format.quote && self.in_quotes {
-                    // The escaped byte cannot end the field.
-                    if at + 1 >= buffer.len() {
-                        break;
-                    }
-                    at += 2;
-                    continue;
+        while let Some(found) = self.next_mark(&buffer[at..]) {
+            at += found;
+            let (byte, is_last) = (buffer[at], at + 1 >= buffer.len());
+            let escapes = match self.format.csv {
+                true => byte == self.format.escape && byte != self.format.quote && self.in_quotes,
+                false => byte == b'\\',
+            };
+            if escapes {
+                // What follows cannot end the record, or the field, and is not here yet.
+                if is_last {
+                    self.searched = at;
+                    return None;
                 }
-                if byte == self.format.quote {
-                    self.in_quotes = !self.in_quotes;
-                } else if byte == b'\n' && self.in_quotes {
-                    self.extra_lines += 1;
-                }
-            } else if byte == b'\\' {
                 // A backslash before a line end makes it data.
-                if at + 1 >= buffer.len() {
-                    break;
-                }
-                if buffer[at + 1] == b'\n' {
-                    self.extra_lines += 1;
-                }
+                self.extra_lines += u64::from(!self.format.csv && buffer[at + 1] == b'\n');
                 at += 2;
                 continue;
             }
-            if byte == b'\n' && !self.in_quotes {
+            if self.format.csv && byte == self.format.quote {
+                self.in_quotes = !self.in_quotes;
+            } else if byte == b'\n' && self.in_quotes {
+                self.extra_lines += 1;
+            } else if byte == b'\n' {
                 self.searched = at + 1;
                 let cut = usize::from(at > start && buffer[at - 1] == b'\r');
                 return Some((at - cut, at + 1));
             }
             at += 1;
         }
-        self.searched = at;
+        self.searched = buffer.len();
         None
+    }
+
+    /// Returns where the next byte is that the end of a record depends on.
+    fn next_mark(&self, bytes: &[u8]) -> Option<usize> {
+        match self.format.csv {
+            true => memchr3(b'\n', self.format.quote, self.format.escape, bytes),
+            false => memchr2(b'\n', b'\\', bytes),
+        }
     }
 
     fn record(&mut self, record: &[u8], sink: &mut RowSink<'_>) -> sql::Result<()> {
@@ -248,14 +252,18 @@ impl Decoder {
         loop {
             let mut end = start;
             let mut escaped = false;
-            while end < bytes.len() && bytes[end] != self.format.delimiter {
-                if bytes[end] == b'\\' {
-                    escaped = true;
-                    end += 1;
+            while let Some(found) = memchr2(self.format.delimiter, b'\\', &bytes[end..]) {
+                end += found;
+                if bytes[end] != b'\\' {
+                    break;
                 }
-                end += 1;
+                escaped = true;
+                // What it stands before is data, if there is anything.
+                end = (end + 2).min(bytes.len());
             }
-            let end = end.min(bytes.len());
+            if bytes.get(end) != Some(&self.format.delimiter) {
+                end = bytes.len();
+            }
             // NULL is told by the raw text, before escapes.
             if text[start..end] == self.format.null {
                 fields.push(Field::Null);
@@ -282,13 +290,8 @@ impl Decoder {
         let bytes = text.as_bytes();
         let mut start = 0;
         loop {
-            let mut end = start;
-            while end < bytes.len()
-                && bytes[end] != self.format.delimiter
-                && bytes[end] != self.format.quote
-            {
-                end += 1;
-            }
+            let found = memchr2(self.format.delimiter, self.format.quote, &bytes[start..]);
+            let mut end = found.map_or(bytes.len(), |found| start + found);
             if end == bytes.len() || bytes[end] == self.format.delimiter {
                 let null = text[start..end] == self.format.null;
                 fields.push(if null { Field::Null } else { Field::Plain { start, end } });
@@ -311,7 +314,17 @@ impl Decoder {
         let mut at = start;
         let mut in_quotes = false;
         let mut copied = start;
-        while at < bytes.len() {
+        let delimiter = self.format.delimiter;
+        loop {
+            let found = match in_quotes {
+                true => memchr2(quote, escape, &bytes[at..]),
+                false => memchr2(quote, delimiter, &bytes[at..]),
+            };
+            let Some(found) = found else {
+                at = bytes.len();
+                break;
+            };
+            at += found;
             let byte = bytes[at];
             let next = bytes.get(at + 1).copied();
             if in_quotes && byte == escape && next.is_some_and(|b| b == quote || b == escape) {
@@ -323,7 +336,7 @@ impl Decoder {
                 in_quotes = !in_quotes;
                 at += 1;
                 copied = at;
-            } else if byte == self.format.delimiter && !in_quotes {
+            } else if !in_quotes {
                 break;
             } else {
                 at += 1;
