@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 use crate::admission::{set_aside, worked};
 use crate::bulk_load::{BulkCell, BulkLoad, LoadStream};
-use crate::cell::{CellType, Timestamp};
+use crate::cell::{CellType, Timestamp, row_prefix};
 use crate::engine::Engine;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ pub struct EntryChunk {
 /// Where an entry is, with the first bytes of its row, by which most are told apart.
 #[derive(Clone, Copy)]
 struct Slot {
-    prefix: u64,
+    prefix: u128,
     start: u32,
 }
 
@@ -98,17 +98,6 @@ struct Entry<'a> {
     family: u8,
     cell_type: CellType,
     byte_count: usize,
-}
-
-fn prefix_of(row: &[u8]) -> u64 {
-    match row.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..row.len()].copy_from_slice(row);
-            u64::from_be_bytes(bytes)
-        }
-    }
 }
 
 impl<'a> Entry<'a> {
@@ -168,7 +157,7 @@ impl EntryChunk {
         }
         let last = self.slots.last().map(|slot| entry_at(&self.bytes, slot.start).row);
         self.row_count += usize::from(last.is_none_or(|last| last != cell.row));
-        self.slots.push(Slot { prefix: prefix_of(cell.row), start });
+        self.slots.push(Slot { prefix: row_prefix(cell.row), start });
         self.bytes.reserve(HEADER_BYTES + cell.row.len() + cell.value.len());
         self.bytes.extend_from_slice(&row_length.to_le_bytes());
         self.bytes.extend_from_slice(&value_length.to_le_bytes());
@@ -383,8 +372,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn prefix(&self) -> Option<u64> {
-        self.entry().map(|entry| prefix_of(entry.row))
+    fn prefix(&self) -> Option<u128> {
+        self.entry().map(|entry| row_prefix(entry.row))
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -440,20 +429,20 @@ struct Merge<'a> {
     cursors: Vec<Cursor<'a>>,
     /// The prefix of the entry of each cursor that is not at its end, and its number; the root has
     /// the first entry.
-    heap: Vec<(u64, usize)>,
+    heap: Vec<(u128, usize)>,
 }
 
 impl<'a> Merge<'a> {
     fn new(cursors: Vec<Cursor<'a>>) -> Merge<'a> {
         let heads = cursors.iter().enumerate();
-        let heap: Vec<(u64, usize)> =
+        let heap: Vec<(u128, usize)> =
             heads.filter_map(|(at, cursor)| Some((cursor.prefix()?, at))).collect();
         let mut merge = Merge { cursors, heap };
         (0..merge.heap.len() / 2).rev().for_each(|at| merge.sift_down(at));
         merge
     }
 
-    fn is_before(&self, a: (u64, usize), b: (u64, usize)) -> bool {
+    fn is_before(&self, a: (u128, usize), b: (u128, usize)) -> bool {
         let by_entry = || {
             let entries = (self.cursors[a.1].entry(), self.cursors[b.1].entry());
             match entries {
