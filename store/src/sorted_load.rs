@@ -31,6 +31,7 @@ use crate::cell::{CellType, Timestamp, row_prefix};
 use crate::engine::Engine;
 use crate::env::ReadFile;
 use crate::error::{Error, Result};
+use crate::memory::{self, AccountId};
 use crate::transaction::Transaction;
 
 /// Bytes of an entry before its row: the row's length, the value's, timestamp, family and type.
@@ -527,9 +528,11 @@ impl EntrySorter {
         EntrySorter { engine, scratch, chunks, held: 0, runs, entry_count: 0 }
     }
 
-    /// Returns the bytes that all sorters of the store together keep in memory.
+    /// Returns the bytes that all sorters of the store together keep in memory: an eighth of the
+    /// budget, and no more than a quarter of what nobody else uses.
     pub fn bytes_max(&self) -> usize {
-        usize::try_from(self.engine.options().memory_bytes / 8).unwrap_or(usize::MAX)
+        let part = self.engine.options().memory_bytes / 8;
+        usize::try_from(part).unwrap_or(usize::MAX).min(memory::free_bytes() / 4)
     }
 
     /// Returns how large a chunk should be: to be sorted in the cache of a core.
@@ -630,8 +633,10 @@ impl EntrySorter {
         let ranges: Vec<Mutex<(Range<'_>, LoadStream)>> =
             starts.zip(stops).map(|range| Mutex::new((range, into.stream()))).collect();
         let progress = Progress::default();
+        let account = AccountId::current();
         // Whoever has time takes the next range, so that a pool that is busy holds nobody up.
         let work = || {
+            let _account = account.enter();
             while let Some(range) = ranges.get(progress.next.fetch_add(1, Memory::Relaxed)) {
                 let (range, stream) = &mut *range.lock();
                 let end = self.load_range(*range, stream, transaction, &progress);
