@@ -259,9 +259,12 @@ impl FamilyCache {
 
     /// Weighs a block again that has grown, if it is there: others may have to go.
     pub fn weigh(&self, key: BlockKey) {
-        if let Some(block) = self.peek(key) {
-            // It may have gone meanwhile.
-            let _ = self.blocks.blocks.replace(key, Weighed::new(block), true);
+        let Some(block) = self.peek(key) else { return };
+        let weighed = Weighed::new(block);
+        let weight = weighed.weight.cast_signed();
+        // It may have gone meanwhile. What was there before was evicted, and charged back.
+        if self.blocks.blocks.replace(key, weighed, true).is_ok() {
+            give_to_server(weight);
         }
     }
 
@@ -423,6 +426,38 @@ mod tests {
         assert!(cache.status().block_count > 16);
         let failed = family.block_or_read(key(999), || true, || Err("no disk"));
         assert_eq!(failed.err(), Some("no disk"));
+    }
+
+    /// A block of which more is opened while the cache has it.
+    #[derive(Debug)]
+    struct Growing(AtomicUsize, Arc<[u8]>);
+
+    impl PreparedBlock for Growing {
+        fn bytes(&self) -> &Arc<[u8]> {
+            &self.1
+        }
+
+        fn byte_count(&self) -> usize {
+            self.0.load(Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_block_that_grows_is_weighed_again() {
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let family = FamilyCache::new(cache.clone());
+        let growing = Growing(AtomicUsize::new(1000), Arc::from([]));
+        let block = Block::new(0, &[]).into_prepared(growing);
+        family.block_or_read(key(0), || true, || Ok::<_, ()>(block.clone())).unwrap();
+        let before = cache.status().byte_count;
+        block.prepared::<Growing>().unwrap().0.store(51_000, Relaxed);
+        family.weigh(key(0));
+        assert_eq!(cache.status().byte_count, before + 50_000);
+        // One that is not there stays out.
+        family.weigh(key(1));
+        assert_eq!(cache.status().block_count, 1);
+        family.remove(key(0));
+        assert_eq!(cache.status().byte_count, 0);
     }
 
     #[test]

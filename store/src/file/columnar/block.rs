@@ -408,9 +408,9 @@ impl ColumnarBlock {
         }
     }
 
-    /// Returns a section of which only some rows are looked at. If they are few, and it is in chunks
-    /// that are not open yet, only those that have them are opened: then it is in `slot`, with zeros
-    /// in the place of the others.
+    /// Returns a section of which only some rows are looked at. If they are few, and it is in
+    /// chunks that are not open yet, only those that have them are opened: then it is in `slot`,
+    /// with zeros in the place of the others.
     pub(super) fn section_of_rows<'a>(
         &'a self,
         section: usize,
