@@ -46,6 +46,8 @@ pub mod sqlstate {
     pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
     /// `invalid_character_value` of a NUL byte
     pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+    /// `query_canceled`
+    pub const QUERY_CANCELED: &str = "57014";
 }
 
 impl ParseError {

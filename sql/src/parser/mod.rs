@@ -74,6 +74,8 @@ use std::sync::Arc;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError, Whitespace};
 
+use types::interrupt::check_planned;
+
 use crate::ast::{Expr, Ident, Query, Statement, TableName};
 use cursor::Cursor;
 use dialect::BennuDialect;
@@ -266,9 +268,12 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;
     operator_tokens::cut(&dialect, &mut tokens);
+    check_time()?;
     settle::settle(&mut tokens);
     schema::part_elements(&mut tokens);
+    check_time()?;
     rewrite::rewrite(&mut tokens);
+    check_time()?;
     let exclusions = window::take_exclusions(&mut tokens, &source);
     let join_aliases = rewrite_from::take_join_aliases(&mut tokens, &source);
     let token_count = tokens.len();
@@ -283,8 +288,15 @@ fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -
     parse(&mut { cursor })
 }
 
+/// Fails between two walks over all tokens if the statement is to end.
+fn check_time() -> Result<()> {
+    check_planned()
+        .map_err(|error| ParseError::new(error::sqlstate::QUERY_CANCELED, error.message, None))
+}
+
 fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
     let tokens = literal::tokens(dialect, source)?;
+    check_time()?;
     if let Some((what, text, position)) = junk(&tokens, source) {
         let message = format!("trailing junk after {what} at or near \"{text}\"");
         return Err(ParseError::syntax(message, position));
