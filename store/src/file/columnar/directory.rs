@@ -142,8 +142,8 @@ impl Entry {
     }
 }
 
-/// A part in chunks: what its table says, and where the table is. What reads takes the block, as far
-/// as it is there.
+/// A part in chunks: what its table says, and where the table is. What reads takes the block, as
+/// far as it is there.
 #[derive(Debug)]
 pub(super) struct Chunks {
     /// What its raw bytes begin with, before those of the rows.
