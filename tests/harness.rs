@@ -60,7 +60,8 @@ impl TestServer {
     pub(crate) fn start_with(setup: Setup) -> TestServer {
         let directory = tempfile::tempdir().unwrap();
         let admission = setup.admission;
-        let mut options = Options { admission, ..server::options(MEMORY_BYTES) };
+        let staged_bytes_max = std::env::var_os("BENNU_SPILL").map(|_| 0);
+        let mut options = Options { admission, staged_bytes_max, ..server::options(MEMORY_BYTES) };
         if let Some(sync_time) = setup.sync_time {
             options.env = Arc::new(SlowEnv::new(sync_time));
         }

@@ -407,6 +407,8 @@ impl From<store::Error> for Error {
                     limit_bytes >> 20
                 ))
                 .with_hint("Commit in smaller pieces, or give the server more memory."),
+            Store::PreparedTooLarge => Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("Prepare it in smaller pieces, or give the server more memory."),
             Store::QuotaExceeded { quota, per_second, retry_after, .. } => {
                 // Rounded up: whoever comes back then is let in.
                 let millis = retry_after.as_micros().div_ceil(1_000);

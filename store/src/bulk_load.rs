@@ -25,17 +25,17 @@
 //!    row's lock after the adoption. Observers see the load and its files, not its cells.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cell::{CellType, KeyParts, ROW_BYTES_MAX, Sequence, TTL_BYTES, Timestamp};
 use crate::cell::{compare_keys, row_of};
-use crate::descriptor::{Durability, FileId};
-use crate::engine::Engine;
+use crate::descriptor::{Durability, FileId, TableId};
+use crate::engine::{CommitClock, Engine};
 use crate::error::{Error, Result};
 use crate::file::FileWriter;
-use crate::manifest::{FamilyChange, ManifestEdit};
+use crate::manifest::{FamilyChange, ManifestEdit, RegionChanges};
 use crate::observer::{BulkLoadRef, FileOrigin, RegionRef, StoreFileRef};
 use crate::region::{HeldFlushes, Region, RegionMap, Surroundings};
 use crate::run::{LiveFile, Run};
@@ -143,6 +143,35 @@ impl BulkLoad {
         BulkLoad { engine, _store: store, table, cells }
     }
 
+    /// As [`BulkLoad::begin`], whose cells are of a time that the caller has chosen.
+    pub(crate) fn begin_at(
+        engine: Arc<Engine>,
+        store: Arc<dyn Any + Send + Sync>,
+        table: Arc<Table>,
+        time: Timestamp,
+    ) -> BulkLoad {
+        let mut load = BulkLoad::begin(engine, store, table);
+        load.cells.started = time;
+        load
+    }
+
+    /// Goes back to the first row, for cells of families that have none yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub(crate) fn rewind(&mut self) -> Result<()> {
+        self.cells.families.iter_mut().try_for_each(close)?;
+        self.cells.row.clear();
+        self.cells.region = 0;
+        Ok(())
+    }
+
+    /// Returns the number of families that the table had when the load began.
+    pub(crate) fn family_count(&self) -> usize {
+        self.cells.families.len()
+    }
+
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -189,6 +218,7 @@ impl BulkLoad {
         cells.cell_count += stream.cell_count;
         Ok(())
     }
+
     /// Adopts all that was added: on return it is on disk and visible to new snapshots.
     ///
     /// # Errors
@@ -198,137 +228,178 @@ impl BulkLoad {
     /// [`Error::Io`], [`Error::LogFailed`], [`Error::ShutDown`].
     pub fn adopt(mut self) -> Result<BulkLoaded> {
         self.cells.families.iter_mut().try_for_each(close)?;
-        let (cell_count, file_count) = (
-            self.cells.cell_count,
-            self.cells.files.written.values().map(Vec::len).sum::<usize>() as u64,
-        );
+        let (cell_count, file_count) =
+            (self.cells.cell_count, self.cells.files.written.values().map(Vec::len).sum::<usize>() as u64);
         if file_count == 0 {
             return Ok(BulkLoaded { sequence: None, file_count, cell_count });
         }
-        let present = self.engine.table(self.table.id())?;
-        if !Arc::ptr_eq(&present, &self.table) {
-            return Err(Error::NoSuchTable(self.table.id()));
-        }
-        let indexes: std::collections::BTreeSet<usize> =
-            self.cells.files.written.keys().map(|(region, _)| *region).collect();
-        let mut regions: Vec<(usize, &Arc<Region>)> =
-            indexes.into_iter().map(|index| (index, &self.cells.map.all()[index])).collect();
-        // In the order in which commits take their gates.
-        regions.sort_unstable_by_key(|(_, region)| region.id());
         let chain = self.table.observers().chain();
-        let shown: Vec<RegionRef<'_>> = regions.iter().map(|(_, region)| region.shown()).collect();
+        let loads = std::slice::from_mut(&mut self);
+        let targets = targets_of(loads)?;
+        let shown: Vec<RegionRef<'_>> =
+            targets.iter().map(|target| target.region.shown()).collect();
         let load = BulkLoadRef { regions: &shown, file_count, cell_count };
         if let Some(chain) = &chain {
             chain.pre_bulk_load(&load)?;
         }
-        let sequence = self.adopt_into(&regions)?;
+        let clock = adopt_into(&loads[0].engine, &targets)?;
         if let Some(chain) = &chain {
-            self.new_files(&regions).for_each(|file| chain.post_commit_store_file(&file));
             chain.post_bulk_load(&load);
         }
-        for (_, region) in &regions {
-            self.engine.schedule.want(region);
-        }
+        drop((shown, targets));
         self.cells.files.written.clear();
-        Ok(BulkLoaded { sequence: Some(sequence), file_count, cell_count })
+        Ok(BulkLoaded { sequence: Some(clock.sequence), file_count, cell_count })
     }
+}
 
-    fn adopt_into(&self, regions: &[(usize, &Arc<Region>)]) -> Result<Sequence> {
-        let engine = &*self.engine;
-        let mut held = Vec::with_capacity(regions.len());
-        for (_, region) in regions {
-            region.check_whole()?;
-            // Most of what is in memory, before anybody waits.
-            region.flush(engine)?;
-        }
-        for (_, region) in regions {
-            held.push(region.hold_flushes(engine)?);
-        }
-        engine.settle_tables()?;
-        let gates: Vec<_> = regions.iter().map(|(_, region)| region.close_write_gate()).collect();
-        let now = Timestamp(engine.options().env.now_micros());
-        let clock = engine.wal.append(now, Durability::SkipWal, &[], None)?;
-        held.iter_mut().for_each(|held| held.freeze(clock.sequence));
-        drop(gates);
-        let adopted = self.write_edit(regions, held, clock.sequence, clock.timestamp);
-        // Whatever came of it: others wait for this sequence.
-        engine.note_applied(clock.sequence);
-        // Other threads may still be applying earlier commits; new snapshots are up to those.
-        engine.wait_applied(clock.sequence);
-        adopted.map(|()| clock.sequence)
+/// Adopts what was added to several tables, as one commit. `None` if that is nothing.
+///
+/// # Errors
+///
+/// As [`BulkLoad::adopt`].
+pub(crate) fn adopt_all(mut loads: Vec<BulkLoad>) -> Result<Option<CommitClock>> {
+    for load in &mut loads {
+        load.cells.families.iter_mut().try_for_each(close)?;
     }
+    let targets = targets_of(&loads)?;
+    let Some(first) = targets.first() else { return Ok(None) };
+    let clock = adopt_into(&first.load.engine, &targets)?;
+    drop(targets);
+    loads.iter_mut().for_each(|load| load.cells.files.written.clear());
+    Ok(Some(clock))
+}
 
-    fn write_edit(
-        &self,
-        regions: &[(usize, &Arc<Region>)],
-        mut held: Vec<HeldFlushes<'_>>,
-        sequence: Sequence,
-        timestamp: Timestamp,
-    ) -> Result<()> {
-        let engine = &*self.engine;
-        engine.wait_durable(sequence)?;
-        let mut runs: Vec<Vec<(u8, Arc<Run>)>> = Vec::with_capacity(regions.len());
-        let mut edits = Vec::with_capacity(regions.len());
-        for ((index, region), held) in regions.iter().zip(&mut held) {
-            held.flush(engine)?;
-            let opened = self.open_runs(*index, region, sequence)?;
-            let change = |(family, run): &(u8, Arc<Run>)| FamilyChange {
-                family: *family,
-                removed: Vec::new(),
-                added: run.records().collect(),
-                history: None,
-            };
-            edits.push((region.id(), opened.iter().map(change).collect()));
-            runs.push(opened);
-        }
-        if let Some(chain) = self.table.observers().chain() {
-            self.new_files(regions).try_for_each(|file| chain.pre_commit_store_file(&file))?;
-        }
-        engine.append_decisive(&ManifestEdit::Adopt {
-            table: self.table.id(),
-            regions: edits,
-            sequence: sequence.0,
-            timestamp: timestamp.0,
-        })?;
-        for (held, runs) in held.into_iter().zip(runs) {
-            held.adopt(runs, engine);
-        }
-        Ok(())
-    }
+/// A region that adopts files.
+struct Target<'a> {
+    load: &'a BulkLoad,
+    /// Its index in the map of the load.
+    index: usize,
+    region: &'a Arc<Region>,
+}
 
+impl<'a> Target<'a> {
     /// Returns the files as observers are shown them.
-    fn new_files<'a>(
-        &'a self,
-        regions: &'a [(usize, &Arc<Region>)],
-    ) -> impl Iterator<Item = StoreFileRef<'a>> {
-        regions.iter().flat_map(|(index, region)| {
-            let of_region = self.cells.files.written.range((*index, 0)..=(*index, u8::MAX));
-            of_region.flat_map(|((_, family), files)| {
-                files.iter().map(|(file, _)| StoreFileRef {
-                    region: region.shown(),
-                    family: *family,
-                    file: *file,
-                    origin: FileOrigin::BulkLoad,
-                })
+    fn new_files(&self) -> impl Iterator<Item = StoreFileRef<'a>> {
+        let of_region = self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
+        let region: &'a Region = self.region;
+        of_region.flat_map(move |((_, family), files)| {
+            files.iter().map(move |(file, _)| StoreFileRef {
+                region: region.shown(),
+                family: *family,
+                file: *file,
+                origin: FileOrigin::BulkLoad,
             })
         })
     }
 
-    fn open_runs(
-        &self,
-        index: usize,
-        region: &Region,
-        sequence: Sequence,
-    ) -> Result<Vec<(u8, Arc<Run>)>> {
-        let of_region = self.cells.files.written.range((index, 0)..=(index, u8::MAX));
+    fn open_runs(&self, sequence: Sequence) -> Result<Vec<(u8, Arc<Run>)>> {
+        let of_region = self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
         of_region
             .map(|((_, family), files)| {
-                let live: Vec<LiveFile> = region.open_adopted(*family, files, sequence)?;
+                let live: Vec<LiveFile> = self.region.open_adopted(*family, files, sequence)?;
                 let number = files.first().map_or(0, |(id, _)| id.0);
                 Ok((*family, Arc::new(Run::new(0, number, live))))
             })
             .collect()
     }
+}
+
+/// Returns the regions that have files of the loads, in the order in which commits take their
+/// gates.
+///
+/// # Errors
+///
+/// [`Error::NoSuchTable`] if a table was dropped.
+fn targets_of(loads: &[BulkLoad]) -> Result<Vec<Target<'_>>> {
+    let mut targets = Vec::new();
+    for load in loads {
+        let indexes: BTreeSet<usize> =
+            load.cells.files.written.keys().map(|(region, _)| *region).collect();
+        if !indexes.is_empty() && !Arc::ptr_eq(&load.engine.table(load.table.id())?, &load.table) {
+            return Err(Error::NoSuchTable(load.table.id()));
+        }
+        let region = |index| Target { load, index, region: &load.cells.map.all()[index] };
+        targets.extend(indexes.into_iter().map(region));
+    }
+    targets.sort_unstable_by_key(|target| target.region.id());
+    Ok(targets)
+}
+
+fn adopt_into(engine: &Engine, targets: &[Target<'_>]) -> Result<CommitClock> {
+    let mut held = Vec::with_capacity(targets.len());
+    for Target { region, .. } in targets {
+        region.check_whole()?;
+        // Most of what is in memory, before anybody waits.
+        region.flush(engine)?;
+    }
+    for Target { region, .. } in targets {
+        held.push(region.hold_flushes(engine)?);
+    }
+    engine.settle_tables()?;
+    let gates: Vec<_> = targets.iter().map(|target| target.region.close_write_gate()).collect();
+    let now = Timestamp(engine.options().env.now_micros());
+    let clock = engine.wal.append(now, Durability::SkipWal, &[], None)?;
+    held.iter_mut().for_each(|held| held.freeze(clock.sequence));
+    drop(gates);
+    let adopted = write_edit(engine, targets, held, clock);
+    // Whatever came of it: others wait for this sequence.
+    engine.note_applied(clock.sequence);
+    // Other threads may still be applying earlier commits; new snapshots are up to those.
+    engine.wait_applied(clock.sequence);
+    adopted?;
+    for target in targets {
+        if let Some(chain) = target.load.table.observers().chain() {
+            target.new_files().for_each(|file| chain.post_commit_store_file(&file));
+        }
+        engine.schedule.want(target.region);
+        engine.splits.want(target.region.id());
+    }
+    Ok(clock)
+}
+
+fn write_edit(
+    engine: &Engine,
+    targets: &[Target<'_>],
+    mut held: Vec<HeldFlushes<'_>>,
+    CommitClock { sequence, timestamp }: CommitClock,
+) -> Result<()> {
+    engine.wait_durable(sequence)?;
+    let mut runs: Vec<Vec<(u8, Arc<Run>)>> = Vec::with_capacity(targets.len());
+    let mut edits: BTreeMap<TableId, RegionChanges> = BTreeMap::new();
+    for (target, held) in targets.iter().zip(&mut held) {
+        held.flush(engine)?;
+        let opened = target.open_runs(sequence)?;
+        let change = |(family, run): &(u8, Arc<Run>)| FamilyChange {
+            family: *family,
+            removed: Vec::new(),
+            added: run.records().collect(),
+            history: None,
+        };
+        let changes = opened.iter().map(change).collect();
+        edits.entry(target.load.table.id()).or_default().push((target.region.id(), changes));
+        runs.push(opened);
+    }
+    for target in targets {
+        if let Some(chain) = target.load.table.observers().chain() {
+            target.new_files().try_for_each(|file| chain.pre_commit_store_file(&file))?;
+        }
+    }
+    let (sequence, timestamp) = (sequence.0, timestamp.0);
+    let mut tables: Vec<(TableId, RegionChanges)> = edits.into_iter().collect();
+    let edit = match tables.pop() {
+        Some((table, regions)) if tables.is_empty() => {
+            ManifestEdit::Adopt { table, regions, sequence, timestamp }
+        }
+        last => {
+            tables.extend(last);
+            ManifestEdit::AdoptAll { tables, sequence, timestamp }
+        }
+    };
+    engine.append_decisive(&edit)?;
+    for (held, runs) in held.into_iter().zip(runs) {
+        held.adopt(runs, engine);
+    }
+    Ok(())
 }
 
 impl LoadStream {

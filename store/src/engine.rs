@@ -46,6 +46,7 @@ use crate::scan::Horizon;
 use crate::schedule::Schedule;
 use crate::serializable::Serializable;
 use crate::snapshot::{AppliedMark, ExportedSnapshots, Snapshot, SnapshotPurpose};
+use crate::spill::SpillDirectory;
 use crate::split_queue::SplitQueue;
 use crate::table::Table;
 use crate::wal::{Cells, RegionEdit, Wal};
@@ -71,6 +72,8 @@ pub(crate) struct Engine {
     pub(crate) context: Arc<StoreContext>,
     /// Where regions keep their files.
     pub(crate) regions_directory: PathBuf,
+    /// Where open transactions keep what is too much for memory.
+    pub(crate) spill: Arc<SpillDirectory>,
     /// The tables.
     pub(crate) tables: ArcSwap<Tables>,
     /// Row locks.
@@ -155,6 +158,7 @@ pub(crate) struct Parts {
     pub(crate) admission: Arc<Admission>,
     pub(crate) context: Arc<StoreContext>,
     pub(crate) regions_directory: PathBuf,
+    pub(crate) spill: Arc<SpillDirectory>,
     pub(crate) tables: Tables,
     pub(crate) wal: Wal,
     pub(crate) manifest: Manifest,
@@ -178,6 +182,7 @@ impl Engine {
             admission: parts.admission,
             context: parts.context,
             regions_directory: parts.regions_directory,
+            spill: parts.spill,
             tables: ArcSwap::from_pointee(parts.tables),
             locks: LockTable::new(),
             moves: Moves::default(),

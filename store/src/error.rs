@@ -59,6 +59,8 @@ pub enum Error {
         /// Bytes that all open transactions may hold.
         limit_bytes: u64,
     },
+    /// The transaction has spilled to disk: it can be committed, not prepared.
+    PreparedTooLarge,
     /// The request would exceed a quota. Nothing of it was done in the table that it is of; retry
     /// later.
     QuotaExceeded {
@@ -252,7 +254,7 @@ fn within(path: &Path) -> String {
 }
 
 /// The names of directories within a data directory that are no numbers.
-const DIRECTORIES: [&str; 4] = ["regions", "wal", "spill", "runs"];
+const DIRECTORIES: [&str; 5] = ["regions", "wal", "spill", "runs", "staged"];
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -271,6 +273,7 @@ impl fmt::Display for Error {
                 write!(f, "could not obtain lock on row")
             }
             Error::OutOfMemory { .. } => write!(f, "the transaction is too large"),
+            Error::PreparedTooLarge => write!(f, "the transaction is too large to be prepared"),
             Error::QuotaExceeded { subject, .. } => write!(f, "quota of {subject} exceeded"),
             Error::Cancelled => write!(f, "canceling statement due to user request"),
             Error::SnapshotTooOld => write!(f, "snapshot too old"),

@@ -21,6 +21,8 @@
 //!
 //! Who is not to hold up others waits for the ends of transactions ([`ends`]).
 //!
+//! A transaction that has locked very many rows writes their locks to disk ([`spilled`]).
+//!
 //! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
 //!
 //! # Invariants
@@ -28,7 +30,7 @@
 //! 1. A transaction, or session, waits for one lock at a time.
 //! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
 //!    it has woken up, in `waits`.
-//! 3. Lock order: a list of a session, shards in ascending order, then `waits`, then `processes`,
+//! 3. Lock order: a list of a session, spilled locks, shards in ascending order, then `waits`, then `processes`,
 //!    then a ticket. No other lock is taken under them, but by who writes rows without locking
 //!    them ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose
 //!    holders ever wants a row lock.
@@ -37,6 +39,7 @@ mod deadlock;
 mod entry;
 mod readers;
 mod ends;
+mod spilled;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -58,6 +61,8 @@ use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
 pub(crate) use crate::lock::readers::READ;
 use crate::lock::readers::{ALONE, Readers};
 pub use crate::lock::readers::{LockName, ReadLocks};
+pub(crate) use crate::lock::spilled::HeldLocks;
+use crate::lock::spilled::Spilled;
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::mutation::LockWait;
 use crate::options::BlockingSection;
@@ -244,6 +249,8 @@ pub(crate) struct LockTable {
     processes: Mutex<Processes>,
     /// Those who only read.
     pub(crate) readers: Readers,
+    /// Locks that are not here.
+    spilled: Spilled,
     /// How many wait for the end of a transaction.
     awaited: AtomicUsize,
 }
@@ -305,6 +312,7 @@ impl LockTable {
             waits: Mutex::default(),
             processes: Mutex::default(),
             readers: Readers::new(),
+            spilled: Spilled::default(),
             awaited: AtomicUsize::new(0),
         }
     }
@@ -329,7 +337,11 @@ impl LockTable {
     /// whether it has deleted the row.
     pub(crate) fn held(&self, owner: Owner, key: LockKey) -> Option<(TableId, ModeSet, bool)> {
         let shard = self.shards[key.shard()].lock();
-        let entry = shard.entries.get(&key)?;
+        let entry = shard.entries.get(&key).filter(|entry| entry.modes_of(owner).is_some());
+        let Some(entry) = entry else {
+            drop(shard);
+            return self.held_spilled(owner, key);
+        };
         Some((entry.table(), entry.modes_of(owner)?, entry.is_deleted_by(owner)))
     }
 
@@ -390,7 +402,14 @@ impl LockTable {
         mode: LockMode,
         patience: Patience<'_>,
     ) -> Result<Grant> {
-        let mut shard = self.shards[key.shard()].lock();
+        let mut shard = loop {
+            let spills = self.spills();
+            self.restore(owner, (key, table))?;
+            let shard = self.shards[key.shard()].lock();
+            if self.spills() == spills {
+                break shard;
+            }
+        };
         let mark = shard.mark(key, mode);
         let grant = |taken| Grant { key, taken, mark, is_gone: false, before: None };
         let entry = match shard.entries.entry(key) {
@@ -527,8 +546,10 @@ impl LockTable {
             return self.exclude_many(table, first.into_iter().chain(second).chain(rows));
         };
         let key = LockKey::new(table, row);
+        let spills = self.spills();
+        let has_spilled = self.has_spilled(table);
         let shard = self.shards[key.shard()].lock();
-        let is_free = !shard.entries.contains_key(&key);
+        let is_free = !has_spilled && self.spills() == spills && !shard.entries.contains_key(&key);
         let keys = SmallVec::from_buf([key]);
         is_free.then(|| Exclusion { shards: SmallVec::from_buf([shard]), keys })
     }
@@ -539,9 +560,13 @@ impl LockTable {
         rows: impl Iterator<Item = &'r [u8]>,
     ) -> Option<Exclusion<'_>> {
         let keys: SmallVec<[LockKey; 1]> = rows.map(|row| LockKey::new(table, row)).collect();
+        let spills = self.spills();
+        let has_spilled = self.has_spilled(table);
         let shards: SmallVec<[MutexGuard<'_, Shard>; 1]> =
             self.shards.iter().map(|shard| shard.lock()).collect();
-        let is_free = keys.iter().all(|key| !shards[key.shard()].entries.contains_key(key));
+        let is_free = !has_spilled && self.spills() == spills;
+        let is_free =
+            is_free && keys.iter().all(|key| !shards[key.shard()].entries.contains_key(key));
         is_free.then_some(Exclusion { shards, keys })
     }
 

@@ -139,6 +139,21 @@ impl ModeSet {
         ModeSet(1 << mode.index())
     }
 
+    /// Returns it as a number.
+    pub(crate) fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Returns the set of a number.
+    pub(crate) fn from_bits(bits: u16) -> ModeSet {
+        ModeSet(bits)
+    }
+
+    /// Returns whether there are modes of rows only.
+    pub(crate) fn is_of_row(self) -> bool {
+        self.0 <= 0b1111
+    }
+
     /// Adds a mode.
     pub(crate) fn add(&mut self, mode: LockMode) {
         self.0 |= 1 << mode.index();

@@ -41,7 +41,7 @@ use crate::wal::{ManifestMark, Position};
 /// The first bytes of a manifest. Never change.
 pub const MAGIC: [u8; 8] = *b"bennu-mf";
 /// The layout of the file: magic, version, records.
-pub const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 8;
 /// The oldest version that this program reads.
 const OLDEST_VERSION: u32 = 5;
 /// The first version with all of the header.
@@ -117,6 +117,16 @@ pub enum ManifestEdit {
         removed: Vec<RegionId>,
         /// Those in their place, in row order.
         added: Vec<RegionRecord>,
+    },
+    /// A transaction that was too large for memory: files of regions of several tables, all of one
+    /// commit.
+    AdoptAll {
+        /// What came, by table and region.
+        tables: Vec<(TableId, Vec<(RegionId, Vec<FamilyChange>)>)>,
+        /// The commit.
+        sequence: u64,
+        /// Its time.
+        timestamp: i64,
     },
 }
 
@@ -217,6 +227,14 @@ impl ManifestState {
             ManifestEdit::Adopt { table, regions, sequence, timestamp } => {
                 for (region, changes) in regions {
                     self.apply_region(*table, *region, changes, Some(*sequence))?;
+                }
+                self.last_timestamp = self.last_timestamp.max(*timestamp);
+            }
+            ManifestEdit::AdoptAll { tables, sequence, timestamp } => {
+                for (table, regions) in tables {
+                    for (region, changes) in regions {
+                        self.apply_region(*table, *region, changes, Some(*sequence))?;
+                    }
                 }
                 self.last_timestamp = self.last_timestamp.max(*timestamp);
             }

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
+use crate::error::Result;
 use crate::lock::LockKey;
 
 /// So many moves are kept without a look at which are needed.
@@ -135,8 +136,8 @@ type KnownRow = (Option<Vec<u8>>, u64);
 /// first deletion of a row that was staged after a place.
 pub(crate) fn net(
     staged: Vec<StagedMove>,
-    deletion_after: impl Fn(TableId, &[u8], u64) -> Option<u64>,
-) -> Vec<NetMove> {
+    deletion_after: impl Fn(TableId, &[u8], u64) -> Result<Option<u64>>,
+) -> Result<Vec<NetMove>> {
     let mut known: HashMap<(TableId, Vec<u8>), KnownRow> = HashMap::new();
     let mut deleted: Vec<(TableId, Vec<u8>)> = Vec::new();
     for StagedMove { before, place, table, from, to } in staged {
@@ -145,7 +146,7 @@ pub(crate) fn net(
             Some((origin, since)) => (origin, since),
             None => (Some(row.1.clone()), 0),
         };
-        let gone = deletion_after(table, &row.1, since).is_some_and(|gone| gone <= before);
+        let gone = deletion_after(table, &row.1, since)?.is_some_and(|gone| gone <= before);
         // The row that had the key was deleted, so this one is new.
         let origin = match gone {
             true => {
@@ -160,7 +161,7 @@ pub(crate) fn net(
     let mut moved = Vec::with_capacity(known.len());
     for ((table, to), (origin, since)) in known {
         match origin {
-            Some(origin) if deletion_after(table, &to, since).is_some() => {
+            Some(origin) if deletion_after(table, &to, since)?.is_some() => {
                 deleted.push((table, origin));
             }
             Some(from) if from != to => moved.push(NetMove { table, from, to: Some(to) }),
@@ -168,7 +169,7 @@ pub(crate) fn net(
         }
     }
     moved.extend(deleted.into_iter().map(|(table, from)| NetMove { table, from, to: None }));
-    moved
+    Ok(moved)
 }
 
 #[cfg(test)]
@@ -196,19 +197,20 @@ mod tests {
         }
         let deletion_after = |_, row: &[u8], after| {
             let of_row = deletions.iter().filter(|(of, at)| *of == row && *at > after);
-            of_row.map(|(_, at)| *at).min()
+            Ok(of_row.map(|(_, at)| *at).min())
         };
         let shown = |one: NetMove| {
             let to = one.to.map_or("gone".into(), |to| String::from_utf8(to).unwrap());
             format!("{}>{to}", String::from_utf8(one.from).unwrap())
         };
-        let mut found: Vec<String> = net(moves, deletion_after).into_iter().map(shown).collect();
+        let mut found: Vec<String> =
+            net(moves, deletion_after).unwrap().into_iter().map(shown).collect();
         found.sort();
         found
     }
 
     fn plain(staged: Vec<StagedMove>) -> Vec<NetMove> {
-        net(staged, |_, _, _| None)
+        net(staged, |_, _, _| Ok(None)).unwrap()
     }
 
     fn next(moves: &Moves, row: &str, after: u64) -> Option<(u64, String)> {

@@ -38,6 +38,7 @@ use crate::read_path::ReadPath;
 use crate::region::{Region, RegionMap};
 use crate::replica::{ReplicaFeed, Replicated};
 use crate::snapshot::{SnapshotLimits, Snapshots};
+use crate::spill::{self, SpillDirectory};
 use crate::table::Table;
 use crate::wal::{KnownLog, Record, Wal, WalOptions};
 
@@ -103,9 +104,12 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
             leftovers.files.extend(region.unlisted_files()?);
         }
         leftovers.clear(&*env, can_tell)?;
+        spill::clear(&*env, &directory.join(spill::NAME))?;
     } else {
         tracing::warn!("a store file is damaged: files that no manifest lists are left alone");
     }
+    let staged = directory.join(spill::NAME);
+    let spill = Arc::new(SpillDirectory::new(Arc::clone(&env), staged, &context.cache));
     let feed = Arc::new(ReplicaFeed::new());
     let limits =
         SnapshotLimits { age_max: options.snapshot_age_max, count_max: options.snapshot_count_max };
@@ -115,6 +119,7 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
         admission,
         context,
         regions_directory,
+        spill,
         tables,
         wal,
         manifest,

@@ -14,6 +14,10 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Bytes of cells at which the memstores of one region are flushed. Default 64 MiB.
     pub memstore_flush_bytes: u64,
+    /// Bytes of what a transaction has staged that stay in memory; what is more is written to files
+    /// beside the regions' until the commit. `None`, the default: a tenth of what is shared out of
+    /// [`Options::memory_bytes`].
+    pub staged_bytes_max: Option<u64>,
     /// Bytes at which a log segment is closed and the next begun. Default 64 MiB.
     pub wal_segment_bytes: u64,
     /// Where segments of the log go that are not needed any more: another directory, on the same
@@ -161,6 +165,7 @@ impl Default for Options {
         Options {
             memory_bytes: 512 << 20,
             memstore_flush_bytes: 64 << 20,
+            staged_bytes_max: None,
             wal_segment_bytes: 64 << 20,
             flush_threads: 1,
             compactions: CompactionLimits::default(),

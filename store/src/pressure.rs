@@ -29,6 +29,8 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 const MEMSTORE_LEAST: u64 = 8;
 /// A transaction that holds less than this part of what all may is not refused.
 const SMALL_TRANSACTION: u64 = 16;
+/// A transaction spills what is more than this part of what all may hold: a quarter.
+const SPILLING_TRANSACTION: u64 = 4;
 /// What a commit takes while it is made, by what its cells take when they are staged: the record, a
 /// copy of it in the log's queue, and the cells in the memstores.
 const COMMIT_COPIES: u64 = 3;
@@ -85,6 +87,11 @@ impl Pressure {
     /// Returns the bytes of open transactions, as far as they are large enough to be counted.
     pub(crate) fn transaction_bytes(&self) -> u64 {
         self.transaction_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes of staged cells that one transaction keeps in memory.
+    pub(crate) fn staged_bytes_max(&self) -> u64 {
+        self.transaction_limit_bytes / SPILLING_TRANSACTION
     }
 
     /// Returns what is held against the limits.

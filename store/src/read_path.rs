@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arc_swap::Guard;
-use smallvec::SmallVec;
 
 use crate::cell::{CellBatch, RowRef, Sequence};
 use crate::descriptor::{FamilyDescriptor, TableDescriptor, TableId};
 use crate::error::{Error, Result};
 use crate::family_store::{ReadSpec, ReadView};
-use crate::memstore::Memstore;
 use crate::mutation::Consistency;
 use crate::options::Options;
 use crate::read_figures::{RegionFigures, RegionMark, note_read};
@@ -23,9 +21,7 @@ use crate::scan::merge::RowOrder;
 use crate::scan::rows::{FamilyRules, Output};
 use crate::scan::{FamilyRead, Filter, Get, Horizon};
 use crate::snapshot::{Snapshot, SnapshotPurpose, Snapshots};
-
-/// The staged cells of one table, by family.
-pub(crate) type StagedFamilies = SmallVec<[Option<Arc<Memstore>>; 2]>;
+use crate::staged::StagedFamilies;
 
 /// What all reads of a store share.
 pub(crate) struct ReadPath {
@@ -146,7 +142,7 @@ fn read_families(
     for (family, view) in views {
         view.check_whole()?;
         let staged = staged.and_then(|families| families.get(usize::from(*family)));
-        let staged = staged.and_then(Option::as_deref);
+        let staged = staged.and_then(Option::as_ref);
         if let Some(newest) = Newest::of(get, spec, *family)
             && newest.answer(view, staged, output.batch)?
         {

@@ -24,6 +24,7 @@ use crate::scan::plain_rows::{BatchLimits, RowLimits, is_beyond};
 use crate::scan::retention::{Retention, expiry};
 use crate::scan::rows::{FamilyRules, Output, RowReader};
 use crate::source::{RowSpan, Source, admits};
+use crate::staged::StagedFamily;
 
 mod newest;
 
@@ -134,7 +135,7 @@ impl ReadView {
         Ok(files)
     }
 
-    fn retention(&self, spec: &ReadSpec, staged: Option<&Memstore>) -> Retention {
+    fn retention(&self, spec: &ReadSpec, staged: Option<&StagedFamily>) -> Retention {
         let retention = Retention::of_read(&self.family, *spec);
         match self.had_family_markers(staged) {
             true => retention,
@@ -143,9 +144,9 @@ impl ReadView {
     }
 
     /// Returns whether there may be a marker that masks all columns of a row.
-    fn had_family_markers(&self, staged: Option<&Memstore>) -> bool {
+    fn had_family_markers(&self, staged: Option<&StagedFamily>) -> bool {
         self.memstores().any(|memstore| memstore.had_family_markers())
-            || staged.is_some_and(Memstore::had_family_markers)
+            || staged.is_some_and(StagedFamily::had_family_markers)
             || self.runs.iter().any(|run| run.has_family_markers())
     }
 
@@ -202,16 +203,23 @@ impl ReadView {
         &self,
         row: &[u8],
         rules: FamilyRules<'_>,
-        staged: Option<&Memstore>,
+        staged: Option<&StagedFamily>,
         output: &mut Output<'_>,
     ) -> Result<()> {
         self.check_history(&rules.spec)?;
         let mut sources: SmallVec<[Source<&Memstore>; 1]> = SmallVec::new();
         let memstores = self.memstores().map(|memstore| &**memstore);
-        for memstore in staged.into_iter().chain(memstores) {
+        let own = staged.map(|staged| &**staged.memstore());
+        for memstore in own.into_iter().chain(memstores) {
             let cursor = MemstoreCursor::over_row(memstore, row);
             if cursor.key().is_some() {
                 sources.push(Source::Memstore(cursor));
+            }
+        }
+        for file in staged.into_iter().flat_map(|staged| staged.files_of_row(row)) {
+            let cursor = FileCursor::at_row(Arc::clone(file?), row, None)?;
+            if cursor.key().is_some_and(|key| row_of(key) == row) {
+                sources.push(Source::File(cursor));
             }
         }
         for of in self.files_of_row(row, &rules.spec, rules.columns.as_deref())? {
@@ -265,13 +273,14 @@ impl ReadView {
         self: &Arc<ReadView>,
         span: &RowSpan<'_>,
         rules: FamilyRules<'_>,
-        staged: Option<Arc<Memstore>>,
+        staged: Option<StagedFamily>,
     ) -> Result<FamilyScanner> {
         self.check_whole()?;
         self.check_history(&rules.spec)?;
-        let retention = self.retention(&rules.spec, staged.as_deref());
+        let retention = self.retention(&rules.spec, staged.as_ref());
         let mut sources: SmallVec<[Source<Arc<Memstore>>; 1]> = SmallVec::new();
-        for memstore in staged.into_iter().chain(self.memstores().cloned()) {
+        let own = staged.as_ref().map(StagedFamily::memstore);
+        for memstore in own.into_iter().chain(self.memstores()).cloned() {
             if memstore.is_empty() {
                 continue;
             }
@@ -279,6 +288,9 @@ impl ReadView {
                 RowOrder::Forward => MemstoreCursor::forward(memstore, span.start),
                 RowOrder::Reverse => MemstoreCursor::reverse(memstore, span.stop),
             }));
+        }
+        for run in staged.iter().flat_map(|staged| staged.runs()) {
+            sources.extend(Source::of_run(run, span, Admission::ALL));
         }
         let admission = self.admission(&rules.spec);
         for run in &self.runs {

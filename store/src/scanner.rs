@@ -26,7 +26,7 @@ use crate::observer::{Flow, Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_figures::RegionMark;
 use crate::read_path::{BatchMark, check_families, count_read, view_of};
-use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, StagedFamilies};
+use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source};
 use crate::region::{Region, RegionMap, Volume};
 use crate::scan::filter::run::{FilterRun, RowAnswer};
 use crate::scan::merge::RowOrder;
@@ -36,6 +36,7 @@ use crate::scan::{CellPosition, CellWindow, Position, Scan};
 use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
 use crate::source::RowSpan;
+use crate::staged::StagedFamilies;
 
 /// Rows between two looks at the cancel flags, where a filter lets few rows through.
 const ROWS_BETWEEN_CHECKS: usize = 512;

@@ -189,6 +189,7 @@ impl World {
         let options = Options {
             env: Arc::new(self.env.clone()),
             memory_bytes: 16 << 20,
+            staged_bytes_max: std::env::var_os("BENNU_SPILL").map(|_| 0),
             coprocessors: CoprocessorLimits {
                 failures_max: self.watchers.failures_max(),
                 ..CoprocessorLimits::default()

@@ -98,7 +98,10 @@ pub(super) fn take_lock(
     check_key((table, &key), lock, context)?;
     // What the transaction itself has made of the row since is not what the statement sees.
     let since = context.view.get().map(StatementView::place);
-    let is_own = since.is_some_and(|since| transaction.has_changed(table.id, &key, since));
+    let is_own = match since {
+        Some(since) => transaction.has_changed(table.id, &key, since)?,
+        None => false,
+    };
     Ok((!is_own).then_some(key))
 }
 

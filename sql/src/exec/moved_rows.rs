@@ -73,19 +73,24 @@ impl MovedRows {
 
     /// Returns the key that a row has now which had `key` at the place `since`; `None` if it was
     /// deleted.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::deletion_after`].
     pub fn present_key(
         &self,
         transaction: &Transaction,
         table: TableId,
         mut key: Vec<u8>,
         mut since: Savepoint,
-    ) -> Option<Vec<u8>> {
+    ) -> store::Result<Option<Vec<u8>>> {
         let noted = self.noted.lock();
-        while let Some(gone) = transaction.deletion_after(table, &key, since) {
-            let moves = noted.moves.get(&(table, key))?;
-            let moved = moves.iter().find(|one| one.before < gone && gone <= one.after)?;
+        while let Some(gone) = transaction.deletion_after(table, &key, since)? {
+            let moves = noted.moves.get(&(table, key)).into_iter().flatten();
+            let mut moves = moves.filter(|one| one.before < gone && gone <= one.after);
+            let Some(moved) = moves.next() else { return Ok(None) };
             (key, since) = (moved.key.clone(), moved.after);
         }
-        Some(key)
+        Ok(Some(key))
     }
 }

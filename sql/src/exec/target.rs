@@ -290,7 +290,8 @@ pub(super) fn refuse_changed(
     context: &Context,
 ) -> Result<()> {
     let since = context.view.get().map(StatementView::place).filter(|_| context.has_called());
-    if !since.is_some_and(|since| context.transaction.has_changed(table.id, key, since)) {
+    let Some(since) = since else { return Ok(()) };
+    if !context.transaction.has_changed(table.id, key, since)? {
         return Ok(());
     }
     let message = format!(

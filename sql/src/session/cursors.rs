@@ -282,7 +282,7 @@ impl Session {
             return Ok(key);
         };
         let row = table.layout.encode_key_values(&key)?;
-        let moved = open.moved.present_key(&open.transaction, table.id, row.clone(), since);
+        let moved = open.moved.present_key(&open.transaction, table.id, row.clone(), since)?;
         match moved {
             Some(present) if present == row => Ok(key),
             Some(present) => Ok(table.layout.decode_key(&present)?),

@@ -29,6 +29,7 @@ use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
 use crate::scan::{Get, TimeRange};
 use crate::source::RowSpan;
+use crate::staged::StagedFamily;
 use model::families::{compaction, family};
 use model::{Found, allows_version_markers, hold, visible};
 
@@ -106,7 +107,8 @@ fn scanner_of(
 ) -> FamilyScanner {
     let order = if reverse { RowOrder::Reverse } else { RowOrder::Forward };
     let span = RowSpan { start, stop, order };
-    view.scanner(&span, FamilyRules::of_all_columns(*spec), staged.cloned()).unwrap()
+    view.scanner(&span, FamilyRules::of_all_columns(*spec), staged.cloned().map(Into::into))
+        .unwrap()
 }
 
 /// Reads the next row that has a visible cell, alone into the batch.
@@ -146,7 +148,9 @@ fn newest_versions() -> ReadSpec {
 }
 
 /// Reads one row; returns whether it has a visible cell.
-fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Memstore>) -> CellBatch {
+fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Arc<Memstore>>) -> CellBatch {
+    let staged = staged.cloned().map(StagedFamily::from);
+    let staged = staged.as_ref();
     let mut batch = CellBatch::new();
     batch.start_row(row);
     let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
@@ -160,7 +164,7 @@ fn check_newest(
     view: &ReadView,
     (row, merged): (&[u8], &CellBatch),
     spec: &ReadSpec,
-    staged: Option<&Memstore>,
+    staged: Option<&StagedFamily>,
 ) {
     let merged: Vec<_> = match merged.last_cell() {
         Some(_) => merged.row(0).cells().collect(),
@@ -301,7 +305,7 @@ fn check_reads(
         }
     }
     for row in [b"a", b"c"] {
-        let batch = get(&view, row, spec, staged.map(|staged| &**staged));
+        let batch = get(&view, row, spec, staged);
         let any = batch.cell_count() > 0;
         let of_row: Vec<Found> = expected.iter().filter(|cell| cell.0 == row).cloned().collect();
         assert_eq!(any, !of_row.is_empty());

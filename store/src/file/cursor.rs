@@ -270,7 +270,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     fn step_or_seek(&mut self, target: &[u8]) -> Result<()> {
         for _ in 0..STEPS_MAX {
             self.step()?;
-            if self.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
+            if self.cursor.key().is_none_or(|key| compare_keys(key, target).is_ge()) {
                 return Ok(());
             }
         }
@@ -281,7 +281,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
     /// In reverse, goes back a row if it has left the one it was in. Its extent is not known.
     fn turn_back(&mut self) -> Result<()> {
         if self.order == RowOrder::Reverse
-            && self.key().is_none_or(|key| row_of(key) != &self.row[..])
+            && self.cursor.key().is_none_or(|key| row_of(key) != &self.row[..])
         {
             let start = row_start_key(&self.row);
             self.seek_before(Some(start))?;
@@ -299,7 +299,7 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
             }
             extent.left -= 1;
             self.cursor.advance().map_err(|error| self.failed(error))?;
-            if self.key().is_none_or(|key| is_right(column_of(key).1)) {
+            if self.cursor.key().is_none_or(|key| is_right(column_of(key).1)) {
                 return Ok(true);
             }
         }

@@ -73,6 +73,13 @@ impl LockEntry {
         self.table
     }
 
+    /// Returns table and modes if it is the lock of a row, and nobody but its holder, which is
+    /// `owner`, wants it.
+    pub(super) fn of_row_alone(&self, owner: Owner) -> Option<(TableId, ModeSet)> {
+        let is_alone = self.holder == owner && self.crowd.is_none() && self.modes.is_of_row();
+        is_alone.then_some((self.table, self.modes))
+    }
+
     /// Returns who holds it.
     pub(super) fn holders(&self) -> impl Iterator<Item = (Owner, ModeSet)> + '_ {
         let sharers = self.crowd.iter().flat_map(|crowd| crowd.sharers.iter().copied());

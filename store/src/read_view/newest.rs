@@ -11,10 +11,11 @@ use super::ReadView;
 use crate::cell::{CellBatch, CellRef, CellType, KeyParts, row_of};
 use crate::error::Result;
 use crate::file::{Caching, FileCursor};
-use crate::memstore::{Memstore, MemstoreCursor};
+use crate::memstore::MemstoreCursor;
 use crate::scan::merge::Cursor;
 use crate::scan::retention::expiry;
 use crate::scan::{Get, ReadSpec, TimeRange};
+use crate::staged::StagedFamily;
 
 /// A get of the newest version of one column.
 pub(crate) struct Newest<'a> {
@@ -56,13 +57,17 @@ impl<'a> Newest<'a> {
     pub(crate) fn answer(
         &self,
         view: &ReadView,
-        staged: Option<&Memstore>,
+        staged: Option<&StagedFamily>,
         batch: &mut CellBatch,
     ) -> Result<bool> {
         if view.had_family_markers(staged) {
             return Ok(false);
         }
-        let memstores = staged.into_iter().chain(view.memstores().map(|memstore| &**memstore));
+        if let Some(file) = staged.and_then(|staged| staged.files_of_row(self.row).next()) {
+            return file.map(|_| false);
+        }
+        let own = staged.map(|staged| &**staged.memstore());
+        let memstores = own.into_iter().chain(view.memstores().map(|memstore| &**memstore));
         let mut memstores = memstores.filter(|memstore| !memstore.is_empty());
         while let Some(memstore) = memstores.next() {
             let mut cursor = MemstoreCursor::over_row(memstore, self.row);

@@ -16,6 +16,7 @@ use crate::cell::{CellType, KeyParts, Sequence, Timestamp};
 use crate::engine::Writes;
 use crate::error::{Error, Result};
 use crate::region::RegionMap;
+use crate::staged::StagedFamily;
 use crate::transaction::staging::StagedTable;
 
 /// Adds the final state of a table's staged cells to `writes`.
@@ -30,32 +31,49 @@ pub(crate) fn collapse(
 ) -> Result<()> {
     let map = staged.table.regions();
     let first_of_table = writes.regions.len();
-    let counted = staged.families.iter().flatten().position(|memstore| !memstore.is_empty());
+    let counted = staged.families.iter().flatten().position(|family| !family.is_empty());
     let written = staged
         .families
         .iter()
         .enumerate()
-        .filter_map(|(family, memstore)| Some((family, memstore.as_ref()?)));
-    for (index, (family, memstore)) in written.enumerate() {
+        .filter_map(|(family, cells)| Some((family, cells.as_ref()?)));
+    for (index, (family, cells)) in written.enumerate() {
         let mut place = Place { map: &map, region: usize::MAX, slot: 0 };
-        let mut column = Column::default();
-        memstore.try_for_each(|parts, value| {
-            if cancelled.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            let new_row = column.enter(&parts);
+        for_each_cell(cells, cancelled, |parts, value, (new_row, is_kept)| {
             if new_row {
                 place.move_to(parts.row, first_of_table, writes);
             }
-            if column.keeps(&parts) {
+            if is_kept {
                 let part = &mut writes.regions[place.slot];
                 part.row_count += u64::from(new_row && counted == Some(index));
-                part.cells.push(family as u8, &parts, value);
+                part.cells.push(family as u8, parts, value);
             }
             Ok(())
         })?;
     }
     Ok(())
+}
+
+/// Calls `visit` with every cell of a family, in cell order, and with whether it is the first one
+/// of its row, and whether it is part of the final state.
+///
+/// # Errors
+///
+/// [`Error::Cancelled`]; those of `visit` and of reading.
+pub(super) fn for_each_cell(
+    cells: &StagedFamily,
+    cancelled: &AtomicBool,
+    mut visit: impl FnMut(&KeyParts<'_>, &[u8], (bool, bool)) -> Result<()>,
+) -> Result<()> {
+    let mut column = Column::default();
+    cells.try_for_each(|parts, value| {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let is_new_row = column.enter(&parts);
+        let is_kept = column.keeps(&parts);
+        visit(&parts, value, (is_new_row, is_kept))
+    })
 }
 
 /// Where the cells of the present row go.

@@ -30,9 +30,9 @@ pub enum FollowedRow {
 /// A row that an open transaction has deleted.
 pub(super) struct StagedDeletion {
     /// Edits staged before it.
-    before: u64,
+    pub(super) before: u64,
     /// Its lock.
-    key: LockKey,
+    pub(super) key: LockKey,
 }
 
 /// Tells others of the keys that a commit has changed, whose locks are still held.
@@ -56,7 +56,11 @@ impl Transaction {
     }
 
     /// Takes what others are to know of the keys that were changed by what is staged.
-    pub(super) fn net_moves(&self, staging: &Staging) -> Vec<NetMove> {
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was spilled.
+    pub(super) fn net_moves(&self, staging: &Staging) -> Result<Vec<NetMove>> {
         let moved = std::mem::take(&mut *self.moved.lock());
         net(moved, |table, row, after| staging.deletion_after(table, row, after))
     }
@@ -73,8 +77,11 @@ impl Transaction {
         }
     }
 
-    /// Forgets deletions that were staged after a place.
-    pub(super) fn undelete(&self, count: u64) {
+    /// Forgets deletions that were staged after a place, of so many edits.
+    pub(super) fn undelete(&self, count: u64, through: u64) {
+        if let Some(spilled) = &self.held.lock().spilled {
+            spilled.undelete((count, through), &self.engine.locks);
+        }
         let mut deleted = self.deleted.lock();
         let kept = deleted.partition_point(|one| one.before < count);
         for StagedDeletion { key, .. } in deleted.drain(kept..) {

@@ -9,9 +9,12 @@
 mod request;
 mod serial;
 mod exported;
+mod progression;
+mod spill;
 mod staging;
 mod unchanged;
 mod collapse;
+mod spilled_commit;
 mod write;
 mod followed;
 mod row;
@@ -23,6 +26,7 @@ mod beside;
 mod prepared;
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,15 +39,18 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
-use crate::lock::{ADVISORY_LOCKS, End, LockKey, Owner, Patience, READ, ReadLocks, Taken};
+use crate::lock::{
+    ADVISORY_LOCKS, End, HeldLocks, LockKey, Owner, Patience, READ, ReadLocks, Taken,
+};
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
-use crate::read_path::{Caller, StagedFamilies};
+use crate::read_path::Caller;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
 use crate::serializable::ReadTracker;
 use crate::snapshot::{Snapshot, SnapshotPurpose};
+use crate::staged::StagedFamilies;
 use crate::table::Table;
 use crate::transaction::collapse::collapse;
 use crate::transaction::request::Request;
@@ -147,7 +154,7 @@ pub struct Savepoint(pub(crate) u64);
 /// A place among the locks of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockPlace {
-    held: usize,
+    held: u64,
     strengthened: usize,
     reads: usize,
 }
@@ -179,7 +186,7 @@ pub struct Transaction {
     /// What the present statement has done in its turns.
     work: Arc<StatementWork>,
     request: Request,
-    held: Mutex<Vec<LockKey>>,
+    held: Mutex<HeldLocks>,
     /// Locks that it had before it took them in another mode, too.
     strengthened: Mutex<Vec<(LockKey, ModeSet)>>,
     /// Up to which commit its next snapshot has to show, because of the locks that it took.
@@ -245,6 +252,9 @@ const LOCK_BYTES: u64 = 80;
 const CHARGE_STEP_BYTES: u64 = 16 << 10;
 /// Locks after which they are counted, when nothing is staged meanwhile.
 const CHARGE_STEP_LOCKS: usize = 1024;
+
+/// The part of the bytes that stay in memory for which a transaction spills when others need them.
+const SPILLS_LEAST: u64 = 4;
 
 /// Above every committed sequence and below every staged one.
 const NEWEST_COMMIT: Sequence = Sequence(Sequence::STAGED - 1);
@@ -460,11 +470,13 @@ impl Transaction {
         Ok(ReadSpec { time_range, max_versions, raw, ..statement.spec(snapshot) })
     }
 
-    fn staged_of(&self, table: TableId) -> Option<StagedFamilies> {
+    fn staged_of(&self, table: TableId) -> Result<Option<StagedFamilies>> {
         if !self.staged.load(Ordering::Acquire) {
-            return None;
+            return Ok(None);
         }
-        self.staging.lock().families_of(table).cloned()
+        let staging = self.staging.lock();
+        staging.check()?;
+        Ok(staging.families_of(table).cloned())
     }
 
     /// Appends one row to `out`; returns whether it exists.
@@ -484,7 +496,7 @@ impl Transaction {
     fn read_row(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.spec(get.time_range, get.max_versions, false)?;
         self.note_row(table.id(), &get.row);
-        let staged = self.staged_of(table.id());
+        let staged = self.staged_of(table.id())?;
         let consistency = self.consistency();
         let found = self.get_in(table, (get, &spec), consistency, staged.as_ref(), out)?;
         self.check_snapshot()?;
@@ -554,7 +566,9 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<bool> {
         let table = self.engine.table(table)?;
-        Ok(self.lock_in(&table, row, mode, wait)?.taken != Taken::Skipped)
+        let lock = self.lock_in(&table, row, mode, wait)?;
+        self.spill_locks()?;
+        Ok(lock.taken != Taken::Skipped)
     }
 
     /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen. At
@@ -573,6 +587,7 @@ impl Transaction {
     ) -> Result<SeenRow> {
         let table = self.engine.table(table)?;
         let lock = self.lock_in(&table, row, mode, wait)?;
+        self.spill_locks()?;
         Ok(match lock.taken {
             Taken::Skipped => SeenRow::Skipped,
             Taken::New | Taken::Held if lock.is_gone => SeenRow::Gone,
@@ -606,7 +621,9 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<bool> {
         let table = self.engine.table(table)?;
-        Ok(self.lock_as_it_is(&table, row, mode, wait)?.taken != Taken::Skipped)
+        let lock = self.lock_as_it_is(&table, row, mode, wait)?;
+        self.spill_locks()?;
+        Ok(lock.taken != Taken::Skipped)
     }
 
     /// Returns whether it has locked a row in a mode.
@@ -658,7 +675,7 @@ impl Transaction {
         if grant.taken == Taken::New {
             let mut held = self.held.lock();
             held.push(grant.key);
-            let counts = held.len().is_multiple_of(CHARGE_STEP_LOCKS);
+            let counts = held.count().is_multiple_of(CHARGE_STEP_LOCKS);
             drop(held);
             if counts {
                 self.charge(&mut self.staging.lock())?;
@@ -689,7 +706,7 @@ impl Transaction {
     fn get_newest(&self, table: &Table, get: &Get, out: &mut CellBatch) -> Result<bool> {
         let spec = self.newest_spec(get);
         self.note_newest(table, &get.row)?;
-        let staged = self.staged_of(table.id());
+        let staged = self.staged_of(table.id())?;
         self.get_in(table, (get, &spec), Consistency::Strong, staged.as_ref(), out)
     }
 
@@ -711,25 +728,34 @@ impl Transaction {
     }
 
     /// Returns whether the transaction has changed a row after a place.
-    pub fn has_changed(&self, table: TableId, row: &[u8], since: Savepoint) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was spilled.
+    pub fn has_changed(&self, table: TableId, row: &[u8], since: Savepoint) -> Result<bool> {
         self.staging.lock().has_changed(table, row, since.0)
     }
 
     /// Returns the place of the first deletion of a row that was staged after a place.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was spilled.
     pub fn deletion_after(
         &self,
         table: TableId,
         row: &[u8],
         since: Savepoint,
-    ) -> Option<Savepoint> {
-        self.staging.lock().deletion_after(table, row, since.0).map(Savepoint)
+    ) -> Result<Option<Savepoint>> {
+        let deletion = self.staging.lock().deletion_after(table, row, since.0)?;
+        Ok(deletion.map(Savepoint))
     }
 
     /// Returns which locks it has: a place to give locks back to.
     pub fn lock_place(&self) -> LockPlace {
         let strengthened = self.strengthened.lock().len();
         let reads = self.read_count();
-        LockPlace { held: self.held.lock().len(), strengthened, reads }
+        LockPlace { held: self.held.lock().place(), strengthened, reads }
     }
 
     /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
@@ -740,10 +766,12 @@ impl Transaction {
         let weaker = strengthened.split_off(kept);
         drop(strengthened);
         let mut held = self.held.lock();
-        let kept = place.held.min(held.len());
-        let mut released = held.split_off(kept);
-        drop(held);
         let (locks, seen) = (&self.engine.locks, self.floor());
+        let mut released = held.split_off(place.held);
+        if let Some(spilled) = &held.spilled {
+            released.extend(locks.release_spilled(spilled, place.held, seen));
+        }
+        drop(held);
         self.forget_reads_after(place.reads, |kept, forgotten| {
             // As it was before the first of them.
             for (key, mut before) in weaker.into_iter().rev() {
@@ -779,12 +807,14 @@ impl Transaction {
     /// Forgets all but the first `count` edits.
     fn unstage(&self, count: u64) {
         let mut staging = self.staging.lock();
-        let undone = staging.roll_back_to(count);
+        let undone = staging.roll_back_to(count, &self.engine.spill);
         // Less than before is never refused.
         drop(self.charge(&mut staging));
+        // What is deleted from now on is not among what is undone.
+        let through = staging.skip();
         drop(staging);
         self.unmove(count);
-        self.undelete(count);
+        self.undelete(count, through);
         tell(&undone, Fate::Undone);
     }
 
@@ -794,15 +824,64 @@ impl Transaction {
     ///
     /// [`Error::OutOfMemory`] if it is too much.
     fn charge(&self, staging: &mut Staging) -> Result<()> {
-        let locks = self.held.lock().len() as u64;
+        let locks = self.held.lock().count() as u64;
         let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
-        let bytes = staging.held_bytes() + locks * LOCK_BYTES + deleted;
+        let others = locks * LOCK_BYTES + deleted;
+        if staging.memstore_bytes() > self.spill_bytes() {
+            self.spill(staging)?;
+        }
+        let bytes = staging.held_bytes() + others;
         let before = staging.charge.as_ref().map_or(0, Charge::bytes);
         if bytes.abs_diff(before) < CHARGE_STEP_BYTES {
             return Ok(());
         }
         let pressure = &self.engine.pressure;
-        staging.charge.get_or_insert_with(|| Charge::new(pressure)).hold(bytes)
+        let charge = staging.charge.get_or_insert_with(|| Charge::new(pressure));
+        let held = charge.hold(bytes);
+        if held.is_ok() || staging.memstore_bytes() < self.spill_bytes() / SPILLS_LEAST {
+            return held;
+        }
+        // Others have what it might have.
+        self.spill(staging)?;
+        let bytes = staging.held_bytes() + others;
+        staging.charge.as_mut().map_or(Ok(()), |charge| charge.hold(bytes))
+    }
+
+    /// Returns how many bytes of staged cells stay in memory.
+    fn spill_bytes(&self) -> u64 {
+        let chosen = self.engine.options().staged_bytes_max;
+        chosen.unwrap_or_else(|| self.engine.pressure.staged_bytes_max())
+    }
+
+    /// Writes the locks of rows to a sorted run once they are many. Not between the lock of a row and
+    /// the look at whether it came before in its batch.
+    fn spill_locks(&self) -> Result<()> {
+        let most = match self.engine.options().staged_bytes_max {
+            Some(bytes) => bytes / LOCK_BYTES,
+            None => self.engine.pressure.staged_bytes_max() / 2 / LOCK_BYTES,
+        };
+        let mut held = self.held.lock();
+        if (held.spillable() as u64) <= most {
+            return Ok(());
+        }
+        let mut deleted = self.deleted.lock();
+        let places = deleted.iter().map(|deletion| (deletion.key, deletion.before)).collect();
+        let pinned = self.strengthened.lock().iter().map(|(key, _)| *key).collect();
+        let (locks, files) = (&self.engine.locks, &self.engine.spill);
+        locks.spill(self.owner, &mut held, (&places, &pinned), files)?;
+        let left: HashSet<LockKey> = held.pinned().collect();
+        deleted.retain(|deletion| left.contains(&deletion.key));
+        Ok(())
+    }
+
+    /// Writes what is staged to sorted runs, unless observers of the log want to see all of a
+    /// commit.
+    #[cold]
+    fn spill(&self, staging: &mut Staging) -> Result<()> {
+        match self.engine.observers.of_commits() {
+            Some(_) => Ok(()),
+            None => staging.spill(&self.engine.spill, &self.options.cancelled),
+        }
     }
 
     /// Commits: one record, applied to the memstores on return; durable when the ticket says so.
@@ -817,7 +896,7 @@ impl Transaction {
     pub fn commit(&self) -> Result<Commit> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
         let kept = staging.take_kept();
-        let moved = self.net_moves(&staging);
+        let moved = self.net_moves(&staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
         let written = self.write(staging).inspect_err(|_| tell(&kept, Fate::Undone))?;
         kept.iter().for_each(KeptBatch::committed);
         if let Some(place) = written {
@@ -841,6 +920,9 @@ impl Transaction {
     fn write(&self, mut staging: Staging) -> Result<Option<CommitClock>> {
         if staging.is_empty() {
             return self.validate(&Writes::default()).map(|_| None);
+        }
+        if staging.is_spilled() {
+            return self.write_spilled(staging);
         }
         if let Some(charge) = &mut staging.charge {
             charge.begin_commit();
@@ -882,10 +964,14 @@ impl Transaction {
         self.end_tracking();
         self.end_exports();
         let mut held = std::mem::take(&mut *self.held.lock());
-        held.extend(self.end_reads());
+        let mut keys = held.take();
+        if let Some(spilled) = &held.spilled {
+            keys.extend(self.engine.locks.end_spilled(spilled, self.floor()));
+        }
+        keys.extend(self.end_reads());
         self.strengthened.lock().clear();
         self.deleted.lock().clear();
-        self.engine.locks.release(self.owner, held, (end, self.floor()));
+        self.engine.locks.release(self.owner, keys, (end, self.floor()));
         self.engine.locks.end(self.owner);
         if self.has_session.swap(false, Ordering::Relaxed) {
             self.engine.locks.leave(self.owner);

@@ -74,6 +74,10 @@ impl Transaction {
     /// Those of [`Transaction::commit`]; the transaction is to be rolled back then.
     pub fn prepare(&self) -> Result<PreparedTransaction> {
         let mut staging = std::mem::take(&mut *self.staging.lock());
+        if staging.is_spilled() || self.held.lock().spilled.is_some() {
+            tell(&staging.take_kept(), Fate::Undone);
+            return Err(Error::PreparedTooLarge);
+        }
         let validated = prepare_writes(&self.engine, &staging, &self.options.cancelled)
             .and_then(|writes| self.validate(&writes));
         let pending = match validated {
@@ -88,13 +92,13 @@ impl Transaction {
             pending.leave();
         }
         self.statement.lock().snapshot = None;
-        let mut held = std::mem::take(&mut *self.held.lock());
+        let mut held = self.held.lock().take();
         for key in self.take_reads() {
             if !held.contains(&key) {
                 held.push(key);
             }
         }
-        let moved = self.net_moves(&staging);
+        let moved = self.net_moves(&staging)?;
         self.release(End::Undone);
         Ok(PreparedTransaction {
             engine: Arc::clone(&self.engine),
@@ -204,7 +208,7 @@ impl PreparedTransaction {
         let place = match committed {
             Ok(place) => place,
             Err(error) => {
-                drop(work.staging.roll_back_to(before));
+                drop(work.staging.roll_back_to(before, &self.engine.spill));
                 return Err(error);
             }
         };

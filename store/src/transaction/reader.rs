@@ -15,13 +15,14 @@ use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, StagedFamilies, views_of};
+use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, views_of};
 use crate::read_view::Views;
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
 use crate::scanner::{ScanRules, Scanner};
 use crate::serializable::ReadTracker;
 use crate::snapshot::Snapshot;
+use crate::staged::StagedFamilies;
 use crate::table::Table;
 use crate::transaction::parts::{RowRange, cut};
 use crate::transaction::{Savepoint, Transaction, show_scan};
@@ -327,7 +328,7 @@ impl Transaction {
             path: Arc::clone(&self.engine.reads),
             snapshot: Arc::clone(&view.snapshot),
             spec: view.spec,
-            staged: self.staged_of(table.id()).unwrap_or_default(),
+            staged: self.staged_of(table.id())?.unwrap_or_default(),
             consistency: self.consistency(),
             cancelled: SmallVec::from_iter([Arc::clone(&self.options.cancelled)]),
             admission: Arc::clone(&self.engine.admission),

@@ -119,11 +119,31 @@ impl Transaction {
         if writes.regions.is_empty() && self.statement.lock().snapshot.is_none() {
             return Ok(None);
         }
+        self.validate_set(tracker, write_set(&self.engine, writes))
+    }
+
+    /// Returns where the rows are noted that the transaction is about to commit, if they are.
+    pub(super) fn write_set(&self) -> Option<WriteSet> {
+        self.tracker.as_ref().map(|_| self.engine.serializable.write_set())
+    }
+
+    /// Checks that the transaction may commit the rows of [`Transaction::write_set`].
+    pub(super) fn validate_spilled(&self, writes: Option<WriteSet>) -> Result<Option<Pending<'_>>> {
+        let (Some(tracker), Some(mut writes)) = (&self.tracker, writes) else { return Ok(None) };
+        writes.finish();
+        self.validate_set(tracker, writes)
+    }
+
+    fn validate_set<'a>(
+        &'a self,
+        tracker: &'a ReadTracker,
+        writes: WriteSet,
+    ) -> Result<Option<Pending<'a>>> {
         let asked = Validation {
             transaction: self.owner.0,
             snapshot: self.spec(TimeRange::ALL, 1, false)?.snapshot,
             tracker,
-            writes: write_set(&self.engine, writes),
+            writes,
         };
         let clock = || {
             let CommitClock { sequence, .. } = self.engine.clock();

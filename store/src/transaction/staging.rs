@@ -6,19 +6,26 @@
 //!
 //! A memstore only grows. So when rollbacks to savepoints have taken more than half of one, what
 //! is left moves to another, and the memory goes with the last scan that reads the old one.
+//!
+//! What is too much for memory is written to sorted runs (`spill`).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 
 use crate::cell::{CellType, KeyParts, Sequence, Timestamp, expiring_value};
 use crate::descriptor::TableId;
+use crate::error::{Error, Result, WriteFailure};
 use crate::memstore::Memstore;
 use crate::mutation::{Edit, Mutation};
 use crate::observer::{Fate, RegionChain};
 use crate::pressure::Charge;
-use crate::read_path::StagedFamilies;
+use crate::spill::SpillDirectory;
+use crate::staged::{StagedFamilies, StagedFamily};
 use crate::table::Table;
+use crate::transaction::progression::Progressions;
+use crate::transaction::spill;
 use crate::wal::LoggedCells;
 
 /// The writes of an open transaction.
@@ -29,7 +36,11 @@ pub(crate) struct Staging {
     count: u64,
     kept: Vec<KeptBatch>,
     /// Edits that delete a row which their own mutation puts again, by their number, ascending.
-    replacing: Vec<u64>,
+    replacing: Progressions,
+    /// Whether anything was spilled.
+    is_spilled: bool,
+    /// Why what was undone could not be taken out of the runs; nothing may be read or committed.
+    failure: Option<WriteFailure>,
     /// The memory as it was counted last; `None` while it is little.
     pub(crate) charge: Option<Charge>,
 }
@@ -70,6 +81,12 @@ impl Staging {
         self.count
     }
 
+    /// Leaves a number out; returns how many edits were staged before.
+    pub(crate) fn skip(&mut self) -> u64 {
+        self.count += 1;
+        self.count - 1
+    }
+
     /// Returns the sequence of the edit staged last.
     pub(crate) fn last_sequence(&self) -> Sequence {
         Sequence(Sequence::STAGED | self.count)
@@ -87,16 +104,56 @@ impl Staging {
 
     /// Returns the bytes of memory that it holds.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let families = self.tables.iter().flat_map(|staged| staged.families.iter().flatten());
         let of_kept = |kept: &KeptBatch| kept.batch.iter().map(mutation_bytes).sum::<u64>();
-        families.map(|memstore| memstore.held_bytes()).sum::<u64>()
+        self.memstore_bytes()
             + self.kept.iter().map(of_kept).sum::<u64>()
-            + size_of_val(&*self.replacing) as u64
+            + self.replacing.held_bytes()
+    }
+
+    /// Returns the bytes of memory that cells take.
+    pub(crate) fn memstore_bytes(&self) -> u64 {
+        let families = self.tables.iter().flat_map(|staged| staged.families.iter().flatten());
+        families.map(|family| family.memstore().held_bytes()).sum()
+    }
+
+    /// Returns whether some of it is on disk.
+    pub(crate) fn is_spilled(&self) -> bool {
+        self.is_spilled
+    }
+
+    /// Checks that what is on disk is what was staged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FlushFailed`] if a savepoint could not be restored.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failure.clone().map_or(Ok(()), |failure| Err(Error::FlushFailed(failure)))
+    }
+
+    /// Writes what is in memory to sorted runs.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing: what was not written is still in memory. [`Error::Cancelled`].
+    pub(crate) fn spill(&mut self, files: &SpillDirectory, cancelled: &AtomicBool) -> Result<()> {
+        for staged in &mut self.tables {
+            let descriptor = staged.table.descriptor();
+            for (slot, family) in staged.families.iter_mut().zip(&descriptor.families) {
+                if let Some(staged) = slot {
+                    spill::spill(staged, family, files)?;
+                    self.is_spilled |= !staged.runs().is_empty();
+                    spill::merge(staged, family, files, cancelled)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether anything is staged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tables.iter().all(|staged| staged.families.iter().flatten().all(|f| f.is_empty()))
+        self.tables
+            .iter()
+            .all(|staged| staged.families.iter().flatten().all(StagedFamily::is_empty))
     }
 
     /// Stages the edits of a batch, whose families the caller has checked.
@@ -117,19 +174,26 @@ impl Staging {
     }
 
     /// Returns whether a row was changed by an edit after the first `since`.
-    pub(crate) fn has_changed(&self, table: TableId, row: &[u8], since: u64) -> bool {
-        self.next_edit(table, row, since, |_| true).is_some()
+    pub(crate) fn has_changed(&self, table: TableId, row: &[u8], since: u64) -> Result<bool> {
+        Ok(self.next_edit(table, row, since, |_| true)?.is_some())
     }
 
     /// Returns the number of the first edit after `since` that deletes a row.
-    pub(crate) fn deletion_after(&self, table: TableId, row: &[u8], since: u64) -> Option<u64> {
+    pub(crate) fn deletion_after(
+        &self,
+        table: TableId,
+        row: &[u8],
+        since: u64,
+    ) -> Result<Option<u64>> {
         let mut after = since;
-        loop {
-            after = self.next_edit(table, row, after, |kind| kind == CellType::DeleteFamily)?;
-            if self.replacing.binary_search(&after).is_err() {
-                return Some(after);
+        let is_deletion = |kind| kind == CellType::DeleteFamily;
+        while let Some(found) = self.next_edit(table, row, after, is_deletion)? {
+            if !self.replacing.contains(found) {
+                return Ok(Some(found));
             }
+            after = found;
         }
+        Ok(None)
     }
 
     /// Returns the number of the first edit of a row after `since` that wrote a cell of a kind.
@@ -139,11 +203,15 @@ impl Staging {
         row: &[u8],
         since: u64,
         wanted: impl Fn(CellType) -> bool,
-    ) -> Option<u64> {
+    ) -> Result<Option<u64>> {
+        self.check()?;
         let after = Sequence(Sequence::STAGED | since);
-        let of = |memstore: &Arc<Memstore>| memstore.next_sequence(row, after, &wanted);
-        let first = self.families_of(table)?.iter().flatten().filter_map(of).min()?;
-        Some(first.0 & !Sequence::STAGED)
+        let mut first: Option<Sequence> = None;
+        for family in self.families_of(table).into_iter().flatten().flatten() {
+            let next = family.next_sequence(row, after, &wanted)?;
+            first = first.into_iter().chain(next).min();
+        }
+        Ok(first.map(|first| first.0 & !Sequence::STAGED))
     }
 
     /// Makes room for the cells of a table; returns its index.
@@ -192,23 +260,33 @@ impl Staging {
 
     /// Forgets all but the first `count` edits; returns the batches among what is forgotten that
     /// observers want to hear of.
-    pub(crate) fn roll_back_to(&mut self, count: u64) -> Vec<KeptBatch> {
+    pub(crate) fn roll_back_to(&mut self, count: u64, files: &SpillDirectory) -> Vec<KeptBatch> {
         if self.count <= count {
             return Vec::new();
         }
         let from = Sequence(Sequence::STAGED | (count + 1));
-        for slot in self.tables.iter_mut().flat_map(|staged| staged.families.iter_mut()) {
-            let Some(memstore) = slot else { continue };
-            memstore.remove_from(from);
-            if memstore.is_empty() {
-                *slot = None;
-            } else if memstore.live_bytes() < memstore.byte_count() / 2 {
-                *slot = Some(Arc::new(memstore.copy()));
+        for staged in &mut self.tables {
+            let descriptor = staged.table.descriptor();
+            for (index, slot) in staged.families.iter_mut().enumerate() {
+                let Some(family) = slot else { continue };
+                let settings = descriptor.families.get(index);
+                if let Err(error) = spill::remove_from(family, from, settings, files) {
+                    tracing::error!(%error, "a savepoint cannot be restored");
+                    self.failure.get_or_insert_with(|| WriteFailure::from(&error));
+                }
+                let memstore = family.memstore();
+                memstore.remove_from(from);
+                if family.is_empty() {
+                    *slot = None;
+                } else if memstore.live_bytes() < memstore.byte_count() / 2 {
+                    let copy = memstore.copy();
+                    family.set_memstore(copy);
+                }
             }
         }
         // A table that was created since goes, and nothing may be left that names it.
         self.tables.retain(|staged| staged.families.iter().any(Option::is_some));
-        self.replacing.truncate(self.replacing.partition_point(|edit| *edit <= count));
+        self.replacing.truncate(count);
         self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }
 }
@@ -257,5 +335,5 @@ fn stage_edit(families: &mut StagedFamilies, row: &[u8], edit: &Edit, sequence: 
 }
 
 fn memstore_of(families: &mut StagedFamilies, family: usize) -> &Memstore {
-    families[family].get_or_insert_with(|| Arc::new(Memstore::new()))
+    families[family].get_or_insert_default().memstore()
 }

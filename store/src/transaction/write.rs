@@ -186,7 +186,7 @@ impl Transaction {
     fn check_expectations(&self, table: &Table, batch: &mut [Mutation]) -> Result<()> {
         let mut found = CellBatch::new();
         let mut get = Get::new(Vec::new());
-        let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id()));
+        let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id())?);
         for mutation in batch.iter_mut().filter(|mutation| mutation.expect == Expect::Absent) {
             found.clear();
             get.row.clear();
@@ -228,7 +228,9 @@ impl Transaction {
         {
             staging.keep(Arc::clone(chain), batch);
         }
-        self.charge(&mut staging)
+        self.charge(&mut staging)?;
+        drop(staging);
+        self.spill_locks()
     }
 }
 

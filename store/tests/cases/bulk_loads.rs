@@ -8,9 +8,9 @@ use store::bulk_load::{BulkCell, BulkLoad};
 use store::cell::CellType;
 use store::env::fault::{Fault, FaultEnv, Operation, Unsynced};
 use store::transaction::{Isolation, TransactionOptions};
-use store::{Error, Mutation, Result, Store, Timestamp};
+use store::{CellBatch, Error, Mutation, Result, Scan, Store, TableDescriptor, Timestamp};
 
-use crate::cases::{TABLE, begin, descriptor, get, open, put, scan};
+use crate::cases::{TABLE, begin, columnar_family, descriptor, get, open, put, scan};
 
 fn cell<'a>(row: &'a str, value: &'a str) -> BulkCell<'a> {
     BulkCell {
@@ -92,6 +92,25 @@ fn a_load_is_a_commit_over_regions() {
     let store = open(&env.after_crash(Unsynced::Lost)).unwrap();
     let all = expected(&[("b", "before"), ("c", "meanwhile"), ("z", "loaded")]);
     assert_eq!(rows(&store), all);
+}
+
+#[test]
+fn a_load_is_read_backwards() {
+    for columnar in [false, true] {
+        let store = open(&FaultEnv::new(1)).unwrap();
+        let plain = descriptor(&[], 1);
+        let families = if columnar { vec![columnar_family()] } else { plain.families.clone() };
+        store.create_table(TableDescriptor { families, ..plain }).unwrap();
+        begin_load(&store, &["b", "d", "f"], "loaded").unwrap().adopt().unwrap();
+        ["a", "c", "e", "g"].iter().for_each(|row| put(&store, row, "put"));
+        let transaction = begin(&store);
+        let mut scanner = transaction.scan(TABLE, Scan { reverse: true, ..Scan::all() }).unwrap();
+        let (mut batch, mut found) = (CellBatch::new(), String::new());
+        while scanner.next_batch(3, &mut batch).unwrap() {
+            batch.rows().for_each(|row| found.push_str(std::str::from_utf8(row.key()).unwrap()));
+        }
+        assert_eq!(found, "gfedcba");
+    }
 }
 
 #[test]

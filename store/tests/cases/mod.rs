@@ -47,8 +47,15 @@ use store::{
 /// The table of all cases.
 const TABLE: TableId = TableId(1);
 
+/// With `BENNU_SPILL` all transactions spill whatever they stage.
+fn staged_bytes_max() -> Option<u64> {
+    std::env::var_os("BENNU_SPILL").map(|_| 0)
+}
+
 fn options(env: &FaultEnv) -> Options {
-    Options { env: Arc::new(env.clone()), memory_bytes: 16 << 20, ..Options::default() }
+    let staged_bytes_max = staged_bytes_max();
+    let env = Arc::new(env.clone());
+    Options { env, memory_bytes: 16 << 20, staged_bytes_max, ..Options::default() }
 }
 
 fn open(env: &FaultEnv) -> Result<Arc<Store>> {

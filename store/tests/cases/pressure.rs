@@ -3,10 +3,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use store::env::fault::FaultEnv;
-use store::transaction::{LockMode, LockWait};
-use store::{CellBatch, Error, Mutation, Options, Store, Transaction};
+use store::env::Env;
+use store::env::fault::{FaultEnv, Unsynced};
+use store::transaction::{LockMode, LockWait, Locking, SeenRow};
+use store::{
+    CellBatch, Column, Error, Get, Mutation, Options, PutBatch, Store, Timestamp, Transaction,
+};
 
 use crate::cases::{TABLE, begin, descriptor, get, open, options, put, scan, value};
 
@@ -102,60 +106,247 @@ fn a_stopped_store_refuses_and_a_locked_directory_too() {
     assert_eq!(scan(&begin(&open(&env).unwrap())).unwrap().len(), 1);
 }
 
-/// Stages rows of 2,000 bytes until that is refused; returns how many were taken.
-fn stage_until_refused(transaction: &Transaction, name: &str) -> usize {
+/// Stages rows of 2,000 bytes.
+fn stage_rows(transaction: &Transaction, name: &str, count: usize) {
     let filling = vec![7; 2000];
-    let stage = |row: usize| {
+    for row in 0..count {
         let mutation = Mutation::new(format!("{name}{row:06}")).put(0, "q", filling.clone());
-        transaction.mutate(TABLE, vec![mutation])
-    };
-    let refused = (0..100_000).find_map(|row| stage(row).err().map(|error| (row, error)));
-    let (row, error) = refused.unwrap();
-    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
-    row
+        transaction.mutate(TABLE, vec![mutation]).unwrap();
+    }
+}
+
+fn staged_files(env: &FaultEnv) -> usize {
+    env.list(Path::new("/data/staged")).unwrap().len()
 }
 
 #[test]
-fn a_transaction_too_large_is_refused_and_others_go_on() {
+fn a_transaction_larger_than_memory_spills_and_is_committed_whole() {
     let env = FaultEnv::new(1);
     let store = small(&env);
-    store.create_table(descriptor(&["00500"], 1)).unwrap();
-    let large = begin(&store);
-    let rows = stage_until_refused(&large, "a");
+    store.create_table(descriptor(&["a00100"], 1)).unwrap();
+    let [large, second] = [begin(&store), begin(&store)];
+    stage_rows(&large, "a", 300);
+    stage_rows(&second, "b", 200);
     let held = store.status().transaction_bytes;
-    // The next chunk of an arena is as large as all before.
-    assert!(rows > 40 && held < 400 << 10, "{rows} rows, {held} bytes");
-    // The refused row is not staged; the others are, until it is rolled back.
+    assert!(held < 400 << 10, "{held} bytes");
+    assert!(staged_files(&env) > 0);
     assert_eq!(scan(&large).unwrap().len(), 0, "a statement does not see what it writes");
     large.begin_statement();
-    assert_eq!(scan(&large).unwrap().len(), rows);
+    assert_eq!(scan(&large).unwrap().len(), 300);
     put(&store, "other", "one");
-    let second = begin(&store);
-    assert!(stage_until_refused(&second, "b") < rows, "all share the limit");
     second.rollback();
-    large.rollback();
-    assert_eq!(store.status().transaction_bytes, 0);
+    drop(second);
     assert_eq!(scan(&begin(&store)).unwrap().len(), 1);
-    let again = begin(&store);
-    assert_eq!(stage_until_refused(&again, "c"), rows, "the memory is free again");
-    again.commit().unwrap().durable.wait().unwrap();
-    assert_eq!(store.status().transaction_bytes, 0);
-    assert_eq!(scan(&begin(&store)).unwrap().len(), rows + 1);
+    let commit = large.commit().unwrap();
+    commit.durable.wait().unwrap();
+    assert!(commit.sequence.is_some());
+    assert_eq!((store.status().transaction_bytes, staged_files(&env)), (0, 0));
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 301);
+    drop((large, store));
+    let store = small(&env.after_crash(Unsynced::Lost));
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 301);
 }
 
 #[test]
-fn row_locks_count_too() {
+fn what_a_savepoint_undoes_is_taken_out_of_what_was_spilled() {
     let env = FaultEnv::new(1);
     let store = small(&env);
     store.create_table(descriptor(&[], 1)).unwrap();
     let transaction = begin(&store);
-    let lock = |row: u32| {
-        transaction.lock_row(TABLE, &row.to_be_bytes(), LockMode::Shared, LockWait::Wait)
+    stage_rows(&transaction, "a", 90);
+    let savepoint = transaction.savepoint();
+    stage_rows(&transaction, "b", 90);
+    let delete = |row: &str| transaction.mutate(TABLE, vec![Mutation::new(row).delete_row()]);
+    delete("a000007").unwrap();
+    stage_rows(&transaction, "c", 90);
+    assert!(transaction.has_changed(TABLE, b"a000007", savepoint).unwrap());
+    transaction.rollback_to(savepoint);
+    assert!(!transaction.has_changed(TABLE, b"a000007", savepoint).unwrap());
+    transaction.begin_statement();
+    assert_eq!(scan(&transaction).unwrap().len(), 90);
+    stage_rows(&transaction, "d", 90);
+    delete("a000008").unwrap();
+    transaction.begin_statement();
+    assert_eq!(scan(&transaction).unwrap().len(), 179);
+    transaction.commit().unwrap().durable.wait().unwrap();
+    let after = begin(&store);
+    assert_eq!(scan(&after).unwrap().len(), 179);
+    assert!(get(&after, "a000007").unwrap().is_some());
+    assert!(get(&after, "a000008").unwrap().is_none());
+}
+
+#[test]
+fn what_a_transaction_larger_than_memory_deletes_and_puts_again_is_its_last_state() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&["a000050"], 2)).unwrap();
+    (0..100).for_each(|row| put(&store, &format!("a{row:06}"), "old"));
+    let transaction = begin(&store);
+    stage_rows(&transaction, "a", 100);
+    for row in 0..60 {
+        let mutation = Mutation::new(format!("a{row:06}")).delete_row();
+        transaction.mutate(TABLE, vec![mutation]).unwrap();
+    }
+    for row in 0..30 {
+        let mutation = Mutation::new(format!("a{row:06}")).put(0, "q", vec![9; 1900]);
+        transaction.mutate(TABLE, vec![mutation]).unwrap();
+    }
+    transaction.commit().unwrap().durable.wait().unwrap();
+    let rows = scan(&begin(&store)).unwrap();
+    assert_eq!(rows.len(), 70);
+    let read = |row: usize| get(&begin(&store), &format!("a{row:06}")).unwrap();
+    assert_eq!(read(0).map(|value| value.len()), Some(1900));
+    assert_eq!(read(59), None);
+    assert_eq!(read(60).map(|value| value.len()), Some(2000));
+    store.compact(TABLE, true).unwrap();
+    assert_eq!(scan(&begin(&store)).unwrap(), rows);
+}
+
+#[test]
+fn a_transaction_that_has_spilled_cannot_be_prepared() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let transaction = begin(&store);
+    stage_rows(&transaction, "a", 200);
+    assert!(matches!(transaction.prepare(), Err(Error::PreparedTooLarge)));
+    transaction.rollback();
+    assert_eq!(scan(&begin(&store)).unwrap().len(), 0);
+}
+
+/// Returns how many wait for locks.
+fn waiting(store: &Store) -> usize {
+    store.contended_locks().iter().filter(|lock| lock.waits.is_some()).count()
+}
+
+fn locked(
+    transaction: &Transaction,
+    row: u32,
+    mode: LockMode,
+    wait: LockWait,
+) -> store::Result<SeenRow> {
+    transaction.lock_seen_row(TABLE, &row.to_be_bytes(), mode, wait)
+}
+
+#[test]
+fn row_locks_that_do_not_stay_in_memory_keep_others_out() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let (many, other) = (begin(&store), begin(&store));
+    for row in 0..5000_u32 {
+        let mode = if row % 2 == 0 { LockMode::Exclusive } else { LockMode::Shared };
+        assert_eq!(locked(&many, row, mode, LockWait::Wait).unwrap(), SeenRow::Locked);
+    }
+    assert!(store.status().transaction_bytes < 100 << 10);
+    assert!(staged_files(&env) > 0);
+    for row in (0..5010).step_by(7) {
+        let is_free = row >= 5000;
+        let skipped = locked(&other, row, LockMode::Exclusive, LockWait::Skip).unwrap();
+        assert_eq!(skipped == SeenRow::Locked, is_free, "row {row}");
+        let shared = locked(&other, row, LockMode::Shared, LockWait::NoWait);
+        assert_eq!(shared.is_ok(), is_free || row % 2 == 1, "row {row}");
+        assert_eq!(many.has_lock(TABLE, &row.to_be_bytes(), LockMode::Shared), !is_free);
+    }
+    // Its own locks are in nobody's way, and a put that locks nothing waits for them.
+    locked(&many, 2, LockMode::Exclusive, LockWait::NoWait).unwrap();
+    let (started, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            started.store(true, Ordering::SeqCst);
+            let mut batch = PutBatch::new();
+            let column = Column { row: &4_u32.to_be_bytes(), family: 0, qualifier: b"q" };
+            batch.put(column, Timestamp::LATEST, b"x");
+            store.put(TABLE, batch, None).unwrap();
+            done.store(true, Ordering::SeqCst);
+        });
+        while waiting(&store) == 0 {
+            std::thread::yield_now();
+        }
+        assert!(started.load(Ordering::SeqCst) && !done.load(Ordering::SeqCst));
+        many.rollback();
+    });
+    assert_eq!(locked(&other, 6, LockMode::Exclusive, LockWait::NoWait).unwrap(), SeenRow::Locked);
+    drop((many, other));
+    assert_eq!((store.status().transaction_bytes, staged_files(&env)), (0, 0));
+}
+
+#[test]
+fn spilled_locks_taken_since_a_savepoint_are_given_back() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let (many, other) = (begin(&store), begin(&store));
+    let lock = |rows: std::ops::Range<u32>| {
+        rows.for_each(|row| {
+            locked(&many, row, LockMode::Exclusive, LockWait::Wait).unwrap();
+        });
     };
-    let refused = (0..100_000).find_map(|row| lock(row).err());
-    assert!(matches!(refused, Some(Error::OutOfMemory { .. })), "{refused:?}");
-    drop(transaction);
-    assert_eq!(store.status().transaction_bytes, 0);
+    lock(0..1000);
+    let place = many.lock_place();
+    lock(1000..3000);
+    assert_eq!(
+        locked(&other, 2000, LockMode::Exclusive, LockWait::Skip).unwrap(),
+        SeenRow::Skipped
+    );
+    many.release_locks_after(place);
+    lock(3000..3500);
+    for row in (0..4000).step_by(13) {
+        let expected = if row < 1000 || (3000..3500).contains(&row) {
+            SeenRow::Skipped
+        } else {
+            SeenRow::Locked
+        };
+        let found = locked(&other, row, LockMode::Exclusive, LockWait::Skip).unwrap();
+        assert_eq!(found, expected, "row {row}");
+    }
+    many.commit().unwrap();
+    locked(&other, 5, LockMode::Exclusive, LockWait::NoWait).unwrap();
+}
+
+#[test]
+fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let fill = begin(&store);
+    let rows = 0..2000_u32;
+    fill.mutate(
+        TABLE,
+        rows.clone()
+            .map(|row| Mutation::new(row.to_be_bytes()).put(0, "q", "old".into()))
+            .collect(),
+    )
+    .unwrap();
+    fill.commit().unwrap().durable.wait().unwrap();
+    let many = begin(&store);
+    for row in rows {
+        let mut mutation = Mutation::new(row.to_be_bytes());
+        mutation = match row % 2 {
+            0 => mutation.delete_row(),
+            _ => mutation.put(0, "q", "new".into()),
+        };
+        mutation.locking = if row % 2 == 0 { Locking::RowGoes } else { Locking::Row };
+        many.mutate(TABLE, vec![mutation]).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let wait = |row: u32| {
+            let other = begin(&store);
+            let seen = locked(&other, row, LockMode::Exclusive, LockWait::Wait).unwrap();
+            other.begin_statement();
+            let mut found = CellBatch::new();
+            let is_there = other.get(TABLE, &Get::new(row.to_be_bytes()), &mut found).unwrap();
+            (seen, is_there.then(|| value(&found)).flatten())
+        };
+        let waiters = [100, 101].map(|row| scope.spawn(move || wait(row)));
+        while waiting(&store) < 2 {
+            std::thread::yield_now();
+        }
+        many.commit().unwrap();
+        let [gone, changed] = waiters.map(|waiter| waiter.join().unwrap());
+        assert_eq!(gone, (SeenRow::Gone, None));
+        assert_eq!(changed, (SeenRow::Locked, Some("new".to_owned())));
+    });
 }
 
 #[test]

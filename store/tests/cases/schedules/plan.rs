@@ -22,6 +22,8 @@ pub(super) struct Settings {
     pub(super) memstore_flush_bytes: u64,
     /// Whether segments that the log does not need any more are kept elsewhere.
     pub(super) archive: bool,
+    /// Bytes of staged cells above which transactions spill.
+    pub(super) staged_bytes_max: Option<u64>,
 }
 
 /// A write of one row.
@@ -160,6 +162,8 @@ impl Plan {
             wal_segment_bytes: random.pick(&[150, 600, 4000, 1 << 20]),
             memstore_flush_bytes: random.pick(&[500, 1 << 20, 1 << 20]),
             archive: random.chance(30),
+            // Not drawn, so that the rest of a seed's schedule does not depend on it.
+            staged_bytes_max: seed.is_multiple_of(3).then_some(0),
         };
         let mut steps = vec![create(&mut random, 0)];
         for _ in 0..1 + random.below(3) {

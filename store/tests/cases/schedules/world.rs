@@ -100,6 +100,7 @@ impl World {
             memory_bytes: 4 << 20,
             wal_segment_bytes: self.settings.wal_segment_bytes,
             memstore_flush_bytes: self.settings.memstore_flush_bytes,
+            staged_bytes_max: self.settings.staged_bytes_max,
             region_threads: 1,
             wal_archive: self.settings.archive.then(|| PathBuf::from("/archive")),
             ..Options::default()
@@ -216,7 +217,13 @@ impl World {
                 return Ok(());
             }
         }
-        let Some(commit) = self.accept(transaction.commit(), "a commit")? else { return Ok(()) };
+        let Some(commit) = self.accept(transaction.commit(), "a commit")? else {
+            if self.settings.staged_bytes_max.is_some() {
+                // It is adopted as a load is.
+                self.doubtful_loads.push(effects);
+            }
+            return Ok(());
+        };
         drop(transaction);
         self.doubtful_loads.clear();
         self.history.push(effects);

@@ -1,0 +1,474 @@
+//! Row locks that do not stay in memory: those of a transaction that has locked very many rows.
+//!
+//! The locks of rows that nobody else wants are written to sorted runs of fixed records, and their
+//! entries leave the table of locks. Who asks for a lock of that table later looks into the runs of
+//! all other transactions first and puts the entry that it finds there back; from then on all is as
+//! with any lock: queues, modes, deadlocks, views.
+//!
+//! ```text
+//!   owner:  run written, listed (version + 1), then entries removed
+//!   other:  [ looks into listed runs : entry back ], shard locked [ version changed? again ], lock
+//! ```
+//!
+//! The owner itself does not look: it locks such a row again as if it were new.
+//!
+//! # Invariants
+//!
+//! 1. An entry is removed after its run is listed, under the lock of its shard; who sees it missing
+//!    sees the run.
+//! 2. An entry that was put back stays until its transaction gives it back.
+//! 3. Lock order: the runs of a transaction, then shards.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::cell::Sequence;
+use crate::descriptor::TableId;
+use crate::env::{Env, ReadFile};
+use crate::error::{Error, Result};
+use crate::lock::entry::LockEntry;
+use crate::lock::{LockKey, LockTable, Owner};
+use crate::lock_mode::{LockMode, ModeSet};
+use crate::spill::SpillDirectory;
+
+/// Bytes of a record: key, table, modes, edits before its deletion, place.
+const RECORD_BYTES: usize = 16 + 4 + 2 + 8 + 8;
+/// Records that are read at once.
+const BLOCK_RECORDS: usize = 128;
+/// Stands for no deletion.
+const NOT_DELETED: u64 = u64::MAX;
+
+/// The transactions that have spilled locks.
+#[derive(Default)]
+pub(super) struct Spilled {
+    lists: RwLock<Vec<Arc<SpilledLocks>>>,
+    /// How often a run was listed. 0: never, so that nobody needs to look.
+    version: AtomicU64,
+}
+
+/// The locks that a transaction has spilled.
+pub(crate) struct SpilledLocks {
+    owner: Owner,
+    files: Arc<SpillDirectory>,
+    locks: Mutex<Locks>,
+}
+
+#[derive(Default)]
+struct Locks {
+    has_ended: bool,
+    runs: Vec<LockRun>,
+    /// Locks that are in the table again, with their records.
+    restored: HashMap<LockKey, Record>,
+    /// Edits that are undone: from, to.
+    undone: Vec<(u64, u64)>,
+}
+
+/// A lock, as it is spilled.
+#[derive(Clone, Copy)]
+struct Record {
+    key: LockKey,
+    table: TableId,
+    modes: ModeSet,
+    /// Edits before the deletion of the row.
+    deleted_after: u64,
+    /// Its place among the locks of the transaction.
+    place: u64,
+}
+
+/// Locks in the order of their keys, in a file.
+struct LockRun {
+    file: Arc<dyn ReadFile>,
+    path: std::path::PathBuf,
+    env: Arc<dyn Env>,
+    count: usize,
+    tables: HashSet<TableId>,
+    /// The modes of any.
+    modes: ModeSet,
+    /// The lowest and the highest place.
+    places: (u64, u64),
+    /// The first key of each block, and its checksum.
+    blocks: Vec<(u64, u32)>,
+}
+
+impl Drop for LockRun {
+    fn drop(&mut self) {
+        // If it stays, the next start removes it.
+        if let Err(error) = self.env.remove(&self.path) {
+            tracing::warn!(%error, "could not remove spilled locks");
+        }
+    }
+}
+
+impl Record {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.key.to_bytes());
+        out.extend_from_slice(&self.table.0.to_le_bytes());
+        out.extend_from_slice(&self.modes.bits().to_le_bytes());
+        out.extend_from_slice(&self.deleted_after.to_le_bytes());
+        out.extend_from_slice(&self.place.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Record> {
+        let (key, rest) = bytes.split_first_chunk::<16>()?;
+        let (table, rest) = rest.split_first_chunk::<4>()?;
+        let (modes, rest) = rest.split_first_chunk::<2>()?;
+        let (deleted_after, rest) = rest.split_first_chunk::<8>()?;
+        let (place, _) = rest.split_first_chunk::<8>()?;
+        Some(Record {
+            key: LockKey::from_bytes(*key),
+            table: TableId(u32::from_le_bytes(*table)),
+            modes: ModeSet::from_bits(u16::from_le_bytes(*modes)),
+            deleted_after: u64::from_le_bytes(*deleted_after),
+            place: u64::from_le_bytes(*place),
+        })
+    }
+}
+
+impl LockRun {
+    /// Writes records, which are in the order of their keys.
+    fn write(files: &SpillDirectory, records: &[Record]) -> Result<LockRun> {
+        let (env, path) = (Arc::clone(files.env()), files.name_file()?.1);
+        let mut blocks = Vec::with_capacity(records.len().div_ceil(BLOCK_RECORDS));
+        let mut write = || {
+            let mut file = env.create(&path)?;
+            let mut bytes = Vec::with_capacity(BLOCK_RECORDS * RECORD_BYTES);
+            for block in records.chunks(BLOCK_RECORDS) {
+                bytes.clear();
+                block.iter().for_each(|record| record.encode(&mut bytes));
+                blocks.push((block[0].key.high, crc32c::crc32c(&bytes)));
+                file.append(&bytes)?;
+            }
+            drop(file);
+            env.open(&path)
+        };
+        let file = write().inspect_err(|_| {
+            // It may not be there.
+            let _ = env.remove(&path);
+        })?;
+        let places = records.iter().map(|record| record.place);
+        let mut modes = ModeSet::default();
+        records.iter().flat_map(|record| record.modes.iter()).for_each(|mode| modes.add(mode));
+        Ok(LockRun {
+            file,
+            path,
+            env,
+            count: records.len(),
+            tables: records.iter().map(|record| record.table).collect(),
+            modes,
+            places: (places.clone().min().unwrap_or(0), places.max().unwrap_or(0)),
+            blocks,
+        })
+    }
+
+    fn read_block(&self, index: usize) -> Result<Vec<Record>> {
+        let first = index * BLOCK_RECORDS;
+        let count = BLOCK_RECORDS.min(self.count - first);
+        let mut bytes = vec![0; count * RECORD_BYTES];
+        let offset = (first * RECORD_BYTES) as u64;
+        self.file.read_at(offset, &mut bytes)?;
+        if crc32c::crc32c(&bytes) != self.blocks[index].1 {
+            return Err(Error::corrupt(&self.path, offset, "spilled locks are damaged"));
+        }
+        Ok(bytes.chunks_exact(RECORD_BYTES).filter_map(Record::decode).collect())
+    }
+
+    fn find(&self, key: LockKey) -> Result<Option<Record>> {
+        // Keys of one block may go on in the next.
+        let from = self.blocks.partition_point(|(first, _)| *first < key.high).saturating_sub(1);
+        for index in from..self.blocks.len() {
+            if self.blocks[index].0 > key.high {
+                break;
+            }
+            let block = self.read_block(index)?;
+            if let Some(record) = block.into_iter().find(|record| record.key == key) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a run of the locks with places below one.
+    fn before(&self, place: u64, files: &SpillDirectory) -> Result<LockRun> {
+        let mut kept = Vec::new();
+        for index in 0..self.blocks.len() {
+            kept.extend(self.read_block(index)?.into_iter().filter(|lock| lock.place < place));
+        }
+        LockRun::write(files, &kept)
+    }
+}
+
+impl Locks {
+    fn find(&self, key: LockKey, table: TableId) -> Result<Option<Record>> {
+        for run in self.runs.iter().rev().filter(|run| run.tables.contains(&table)) {
+            if let Some(record) = run.find(key)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_deleted(&self, record: &Record) -> bool {
+        let at = record.deleted_after;
+        at != NOT_DELETED && !self.undone.iter().any(|(from, to)| (*from..=*to).contains(&at))
+    }
+
+    fn modes(&self) -> ModeSet {
+        let mut modes = ModeSet::default();
+        self.runs.iter().flat_map(|run| run.modes.iter()).for_each(|mode| modes.add(mode));
+        modes
+    }
+}
+
+impl SpilledLocks {
+    /// Forgets that rows were deleted after `from` edits, of `to`.
+    pub(crate) fn undelete(&self, (from, to): (u64, u64), table: &LockTable) {
+        let mut locks = self.locks.lock();
+        locks.undone.push((from, to));
+        for record in
+            locks.restored.values().filter(|record| (from..=to).contains(&record.deleted_after))
+        {
+            table.set_deleted(self.owner, record.key, false);
+        }
+    }
+
+    /// Takes the locks from a place on out of the runs. Returns those whose entries are in the table
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing a run again; all is as it was then.
+    fn take_from(&self, place: u64) -> Result<Vec<LockKey>> {
+        let mut locks = self.locks.lock();
+        let straddles = |run: &LockRun| run.places.0 < place && run.places.1 >= place;
+        let cut = locks.runs.iter().position(straddles);
+        let before = cut.map(|index| locks.runs[index].before(place, &self.files)).transpose()?;
+        locks.runs.retain(|run| run.places.1 < place);
+        locks.runs.extend(before);
+        let restored = locks.restored.extract_if(|_, record| record.place >= place);
+        Ok(restored.map(|(key, _)| key).collect())
+    }
+}
+
+/// The locks of a transaction that are in the table of locks, in the order in which they were
+/// taken.
+#[derive(Default)]
+pub(crate) struct HeldLocks {
+    keys: Vec<LockKey>,
+    /// Locks before the first of `keys`.
+    before: u64,
+    /// Those of them that could not be spilled, by place.
+    pinned: Vec<(u64, LockKey)>,
+    /// Those that were.
+    pub(crate) spilled: Option<Arc<SpilledLocks>>,
+}
+
+impl HeldLocks {
+    /// Adds a lock.
+    pub(crate) fn push(&mut self, key: LockKey) {
+        self.keys.push(key);
+    }
+
+    /// Returns the place behind the last lock.
+    pub(crate) fn place(&self) -> u64 {
+        self.before + self.keys.len() as u64
+    }
+
+    /// Returns how many are in memory.
+    pub(crate) fn count(&self) -> usize {
+        self.keys.len() + self.pinned.len()
+    }
+
+    /// Returns how many may be spilled.
+    pub(crate) fn spillable(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Takes the locks from a place on out.
+    pub(crate) fn split_off(&mut self, place: u64) -> Vec<LockKey> {
+        let at = usize::try_from(place.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        let mut taken = self.keys.split_off(at.min(self.keys.len()));
+        let pinned = self.pinned.partition_point(|(at, _)| *at < place);
+        taken.extend(self.pinned.drain(pinned..).map(|(_, key)| key));
+        taken
+    }
+
+    /// Returns those that cannot be spilled.
+    pub(crate) fn pinned(&self) -> impl Iterator<Item = LockKey> + '_ {
+        self.pinned.iter().map(|(_, key)| *key)
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn take(&mut self) -> Vec<LockKey> {
+        self.split_off(0)
+    }
+}
+
+impl LockTable {
+    /// Writes the locks of a transaction to a run, those of rows that nobody else wants, and
+    /// removes their entries. `deleted` are the rows that it has deleted, with the edits before;
+    /// those of `pinned` stay.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing; all is as it was then.
+    pub(crate) fn spill(
+        &self,
+        owner: Owner,
+        held: &mut HeldLocks,
+        (deleted, pinned): (&HashMap<LockKey, u64>, &HashSet<LockKey>),
+        files: &Arc<SpillDirectory>,
+    ) -> Result<()> {
+        let mut records = Vec::with_capacity(held.keys.len());
+        for (index, key) in held.keys.iter().enumerate() {
+            if pinned.contains(key) {
+                continue;
+            }
+            let shard = self.shards[key.shard()].lock();
+            let found = shard.entries.get(key).and_then(|entry| entry.of_row_alone(owner));
+            let Some((table, modes)) = found else { continue };
+            let deleted_after = deleted.get(key).copied().unwrap_or(NOT_DELETED);
+            let place = held.before + index as u64;
+            records.push(Record { key: *key, table, modes, deleted_after, place });
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        records.sort_unstable_by_key(|record| (record.key.high, record.key.low));
+        let run = LockRun::write(files, &records)?;
+        let list = held.spilled.get_or_insert_with(|| {
+            let (files, locks) = (Arc::clone(files), Mutex::default());
+            let list = Arc::new(SpilledLocks { owner, files, locks });
+            self.spilled.lists.write().push(Arc::clone(&list));
+            list
+        });
+        list.locks.lock().runs.push(run);
+        self.spilled.version.fetch_add(1, Ordering::SeqCst);
+        let mut spilled: HashSet<LockKey> = HashSet::with_capacity(records.len());
+        for record in records {
+            let mut shard = self.shards[record.key.shard()].lock();
+            if let Entry::Occupied(entry) = shard.entries.entry(record.key)
+                && entry.get().of_row_alone(owner) == Some((record.table, record.modes))
+            {
+                entry.remove();
+                spilled.insert(record.key);
+            }
+        }
+        let before = held.before;
+        held.before = held.place();
+        let left = std::mem::take(&mut held.keys).into_iter().enumerate();
+        let left = left.filter(|(_, key)| !spilled.contains(key));
+        held.pinned.extend(left.map(|(index, key)| (before + index as u64, key)));
+        Ok(())
+    }
+
+    /// Returns how often locks were spilled.
+    pub(super) fn spills(&self) -> u64 {
+        self.spilled.version.load(Ordering::SeqCst)
+    }
+
+    /// Puts the entries back that others than `owner` have spilled.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading.
+    pub(super) fn restore(&self, owner: Owner, (key, table): (LockKey, TableId)) -> Result<()> {
+        if self.spills() == 0 {
+            return Ok(());
+        }
+        let lists = self.spilled.lists.read().clone();
+        for list in lists.iter().filter(|list| list.owner != owner) {
+            let mut locks = list.locks.lock();
+            if locks.has_ended || locks.restored.contains_key(&key) {
+                continue;
+            }
+            let Some(record) = locks.find(key, table)? else { continue };
+            let mut shard = self.shards[key.shard()].lock();
+            let entry = match shard.entries.entry(key) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(vacant) => {
+                    let mode = record.modes.iter().last().unwrap_or(LockMode::Exclusive);
+                    vacant.insert(LockEntry::new(table, list.owner, mode))
+                }
+            };
+            record.modes.iter().for_each(|mode| entry.hold(list.owner, mode));
+            if locks.has_deleted(&record) {
+                entry.set_deleted(list.owner, true);
+            }
+            drop(shard);
+            locks.restored.insert(key, record);
+        }
+        Ok(())
+    }
+
+    /// Returns a lock that a transaction has spilled. One that cannot be read is none: who asks
+    /// takes it again.
+    pub(super) fn held_spilled(
+        &self,
+        owner: Owner,
+        key: LockKey,
+    ) -> Option<(TableId, ModeSet, bool)> {
+        if self.spills() == 0 {
+            return None;
+        }
+        let lists = self.spilled.lists.read().clone();
+        let list = lists.iter().find(|list| list.owner == owner)?;
+        let locks = list.locks.lock();
+        let found = locks.runs.iter().rev().find_map(|run| run.find(key).ok().flatten())?;
+        Some((found.table, found.modes, locks.has_deleted(&found)))
+    }
+
+    /// Returns whether somebody has spilled locks of a table.
+    pub(super) fn has_spilled(&self, table: TableId) -> bool {
+        self.spills() > 0
+            && self
+                .spilled
+                .lists
+                .read()
+                .iter()
+                .any(|list| list.locks.lock().runs.iter().any(|run| run.tables.contains(&table)))
+    }
+
+    /// Gives back the locks that a transaction has spilled from a place on. Returns those whose
+    /// entries are in the table again.
+    pub(crate) fn release_spilled(
+        &self,
+        list: &SpilledLocks,
+        place: u64,
+        mark: Sequence,
+    ) -> Vec<LockKey> {
+        self.raise_all_marks(list, mark);
+        list.take_from(place).unwrap_or_else(|error| {
+            tracing::warn!(%error, "locks taken after a savepoint stay");
+            Vec::new()
+        })
+    }
+
+    /// Gives back all locks that a transaction has spilled, at its end. Returns those whose entries
+    /// are in the table again.
+    pub(crate) fn end_spilled(&self, list: &SpilledLocks, mark: Sequence) -> Vec<LockKey> {
+        self.raise_all_marks(list, mark);
+        let mut locks = list.locks.lock();
+        locks.has_ended = true;
+        let restored = std::mem::take(&mut locks.restored);
+        let runs = std::mem::take(&mut locks.runs);
+        drop(locks);
+        self.spilled.lists.write().retain(|other| other.owner != list.owner);
+        drop(runs);
+        restored.into_keys().collect()
+    }
+
+    /// Before nobody finds spilled locks any more: who has one of them next has to see `mark`.
+    fn raise_all_marks(&self, list: &SpilledLocks, mark: Sequence) {
+        let modes = list.locks.lock().modes();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            for mode in modes.iter() {
+                shard.marks[mode.index()].iter_mut().for_each(|raised| *raised = mark.max(*raised));
+            }
+        }
+    }
+}

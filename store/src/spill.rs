@@ -1,0 +1,133 @@
+//! Files to which open transactions spill what they have staged and locked.
+//!
+//! They are in a directory of their own, numbered, named by nobody but the transaction that has
+//! them, and removed when it lets go of them. No manifest lists them: what a crash has left, the
+//! next start removes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cache::{BlockCache, FamilyCache};
+use crate::cell::KeyParts;
+use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, FamilyDescriptor, FileId};
+use crate::env::Env;
+use crate::error::Result;
+use crate::file::{FileWriter, StoreFile};
+use crate::run::LiveFile;
+use crate::scan::merge::Cursor;
+
+/// The directory, within that of the data.
+pub(crate) const NAME: &str = "staged";
+/// How the names of its files end.
+const SUFFIX: &str = "run";
+/// Bytes of the blocks of staged runs.
+const BLOCK_BYTES: u32 = 32 << 10;
+
+/// Where open transactions keep what does not stay in memory.
+pub(crate) struct SpillDirectory {
+    env: Arc<dyn Env>,
+    directory: PathBuf,
+    cache: Arc<FamilyCache>,
+    next: AtomicU64,
+}
+
+impl SpillDirectory {
+    /// Returns the directory of a store. It is created once there is something for it.
+    pub(crate) fn new(
+        env: Arc<dyn Env>,
+        directory: PathBuf,
+        cache: &Arc<BlockCache>,
+    ) -> SpillDirectory {
+        let cache = Arc::new(FamilyCache::new(Arc::clone(cache)));
+        SpillDirectory { env, directory, cache, next: AtomicU64::new(1) }
+    }
+
+    /// Returns the outside world of its files.
+    pub(crate) fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
+    /// Names a new file.
+    ///
+    /// # Errors
+    ///
+    /// Those of creating the directory.
+    pub(crate) fn name_file(&self) -> Result<(FileId, PathBuf)> {
+        self.env.create_directory(&self.directory)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Ok((FileId(number), self.directory.join(format!("{number}.{SUFFIX}"))))
+    }
+
+    /// Writes cells of a family, those that `wanted` lets through, to a file. `None` if there are
+    /// none. The file goes with the last who has it.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing; the file is gone then.
+    pub(crate) fn write(
+        &self,
+        family: &FamilyDescriptor,
+        cells: &mut impl Cursor,
+        mut wanted: impl FnMut(&KeyParts<'_>) -> Result<bool>,
+    ) -> Result<Option<LiveFile>> {
+        let (id, path) = self.name_file()?;
+        // Written once, read once as a rule, and then gone.
+        let family = FamilyDescriptor {
+            data_block_encoding: DataBlockEncoding::Rows,
+            compression: Compression::Lz4,
+            bloom_filter: BloomFilter::Row,
+            block_bytes: BLOCK_BYTES,
+            ..family.clone()
+        };
+        let mut writer = FileWriter::new(Arc::clone(&self.env), &path, &family);
+        let mut write = || {
+            while let Some(key) = cells.key() {
+                if let Some(parts) = KeyParts::decode(key)
+                    && wanted(&parts)?
+                {
+                    writer.add(key, cells.value())?;
+                }
+                cells.advance()?;
+            }
+            Ok(())
+        };
+        let written = write().and_then(|()| writer.finish());
+        let opened = written.and_then(|properties| {
+            let open = |_| StoreFile::open(Arc::clone(&self.env), &path, Arc::clone(&self.cache));
+            properties.map(open).transpose()
+        });
+        match opened {
+            Ok(Some(file)) => {
+                file.mark_obsolete();
+                let created_micros = self.env.now_micros();
+                Ok(Some(LiveFile { id, created_micros, file: Arc::new(file) }))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                // It may not be there. If it is and stays, the next start removes it.
+                let _ = self.env.remove(&path);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Removes what transactions before a crash have left.
+///
+/// # Errors
+///
+/// [`Error::Io`](crate::Error::Io).
+pub(crate) fn clear(env: &dyn Env, directory: &Path) -> Result<()> {
+    for name in env.list(directory)? {
+        let number = name.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        match number.filter(|_| name.extension().is_some_and(|end| end == SUFFIX)) {
+            Some(_) => env.remove(&directory.join(name))?,
+            None => {
+                let name = name.display();
+                tracing::warn!(%name, "this is not a file of a transaction; it is left alone");
+            }
+        }
+    }
+    Ok(())
+}
