@@ -228,8 +228,10 @@ impl BulkLoad {
     /// [`Error::Io`], [`Error::LogFailed`], [`Error::ShutDown`].
     pub fn adopt(mut self) -> Result<BulkLoaded> {
         self.cells.families.iter_mut().try_for_each(close)?;
-        let (cell_count, file_count) =
-            (self.cells.cell_count, self.cells.files.written.values().map(Vec::len).sum::<usize>() as u64);
+        let (cell_count, file_count) = (
+            self.cells.cell_count,
+            self.cells.files.written.values().map(Vec::len).sum::<usize>() as u64,
+        );
         if file_count == 0 {
             return Ok(BulkLoaded { sequence: None, file_count, cell_count });
         }
@@ -280,7 +282,8 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     /// Returns the files as observers are shown them.
     fn new_files(&self) -> impl Iterator<Item = StoreFileRef<'a>> {
-        let of_region = self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
+        let of_region =
+            self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
         let region: &'a Region = self.region;
         of_region.flat_map(move |((_, family), files)| {
             files.iter().map(move |(file, _)| StoreFileRef {
@@ -293,7 +296,8 @@ impl<'a> Target<'a> {
     }
 
     fn open_runs(&self, sequence: Sequence) -> Result<Vec<(u8, Arc<Run>)>> {
-        let of_region = self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
+        let of_region =
+            self.load.cells.files.written.range((self.index, 0)..=(self.index, u8::MAX));
         of_region
             .map(|((_, family), files)| {
                 let live: Vec<LiveFile> = self.region.open_adopted(*family, files, sequence)?;

@@ -55,6 +55,9 @@ const HEADER_BYTES: usize = MAGIC_BYTES + 16 + 8 + 8 + 4 + 4;
 /// A log of edits below this is not worth rewriting.
 const REWRITE_BYTES_MIN: usize = 1 << 20;
 
+/// What came to regions of a table, and what went.
+pub type RegionChanges = Vec<(RegionId, Vec<FamilyChange>)>;
+
 /// A change of what is alive. Whole on disk or not there at all.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 #[bincode(decode_context = "RecordLayout")]
@@ -122,7 +125,7 @@ pub enum ManifestEdit {
     /// commit.
     AdoptAll {
         /// What came, by table and region.
-        tables: Vec<(TableId, Vec<(RegionId, Vec<FamilyChange>)>)>,
+        tables: Vec<(TableId, RegionChanges)>,
         /// The commit.
         sequence: u64,
         /// Its time.

@@ -203,12 +203,21 @@ impl LockRun {
 
 impl Locks {
     fn find(&self, key: LockKey, table: TableId) -> Result<Option<Record>> {
-        for run in self.runs.iter().rev().filter(|run| run.tables.contains(&table)) {
-            if let Some(record) = run.find(key)? {
-                return Ok(Some(record));
+        // A row that was locked again after it was spilled is in several.
+        let mut found: Option<Record> = None;
+        for run in self.runs.iter().filter(|run| run.tables.contains(&table)) {
+            let Some(record) = run.find(key)? else { continue };
+            let Some(found) = &mut found else {
+                found = Some(record);
+                continue;
+            };
+            record.modes.iter().for_each(|mode| found.modes.add(mode));
+            found.place = found.place.min(record.place);
+            if !self.has_deleted(found) {
+                found.deleted_after = record.deleted_after;
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     fn has_deleted(&self, record: &Record) -> bool {
@@ -235,8 +244,8 @@ impl SpilledLocks {
         }
     }
 
-    /// Takes the locks from a place on out of the runs. Returns those whose entries are in the table
-    /// again.
+    /// Takes the locks from a place on out of the runs. Returns those whose entries are in the
+    /// table again.
     ///
     /// # Errors
     ///
@@ -417,7 +426,8 @@ impl LockTable {
         let lists = self.spilled.lists.read().clone();
         let list = lists.iter().find(|list| list.owner == owner)?;
         let locks = list.locks.lock();
-        let found = locks.runs.iter().rev().find_map(|run| run.find(key).ok().flatten())?;
+        let table = locks.runs.iter().find_map(|run| Some(run.find(key).ok()??.table))?;
+        let found = locks.find(key, table).ok()??;
         Some((found.table, found.modes, locks.has_deleted(&found)))
     }
 

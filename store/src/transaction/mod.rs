@@ -17,6 +17,7 @@ mod collapse;
 mod spilled_commit;
 mod write;
 mod followed;
+mod memory;
 mod row;
 mod parts;
 mod endpoint;
@@ -26,7 +27,6 @@ mod beside;
 mod prepared;
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -44,7 +44,6 @@ use crate::lock::{
 };
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
-use crate::pressure::Charge;
 use crate::quota::{Access, Quota};
 use crate::read_path::Caller;
 use crate::scan::{CellWindow, Get, Scan, TimeRange};
@@ -245,16 +244,8 @@ impl Statement {
     }
 }
 
-/// What a held lock takes in the lock table and in the list of the transaction.
-const LOCK_BYTES: u64 = 80;
-/// Bytes by which a transaction changes before that is counted: what is smaller spares itself a
-/// look at what all share.
-const CHARGE_STEP_BYTES: u64 = 16 << 10;
 /// Locks after which they are counted, when nothing is staged meanwhile.
 const CHARGE_STEP_LOCKS: usize = 1024;
-
-/// The part of the bytes that stay in memory for which a transaction spills when others need them.
-const SPILLS_LEAST: u64 = 4;
 
 /// Above every committed sequence and below every staged one.
 const NEWEST_COMMIT: Sequence = Sequence(Sequence::STAGED - 1);
@@ -816,72 +807,6 @@ impl Transaction {
         self.unmove(count);
         self.undelete(count, through);
         tell(&undone, Fate::Undone);
-    }
-
-    /// Counts the memory of the transaction, if it is not about what was counted before.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutOfMemory`] if it is too much.
-    fn charge(&self, staging: &mut Staging) -> Result<()> {
-        let locks = self.held.lock().count() as u64;
-        let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
-        let others = locks * LOCK_BYTES + deleted;
-        if staging.memstore_bytes() > self.spill_bytes() {
-            self.spill(staging)?;
-        }
-        let bytes = staging.held_bytes() + others;
-        let before = staging.charge.as_ref().map_or(0, Charge::bytes);
-        if bytes.abs_diff(before) < CHARGE_STEP_BYTES {
-            return Ok(());
-        }
-        let pressure = &self.engine.pressure;
-        let charge = staging.charge.get_or_insert_with(|| Charge::new(pressure));
-        let held = charge.hold(bytes);
-        if held.is_ok() || staging.memstore_bytes() < self.spill_bytes() / SPILLS_LEAST {
-            return held;
-        }
-        // Others have what it might have.
-        self.spill(staging)?;
-        let bytes = staging.held_bytes() + others;
-        staging.charge.as_mut().map_or(Ok(()), |charge| charge.hold(bytes))
-    }
-
-    /// Returns how many bytes of staged cells stay in memory.
-    fn spill_bytes(&self) -> u64 {
-        let chosen = self.engine.options().staged_bytes_max;
-        chosen.unwrap_or_else(|| self.engine.pressure.staged_bytes_max())
-    }
-
-    /// Writes the locks of rows to a sorted run once they are many. Not between the lock of a row and
-    /// the look at whether it came before in its batch.
-    fn spill_locks(&self) -> Result<()> {
-        let most = match self.engine.options().staged_bytes_max {
-            Some(bytes) => bytes / LOCK_BYTES,
-            None => self.engine.pressure.staged_bytes_max() / 2 / LOCK_BYTES,
-        };
-        let mut held = self.held.lock();
-        if (held.spillable() as u64) <= most {
-            return Ok(());
-        }
-        let mut deleted = self.deleted.lock();
-        let places = deleted.iter().map(|deletion| (deletion.key, deletion.before)).collect();
-        let pinned = self.strengthened.lock().iter().map(|(key, _)| *key).collect();
-        let (locks, files) = (&self.engine.locks, &self.engine.spill);
-        locks.spill(self.owner, &mut held, (&places, &pinned), files)?;
-        let left: HashSet<LockKey> = held.pinned().collect();
-        deleted.retain(|deletion| left.contains(&deletion.key));
-        Ok(())
-    }
-
-    /// Writes what is staged to sorted runs, unless observers of the log want to see all of a
-    /// commit.
-    #[cold]
-    fn spill(&self, staging: &mut Staging) -> Result<()> {
-        match self.engine.observers.of_commits() {
-            Some(_) => Ok(()),
-            None => staging.spill(&self.engine.spill, &self.options.cancelled),
-        }
     }
 
     /// Commits: one record, applied to the memstores on return; durable when the ticket says so.

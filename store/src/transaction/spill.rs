@@ -1,9 +1,9 @@
 //! Sorted runs of staged cells: how they are written, merged and cut back.
 //!
 //! What a transaction has in memory becomes a run once it is too much. A run that lies behind
-//! another one in row order becomes part of it, so that rows which come in order are one run however
-//! many they are. Of runs that meet, [`RUNS_MAX`] of about one size are merged to one, so that a get
-//! asks few filters.
+//! another one in row order becomes part of it, so that rows which come in order are one run
+//! however many they are. Of runs that meet, [`RUNS_MAX`] of about one size are merged to one, so
+//! that a get asks few filters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

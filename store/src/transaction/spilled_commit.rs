@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bulk_load::{BulkLoad, adopt_all};
+use crate::bulk_load::{BulkCell, BulkLoad, adopt_all};
 use crate::cell::{KeyParts, Sequence, Timestamp, compare_keys};
 use crate::descriptor::Durability;
 use crate::engine::CommitClock;
@@ -144,7 +144,15 @@ impl RowCells {
             cells.dedup_by(|later, earlier| key(later) == key(earlier));
         }
         for cell in cells.iter() {
-            load.add_encoded(*family, key(cell), &bytes[cell.value.clone()])?;
+            let Some(parts) = KeyParts::decode(key(cell)) else { continue };
+            load.add(BulkCell {
+                row: parts.row,
+                family: *family,
+                qualifier: parts.qualifier,
+                timestamp: Some(parts.timestamp),
+                cell_type: parts.cell_type,
+                value: &bytes[cell.value.clone()],
+            })?;
         }
         cells.clear();
         bytes.clear();

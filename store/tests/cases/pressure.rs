@@ -329,6 +329,9 @@ fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
         mutation.locking = if row % 2 == 0 { Locking::RowGoes } else { Locking::Row };
         many.mutate(TABLE, vec![mutation]).unwrap();
     }
+    // Another row with the key of one that was deleted and spilled.
+    let again = Mutation::new(102_u32.to_be_bytes()).put(0, "q", "again".into());
+    many.mutate(TABLE, vec![again]).unwrap();
     std::thread::scope(|scope| {
         let wait = |row: u32| {
             let other = begin(&store);
@@ -338,14 +341,15 @@ fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
             let is_there = other.get(TABLE, &Get::new(row.to_be_bytes()), &mut found).unwrap();
             (seen, is_there.then(|| value(&found)).flatten())
         };
-        let waiters = [100, 101].map(|row| scope.spawn(move || wait(row)));
-        while waiting(&store) < 2 {
+        let waiters = [100, 101, 102].map(|row| scope.spawn(move || wait(row)));
+        while waiting(&store) < 3 {
             std::thread::yield_now();
         }
         many.commit().unwrap();
-        let [gone, changed] = waiters.map(|waiter| waiter.join().unwrap());
+        let [gone, changed, again] = waiters.map(|waiter| waiter.join().unwrap());
         assert_eq!(gone, (SeenRow::Gone, None));
         assert_eq!(changed, (SeenRow::Locked, Some("new".to_owned())));
+        assert_eq!(again, (SeenRow::Gone, Some("again".to_owned())));
     });
 }
 
