@@ -124,6 +124,11 @@ impl Activity {
         self.now.lock().state == "active"
     }
 
+    /// Returns whether its last statement was stopped to free its memory.
+    pub(crate) fn is_stopped_for_memory(&self) -> bool {
+        self.stop.memory_shortage().is_some()
+    }
+
     /// Stops its statement to free its memory.
     pub(crate) fn stop_for_memory(&self, shortage: MemoryShortage) {
         self.stop.stop_for_memory(shortage);

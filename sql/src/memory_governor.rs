@@ -136,7 +136,9 @@ fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>, resident: usiz
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
     let is_ending = |one: &&Arc<Activity>| {
-        stopped.get(&one.session).is_some_and(|since| since.elapsed() < PATIENCE)
+        // A session that has begun another statement since can be stopped again.
+        let since = stopped.get(&one.session).filter(|_| one.is_stopped_for_memory());
+        since.is_some_and(|since| since.elapsed() < PATIENCE)
     };
     let ending = sessions.iter().filter(is_ending).map(|one| one.account().byte_count());
     let excess = total.saturating_sub(limit).max(resident);
