@@ -30,10 +30,10 @@
 //! 1. A transaction, or session, waits for one lock at a time.
 //! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
 //!    it has woken up, in `waits`.
-//! 3. Lock order: a list of a session, spilled locks, shards in ascending order, then `waits`, then
-//!    `processes`, then a ticket. No other lock is taken under them, but by who writes rows without
-//!    locking them ([`LockTable::exclude`]): the gate of a region and the log's queue, none of whose
-//!    holders ever wants a row lock.
+//! 3. Lock order: a list of a session, spilled locks, shards in ascending order, then `waits`,
+//!    then `processes`, then a ticket. No other lock is taken under them, but by who writes rows
+//!    without locking them ([`LockTable::exclude`]): the gate of a region and the log's queue, none
+//!    of whose holders ever wants a row lock.
 
 mod deadlock;
 mod entry;
