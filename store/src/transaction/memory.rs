@@ -22,7 +22,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] if it is too much.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it is too much.
     pub(super) fn charge(&self, staging: &mut Staging) -> Result<()> {
         let locks = self.held.lock().count() as u64;
         let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
