@@ -89,6 +89,7 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "flushed_columns",
     "large_index_builds",
     "signature_columns",
     "equality",

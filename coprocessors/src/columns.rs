@@ -316,6 +316,13 @@ impl SlotCounts {
         }
     }
 
+    fn most(&self) -> usize {
+        match self {
+            SlotCounts::Only(count) => *count,
+            SlotCounts::Mixed(_, counts) => counts.iter().copied().max().unwrap_or(0),
+        }
+    }
+
     fn of_row(&self, row: usize) -> usize {
         match self {
             SlotCounts::Only(count) => *count,
@@ -376,7 +383,8 @@ fn decode_added(
     vector: &mut Vector,
 ) -> Result<(), RowError> {
     let rows = numbers(selection, slice.row_count());
-    if let SlotCounts::Only(_) = slots {
+    // The file may be older than the column, and have no section for it.
+    if slots.most() <= reader.slot() {
         rows.for_each(|_| vector.put_datum(missing));
         return Ok(());
     }
