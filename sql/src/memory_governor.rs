@@ -16,7 +16,9 @@
 //!
 //! 1. No more statements are stopped than it takes: what those hold that were stopped counts as
 //!    free already, for [`PATIENCE`].
-//! 2. Small statements ([`SMALL_PART`]) are not stopped; nor is a session that runs none.
+//! 2. Small statements ([`SMALL_PART`]) are not stopped; nor is a session that runs none. For what
+//!    the process takes beyond what is allocated only a statement is stopped that holds much of it
+//!    ([`LARGE_PART`]): the allocator keeps what others have freed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +41,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A statement that holds less than this part of the limit is not stopped.
 const SMALL_PART: usize = 128;
+/// A statement that holds less than this part is not stopped for what the process itself takes.
+const LARGE_PART: usize = 3;
 /// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
 const OUTSIDE_PART: u64 = 16;
 const OUTSIDE_BYTES: u64 = 24 << 20;
@@ -147,7 +151,8 @@ fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>, resident: usiz
     }
     let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_at_work());
     let Some(largest) = candidates.max_by_key(|one| one.account().byte_count()) else { return };
-    if largest.account().byte_count() >= limit / SMALL_PART {
+    let part = if total > limit { SMALL_PART } else { LARGE_PART };
+    if largest.account().byte_count() >= limit / part {
         let detail = describe(&sessions, largest, (total, limit));
         tracing::warn!(session = largest.session, detail, "a statement is stopped for its memory");
         largest.stop_for_memory(MemoryShortage { detail });
