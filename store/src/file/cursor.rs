@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
-use crate::file::columnar::{ColumnSlice, WantedColumns};
+use crate::file::columnar::{ColumnSlice, Span, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
@@ -316,16 +316,18 @@ impl FileCursor {
         &mut self,
         wanted: &WantedColumns<'_>,
     ) -> Result<Option<ColumnSlice>> {
-        if self.stamped.is_some() {
-            // The sequences of the block are not those of its cells.
-            return Ok(None);
-        }
         let AnyCursor::Columnar(cursor) = &self.cursor else { return Ok(None) };
+        // In an adopted file the sequences of the block are not those of its cells.
+        let adopted = self.file.adopted();
+        let sees_all = |span: &Span| {
+            let max_sequence = adopted.unwrap_or(span.max_sequence);
+            (wanted.sees_all)(&Span { max_sequence, ..*span })
+        };
         // As a rule the whole block lies before the stop: its last key says so, without a search.
         let stop = wanted
             .stop
             .filter(|stop| self.index.key(&self.file).is_none_or(|last| row_of(last) >= *stop));
-        let wanted = WantedColumns { stop, ..*wanted };
+        let wanted = WantedColumns { stop, sees_all: &sees_all, ..*wanted };
         let columns = cursor.columns(&wanted).map_err(|error| self.failed(error))?;
         let Some(mut columns) = columns else { return Ok(None) };
         let at = self.handle;
@@ -340,6 +342,7 @@ impl FileCursor {
         } else {
             self.move_to(columns.rows.end)?;
         }
+        self.stamp();
         if columns.rows.is_empty() {
             self.open()?;
             return Ok(None);

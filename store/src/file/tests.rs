@@ -396,6 +396,26 @@ fn columns_are_read(file: &Arc<StoreFile>, pairs: &Pairs, row_limit: usize) {
     assert_eq!((rows.next(), cursor.key()), (None, None));
 }
 
+#[test]
+fn columns_of_an_adopted_file_have_its_sequence() {
+    let (env, mut pairs) = (FaultEnv::new(1), large_rows(500));
+    pairs.retain(|(_, value)| value[0] == 1);
+    write(&env, &pairs, &large_blocks(Compression::Lz4)).unwrap();
+    let file = Arc::into_inner(open(&env).unwrap()).unwrap().adopted_at(Sequence(77));
+    let file = Arc::new(file);
+    columns_are_read(&file, &pairs, usize::MAX);
+    columns_are_read(&file, &pairs, 11);
+    let mut cursor = FileCursor::forward(file.clone(), b"", Caching::Keep).unwrap();
+    let before = |span: &Span| span.max_sequence < Sequence(77);
+    let wanted = WantedColumns { stop: None, row_limit: 11, sees_all: &before };
+    assert!(cursor.take_columns(&wanted).unwrap().is_none(), "a snapshot from before");
+    let wanted = WantedColumns { sees_all: &|span| !before(span), ..wanted };
+    let slice = cursor.take_columns(&wanted).unwrap().unwrap();
+    assert!(slice.sequences().unwrap().all(|sequence| sequence == Sequence(77)));
+    let next = KeyParts::decode(cursor.key().unwrap()).unwrap();
+    assert_eq!(next.sequence, Sequence(77), "the cell behind the slice");
+}
+
 /// A get reads some of the bytes; damage in those is reported, and no wrong row is returned.
 #[test]
 fn damage_in_a_piece_is_reported_by_those_who_read_it() {

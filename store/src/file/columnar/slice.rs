@@ -133,7 +133,8 @@ impl ColumnSlice {
     /// Returns the commit of each row.
     pub fn sequences(&self) -> Result<impl Iterator<Item = Sequence>> {
         let numbers = self.read(ColumnarBlock::sequences)?;
-        Ok(self.rows.clone().map(move |row| Sequence(numbers.get(row))))
+        let adopted = self.file.adopted();
+        Ok(self.rows.clone().map(move |row| adopted.unwrap_or_else(|| Sequence(numbers.get(row)))))
     }
 
     /// Returns the number of the shape that the value of each row follows.
