@@ -2,9 +2,14 @@
 //! [account](store::memory).
 //!
 //! ```text
-//!   allocation near the limit ──wakes──> governor ──stops──> the largest statement: 53200
+//!   allocation near the limit ──wakes──> governor ──takes──> cache, spare chunks, memstores
+//!                                              ├── stops ──> the largest statement: 53200
 //!                                              └── waits until its memory is free
 //! ```
+//!
+//! Before a statement is stopped the store gives what it can do without
+//! ([`Store::relieve_memory`](store::Store::relieve_memory)), from [`RELIEF_PART`] below the limit
+//! on. It takes that back when a quarter is free.
 //!
 //! The process may take more than what is allocated in it. So the governor, which is awake from
 //! three quarters of the limit on, looks at that as well.
@@ -37,21 +42,27 @@ use crate::timer::MemoryShortage;
 
 /// How often it looks while the limit is exceeded.
 const LOOK: Duration = Duration::from_millis(5);
+/// How often the store takes back some of what it has given, when memory is free again.
+const REFILL: Duration = Duration::from_millis(100);
+/// The last part of the limit, which the store gives memory to keep free: an eighth.
+const RELIEF_PART: usize = 8;
 /// How long a statement that was stopped may take to free its memory.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A statement that holds less than this part of the limit is not stopped.
 const SMALL_PART: usize = 128;
 /// A statement that holds less than this part is not stopped for what the process itself takes.
-const LARGE_PART: usize = 3;
+const LARGE_PART: usize = 2;
 /// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
 const OUTSIDE_PART: u64 = 16;
 const OUTSIDE_BYTES: u64 = 24 << 20;
 /// By which part of the budget the process itself may exceed it: the allocator keeps some of what
 /// is freed, and more of it the more threads allocate and free.
 const RESIDENT_PART: u64 = 8;
+/// By how much it may at least: the pages of the program count, too, whatever the budget.
+const RESIDENT_BYTES: u64 = 32 << 20;
 /// How often in a row it has to be found too large before another statement is stopped for that:
-/// what was freed is given back a little later.
-const RESIDENT_LOOKS: u32 = 5;
+/// what was freed, and what the store has given for it, is given back a little later.
+const RESIDENT_LOOKS: u32 = 40;
 /// Sessions that a message names.
 const NAMED: usize = 4;
 
@@ -76,7 +87,7 @@ impl MemoryGovernor {
         let (engine, stops) = (Arc::downgrade(engine), Arc::clone(&stopping));
         let thread = std::thread::Builder::new()
             .name("memory-governor".to_owned())
-            .spawn(move || run(&engine, &stops, memory_bytes + memory_bytes / RESIDENT_PART))?;
+            .spawn(move || run(&engine, &stops, resident_max(memory_bytes)))?;
         Ok(MemoryGovernor { stopping, thread: Some(thread) })
     }
 }
@@ -98,19 +109,34 @@ fn limit_bytes(memory_bytes: u64) -> u64 {
     memory_bytes - outside.min(memory_bytes / 2)
 }
 
+/// Returns what the process may take within a budget before a statement is stopped for that.
+fn resident_max(memory_bytes: u64) -> u64 {
+    memory_bytes + (memory_bytes / RESIDENT_PART).max(RESIDENT_BYTES)
+}
+
 fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
     memory::watch();
     let mut stopped = BTreeMap::new();
     let mut resident_looks = 0;
+    let mut is_relieving = false;
     while !stopping.load(Ordering::SeqCst) {
         memory::rearm();
         if !memory::is_near_limit() {
             stopped.clear();
             resident_looks = 0;
-            park();
+            let engine = engine.upgrade().filter(|_| is_relieving);
+            is_relieving = engine.is_some_and(|engine| engine.store().relieve_memory(None));
+            if is_relieving {
+                park_timeout(REFILL)
+            } else {
+                park()
+            }
             continue;
         }
         let resident = resident_bytes().saturating_sub(resident_max);
+        if let Some(engine) = engine.upgrade() {
+            is_relieving |= take_from_store(&engine, resident);
+        }
         resident_looks = if resident > 0 { resident_looks + 1 } else { 0 };
         let resident = match resident_looks == RESIDENT_LOOKS {
             true => {
@@ -132,6 +158,19 @@ fn resident_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) << 10
+}
+
+/// Has the store give memory if less than [`RELIEF_PART`] is free, or the process takes too much;
+/// returns whether it was asked to.
+fn take_from_store(engine: &Engine, resident: u64) -> bool {
+    let wanted_free = memory::limit().unwrap_or(0) / RELIEF_PART;
+    let missing = wanted_free.saturating_sub(memory::free_bytes()) as u64;
+    let wanted = missing.max(resident);
+    if wanted > 0 {
+        // It gives more than it has to, in the end, where what is freed shows later.
+        engine.store().relieve_memory(Some(wanted));
+    }
+    wanted > 0
 }
 
 /// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the
@@ -195,8 +234,12 @@ fn describe(
         0 => String::new(),
         count => format!(", {count} more sessions {} MiB", mebibytes(rest)),
     };
+    let resident = match total > limit {
+        true => String::new(),
+        false => format!("The process takes {} MiB, ", resident_bytes() >> 20),
+    };
     format!(
-        "{} MiB are in use, of {} MiB that --memory leaves: this session holds {} MiB{}{rest}, \
+        "{resident}{} MiB are in use, of {} MiB that --memory leaves: this session holds {} MiB{}{rest}, \
          caches and memstores {} MiB.",
         mebibytes(total),
         mebibytes(limit),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use store::env::{AppendFile, Env, ReadFile};
+use store::env::{AppendFile, Env, ReadFile, check_reserve};
 use store::error::Veto;
 use store::sorted_load::{ScratchFile, ScratchSpace};
 use types::batchcode::{read_batch, write_batch};
@@ -25,6 +25,8 @@ use crate::error::{Error, Result, sqlstate};
 const CHUNK_BYTES: usize = 64 << 10;
 /// A buffer that a batch has made larger than this is not kept for the next.
 const KEPT_BYTES: usize = 1 << 20;
+/// Bytes written by all statements after which the disk is looked at again.
+const LOOK_BYTES: u64 = 16 << 20;
 /// Length and checksum.
 const HEADER_BYTES: usize = 8;
 
@@ -33,6 +35,8 @@ pub struct SpillArea {
     env: Arc<dyn Env>,
     directory: PathBuf,
     next_file: AtomicU64,
+    /// Bytes that were written since somebody has looked how full the disk is.
+    unseen_bytes: AtomicU64,
 }
 
 /// What one statement has set aside.
@@ -94,12 +98,24 @@ impl SpillArea {
             env.remove_directory(&directory)?;
         }
         env.create_directory(&directory)?;
-        Ok(Arc::new(SpillArea { env, directory, next_file: AtomicU64::new(1) }))
+        let (next_file, unseen_bytes) = (AtomicU64::new(1), AtomicU64::new(0));
+        Ok(Arc::new(SpillArea { env, directory, next_file, unseen_bytes }))
     }
 
     fn new_path(&self) -> PathBuf {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         self.directory.join(format!("{number:010}.spill"))
+    }
+
+    /// Fails if so many more bytes would leave too little of the disk to commits. Looks now and
+    /// then.
+    fn check_disk(&self, bytes: u64) -> store::Result<()> {
+        if self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes < LOOK_BYTES {
+            return Ok(());
+        }
+        check_reserve(&*self.env, &self.directory)?;
+        self.unseen_bytes.store(0, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Begins the account of a statement, which may set so many bytes aside at a time.
@@ -131,7 +147,8 @@ impl Spill {
     fn take(&self, bytes: u64) -> Result<()> {
         self.count(bytes).map_err(|Full { bytes_max }| {
             Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, over_limit(bytes_max))
-        })
+        })?;
+        Ok(self.area.check_disk(bytes)?)
     }
 
     fn count(&self, bytes: u64) -> std::result::Result<(), Full> {
@@ -194,6 +211,7 @@ impl ScratchFile for RawWriter {
                 ..Veto::default()
             }))
         })?;
+        self.file.spill.area.check_disk(length)?;
         self.to.append(bytes)
     }
 
@@ -415,6 +433,7 @@ impl SpillReader {
 mod tests {
     use super::*;
     use store::env::RealEnv;
+    use store::env::fault::FaultEnv;
     use types::Datum;
 
     fn batch(numbers: std::ops::Range<i64>) -> Batch {
@@ -460,5 +479,24 @@ mod tests {
         assert_eq!(error.sqlstate, "53400");
         drop(writer);
         assert_eq!(files(), 0);
+    }
+
+    #[test]
+    fn temporary_files_leave_some_of_the_disk() {
+        let env = FaultEnv::new(1);
+        let area = SpillArea::open(Arc::new(env.clone()), "spill".into()).unwrap();
+        env.leave_room(100 << 20);
+        let types: Arc<[DataType]> = Arc::from([DataType::Int8, DataType::Text]);
+        let mut writer = area.begin(None).create(&types).unwrap();
+        let rows = batch(0..10_000);
+        let error = std::iter::from_fn(|| Some(writer.add(&rows))).find_map(Result::err).unwrap();
+        assert_eq!(error.sqlstate, "53100");
+        assert!(error.message.contains("leave 5 MiB to commits"), "{}", error.message);
+        assert!(area.env.disk_space(Path::new("spill")).unwrap().free_bytes < 20 << 20);
+        // It is full for others, too, until what was written is gone.
+        let mut other = area.begin(None).create(&types).unwrap();
+        assert!((0..50).find_map(|_| other.add(&rows).err()).is_some());
+        drop(writer);
+        other.add(&rows).unwrap();
     }
 }

@@ -6,6 +6,9 @@
 //! Every read of a file asks for its filter and its index, and to find them in the table costs as
 //! much as to look into them. So an open file may *keep* such blocks for itself ([`KeptBlock`]), up
 //! to half of the cache's bytes for all files together; the table has what is left.
+//!
+//! While memory is short the table gives up to three quarters of its bytes
+//! ([`BlockCache::lend`]); it fills again afterwards.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -122,10 +125,14 @@ pub struct BlockCache {
     /// Bytes that the table has given up for them. Grows by steps and never shrinks: files that go
     /// make room for the blocks of those that come.
     reserved_bytes: Mutex<u64>,
+    /// Bytes that the table has given up because memory is short.
+    lent_bytes: AtomicU64,
 }
 
 /// Steps in which the table gives up its bytes.
 const RESERVATIONS: u64 = 32;
+/// What the table keeps however short memory is: this part of its bytes.
+const KEPT_PART: u64 = 4;
 
 /// A block that an open file keeps for itself; its bytes are the cache's again when it is dropped.
 pub struct KeptBlock {
@@ -350,7 +357,8 @@ impl BlockCache {
         let blocks =
             Cache::with_options(options, BlockWeighter, ahash::RandomState::default(), Eviction);
         let (kept_bytes, reserved_bytes) = (AtomicU64::new(0), Mutex::new(0));
-        BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes }
+        let lent_bytes = AtomicU64::new(0);
+        BlockCache { blocks, capacity_bytes, kept_bytes, reserved_bytes, lent_bytes }
     }
 
     /// Makes room for so many bytes of a block that a file keeps; returns whether there is some.
@@ -362,9 +370,31 @@ impl BlockCache {
         if before + byte_count > *reserved {
             let step = (self.capacity_bytes / RESERVATIONS).max(1);
             *reserved = (before + byte_count).next_multiple_of(step);
-            self.blocks.set_capacity(self.capacity_bytes.saturating_sub(*reserved));
+            self.set_capacity(*reserved);
         }
         true
+    }
+
+    fn set_capacity(&self, reserved: u64) {
+        let whole = self.capacity_bytes.saturating_sub(reserved);
+        let left = whole.saturating_sub(self.lent_bytes.load(Relaxed));
+        self.blocks.set_capacity(left.max(whole / KEPT_PART));
+    }
+
+    /// Has the table give up so many bytes, instead of those that it has given up before: blocks
+    /// beyond what is left are evicted. Gives no more than it has, less a [`KEPT_PART`].
+    pub(crate) fn lend(&self, bytes: u64) {
+        let reserved = self.reserved_bytes.lock();
+        let most = self.capacity_bytes.saturating_sub(*reserved);
+        let bytes = bytes.min(most - most / KEPT_PART);
+        if self.lent_bytes.swap(bytes, Relaxed) != bytes {
+            self.set_capacity(*reserved);
+        }
+    }
+
+    /// Returns the bytes that the table has given up because memory is short.
+    pub(crate) fn lent_bytes(&self) -> u64 {
+        self.lent_bytes.load(Relaxed)
     }
 
     /// Returns the figures.
@@ -410,6 +440,25 @@ mod tests {
         drop(kept);
         assert_eq!(cache.status().kept_bytes, 0);
         assert!(family.keep(key(0), &Block::new(0, &[7; 400 << 10])).is_some());
+    }
+
+    #[test]
+    fn what_is_lent_is_evicted_and_filled_again() {
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let family = FamilyCache::new(cache.clone());
+        let fill = || {
+            (0..64).for_each(|offset| read(&family, offset));
+            cache.status().byte_count
+        };
+        assert!(fill() > 900 << 10);
+        cache.lend(512 << 10);
+        assert!(cache.status().byte_count <= 512 << 10);
+        assert!(fill() <= 512 << 10);
+        cache.lend(u64::MAX);
+        assert_eq!(cache.lent_bytes(), 768 << 10);
+        assert!((1..=256 << 10).contains(&fill()));
+        cache.lend(0);
+        assert!(fill() > 900 << 10);
     }
 
     #[test]

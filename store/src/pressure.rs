@@ -31,6 +31,8 @@ const MEMSTORE_LEAST: u64 = 8;
 const SMALL_TRANSACTION: u64 = 16;
 /// A transaction spills what is more than this part of what all may hold: a quarter.
 const SPILLING_TRANSACTION: u64 = 4;
+/// The part of the soft limit at which memstores are flushed while memory is short.
+const SHORT_PART: u64 = 2;
 /// What a commit takes while it is made, by what its cells take when they are staged: the record, a
 /// copy of it in the log's queue, and the cells in the memstores.
 const COMMIT_COPIES: u64 = 3;
@@ -45,6 +47,8 @@ pub(crate) struct Pressure {
     transaction_limit_bytes: u64,
     /// Writers that had to wait for memory since start.
     stalls: AtomicU64,
+    /// Whether memory is short: memstores are flushed at half of the soft limit then.
+    is_short: AtomicBool,
     /// Writers that had to wait for compactions since start.
     file_stalls: AtomicU64,
     requests: Mutex<Requests>,
@@ -72,6 +76,7 @@ impl Pressure {
             hard_limit_bytes: budget.memstore_hard,
             transaction_limit_bytes: budget.transactions,
             stalls: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
             file_stalls: AtomicU64::new(0),
             requests: Mutex::default(),
             flush_wanted: Condvar::new(),
@@ -103,7 +108,19 @@ impl Pressure {
     /// Returns whether memstores are to be flushed whatever their size.
     pub(crate) fn is_above_soft_limit(&self) -> bool {
         let least = self.hard_limit_bytes / MEMSTORE_LEAST;
-        self.held_bytes() > self.soft_limit_bytes && self.bytes() > least
+        let limit = match self.is_short.load(Ordering::Relaxed) {
+            true => self.soft_limit_bytes / SHORT_PART,
+            false => self.soft_limit_bytes,
+        };
+        self.held_bytes() > limit && self.bytes() > least
+    }
+
+    /// Notes whether memory is short beyond what is counted here.
+    pub(crate) fn set_short(&self, is_short: bool) {
+        self.is_short.store(is_short, Ordering::Relaxed);
+        if is_short && self.is_above_soft_limit() {
+            self.want_flush();
+        }
     }
 
     /// Returns the bytes at which memstores are flushed.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cache::{BlockCache, FamilyCache};
 use crate::cell::KeyParts;
 use crate::descriptor::{BloomFilter, Compression, DataBlockEncoding, FamilyDescriptor, FileId};
-use crate::env::Env;
+use crate::env::{Env, check_reserve};
 use crate::error::Result;
 use crate::file::{FileWriter, StoreFile};
 use crate::run::LiveFile;
@@ -23,6 +23,8 @@ pub(crate) const NAME: &str = "staged";
 const SUFFIX: &str = "run";
 /// Bytes of the blocks of staged runs.
 const BLOCK_BYTES: u32 = 32 << 10;
+/// Bytes of cells after which the disk is looked at again.
+const LOOK_BYTES: usize = 16 << 20;
 
 /// Where open transactions keep what does not stay in memory.
 pub(crate) struct SpillDirectory {
@@ -64,7 +66,7 @@ impl SpillDirectory {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing; the file is gone then.
+    /// Those of reading and writing; the file is gone then. That of a full disk when little is left.
     pub(crate) fn write(
         &self,
         family: &FamilyDescriptor,
@@ -72,6 +74,7 @@ impl SpillDirectory {
         mut wanted: impl FnMut(&KeyParts<'_>) -> Result<bool>,
     ) -> Result<Option<LiveFile>> {
         let (id, path) = self.name_file()?;
+        check_reserve(&*self.env, &self.directory)?;
         // Written once, read once as a rule, and then gone.
         let family = FamilyDescriptor {
             data_block_encoding: DataBlockEncoding::Rows,
@@ -81,12 +84,18 @@ impl SpillDirectory {
             ..family.clone()
         };
         let mut writer = FileWriter::new(Arc::clone(&self.env), &path, &family);
+        let mut unseen_bytes = 0;
         let mut write = || {
             while let Some(key) = cells.key() {
                 if let Some(parts) = KeyParts::decode(key)
                     && wanted(&parts)?
                 {
                     writer.add(key, cells.value())?;
+                    unseen_bytes += key.len() + cells.value().len();
+                    if unseen_bytes > LOOK_BYTES {
+                        unseen_bytes = 0;
+                        check_reserve(&*self.env, &self.directory)?;
+                    }
                 }
                 cells.advance()?;
             }

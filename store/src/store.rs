@@ -24,6 +24,8 @@ use crate::engine::{Engine, Tables};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::manifest::{ManifestEdit, NO_BEGIN, RegionRecord};
+use crate::memory;
+use crate::memstore::release_spare;
 use crate::observer::RewriteKind;
 use crate::open::{open_engine, open_table};
 use crate::options::{AdmissionOptions, CoprocessorLimits, Options};
@@ -34,6 +36,9 @@ use crate::reshape;
 use crate::sorted_load::{EntrySorter, ScratchSpace};
 use crate::table::{Table, check_descriptor};
 use crate::transaction::{PreparedTransaction, Transaction, TransactionOptions};
+
+/// In so many steps the block cache takes back what it has given while memory was short.
+const CACHE_REFILLS: u64 = 16;
 
 pub use crate::cache::{CacheStatus, CacheUse};
 pub use crate::checkpoint::Checkpoint;
@@ -433,6 +438,27 @@ impl Store {
     /// of its regions.
     pub fn cache(&self) -> CacheStatus {
         self.engine.context.cache.status()
+    }
+
+    /// Gives memory back that the store can do without for a while: chunks that wait for the next
+    /// memstore, blocks of the cache, and, by flushing them earlier, memstores. `wanted`: bytes
+    /// beyond those that it has given before; `None`: memory is free again, and the store takes
+    /// back what it has given, some at each call. Returns whether there is anything left to take
+    /// back.
+    pub fn relieve_memory(&self, wanted: Option<u64>) -> bool {
+        let (cache, pressure) = (&self.engine.context.cache, &self.engine.pressure);
+        let (lent, capacity) = (cache.lent_bytes(), cache.status().capacity_bytes);
+        pressure.set_short(wanted.is_some());
+        match wanted {
+            Some(bytes) => {
+                let before = memory::total_bytes() as u64;
+                release_spare();
+                let released = before.saturating_sub(memory::total_bytes() as u64);
+                cache.lend(lent.saturating_add(bytes.saturating_sub(released)));
+            }
+            None => cache.lend(lent.saturating_sub((capacity / CACHE_REFILLS).max(1))),
+        }
+        cache.lent_bytes() > 0
     }
 
     /// Replaces the quota of a table, which it may share with others. It is not kept on disk.

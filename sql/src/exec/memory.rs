@@ -4,15 +4,16 @@
 //! nearly used up: a quarter of what is free. So the more statements sort, the sooner each of them
 //! goes on on disk, and one alone has its `work_mem`.
 //!
-//! What does not spill has a generous bound: [`FACTOR`] times `work_mem`, at least [`FLOOR_BYTES`],
-//! and at most [`LARGEST_PART`] of the account. Past it the statement fails with 53200; before, if
-//! all together exceed the account ([`memory_governor`](crate::memory_governor)).
+//! What does not spill has a generous bound: [`LARGEST_PART`] of the account, whatever `work_mem`
+//! says; where nothing is counted, [`FACTOR`] times `work_mem`, at least [`FLOOR_BYTES`]. Past it
+//! the statement fails with 53200; before, if all together exceed the account
+//! ([`memory_governor`](crate::memory_governor)).
 
 use crate::error::{Error, Result, sqlstate};
 
-/// How many times `work_mem` one operator may keep.
+/// How many times `work_mem` one operator may keep where there is no account.
 const FACTOR: usize = 64;
-/// What one operator may keep whatever `work_mem` says.
+/// What one operator may keep there whatever `work_mem` says.
 const FLOOR_BYTES: usize = 256 << 20;
 
 /// What one operator may keep of all memory: three quarters.
@@ -30,8 +31,8 @@ pub(crate) fn allowance(work_mem: usize) -> usize {
 /// Returns the bytes that one operator may keep.
 pub(super) fn limit(work_mem: usize) -> usize {
     let (part, of) = LARGEST_PART;
-    let most = store::memory::limit().map_or(usize::MAX, |limit| limit / of * part);
-    work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES).min(most)
+    let unlimited = || work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES);
+    store::memory::limit().map_or_else(unlimited, |limit| limit / of * part)
 }
 
 /// Fails if an operator keeps more than it may.
@@ -42,10 +43,12 @@ pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     }
     Err(Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
         .with_detail(format!(
-            "The statement needs more than the {} MiB that one step of it may keep.",
+            "One step of the statement needs more than {} MiB, and cannot go on on disk.",
             limit >> 20
         ))
-        .with_hint("Narrow the statement, add a LIMIT or an index, or raise work_mem."))
+        .with_hint(
+            "Narrow the statement, add a LIMIT or an index, or start the server with more --memory.",
+        ))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::descriptor::DatabaseId;
 use crate::env::fault::disk::{Disk, Outcome, Random};
-use crate::env::{AppendFile, Env, ReadFile, SegmentFile};
+use crate::env::{AppendFile, DiskSpace, Env, ReadFile, SegmentFile};
 use crate::error::{Error, Result};
 
 /// What a crash does to bytes and names that were written but not synced.
@@ -356,6 +356,13 @@ impl Drop for FaultLock {
 }
 
 impl Env for FaultEnv {
+    fn disk_space(&self, _directory: &Path) -> Option<DiskSpace> {
+        let world = self.world.lock();
+        let total_bytes = Some(world.capacity_bytes).filter(|bytes| *bytes < u64::MAX)?;
+        let free_bytes = total_bytes.saturating_sub(world.disk.used_bytes());
+        Some(DiskSpace { total_bytes, free_bytes })
+    }
+
     fn now_micros(&self) -> i64 {
         self.world.lock().now_micros
     }

@@ -20,6 +20,41 @@ pub mod fault;
 #[doc(hidden)]
 pub mod slow;
 
+/// What temporary files leave free of a disk: a 20th of it, at most so many bytes.
+const RESERVE_PART: u64 = 20;
+const RESERVE_BYTES_MAX: u64 = 1 << 30;
+
+/// The size of a disk, and what is free of it, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// All.
+    pub total_bytes: u64,
+    /// What this process may still write.
+    pub free_bytes: u64,
+}
+
+/// Fails if the disk of a directory has no more free than what temporary files leave for commits,
+/// so that only the statement fails that would have filled it.
+///
+/// # Errors
+///
+/// [`Error::Io`] whose kind is that of a full disk.
+pub fn check_reserve(env: &dyn Env, directory: &Path) -> Result<()> {
+    let Some(DiskSpace { total_bytes, free_bytes }) = env.disk_space(directory) else {
+        return Ok(());
+    };
+    let reserve = (total_bytes / RESERVE_PART).min(RESERVE_BYTES_MAX);
+    if free_bytes > reserve {
+        return Ok(());
+    }
+    let message = format!(
+        "{} MiB of the disk are free, and temporary files leave {} MiB to commits",
+        free_bytes >> 20,
+        reserve >> 20
+    );
+    Err(Error::io(directory, std::io::Error::new(ErrorKind::StorageFull, message)))
+}
+
 /// Files, clock and randomness.
 pub trait Env: Send + Sync {
     /// Returns microseconds since 1970-01-01 UTC.
@@ -73,6 +108,11 @@ pub trait Env: Send + Sync {
     /// [`Error::InvalidRequest`] if others may have changed what is in it.
     fn protect_directory(&self, _path: &Path) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns the size of the disk that a directory is on; `None` if it is not known.
+    fn disk_space(&self, _directory: &Path) -> Option<DiskSpace> {
+        None
     }
 
     /// Takes the lock file of a data directory; held until the guard is dropped.
@@ -238,6 +278,13 @@ impl Env for RealEnv {
             Err(source) if cannot_link(&source) => copy(from, to),
             linked => linked.map_err(|source| Error::io(to, source)),
         }
+    }
+
+    fn disk_space(&self, directory: &Path) -> Option<DiskSpace> {
+        let found = rustix::fs::statvfs(directory).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        let (total_bytes, free_bytes) = (bytes(found.f_blocks), bytes(found.f_bavail));
+        Some(DiskSpace { total_bytes, free_bytes })
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::descriptor::DatabaseId;
-use crate::env::{AppendFile, Env, ReadFile, RealEnv, SegmentFile};
+use crate::env::{AppendFile, DiskSpace, Env, ReadFile, RealEnv, SegmentFile};
 use crate::error::Result;
 
 /// The operating system, but that each sync of a log segment takes so long at least.
@@ -62,6 +62,10 @@ impl Env for SlowEnv {
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         self.real.link(from, to)
+    }
+
+    fn disk_space(&self, directory: &Path) -> Option<DiskSpace> {
+        self.real.disk_space(directory)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

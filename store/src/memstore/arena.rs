@@ -8,7 +8,8 @@
 //! [`CHUNK_BYTES`], so that a memstore holds little more than it needs and an empty one nothing.
 //! Chunks of full size come from a pool that all memstores of the process share, and go back to it
 //! when the memstore goes: their pages stay mapped from one memstore to the next (HBase's MSLAB and
-//! its chunk pool). How many there are is up to who holds a [`Spare`].
+//! its chunk pool). How many there are is up to who holds a [`Spare`]; none waits in the pool while
+//! the memory of the process is nearly used up.
 //!
 //! # Invariants
 //!
@@ -24,7 +25,7 @@ use std::mem::size_of;
 use std::ptr::NonNull;
 
 use crate::cell::{KEY_TAIL_BYTES, KeyParts};
-use crate::memory::give_to_server;
+use crate::memory::{give_to_server, is_near_limit};
 
 /// The size of a chunk of the pool.
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
@@ -86,6 +87,13 @@ impl Drop for Spare {
     }
 }
 
+/// Gives the chunks that wait for the next memstore back to the allocator.
+#[allow(unreachable_pub, reason = "as above")]
+pub fn release_spare() {
+    let free = std::mem::take(&mut POOL.lock().free);
+    free.into_iter().for_each(Chunk::give_back);
+}
+
 /// Memory from the allocator or the pool. Its bytes are initialized.
 struct Chunk {
     start: NonNull<u8>,
@@ -134,7 +142,7 @@ impl Drop for Chunk {
         if self.bytes == CHUNK_BYTES {
             let mut pool = POOL.lock();
             pool.taken_count -= 1;
-            if pool.free.len() < pool.free_max() {
+            if pool.free.len() < pool.free_max() && !is_near_limit() {
                 pool.free.push(chunk);
                 return;
             }

@@ -33,7 +33,7 @@ use crate::cell::{CellType, KEY_TAIL_BYTES, KeyParts, Sequence, Timestamp};
 use crate::scan::merge::Cursor;
 use tree::{Growth, Tree};
 
-pub use arena::Spare;
+pub use arena::{Spare, release_spare};
 pub use cursor::{MemstoreCursor, MemstoreHandle};
 
 /// Cells that a batch inserts before it lets other writers in.
