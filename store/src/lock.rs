@@ -21,7 +21,8 @@
 //!
 //! Who is not to hold up others waits for the ends of transactions ([`ends`]).
 //!
-//! A transaction that has locked very many rows writes their locks to disk ([`spilled`]).
+//! A transaction that locks very many rows in their order has a list of them ([`listed`]); one that
+//! has locked very many in no order writes their locks to disk ([`spilled`]).
 //!
 //! Who has waited for some time looks for circles of waiting transactions ([`deadlock`]).
 //!
@@ -30,15 +31,17 @@
 //! 1. A transaction, or session, waits for one lock at a time.
 //! 2. Who waits stands in the queue of the entry and, from before the shard is unlocked until after
 //!    it has woken up, in `waits`.
-//! 3. Lock order: a list of a session, spilled locks, shards in ascending order, then `waits`,
-//!    then `processes`, then a ticket. No other lock is taken under them, but by who writes rows
-//!    without locking them ([`LockTable::exclude`]): the gate of a region and the log's queue, none
-//!    of whose holders ever wants a row lock.
+//! 3. Lock order: a list of a session, spilled or listed locks, shards in ascending order, then
+//!    `waits`, then `processes`, then a ticket. No other lock is taken under them, but by who
+//!    writes rows without locking them ([`LockTable::exclude`]): the gate of a region and the log's
+//!    queue, none of whose holders ever wants a row lock.
 
 mod deadlock;
 mod entry;
 mod readers;
 mod ends;
+mod ordered_rows;
+mod listed;
 mod spilled;
 
 use std::collections::HashMap;
@@ -58,6 +61,8 @@ use crate::error::{Error, Result};
 use crate::lock::deadlock::{Graph, Outcome, Processes, Waits};
 pub use crate::lock::ends::TRANSACTION_ENDS;
 use crate::lock::entry::{LockEntry, LockWaiter, Ticket};
+use crate::lock::listed::Listed;
+pub(crate) use crate::lock::listed::{ListedLock, LockList};
 pub(crate) use crate::lock::readers::READ;
 use crate::lock::readers::{ALONE, Readers};
 pub use crate::lock::readers::{LockName, ReadLocks};
@@ -251,6 +256,8 @@ pub(crate) struct LockTable {
     pub(crate) readers: Readers,
     /// Locks that are not here.
     spilled: Spilled,
+    /// Those, too.
+    listed: Listed,
     /// How many wait for the end of a transaction.
     awaited: AtomicUsize,
 }
@@ -313,6 +320,7 @@ impl LockTable {
             processes: Mutex::default(),
             readers: Readers::new(),
             spilled: Spilled::default(),
+            listed: Listed::default(),
             awaited: AtomicUsize::new(0),
         }
     }
@@ -330,7 +338,11 @@ impl LockTable {
         mode: LockMode,
         patience: Patience<'_>,
     ) -> Result<Grant> {
-        self.lock_key(owner, (LockKey::new(table, row), table), mode, patience)
+        let key = LockKey::new(table, row);
+        if mode == ALONE {
+            return self.lock_key(owner, (key, table), mode, patience);
+        }
+        self.request(owner, (key, table, Some(row)), mode, patience)
     }
 
     /// Returns the table of a lock that a transaction holds, the modes in which it does, and
@@ -352,7 +364,8 @@ impl LockTable {
         shard.entries.get_mut(&key).is_some_and(|entry| entry.set_deleted(owner, is_deleted))
     }
 
-    /// Takes a lock, as [`LockTable::lock`] does, of a row that is known by its key alone.
+    /// Takes a lock, as [`LockTable::lock`] does, that is known by its key alone: of a table, or
+    /// while nobody has lists of locks.
     ///
     /// # Errors
     ///
@@ -365,10 +378,10 @@ impl LockTable {
         patience: Patience<'_>,
     ) -> Result<Grant> {
         if mode != ALONE {
-            return self.request(owner, (key, table), mode, patience);
+            return self.request(owner, (key, table, None), mode, patience);
         }
         self.readers.keep_out(key, |reader, lock| self.hold_to_read(reader, lock));
-        let outcome = self.request(owner, (key, table), mode, patience);
+        let outcome = self.request(owner, (key, table, None), mode, patience);
         let had_it = |grant: &Grant| match grant.taken {
             Taken::New => false,
             Taken::Held => grant.before.is_none(),
@@ -398,15 +411,18 @@ impl LockTable {
     fn request(
         &self,
         owner: Owner,
-        (key, table): (LockKey, TableId),
+        (key, table, row): (LockKey, TableId, Option<&[u8]>),
         mode: LockMode,
         patience: Patience<'_>,
     ) -> Result<Grant> {
         let mut shard = loop {
-            let spills = self.spills();
+            let (spills, lists) = (self.spills(), self.lists_opened());
             self.restore(owner, (key, table))?;
+            if let Some(row) = row {
+                self.restore_listed(owner, (key, table), row)?;
+            }
             let shard = self.shards[key.shard()].lock();
-            if self.spills() == spills {
+            if self.spills() == spills && self.lists_opened() == lists {
                 break shard;
             }
         };
@@ -546,10 +562,11 @@ impl LockTable {
             return self.exclude_many(table, first.into_iter().chain(second).chain(rows));
         };
         let key = LockKey::new(table, row);
-        let spills = self.spills();
-        let has_spilled = self.has_spilled(table);
+        let before = (self.spills(), self.lists_opened());
+        let is_elsewhere = self.has_spilled(table) || self.has_list(table);
         let shard = self.shards[key.shard()].lock();
-        let is_free = !has_spilled && self.spills() == spills && !shard.entries.contains_key(&key);
+        let is_free = !is_elsewhere && (self.spills(), self.lists_opened()) == before;
+        let is_free = is_free && !shard.entries.contains_key(&key);
         let keys = SmallVec::from_buf([key]);
         is_free.then(|| Exclusion { shards: SmallVec::from_buf([shard]), keys })
     }
@@ -560,11 +577,11 @@ impl LockTable {
         rows: impl Iterator<Item = &'r [u8]>,
     ) -> Option<Exclusion<'_>> {
         let keys: SmallVec<[LockKey; 1]> = rows.map(|row| LockKey::new(table, row)).collect();
-        let spills = self.spills();
-        let has_spilled = self.has_spilled(table);
+        let before = (self.spills(), self.lists_opened());
+        let is_elsewhere = self.has_spilled(table) || self.has_list(table);
         let shards: SmallVec<[MutexGuard<'_, Shard>; 1]> =
             self.shards.iter().map(|shard| shard.lock()).collect();
-        let is_free = !has_spilled && self.spills() == spills;
+        let is_free = !is_elsewhere && (self.spills(), self.lists_opened()) == before;
         let is_free =
             is_free && keys.iter().all(|key| !shards[key.shard()].entries.contains_key(key));
         is_free.then_some(Exclusion { shards, keys })
@@ -647,7 +664,8 @@ impl LockTable {
 
     /// Returns how many rows are locked.
     pub(crate) fn held_count(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
+        let in_table: usize = self.shards.iter().map(|shard| shard.lock().entries.len()).sum();
+        in_table + self.listed_count()
     }
 
     /// Returns the locks that somebody waits for: who has them and who waits.

@@ -97,6 +97,12 @@ impl ReadView {
         self.runs.iter().flat_map(|run| run.files())
     }
 
+    /// Returns whether all cells are of rows below this one.
+    pub(crate) fn ends_before(&self, row: &[u8]) -> bool {
+        self.memstores().all(|memstore| memstore.ends_before(row))
+            && self.runs.iter().all(|run| run.misses(row, None))
+    }
+
     /// Returns which files may have something for a read.
     fn admission(&self, spec: &ReadSpec) -> Admission {
         let live_from = if spec.raw || self.family.min_versions > 0 {

@@ -66,6 +66,11 @@ impl StagedFamily {
         self.memstore.is_empty() && self.runs.is_none()
     }
 
+    /// Returns whether all cells are of rows below this one.
+    pub(crate) fn ends_before(&self, row: &[u8]) -> bool {
+        self.memstore.ends_before(row) && self.runs().iter().all(|run| run.misses(row, None))
+    }
+
     /// Returns whether a family marker was ever staged.
     pub(crate) fn had_family_markers(&self) -> bool {
         self.memstore.had_family_markers() || self.runs().iter().any(|run| run.has_family_markers())

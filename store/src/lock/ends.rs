@@ -61,7 +61,7 @@ impl LockTable {
             vacant.insert(LockEntry::new(TRANSACTION_ENDS, other, HELD));
         }
         let outcome = match self.holders_against(owner, key, mode).contains(&other) {
-            true => self.request(owner, (end, TRANSACTION_ENDS), WANTED, patience).map(Some),
+            true => self.request(owner, (end, TRANSACTION_ENDS, None), WANTED, patience).map(Some),
             false => Ok(None),
         };
         match &outcome {

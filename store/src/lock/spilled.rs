@@ -25,13 +25,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
+use smallvec::SmallVec;
 
 use crate::cell::Sequence;
 use crate::descriptor::TableId;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
 use crate::lock::entry::LockEntry;
-use crate::lock::{LockKey, LockTable, Owner};
+use crate::lock::{LockKey, LockList, LockTable, Owner};
 use crate::lock_mode::{LockMode, ModeSet};
 use crate::spill::SpillDirectory;
 
@@ -273,12 +274,31 @@ pub(crate) struct HeldLocks {
     pinned: Vec<(u64, LockKey)>,
     /// Those that were.
     pub(crate) spilled: Option<Arc<SpilledLocks>>,
+    /// Those that are in lists, of a table each.
+    pub(crate) lists: SmallVec<[Arc<LockList>; 1]>,
+    /// How often a place among them was asked for.
+    pub(crate) lock_places: u64,
 }
 
 impl HeldLocks {
     /// Adds a lock.
     pub(crate) fn push(&mut self, key: LockKey) {
         self.keys.push(key);
+    }
+
+    /// Returns those in memory, in no order that means anything.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = LockKey> + '_ {
+        self.keys.iter().copied().chain(self.pinned())
+    }
+
+    /// Returns the list of the locks of a table.
+    pub(crate) fn list_of(&self, table: TableId) -> Option<&Arc<LockList>> {
+        self.lists.iter().find(|list| list.table() == table)
+    }
+
+    /// Returns the bytes of memory that lists take.
+    pub(crate) fn listed_bytes(&self) -> u64 {
+        self.lists.iter().map(|list| list.held_bytes()).sum()
     }
 
     /// Returns the place behind the last lock.
@@ -474,11 +494,6 @@ impl LockTable {
     /// Before nobody finds spilled locks any more: who has one of them next has to see `mark`.
     fn raise_all_marks(&self, list: &SpilledLocks, mark: Sequence) {
         let modes = list.locks.lock().modes();
-        for shard in &self.shards {
-            let mut shard = shard.lock();
-            for mode in modes.iter() {
-                shard.marks[mode.index()].iter_mut().for_each(|raised| *raised = mark.max(*raised));
-            }
-        }
+        self.raise_marks_of(modes, mark);
     }
 }

@@ -226,6 +226,11 @@ impl Memstore {
         newest
     }
 
+    /// Returns whether all cells are of rows below this one.
+    pub fn ends_before(&self, row: &[u8]) -> bool {
+        self.is_empty() || MemstoreCursor::forward(self, row).key().is_none()
+    }
+
     /// Returns the lowest sequence above `after` of the cells of a row that are wanted.
     pub fn next_sequence(
         &self,

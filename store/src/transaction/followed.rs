@@ -70,6 +70,9 @@ impl Transaction {
         if table.is_private_to(self.owner) {
             return;
         }
+        if self.note_listed_deleted(table, row) {
+            return;
+        }
         let key = LockKey::new(table.id(), row);
         if self.engine.locks.set_deleted(self.owner, key, true) {
             let before = self.staging.lock().count();
@@ -79,9 +82,16 @@ impl Transaction {
 
     /// Forgets deletions that were staged after a place, of so many edits.
     pub(super) fn undelete(&self, count: u64, through: u64) {
-        if let Some(spilled) = &self.held.lock().spilled {
+        let held = self.held.lock();
+        if let Some(spilled) = &held.spilled {
             spilled.undelete((count, through), &self.engine.locks);
         }
+        for list in &held.lists {
+            if let Err(error) = list.undelete(count, &self.engine.locks) {
+                tracing::warn!(%error, "a deletion that is undone stays noted");
+            }
+        }
+        drop(held);
         let mut deleted = self.deleted.lock();
         let kept = deleted.partition_point(|one| one.before < count);
         for StagedDeletion { key, .. } in deleted.drain(kept..) {

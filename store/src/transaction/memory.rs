@@ -24,9 +24,11 @@ impl Transaction {
     ///
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it is too much.
     pub(super) fn charge(&self, staging: &mut Staging) -> Result<()> {
-        let locks = self.held.lock().count() as u64;
+        let held = self.held.lock();
+        let (locks, listed) = (held.count() as u64, held.listed_bytes());
+        drop(held);
         let deleted = (self.deleted.lock().len() * size_of::<StagedDeletion>()) as u64;
-        let others = locks * LOCK_BYTES + deleted;
+        let others = locks * LOCK_BYTES + listed + deleted;
         if staging.memstore_bytes() > self.spill_bytes() {
             self.spill(staging)?;
         }
@@ -61,6 +63,7 @@ impl Transaction {
             None => self.engine.pressure.staged_bytes_max() / 2 / LOCK_BYTES,
         };
         let mut held = self.held.lock();
+        self.spill_lists(&held, most * LOCK_BYTES)?;
         if (held.spillable() as u64) <= most {
             return Ok(());
         }

@@ -16,6 +16,7 @@ mod unchanged;
 mod collapse;
 mod spilled_commit;
 mod write;
+mod listed;
 mod followed;
 mod memory;
 mod row;
@@ -154,6 +155,7 @@ pub struct Savepoint(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockPlace {
     held: u64,
+    listed: u64,
     strengthened: usize,
     reads: usize,
 }
@@ -186,6 +188,8 @@ pub struct Transaction {
     work: Arc<StatementWork>,
     request: Request,
     held: Mutex<HeldLocks>,
+    /// Whether there are lists among them.
+    has_lists: AtomicBool,
     /// Locks that it had before it took them in another mode, too.
     strengthened: Mutex<Vec<(LockKey, ModeSet)>>,
     /// Up to which commit its next snapshot has to show, because of the locks that it took.
@@ -281,6 +285,7 @@ impl Transaction {
             work: Arc::default(),
             request: Request::default(),
             held: Mutex::default(),
+            has_lists: AtomicBool::new(false),
             strengthened: Mutex::default(),
             floor: AtomicU64::new(0),
             exported: AtomicU32::new(0),
@@ -617,12 +622,6 @@ impl Transaction {
         Ok(lock.taken != Taken::Skipped)
     }
 
-    /// Returns whether it has locked a row in a mode.
-    pub fn has_lock(&self, table: TableId, row: &[u8], mode: LockMode) -> bool {
-        let held = self.engine.locks.held(self.owner, LockKey::new(table, row));
-        held.is_some_and(|(_, modes, _)| modes.covers(mode))
-    }
-
     fn lock_in(
         &self,
         table: &Table,
@@ -648,6 +647,9 @@ impl Transaction {
         if table.is_private_to(self.owner) {
             return Ok(RowLock { taken: Taken::Held, is_gone: false });
         }
+        if self.take_listed(table, row, mode)? {
+            return Ok(RowLock { taken: Taken::Held, is_gone: false });
+        }
         let limits = *self.limits.lock();
         let patience = Patience {
             wait,
@@ -667,6 +669,9 @@ impl Transaction {
             let mut held = self.held.lock();
             held.push(grant.key);
             let counts = held.count().is_multiple_of(CHARGE_STEP_LOCKS);
+            if counts {
+                self.list_locks(table, mode, &mut held);
+            }
             drop(held);
             if counts {
                 self.charge(&mut self.staging.lock())?;
@@ -742,13 +747,6 @@ impl Transaction {
         Ok(deletion.map(Savepoint))
     }
 
-    /// Returns which locks it has: a place to give locks back to.
-    pub fn lock_place(&self) -> LockPlace {
-        let strengthened = self.strengthened.lock().len();
-        let reads = self.read_count();
-        LockPlace { held: self.held.lock().place(), strengthened, reads }
-    }
-
     /// Gives back the locks, and the modes of locks, that it took after a place. What was staged
     /// under them is to be forgotten before.
     pub fn release_locks_after(&self, place: LockPlace) {
@@ -762,6 +760,7 @@ impl Transaction {
         if let Some(spilled) = &held.spilled {
             released.extend(locks.release_spilled(spilled, place.held, seen));
         }
+        released.extend(self.release_listed(&held, place.listed));
         drop(held);
         self.forget_reads_after(place.reads, |kept, forgotten| {
             // As it was before the first of them.
@@ -893,6 +892,10 @@ impl Transaction {
         if let Some(spilled) = &held.spilled {
             keys.extend(self.engine.locks.end_spilled(spilled, self.floor()));
         }
+        for list in &held.lists {
+            keys.extend(self.engine.locks.end_list(list, self.floor()));
+        }
+        self.has_lists.store(false, Ordering::Relaxed);
         keys.extend(self.end_reads());
         self.strengthened.lock().clear();
         self.deleted.lock().clear();

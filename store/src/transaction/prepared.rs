@@ -78,6 +78,10 @@ impl Transaction {
             tell(&staging.take_kept(), Fate::Undone);
             return Err(Error::PreparedTooLarge);
         }
+        if let Err(error) = self.dissolve_lists() {
+            tell(&staging.take_kept(), Fate::Undone);
+            return Err(error);
+        }
         let validated = prepare_writes(&self.engine, &staging, &self.options.cancelled)
             .and_then(|writes| self.validate(&writes));
         let pending = match validated {

@@ -21,8 +21,12 @@ use crate::lock_mode::LockMode;
 use crate::mutation::{Consistency, Edit, Expect, LockWait, Locking, Mutation, Previous};
 use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting, Write};
 use crate::scan::Get;
+use crate::staged::StagedFamilies;
 use crate::table::Table;
 use crate::transaction::{RowLock, Transaction};
+
+/// New rows from which on it is worth a look whether all are behind those that are there.
+const LOOK_ONCE_MUTATIONS: usize = 8;
 
 /// Whose batch it is.
 #[derive(Clone, Copy)]
@@ -140,7 +144,9 @@ impl Transaction {
     fn lock_batch(&self, table: &Table, batch: &[Mutation], observed: bool) -> Result<usize> {
         let mut seen: HashSet<&[u8], ahash::RandomState> = HashSet::default();
         let mut seen_count = 0;
+        let mut ascends = true;
         for (index, mutation) in batch.iter().enumerate() {
+            ascends &= index == 0 || batch[index - 1].row < mutation.row;
             let lock = match mutation.locking {
                 // A row that somebody else has put there since the snapshot is in the way of a new
                 // one; one that has gone is not.
@@ -170,9 +176,9 @@ impl Transaction {
                 Locking::Covered => RowLock { taken: Taken::Held, is_gone: false },
             };
             let taken = lock.taken;
-            // A row whose lock is new cannot have been here before.
+            // A row whose lock is new, or that is behind all others, cannot have been here before.
             let distinct_wanted = observed || mutation.expect == Expect::Absent;
-            if taken == Taken::Held && distinct_wanted && batch.len() > 1 {
+            if taken == Taken::Held && distinct_wanted && !ascends {
                 seen.extend(batch[seen_count..index].iter().map(|earlier| earlier.row.as_slice()));
                 seen_count = index;
                 if seen.contains(mutation.row.as_slice()) {
@@ -187,6 +193,10 @@ impl Transaction {
         let mut found = CellBatch::new();
         let mut get = Get::new(Vec::new());
         let (spec, staged) = (self.newest_spec(&get), self.staged_of(table.id())?);
+        if self.are_behind_all(table, batch, staged.as_ref()) {
+            batch.iter_mut().for_each(|mutation| mutation.previous = Previous::Absent);
+            return Ok(());
+        }
         for mutation in batch.iter_mut().filter(|mutation| mutation.expect == Expect::Absent) {
             found.clear();
             get.row.clear();
@@ -204,6 +214,36 @@ impl Transaction {
             mutation.previous = Previous::Absent;
         }
         Ok(())
+    }
+
+    /// Returns whether all rows of a batch are expected to be absent, and no row of their region
+    /// was ever written from the first of them on.
+    fn are_behind_all(
+        &self,
+        table: &Table,
+        batch: &[Mutation],
+        staged: Option<&StagedFamilies>,
+    ) -> bool {
+        let is_plain = self.tracker.is_none()
+            && batch.len() >= LOOK_ONCE_MUTATIONS
+            && batch.iter().all(|mutation| mutation.expect == Expect::Absent)
+            && batch.is_sorted_by(|one, next| one.row < next.row);
+        let ([first, .., last], true) = (batch, is_plain) else { return false };
+        let staged = staged.into_iter().flatten().flatten();
+        if !staged.into_iter().all(|family| family.ends_before(&first.row)) {
+            return false;
+        }
+        let map = table.regions();
+        let region = map.of_row(&first.row);
+        if region.stop().is_some_and(|stop| last.row.as_slice() >= stop) {
+            return false;
+        }
+        let mut families = 0..region.family_count();
+        let are_behind = families.all(|family| {
+            let view = region.view(family).filter(|view| view.damage.is_none());
+            view.is_some_and(|view| view.ends_before(&first.row))
+        });
+        are_behind && !region.is_dropped()
     }
 
     fn observe_and_stage(

@@ -1,0 +1,123 @@
+//! The row locks that a transaction has, and those of them that are in lists: see
+//! [`crate::lock`].
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use crate::descriptor::TableId;
+use crate::error::Result;
+use crate::lock::{HeldLocks, ListedLock, LockKey};
+use crate::lock_mode::LockMode;
+use crate::table::Table;
+use crate::transaction::{LockPlace, Transaction};
+
+/// Row locks from which on further ones of their table may be listed.
+const LISTED_FROM: usize = 1024;
+/// Lists of one transaction.
+const LISTS_MAX: usize = 4;
+
+impl Transaction {
+    /// Returns whether it has locked a row in a mode.
+    pub fn has_lock(&self, table: TableId, row: &[u8], mode: LockMode) -> bool {
+        let held = self.engine.locks.held(self.owner, LockKey::new(table, row));
+        held.is_some_and(|(_, modes, _)| modes.covers(mode)) || self.has_listed(table, row, mode)
+    }
+
+    /// Returns which locks it has: a place to give locks back to.
+    pub fn lock_place(&self) -> LockPlace {
+        let strengthened = self.strengthened.lock().len();
+        let reads = self.read_count();
+        let mut held = self.held.lock();
+        let listed = held.lock_places;
+        held.lock_places += 1;
+        LockPlace { held: held.place(), listed, strengthened, reads }
+    }
+
+    /// Takes a row lock that can be one of a list. Returns whether it is.
+    pub(super) fn take_listed(&self, table: &Table, row: &[u8], mode: LockMode) -> Result<bool> {
+        if !self.has_lists.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let held = self.held.lock();
+        let Some(list) = held.list_of(table.id()) else { return Ok(false) };
+        let taken = list.take(row, (mode, held.lock_places), &self.engine.locks)?;
+        Ok(taken == ListedLock::Held)
+    }
+
+    /// Begins a list of the row locks of a table once the transaction has taken many.
+    pub(super) fn list_locks(&self, table: &Table, mode: LockMode, held: &mut HeldLocks) {
+        let is_strong = matches!(mode, LockMode::NoKeyExclusive | LockMode::Exclusive);
+        // To look for the locks of others takes as long as there are locks.
+        let is_time = held.count() >= LISTED_FROM && held.count().is_power_of_two();
+        let has_room = held.lists.len() < LISTS_MAX && held.list_of(table.id()).is_none();
+        if !is_strong || !is_time || !has_room {
+            return;
+        }
+        if let Some((list, mark)) = self.engine.locks.open_list(self.owner, (table.id(), mode)) {
+            self.raise_floor(mark);
+            held.lists.push(list);
+            self.has_lists.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether a list says that the transaction has locked a row in a mode.
+    pub(super) fn has_listed(&self, table: TableId, row: &[u8], mode: LockMode) -> bool {
+        let held = self.held.lock();
+        // One that cannot be read is none: who asks takes it again.
+        held.list_of(table).is_some_and(|list| list.has(row, mode).unwrap_or(false))
+    }
+
+    /// Notes that a row was deleted whose lock is listed. Returns whether it is.
+    pub(super) fn note_listed_deleted(&self, table: &Table, row: &[u8]) -> bool {
+        if !self.has_lists.load(Ordering::Relaxed) {
+            return false;
+        }
+        let held = self.held.lock();
+        let Some(list) = held.list_of(table.id()) else { return false };
+        let edits = self.staging.lock().count();
+        list.set_deleted(row, edits, &self.engine.locks).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a deletion is not noted");
+            false
+        })
+    }
+
+    /// Ends all lists; their locks are in the table of locks then.
+    pub(super) fn dissolve_lists(&self) -> Result<()> {
+        let mut held = self.held.lock();
+        for list in std::mem::take(&mut held.lists) {
+            match self.engine.locks.dissolve_list(&list) {
+                Ok(keys) => {
+                    let before: HashSet<LockKey> = held.keys().collect();
+                    let new = keys.into_iter().filter(|key| !before.contains(key));
+                    new.for_each(|key| held.push(key));
+                }
+                Err(error) => {
+                    held.lists.push(list);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the locks of lists that were taken after a place. Returns those that have
+    /// entries.
+    pub(super) fn release_listed(&self, held: &HeldLocks, place: u64) -> Vec<LockKey> {
+        let (locks, seen) = (&self.engine.locks, self.floor());
+        let mut released: Vec<LockKey> = Vec::new();
+        for list in &held.lists {
+            released.extend(locks.release_listed(list, place, seen));
+        }
+        if !released.is_empty() {
+            // One that it had beside, since before.
+            let before: HashSet<LockKey> = held.keys().collect();
+            released.retain(|key| !before.contains(key));
+        }
+        released
+    }
+
+    /// Writes lists to disk if they take more than so many bytes.
+    pub(super) fn spill_lists(&self, held: &HeldLocks, most: u64) -> Result<()> {
+        held.lists.iter().try_for_each(|list| list.spill(most, &self.engine.spill))
+    }
+}
