@@ -478,7 +478,9 @@ impl Settings {
 
     /// Returns a time setting; `None` for 0, which means no limit.
     pub fn duration(&self, name: &str) -> Option<Duration> {
-        let millis = parse_quantity(self.value(name), TIME_UNITS)?;
+        let value = self.value(name);
+        // Most are off, and each statement asks for some.
+        let millis = if value == "0" { 0 } else { parse_quantity(value, TIME_UNITS)? };
         (millis > 0).then(|| Duration::from_millis(millis as u64))
     }
 
@@ -570,11 +572,43 @@ fn read_encoding(value: &str) -> Result<String> {
     Err(error.with_detail(detail).with_hint(hint))
 }
 
-/// Returns where a setting is in [`SPECS`]. Each statement asks for a dozen.
+/// Where each setting is in [`SPECS`], by [`name_hash`]: of what shares a slot the next free one has
+/// it. A slot that is free has none.
+static SLOTS: LazyLock<Vec<Option<u16>>> = LazyLock::new(|| {
+    let mut slots = vec![None; (4 * SPECS.len()).next_power_of_two()];
+    for (index, spec) in SPECS.iter().enumerate() {
+        let mut slot = name_hash(spec.name) as usize & (slots.len() - 1);
+        while slots[slot].is_some() {
+            slot = (slot + 1) & (slots.len() - 1);
+        }
+        slots[slot] = u16::try_from(index).ok();
+    }
+    slots
+});
+
+/// Returns where a setting is in [`SPECS`]. Each statement asks for two dozen.
 fn position(name: &str) -> Option<usize> {
-    let lower = |name: &'static str| name.bytes().map(|byte| byte.to_ascii_lowercase());
-    let wanted = || name.bytes().map(|byte| byte.to_ascii_lowercase());
-    SPECS.binary_search_by(|spec| lower(spec.name).cmp(wanted())).ok()
+    let mut slot = name_hash(name) as usize;
+    loop {
+        slot &= SLOTS.len() - 1;
+        let index = usize::from(SLOTS[slot]?);
+        if SPECS[index].name.eq_ignore_ascii_case(name) {
+            return Some(index);
+        }
+        slot += 1;
+    }
+}
+
+/// Hashes a name in any case: eight bytes at a time, each without the bit of its case.
+fn name_hash(name: &str) -> u64 {
+    let mix = |hash: u64, bytes: u64| (hash ^ bytes).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let (words, rest) = name.as_bytes().as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
+    let hash = words.chain([rest]).fold(name.len() as u64, |hash, bytes| {
+        mix(hash.rotate_left(29), bytes | 0x2020_2020_2020_2020)
+    });
+    hash >> 40
 }
 
 fn unknown(name: &str) -> Error {
@@ -895,6 +929,16 @@ mod tests {
             assert_eq!((shown("my.own"), shown("other.own")), ("first".into(), String::new()));
             assert_eq!(settings.logged_statements(), LoggedStatements::Ddl);
         }
+    }
+
+    #[test]
+    fn every_setting_is_found_by_its_name_in_any_case() {
+        for (index, spec) in SPECS.iter().enumerate() {
+            assert_eq!(position(spec.name), Some(index));
+            assert_eq!(position(&spec.name.to_ascii_uppercase()), Some(index));
+            assert_eq!(position(&format!("{}_", spec.name)), None);
+        }
+        assert_eq!(position(""), None);
     }
 
     #[test]
