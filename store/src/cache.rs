@@ -89,6 +89,17 @@ impl Block {
         }
     }
 
+    /// As [`Block::prepared`], of a block that is not needed any more: its owners are not counted.
+    pub(crate) fn take_prepared<T: PreparedBlock>(self) -> Option<Arc<T>> {
+        match self.content {
+            Content::Bytes(_) => None,
+            Content::Prepared(prepared) => {
+                let any: Arc<dyn Any + Send + Sync> = prepared;
+                any.downcast().ok()
+            }
+        }
+    }
+
     /// Returns the bytes that the block takes at most.
     pub fn byte_count(&self) -> usize {
         match &self.content {

@@ -491,6 +491,35 @@ impl CellBatch {
         });
     }
 
+    /// Adds a put to the row begun last, whose value `append` appends. Adds nothing if that fails.
+    pub(crate) fn push_put<E>(
+        &mut self,
+        family: u8,
+        put: &KeyParts<'_>,
+        append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let qualifier_start = self.bytes.len();
+        self.bytes.extend_from_slice(put.qualifier);
+        let value_start = self.bytes.len();
+        if let Err(error) = append(&mut self.bytes) {
+            self.bytes.truncate(qualifier_start);
+            return Err(error);
+        }
+        self.cells.push(CellEntry {
+            row_start: self.row_start,
+            row_length: put.row.len() as u16,
+            qualifier_start: qualifier_start as u32,
+            qualifier_length: put.qualifier.len() as u32,
+            value_start: value_start as u32,
+            value_length: (self.bytes.len() - value_start) as u32,
+            family,
+            cell_type: CellType::Put,
+            timestamp: put.timestamp,
+            sequence: put.sequence,
+        });
+        Ok(())
+    }
+
     /// Returns the number of rows.
     pub fn row_count(&self) -> usize {
         self.rows.len()

@@ -201,7 +201,7 @@ fn get_now(engine: &Engine, table: &Table, get: &Get, out: &mut CellBatch) -> Re
         now_micros,
     };
     let source = (&**region, &Source::Primary);
-    let found = engine.reads.get(source, &views, (get, &spec), None, out)?;
+    let found = engine.reads.get(source, &views, (get, &spec, None), None, out)?;
     Ok(Some(found && required.keep_last(out)))
 }
 

@@ -1,16 +1,16 @@
 //! Sends for memory that will be needed soon, so that several places are waited for at once.
 
-/// Asks the processor to bring the cache line of a byte near. Never waits, never fails, changes
-/// nothing that a program can see; does nothing where the processor is not known.
+/// Asks the processor to bring the cache line near in which something begins. Never waits, never
+/// fails, changes nothing that a program can see; does nothing where the processor is not known.
 #[inline]
 #[allow(unsafe_code, reason = "worth a fifth of the rate of missing keys: docs/performance.md")]
-pub(crate) fn prefetch(byte: &u8) {
+pub(crate) fn prefetch<T: ?Sized>(place: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of x86_64, and a prefetch reads nothing that the program would see.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
     }
     #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = byte;
+    let _ = place;
 }

@@ -13,7 +13,7 @@ use crate::family_store::{ReadSpec, ReadView};
 use crate::mutation::Consistency;
 use crate::options::Options;
 use crate::read_figures::{RegionFigures, RegionMark, note_read};
-use crate::read_view::{Newest, Views};
+use crate::read_view::{Newest, PlainGet, Views};
 use crate::region::{Region, Volume};
 use crate::replica::ReplicaFeed;
 use crate::scan::filter::run::{FilterRun, RowAnswer};
@@ -40,6 +40,9 @@ pub(crate) enum Source {
     /// A replica, with the snapshot that is not above what the replica has.
     Replica(Snapshot),
 }
+
+/// Gets that are begun together: about as many places in memory as a processor waits for at once.
+pub(crate) const GETS_AT_ONCE: usize = 16;
 
 /// What a caller accepts.
 pub(crate) struct Caller<'a> {
@@ -80,12 +83,39 @@ impl ReadPath {
         Ok(Source::Replica(snapshot))
     }
 
-    /// Reads one row, of these views of a region.
+    /// Begins gets of one row each, of these views of a region. [`ReadPath::get`] goes on with what
+    /// comes for each, if anything does.
+    pub(crate) fn begin<'v>(
+        (source, views): (&Source, &'v Views),
+        gets: &[(&Get, ReadSpec)],
+        staged: Option<&StagedFamilies>,
+    ) -> Result<Vec<Option<PlainGet<'v>>>> {
+        let mut begun = Vec::with_capacity(gets.len());
+        for (get, spec) in gets {
+            begun.push(begin_plain((source, views), (get, spec), staged)?);
+        }
+        look_up(&mut begun, gets)?;
+        Ok(begun)
+    }
+
+    /// The same for one get.
+    pub(crate) fn begin_one<'v>(
+        (source, views): (&Source, &'v Views),
+        (get, spec): (&Get, &ReadSpec),
+        staged: Option<&StagedFamilies>,
+    ) -> Result<Option<PlainGet<'v>>> {
+        let mut begun = [begin_plain((source, views), (get, spec), staged)?];
+        look_up(&mut begun, &[(get, *spec)])?;
+        let [begun] = begun;
+        Ok(begun)
+    }
+
+    /// Reads one row, of these views of a region; goes on with it if it was begun.
     pub(crate) fn get(
         &self,
         (region, source): (&Region, &Source),
         views: &Views,
-        (get, spec): (&Get, &ReadSpec),
+        (get, spec, begun): (&Get, &ReadSpec, Option<PlainGet<'_>>),
         staged: Option<&StagedFamilies>,
         out: &mut CellBatch,
     ) -> Result<bool> {
@@ -98,7 +128,7 @@ impl ReadPath {
             None => {
                 out.start_row(&get.row);
                 let output = Output { filter: None, batch: out, room: u32::MAX };
-                read_families(views, (get, &spec), staged, output)
+                read_families(views, (get, &spec, begun), staged, output)
                     .map(|()| out.last_cell().is_some())
             }
             Some(filter) => {
@@ -108,7 +138,7 @@ impl ReadPath {
                 }
                 out.start_row(&get.row);
                 let output = Output { filter: Some(&mut filter), batch: out, room: u32::MAX };
-                read_families(views, (get, &spec), staged, output).and_then(|()| {
+                read_families(views, (get, &spec, None), staged, output).and_then(|()| {
                     let row = out.last_cell().map(|_| out.row(out.row_count() - 1));
                     row.map_or(Ok(false), |row| filter.keeps_row(&row))
                 })
@@ -125,6 +155,34 @@ impl ReadPath {
     }
 }
 
+/// Begins a get on its short way, if the views are of one family of the region itself.
+#[inline]
+fn begin_plain<'v>(
+    (source, views): (&Source, &'v Views),
+    asked: (&Get, &ReadSpec),
+    staged: Option<&StagedFamilies>,
+) -> Result<Option<PlainGet<'v>>> {
+    let ([(family, view)], Source::Primary) = (&views[..], source) else { return Ok(None) };
+    view.check_whole()?;
+    let staged = staged.and_then(|families| families.get(usize::from(*family)));
+    PlainGet::begin(view, asked, staged.and_then(Option::as_ref))
+}
+
+/// Takes gets through the steps of their short way, all through each of them together.
+#[inline]
+fn look_up(begun: &mut [Option<PlainGet<'_>>], gets: &[(&Get, ReadSpec)]) -> Result<()> {
+    for (begun, (get, _)) in begun.iter_mut().zip(gets) {
+        begun.as_mut().map_or(Ok(()), |begun| begun.choose_block(&get.row))?;
+    }
+    for (begun, (_, spec)) in begun.iter_mut().zip(gets) {
+        begun.as_mut().map_or(Ok(()), |begun| begun.look_into_block(spec))?;
+    }
+    for (begun, (get, _)) in begun.iter_mut().zip(gets) {
+        begun.as_mut().map_or(Ok(()), |begun| begun.find(&get.row))?;
+    }
+    Ok(())
+}
+
 /// Prepares the filter of a get.
 fn prepare(filter: &Filter, region: &Region, source: &Source) -> Result<FilterRun> {
     let families: Result<Vec<FamilyDescriptor>> = (0..region.family_count())
@@ -135,7 +193,7 @@ fn prepare(filter: &Filter, region: &Region, source: &Source) -> Result<FilterRu
 
 fn read_families(
     views: &Views,
-    (get, spec): (&Get, &ReadSpec),
+    (get, spec, mut begun): (&Get, &ReadSpec, Option<PlainGet<'_>>),
     staged: Option<&StagedFamilies>,
     mut output: Output<'_>,
 ) -> Result<()> {
@@ -143,6 +201,11 @@ fn read_families(
         view.check_whole()?;
         let staged = staged.and_then(|families| families.get(usize::from(*family)));
         let staged = staged.and_then(Option::as_ref);
+        if let Some(begun) = begun.take()
+            && begun.answer(get, output.batch)?
+        {
+            continue;
+        }
         if let Some(newest) = Newest::of(get, spec, *family)
             && newest.answer(view, staged, output.batch)?
         {

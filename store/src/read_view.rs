@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use smallvec::SmallVec;
+use smallvec::{Array, SmallVec};
 
 use crate::cell::{CellBatch, CellType, KeyParts, Sequence, Timestamp, row_of};
 use crate::descriptor::{DataBlockEncoding, FamilyDescriptor};
@@ -27,8 +27,10 @@ use crate::source::{RowSpan, Source, admits};
 use crate::staged::StagedFamily;
 
 mod newest;
+mod plain;
 
 pub(crate) use newest::Newest;
+pub(crate) use plain::PlainGet;
 
 /// About how many rows there are, from counts alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,6 +71,15 @@ struct FileOfRow<'a> {
     file: &'a Arc<StoreFile>,
     /// What it says about the row.
     says: Admits<'a>,
+}
+
+/// Drops the files that do not have the row after all.
+fn settle<'a, A: Array<Item = FileOfRow<'a>>>(files: &mut SmallVec<A>) {
+    let asked = files.len();
+    files.retain(|file| file.says.may_contain());
+    if files.len() < asked {
+        note_read(|figures| figures.files_without_row += (asked - files.len()) as u64);
+    }
 }
 
 impl ReadView {
@@ -121,9 +132,23 @@ impl ReadView {
         spec: &ReadSpec,
         columns: Option<&[impl AsRef<[u8]>]>,
     ) -> Result<FilesOfRow<'_>> {
+        let mut files = FilesOfRow::new();
+        self.ask_files(row, spec, columns, &mut files)?;
+        // All were asked before any answer is looked at.
+        settle(&mut files);
+        Ok(files)
+    }
+
+    /// Appends the files that are to be asked about a row, with what they say.
+    fn ask_files<'a, A: Array<Item = FileOfRow<'a>>>(
+        &'a self,
+        row: &[u8],
+        spec: &ReadSpec,
+        columns: Option<&[impl AsRef<[u8]>]>,
+        files: &mut SmallVec<A>,
+    ) -> Result<()> {
         let admission = self.admission(spec);
         let asked = Asked::new(row);
-        let mut files = FilesOfRow::new();
         for (run, of) in self.runs.iter().enumerate() {
             let Some(file) = of.file_of_row(row) else { continue };
             if admission.admits(file.properties()) {
@@ -132,13 +157,7 @@ impl ReadView {
                 note_read(|figures| figures.files_of_other_times += 1);
             }
         }
-        // All were asked before any answer is looked at.
-        let asked = files.len();
-        files.retain(|file| file.says.may_contain());
-        if files.len() < asked {
-            note_read(|figures| figures.files_without_row += (asked - files.len()) as u64);
-        }
-        Ok(files)
+        Ok(())
     }
 
     fn retention(&self, spec: &ReadSpec, staged: Option<&StagedFamily>) -> Retention {

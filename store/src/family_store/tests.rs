@@ -24,7 +24,7 @@ use crate::env::Env;
 use crate::env::fault::FaultEnv;
 use crate::file::ColumnSlice;
 use crate::layout::{Piece, SectionKind, ValueLayout, ValueShape};
-use crate::read_view::Newest;
+use crate::read_view::{Newest, PlainGet};
 use crate::scan::plain_rows::BatchLimits;
 use crate::scan::rows::{FamilyRules, Output, RowEnd};
 use crate::scan::{Get, TimeRange};
@@ -156,7 +156,29 @@ fn get(view: &ReadView, row: &[u8], spec: &ReadSpec, staged: Option<&Arc<Memstor
     let mut output = Output { filter: None, batch: &mut batch, room: u32::MAX };
     view.get(row, FamilyRules::of_all_columns(*spec), staged, &mut output).unwrap();
     check_newest(view, (row, &batch), spec, staged);
+    check_plain(view, (row, &batch), spec, staged);
     batch
+}
+
+/// The short way of a get of a whole row, where it answers, says what the merge has said. Returns
+/// whether it does.
+fn check_plain(
+    view: &ReadView,
+    (row, merged): (&[u8], &CellBatch),
+    spec: &ReadSpec,
+    staged: Option<&StagedFamily>,
+) -> bool {
+    let get = Get::new(row);
+    let begun = PlainGet::begin(view, (&get, spec), staged).unwrap();
+    let Some(mut begun) = begun else { return false };
+    begun.choose_block(row).unwrap();
+    begun.look_into_block(spec).unwrap();
+    begun.find(row).unwrap();
+    let mut found = CellBatch::new();
+    found.start_row(row);
+    let answers = begun.answer(&get, &mut found).unwrap();
+    assert!(!answers || found.row(0).cells().eq(merged.row(0).cells()), "plain, {spec:?}");
+    answers
 }
 
 /// The short way of a get of one column, where it answers, says what the merge has said.

@@ -304,13 +304,7 @@ impl Retention {
     /// the only cell of its row.
     pub(crate) fn sees_all(&self, timestamps: (Timestamp, Timestamp), last: Sequence) -> bool {
         let Task::Read(spec) = &self.task else { return false };
-        let range = &spec.time_range;
-        !spec.raw
-            && spec.sees(last)
-            && spec.max_versions > 0
-            && range.contains(timestamps.0)
-            && range.contains(timestamps.1)
-            && timestamps.0 >= self.expiry
+        sees_all(spec, self.expiry, timestamps, last)
     }
 
     /// Returns what decides about the first put of a column without a look at anything else, if a
@@ -591,6 +585,22 @@ impl Retention {
 /// Returns the timestamp below which cells of a family have expired.
 pub fn expiry(family: &FamilyDescriptor, now_micros: i64) -> Timestamp {
     Timestamp(family.ttl.map_or(i64::MIN, |ttl| now_micros.saturating_sub(micros(ttl))))
+}
+
+/// As [`Retention::sees_all`], where puts before `expiry` have expired.
+pub(crate) fn sees_all(
+    spec: &ReadSpec,
+    expiry: Timestamp,
+    timestamps: (Timestamp, Timestamp),
+    last: Sequence,
+) -> bool {
+    let range = &spec.time_range;
+    !spec.raw
+        && spec.sees(last)
+        && spec.max_versions > 0
+        && range.contains(timestamps.0)
+        && range.contains(timestamps.1)
+        && timestamps.0 >= expiry
 }
 
 fn micros(duration: Duration) -> i64 {

@@ -15,7 +15,7 @@ use crate::mutation::Consistency;
 use crate::observer::{Hooks, RegionChain};
 use crate::quota::{Access, Charged, charge};
 use crate::read_ahead::{Bounds, Producer, Shared, Take};
-use crate::read_path::{Caller, ReadPath, RequiredFamilies, Source, views_of};
+use crate::read_path::{Caller, GETS_AT_ONCE, ReadPath, RequiredFamilies, Source, views_of};
 use crate::read_view::Views;
 use crate::region::{Region, RegionMap};
 use crate::scan::{Get, Scan};
@@ -155,33 +155,49 @@ impl TableReader {
         let map = self.table.regions();
         let required = RequiredFamilies(self.table.required());
         let mut open: Option<OpenRegion<'_>> = None;
-        for get in gets {
-            let (time_range, max_versions) = (get.time_range, get.max_versions);
-            let spec = ReadSpec { time_range, max_versions, raw: false, ..self.spec };
-            if let Some(tracker) = &self.tracker {
-                tracker.note_row(self.table.id(), &get.row);
-            }
-            let region = map.of_row(&get.row);
-            let families = get.families.as_deref();
-            let fits = |open: &OpenRegion<'_>| {
-                Arc::ptr_eq(open.region, region) && open.families == families
+        let mut rest = gets;
+        while let Some(first) = rest.first() {
+            let region = map.of_row(&first.row);
+            let families = first.families.as_deref();
+            let is_at = |get: &Get, region: &Arc<Region>| {
+                Arc::ptr_eq(map.of_row(&get.row), region) && get.families.as_deref() == families
             };
             let at = match &open {
-                Some(open) if fits(open) => open,
+                Some(open) if open.families == families && is_at(first, open.region) => open,
                 _ => {
-                    let source =
-                        self.path.enter(region, self.table.id(), spec.snapshot, &caller)?;
+                    let snapshot = self.spec.snapshot;
+                    let source = self.path.enter(region, self.table.id(), snapshot, &caller)?;
                     let views = views_of(region, &source, required.with(families).as_deref())?;
                     open.insert(OpenRegion { region, source, views, families })
                 }
             };
-            let found = self.path.get(
-                (at.region, &at.source),
-                &at.views,
-                (get, &spec),
-                Some(&self.staged),
-                out,
-            )?;
+            let together = rest.iter().take(GETS_AT_ONCE);
+            let count = together.take_while(|get| is_at(get, region)).count();
+            let (together, others) = rest.split_at(count);
+            self.read_together(at, together, &required, out)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Reads a few rows of one region.
+    fn read_together(
+        &self,
+        at: &OpenRegion<'_>,
+        gets: &[Get],
+        required: &RequiredFamilies,
+        out: &mut CellBatch,
+    ) -> Result<()> {
+        if let Some(tracker) = &self.tracker {
+            gets.iter().for_each(|get| tracker.note_row(self.table.id(), &get.row));
+        }
+        let staged = Some(&self.staged);
+        let asked: SmallVec<[(&Get, ReadSpec); GETS_AT_ONCE]> =
+            gets.iter().map(|get| (get, self.spec_of(get))).collect();
+        let begun = ReadPath::begin((&at.source, &at.views), &asked, staged)?;
+        for ((get, spec), begun) in asked.iter().zip(begun) {
+            let asked = (*get, spec, begun);
+            let found = self.path.get((at.region, &at.source), &at.views, asked, staged, out)?;
             if found {
                 required.keep_last(out);
             }
@@ -190,10 +206,15 @@ impl TableReader {
         Ok(())
     }
 
+    /// Returns what a get sees.
+    fn spec_of(&self, get: &Get) -> ReadSpec {
+        let (time_range, max_versions) = (get.time_range, get.max_versions);
+        ReadSpec { time_range, max_versions, raw: false, ..self.spec }
+    }
+
     /// Reads a row without its observers.
     fn read_row(&self, get: &Get, out: &mut CellBatch) -> Result<bool> {
-        let (time_range, max_versions) = (get.time_range, get.max_versions);
-        let spec = ReadSpec { time_range, max_versions, raw: false, ..self.spec };
+        let spec = self.spec_of(get);
         if let Some(tracker) = &self.tracker {
             tracker.note_row(self.table.id(), &get.row);
         }
@@ -276,7 +297,8 @@ pub(super) fn get_in(
     let required = RequiredFamilies(table.required());
     let wanted = required.with(get.families.as_deref());
     let views = views_of(region, &source, wanted.as_deref())?;
-    let found = path.get((region, &source), &views, (get, spec), staged, out)?;
+    let begun = ReadPath::begin_one((&source, &views), (get, spec), staged)?;
+    let found = path.get((region, &source), &views, (get, spec, begun), staged, out)?;
     Ok(found && required.keep_last(out))
 }
 

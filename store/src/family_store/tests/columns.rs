@@ -53,6 +53,16 @@ fn counts(store: &FamilyStore, spec: &ReadSpec) -> (usize, usize) {
     }
 }
 
+/// Returns how many of a hundred gets and a few of rows that are not there need no merge.
+fn plain_gets(store: &FamilyStore, spec: &ReadSpec) -> usize {
+    let view = store.view();
+    let is_plain = |row: &u64| {
+        let row = format!("row{row:03}").into_bytes();
+        check_plain(&view, (&row, &get(&view, &row, spec, None)), spec, None)
+    };
+    (0..110).filter(is_plain).count()
+}
+
 /// A hundred rows in one file, the commit of each after that of the one before.
 fn hundred(family: &FamilyDescriptor) -> (FaultEnv, FamilyStore) {
     let env = FaultEnv::new(1);
@@ -68,6 +78,10 @@ fn hundred(family: &FamilyDescriptor) -> (FaultEnv, FamilyStore) {
 fn rows_that_nothing_touches_come_as_columns() {
     let (_env, store) = hundred(&family());
     assert_eq!(counts(&store, &spec(100)), (100, 0));
+    // Not the last rows of blocks.
+    assert!((80..110).contains(&plain_gets(&store, &spec(100))));
+    // Of the file nothing is wanted.
+    assert_eq!(plain_gets(&store, &spec(0)), 110);
     store.apply(&[at(50, 0, 101, CellType::Put), at(10, 0, 102, CellType::DeleteFamily)]);
     assert_eq!(counts(&store, &spec(100)), (98, 2));
     // Row 10 is hidden; the row after it is the one that is found instead.
@@ -77,6 +91,8 @@ fn rows_that_nothing_touches_come_as_columns() {
     compact(&store, true, 102);
     let (columns, rows) = counts(&store, &spec(102));
     assert_eq!(columns + rows, 99);
+    let plain = plain_gets(&store, &spec(102));
+    assert!((70..100).contains(&plain), "{plain}");
     // The block of row 50 has two versions of it.
     assert!((5..20).contains(&rows), "{rows}");
 }
@@ -87,6 +103,8 @@ fn blocks_with_what_a_read_may_not_see_are_read_by_rows() {
     let (columns, rows) = counts(&store, &spec(55));
     assert_eq!(columns + rows, 55);
     assert!((40..55).contains(&columns), "{columns}");
+    let plain = plain_gets(&store, &spec(55));
+    assert!((40..65).contains(&plain), "{plain}");
     let range = TimeRange::new(Timestamp(20), Timestamp(81));
     let (columns, rows) = counts(&store, &ReadSpec { time_range: range, ..spec(100) });
     assert_eq!(columns + rows, 61);
@@ -117,4 +135,8 @@ fn a_row_that_goes_on_in_the_next_block_is_read_as_a_row() {
     store.apply(&[large, at(5, 0, 1, CellType::Put), at(6, 0, 1, CellType::Put)]);
     flush(&store, 1, 0);
     assert_eq!(counts(&store, &spec(1)), (6, 1));
+    let row = b"row004";
+    let merged = get(&store.view(), row, &spec(1), None);
+    assert_eq!(merged.cell_count(), 2);
+    assert!(!check_plain(&store.view(), (row, &merged), &spec(1), None));
 }

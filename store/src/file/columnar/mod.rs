@@ -25,7 +25,7 @@
 //!
 //! The builder is in [`builder`], what the directory says in [`directory`], a block as the cache
 //! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in
-//! [`mod@slice`], and what parts are made of in [`numbers`] and [`strings`].
+//! [`mod@slice`], one row of a plain block in [`plain_row`], and what parts are made of in [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
@@ -34,14 +34,16 @@ mod block;
 mod builder;
 mod cursor;
 mod slice;
+mod plain_row;
 
 use crate::file::encoding::Malformed;
 
-pub(super) use block::{Division, KnownLayout, prepare};
+pub(super) use block::{ColumnarBlock, Division, KnownLayout, prepare};
 pub(super) use builder::ColumnarBuilder;
 pub(super) use builder::front_bytes;
 pub(super) use cursor::ColumnarCursor;
 pub(crate) use cursor::{Span, WantedColumns};
+pub(super) use plain_row::RowSearch;
 pub use slice::{ColumnSlice, VariableColumn};
 
 /// Cells of a block at most.

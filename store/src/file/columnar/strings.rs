@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::file::columnar::Malformed;
 use crate::file::format::u32_at;
+use crate::prefetch::prefetch;
 
 /// Bytes before the prefix.
 const HEAD_BYTES: usize = 2 + 1 + 1 + 4;
@@ -135,6 +136,21 @@ impl<'b> Strings<'b> {
     pub(super) fn prefix(&self) -> &'b [u8] {
         let length = usize::from(self.head.prefix_length);
         self.part.get(HEAD_BYTES..HEAD_BYTES + length).unwrap_or_default()
+    }
+
+    /// Brings near what a binary search looks at in its first steps.
+    pub(super) fn prefetch(&self) {
+        let ends_at = HEAD_BYTES + usize::from(self.head.prefix_length);
+        let bytes_at = self.head.bytes_at as usize;
+        for range in [ends_at..bytes_at, bytes_at..self.part.len()] {
+            for eighth in 1..8 {
+                if let Some(byte) = self.part.get(range.start + range.len() / 8 * eighth)
+                    && !range.is_empty()
+                {
+                    prefetch(byte);
+                }
+            }
+        }
     }
 
     /// Returns where string `index` ends among the bytes of all.
