@@ -206,6 +206,12 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         let last = self.cursor.key().ok_or_else(|| self.malformed())?;
         self.row.clear();
         self.row.extend_from_slice(row_of(last));
+        if let AnyCursor::Columnar(cursor) = &self.cursor
+            && cursor.is_alone_in_its_row()
+        {
+            self.extent = Some(RowExtent { cell_count: 1, left: 1 });
+            return Ok(());
+        }
         for cell_count in 1..=ROW_CELLS_MAX {
             self.cursor.retreat_key().map_err(|error| self.failed(error))?;
             match self.cursor.key() {

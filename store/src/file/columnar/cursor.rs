@@ -132,6 +132,13 @@ impl ColumnarCursor {
         self.block.as_ref().map_or(0, |block| block.cell_count())
     }
 
+    /// Returns whether it stands on a cell before which the block has one of another row, and none
+    /// of its own: known of all but the first of a plain block.
+    pub(in crate::file) fn is_alone_in_its_row(&self) -> bool {
+        let is_plain = self.block.as_ref().is_some_and(|block| block.is_plain());
+        is_plain && !self.key.is_empty() && self.index > 0
+    }
+
     /// Moves to a cell, or to none if there are not so many.
     fn stand_on(&mut self, index: usize) -> Result<(), BlockError> {
         self.move_to(index)?;
