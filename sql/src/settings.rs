@@ -572,8 +572,8 @@ fn read_encoding(value: &str) -> Result<String> {
     Err(error.with_detail(detail).with_hint(hint))
 }
 
-/// Where each setting is in [`SPECS`], by [`name_hash`]: of what shares a slot the next free one has
-/// it. A slot that is free has none.
+/// Where each setting is in [`SPECS`], by [`name_hash`]: where another has its slot, in the next
+/// one that is free.
 static SLOTS: LazyLock<Vec<Option<u16>>> = LazyLock::new(|| {
     let mut slots = vec![None; (4 * SPECS.len()).next_power_of_two()];
     for (index, spec) in SPECS.iter().enumerate() {

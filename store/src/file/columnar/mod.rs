@@ -25,7 +25,8 @@
 //!
 //! The builder is in [`builder`], what the directory says in [`directory`], a block as the cache
 //! holds it in [`block`], reading cell by cell in [`cursor`], reading whole columns in
-//! [`mod@slice`], one row of a plain block in [`plain_row`], and what parts are made of in [`numbers`] and [`strings`].
+//! [`mod@slice`], one row of a plain block in [`plain_row`], and what parts are made of in
+//! [`numbers`] and [`strings`].
 
 mod numbers;
 mod strings;
