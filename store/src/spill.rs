@@ -66,7 +66,7 @@ impl SpillDirectory {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing; the file is gone then. That of a full disk when little is left.
+    /// Those of reading and writing, that of a full disk when little is left; the file is gone then.
     pub(crate) fn write(
         &self,
         family: &FamilyDescriptor,

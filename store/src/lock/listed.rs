@@ -41,6 +41,9 @@ use crate::spill::SpillDirectory;
 /// Rows that are not found before no others are looked for.
 const MISSES_MAX: u64 = 64;
 
+/// Rows of which a stronger lock is wanted before no others are added.
+const STRENGTHENED_MAX: u64 = 64;
+
 /// The lists of all transactions.
 #[derive(Default)]
 pub(super) struct Listed {
@@ -66,6 +69,8 @@ struct ListState {
     rows: OrderedRows,
     /// How often its owner wanted the lock of a row before its end that is not in it.
     misses: u64,
+    /// How often its owner wanted a stronger lock of a row that is in it.
+    strengthened: u64,
     /// The number of rows when the first one was added after a place, by place.
     places: Vec<(u64, u64)>,
     /// Those of the rows that are deleted.
@@ -152,7 +157,10 @@ impl LockList {
         if is_covered {
             return Ok(ListedLock::Held);
         }
-        // A stronger one is a mode of an entry.
+        // A stronger one is a mode of an entry. A statement that wants them of all rows, as an
+        // UPDATE of keys does, had better take entries, which can be spilled.
+        state.strengthened += 1;
+        state.is_closed |= state.strengthened > STRENGTHENED_MAX;
         let key = LockKey::new(self.table, row);
         self.restore(&mut state, key, row, table)?;
         Ok(ListedLock::Elsewhere)

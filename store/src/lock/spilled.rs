@@ -263,6 +263,9 @@ impl SpilledLocks {
     }
 }
 
+/// How many locks are looked through for the one that a statement has just taken.
+const LAST_LOCKS: usize = 16;
+
 /// The locks of a transaction that are in the table of locks, in the order in which they were
 /// taken.
 #[derive(Default)]
@@ -278,6 +281,8 @@ pub(crate) struct HeldLocks {
     pub(crate) lists: SmallVec<[Arc<LockList>; 1]>,
     /// How often a place among them was asked for.
     pub(crate) lock_places: u64,
+    /// The last place to which somebody may want to go back.
+    marked: u64,
 }
 
 impl HeldLocks {
@@ -304,6 +309,20 @@ impl HeldLocks {
     /// Returns the place behind the last lock.
     pub(crate) fn place(&self) -> u64 {
         self.before + self.keys.len() as u64
+    }
+
+    /// Returns that place, for who may go back to it.
+    pub(crate) fn mark(&mut self) -> u64 {
+        self.marked = self.place();
+        self.marked
+    }
+
+    /// Returns whether a lock is one of the last few, and was taken after all places to which
+    /// somebody may go back: it is given back whole then, however strong it has become.
+    pub(crate) fn is_unmarked(&self, key: LockKey) -> bool {
+        let first = usize::try_from(self.marked.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        let unmarked = self.keys.get(first..).unwrap_or_default();
+        unmarked.iter().rev().take(LAST_LOCKS).any(|taken| *taken == key)
     }
 
     /// Returns how many are in memory.

@@ -30,7 +30,7 @@ impl Transaction {
         let mut held = self.held.lock();
         let listed = held.lock_places;
         held.lock_places += 1;
-        LockPlace { held: held.place(), listed, strengthened, reads }
+        LockPlace { held: held.mark(), listed, strengthened, reads }
     }
 
     /// Takes a row lock that can be one of a list. Returns whether it is.

@@ -662,7 +662,10 @@ impl Transaction {
         let asked = (table.id(), row);
         let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
         self.raise_floor(grant.mark);
-        if let Some(before) = grant.before {
+        // UPDATE locks a row, and then its key if that changes.
+        if let Some(before) = grant.before
+            && !self.held.lock().is_unmarked(grant.key)
+        {
             self.strengthened.lock().push((grant.key, before));
         }
         if grant.taken == Taken::New {

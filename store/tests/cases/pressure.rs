@@ -305,6 +305,32 @@ fn spilled_locks_taken_since_a_savepoint_are_given_back() {
 }
 
 #[test]
+fn locks_strengthened_at_once_do_not_stay_in_memory() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let (many, other) = (begin(&store), begin(&store));
+    let lock = |rows: std::ops::Range<u32>| {
+        for row in rows {
+            locked(&many, row, LockMode::NoKeyExclusive, LockWait::Wait).unwrap();
+            locked(&many, row, LockMode::Exclusive, LockWait::Wait).unwrap();
+        }
+    };
+    locked(&many, 0, LockMode::NoKeyExclusive, LockWait::Wait).unwrap();
+    let place = many.lock_place();
+    // Before the place, so that it is weak again afterwards.
+    lock(0..5000);
+    assert!(store.status().transaction_bytes < 100 << 10, "{}", store.status().transaction_bytes);
+    assert!(store.status().row_locks < 2000, "{}", store.status().row_locks);
+    let key_shared = |row| locked(&other, row, LockMode::KeyShared, LockWait::Skip).unwrap();
+    assert_eq!([0, 1, 4999].map(key_shared), [SeenRow::Skipped; 3]);
+    many.release_locks_after(place);
+    assert_eq!([0, 1, 4999].map(key_shared), [SeenRow::Locked; 3]);
+    let shared = locked(&other, 0, LockMode::Shared, LockWait::Skip).unwrap();
+    assert_eq!(shared, SeenRow::Skipped);
+}
+
+#[test]
 fn who_waits_for_a_spilled_lock_is_told_of_the_deletion_and_sees_the_commit() {
     let env = FaultEnv::new(1);
     let store = small(&env);
