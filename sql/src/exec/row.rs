@@ -67,6 +67,10 @@ impl RowWriter {
         let mut mutation = self.puts(key, values, Written::Fresh, context)?;
         mutation.expect = Expect::Absent;
         mutation.previous = Previous::Absent;
+        if self.table.row_id_column().is_some() {
+            // Nobody else is given this key, and nobody sees the row before it is committed.
+            mutation.locking = Locking::Covered;
+        }
         self.push(mutation, context)
     }
 

@@ -14,6 +14,8 @@ const LOCK_BYTES: u64 = 80;
 /// Bytes by which a transaction changes before that is counted: what is smaller spares itself a
 /// look at what all share.
 const CHARGE_STEP_BYTES: u64 = 16 << 10;
+/// Locks that are spilled at once: to sort and write them is not cut short.
+const SPILLED_LOCKS_MAX: u64 = 1 << 18;
 /// The part of the bytes that stay in memory for which a transaction spills when others need them.
 const SPILLS_LEAST: u64 = 4;
 
@@ -62,8 +64,10 @@ impl Transaction {
             Some(bytes) => bytes / LOCK_BYTES,
             None => self.engine.pressure.staged_bytes_max() / 2 / LOCK_BYTES,
         };
+        let listed_bytes_max = most * LOCK_BYTES;
+        let most = most.min(SPILLED_LOCKS_MAX);
         let mut held = self.held.lock();
-        self.spill_lists(&held, most * LOCK_BYTES)?;
+        self.spill_lists(&held, listed_bytes_max)?;
         if (held.spillable() as u64) <= most {
             return Ok(());
         }
