@@ -239,14 +239,8 @@ fn type_of(column: &Vector) -> Option<DataType> {
 mod tests {
     use super::*;
     use crate::spill::SpillArea;
+    use crate::spill::tests::batch;
     use store::env::RealEnv;
-    use types::Datum;
-
-    fn batch(numbers: std::ops::Range<i64>) -> Batch {
-        let row = |n| vec![Datum::Int8(n), Datum::text(format!("text {n}"))];
-        let rows: Vec<_> = numbers.map(row).collect();
-        Batch::from_rows(&[DataType::Int8, DataType::Text], &rows)
-    }
 
     #[test]
     fn batches_come_back_in_order_from_memory_and_disk() {

@@ -430,13 +430,14 @@ impl SpillReader {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use store::env::RealEnv;
     use store::env::fault::FaultEnv;
     use types::Datum;
 
-    fn batch(numbers: std::ops::Range<i64>) -> Batch {
+    /// Returns a batch of numbers and texts.
+    pub(crate) fn batch(numbers: std::ops::Range<i64>) -> Batch {
         let row = |n| vec![Datum::Int8(n), Datum::text(format!("text {n}"))];
         let rows: Vec<_> = numbers.map(row).collect();
         Batch::from_rows(&[DataType::Int8, DataType::Text], &rows)

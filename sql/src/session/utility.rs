@@ -294,7 +294,8 @@ impl Session {
                     open.transaction.lock_beside_others(CATALOG_TABLE, &row, mode)?;
                     self.await_published();
                 }
-                DdlOutcome::GaveUp(GaveUp::Outdated) => {}
+                // Others make progress each time, so this ends; but it may take long.
+                DdlOutcome::GaveUp(GaveUp::Outdated) => self.stop.interrupt().check()?,
             }
         }
     }
