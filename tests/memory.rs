@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use futures_util::SinkExt;
 use tokio_postgres::Client;
 
 use crate::harness::{Process, connect};
@@ -60,7 +62,9 @@ fn the_largest_statement_fails_and_its_memory_is_given_back() {
                      s := s || s; END LOOP; END $$";
         let gathered = format!("SELECT array_agg(t) FROM ({}) s", rows(1_000_000));
         let listed = format!("SELECT 1 WHERE 1 IN ({}0)", "7,".repeat(700_000));
-        for text in [grown, &gathered, &listed] {
+        let window =
+            format!("SELECT count(x) FROM (SELECT lag(t) OVER () x FROM ({}) s) s", rows(600_000));
+        for text in [grown, &gathered, &listed, &window] {
             let small = connect(process.address()).await;
             let (code, detail) = run(client, text).await.unwrap_err();
             assert_eq!(code, "53200", "{detail}");
@@ -75,5 +79,27 @@ fn the_largest_statement_fails_and_its_memory_is_given_back() {
         }
         let shown = "SELECT bytes FROM bennu.memory WHERE holder = 'total' AND bytes < limit_bytes";
         assert_eq!(client.query(shown, &[]).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_copy_line_without_an_end_is_not_in_memory_twice() {
+    run_on_server(async |_, client| {
+        run(client, "CREATE TABLE line (t text)").await.unwrap();
+        let mut sink = Box::pin(client.copy_in("COPY line FROM STDIN").await.unwrap());
+        let part = Bytes::from(vec![b'x'; 1 << 20]);
+        let mut failed = None;
+        for _ in 0..400 {
+            if let Err(error) = sink.send(part.clone()).await {
+                failed = Some(error);
+                break;
+            }
+        }
+        let error = match failed {
+            Some(error) => error,
+            None => sink.finish().await.unwrap_err(),
+        };
+        assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error}");
+        run(client, "SELECT 1").await.unwrap();
     });
 }

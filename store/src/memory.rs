@@ -17,6 +17,9 @@
 //! statement beyond it; further beyond it threads that work for sessions are slowed down until
 //! memory is free, so that it is not too late then.
 //!
+//! What is very large ([`MAPPED_BYTES`]) comes from the system itself, one mapping each: a buffer
+//! that grows is not copied, so that it is never there twice, and is given back when it is freed.
+//!
 //! # Invariants
 //!
 //! 1. The total is what the allocator has given out, but for [`STEP_BYTES`] a thread.
@@ -30,11 +33,14 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::{copy_nonoverlapping, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
 use std::thread::Thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
 
 /// How far a thread may be off before it adds to its account.
 pub const STEP_BYTES: isize = 64 << 10;
@@ -81,11 +87,74 @@ struct FreeAccounts {
 /// An allocator that counts what another one gives out.
 pub struct CountingAllocator<A>(pub A);
 
-// SAFETY: it forwards every call as it came, and counts without allocating.
+/// Allocations of this size are mappings: the sizes for which mimalloc asks the system, too.
+const MAPPED_BYTES: usize = 16 << 20;
+/// The alignment of mappings.
+const PAGE_BYTES: usize = 4096;
+
+fn is_mapped(size: usize, align: usize) -> bool {
+    size >= MAPPED_BYTES && align <= PAGE_BYTES && !cfg!(miri)
+}
+
+/// Maps so many bytes, which are 0; null if there are none.
+fn map(size: usize) -> *mut u8 {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: at an address of the system's choice, so no other memory is concerned.
+    let mapped = unsafe { mmap_anonymous(null_mut(), size, protection, MapFlags::PRIVATE) };
+    mapped.map_or(null_mut(), <*mut c_void>::cast)
+}
+
+impl<A: GlobalAlloc> CountingAllocator<A> {
+    /// Moves an allocation between mappings and the other allocator.
+    ///
+    /// # Safety
+    ///
+    /// As for [`GlobalAlloc::realloc`].
+    #[cold]
+    unsafe fn move_to(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps to the contract of `realloc`: the size is valid for the
+        // alignment, and both allocations are as long as what is copied, and not the same.
+        unsafe {
+            let new = Layout::from_size_align_unchecked(new_size, layout.align());
+            let moved = match is_mapped(new_size, layout.align()) {
+                true => map(new_size),
+                false => self.0.alloc(new),
+            };
+            if !moved.is_null() {
+                copy_nonoverlapping(start, moved, layout.size().min(new_size));
+                self.release(start, layout);
+            }
+            moved
+        }
+    }
+
+    /// Frees an allocation, wherever it is.
+    ///
+    /// # Safety
+    ///
+    /// As for [`GlobalAlloc::dealloc`].
+    #[inline]
+    unsafe fn release(&self, start: *mut u8, layout: Layout) {
+        if is_mapped(layout.size(), layout.align()) {
+            // SAFETY: it was mapped with this size, and nobody uses it any more. That the system
+            // does not let it go is nothing that anybody could do something about.
+            let _ = unsafe { munmap(start.cast(), layout.size()) };
+        } else {
+            // SAFETY: it came from there; the caller keeps to the contract of the method.
+            unsafe { self.0.dealloc(start, layout) }
+        }
+    }
+}
+
+// SAFETY: it forwards every call as it came, but for those of mappings, whose size and alignment
+// say which they are; and it counts without allocating.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
+        if is_mapped(layout.size(), layout.align()) {
+            return map(layout.size());
+        }
         // SAFETY: the caller keeps to the contract of the same method.
         unsafe { self.0.alloc(layout) }
     }
@@ -94,12 +163,15 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         count(-layout.size().cast_signed());
         // SAFETY: as above.
-        unsafe { self.0.dealloc(start, layout) }
+        unsafe { self.release(start, layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
+        if is_mapped(layout.size(), layout.align()) {
+            return map(layout.size());
+        }
         // SAFETY: as above.
         unsafe { self.0.alloc_zeroed(layout) }
     }
@@ -107,8 +179,19 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(new_size.cast_signed() - layout.size().cast_signed());
-        // SAFETY: as above.
-        unsafe { self.0.realloc(start, layout, new_size) }
+        let was_mapped = is_mapped(layout.size(), layout.align());
+        match (was_mapped, is_mapped(new_size, layout.align())) {
+            // SAFETY: as above.
+            (false, false) => unsafe { self.0.realloc(start, layout, new_size) },
+            (true, true) => {
+                let (old_size, flags) = (layout.size(), MremapFlags::MAYMOVE);
+                // SAFETY: it was mapped with the old size, and the caller uses it where it is now.
+                let moved = unsafe { mremap(start.cast(), old_size, new_size, flags) };
+                moved.map_or(null_mut(), <*mut c_void>::cast)
+            }
+            // SAFETY: as above.
+            _ => unsafe { self.move_to(start, layout, new_size) },
+        }
     }
 }
 
@@ -317,9 +400,40 @@ impl Drop for Account {
 mod tests {
     use super::*;
 
+    /// Held by tests that count: others would change the total.
+    static COUNTING: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn allocations_keep_their_bytes_between_mappings_and_the_other_allocator() {
+        let _counting = COUNTING.lock();
+        let allocator = CountingAllocator(std::alloc::System);
+        let sizes = [1000, 20 << 20, (40 << 20) + 7, 17 << 20, MAPPED_BYTES, MAPPED_BYTES - 1, 9];
+        let layout = |size| Layout::from_size_align(size, 8).unwrap();
+        let before = total_bytes();
+        // SAFETY: each size is that of the allocation, and no byte beyond it is touched.
+        unsafe {
+            let mut start = allocator.alloc(layout(sizes[0]));
+            (0..sizes[0]).for_each(|at| start.add(at).write(at as u8));
+            for pair in sizes.windows(2) {
+                start = allocator.realloc(start, layout(pair[0]), pair[1]);
+                assert!(!start.is_null());
+                let kept = (0..sizes[0].min(pair[1])).all(|at| start.add(at).read() == at as u8);
+                assert!(kept, "from {} to {}", pair[0], pair[1]);
+                start.add(pair[1] - 1).write(8);
+            }
+            allocator.dealloc(start, layout(sizes[6]));
+            let zeroed = allocator.alloc_zeroed(layout(MAPPED_BYTES));
+            assert_eq!(zeroed.add(MAPPED_BYTES - 1).read(), 0);
+            allocator.dealloc(zeroed, layout(MAPPED_BYTES));
+        }
+        drop(AccountId::SERVER.enter());
+        assert_eq!(total_bytes(), before);
+    }
+
     /// Without the counting allocator: what it would be told is told by hand.
     #[test]
     fn threads_count_for_the_account_that_they_work_for() {
+        let _counting = COUNTING.lock();
         let [first, second] = [0, 1].map(|_| Account::open());
         assert_ne!(first.id(), second.id());
         let before = total_bytes();
