@@ -97,7 +97,7 @@ fn a_copy_line_without_an_end_is_not_in_memory_twice() {
         }
         let error = match failed {
             Some(error) => error,
-            None => sink.finish().await.unwrap_err(),
+            None => sink.as_mut().finish().await.unwrap_err(),
         };
         assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error}");
         run(client, "SELECT 1").await.unwrap();

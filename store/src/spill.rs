@@ -66,7 +66,7 @@ impl SpillDirectory {
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, that of a full disk when little is left; the file is gone then.
+    /// Those of reading and writing, that of a full disk when little is left. The file is gone.
     pub(crate) fn write(
         &self,
         family: &FamilyDescriptor,
