@@ -592,7 +592,9 @@ fn position(name: &str) -> Option<usize> {
     loop {
         slot &= SLOTS.len() - 1;
         let index = usize::from(SLOTS[slot]?);
-        if SPECS[index].name.eq_ignore_ascii_case(name) {
+        let found = SPECS[index].name;
+        // As a rule the server asks, and names it as it is.
+        if found == name || found.eq_ignore_ascii_case(name) {
             return Some(index);
         }
         slot += 1;

@@ -95,6 +95,7 @@ impl ReadPath {
             begun.push(begin_plain((source, views), (get, spec), staged)?);
         }
         look_up(&mut begun, gets)?;
+        begun.iter().flatten().for_each(PlainGet::near_value);
         Ok(begun)
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::cell::{KeyParts, SearchKey, column_end_key, column_of, column_start_key, compare_keys};
 use crate::cell::{row_end_key, row_of, row_start_key, set_sequence};
 use crate::error::{Error, Result};
-use crate::file::columnar::{ColumnSlice, Span, WantedColumns};
+use crate::file::columnar::{ColumnSlice, Span, WalkedBack, WantedColumns};
 use crate::file::encoding::{AnyCursor, BlockCursor, BlockError, Malformed};
 use crate::file::format::BlockHandle;
 use crate::file::index_cursor::IndexCursor;
@@ -411,9 +411,19 @@ impl<F: Deref<Target = StoreFile>> FileCursor<F> {
         while let Some(parts) = self.cursor.key().and_then(KeyParts::decode)
             && show(parts, self.cursor.value())
         {
-            let AnyCursor::Rows(cursor) = &mut self.cursor else {
-                self.advance_unstamped()?;
-                continue;
+            let cursor = match &mut self.cursor {
+                AnyCursor::Rows(cursor) => cursor,
+                AnyCursor::Columnar(cursor) => {
+                    let walked = cursor.walk_back(show).map_err(|error| self.failed(error))?;
+                    if walked != WalkedBack::Nowhere {
+                        self.enter_row()?;
+                    }
+                    if walked == WalkedBack::ToRefused {
+                        return Ok(());
+                    }
+                    self.advance_unstamped()?;
+                    continue;
+                }
             };
             let Some(RowExtent { cell_count, left: 1 }) = self.extent else {
                 self.advance_unstamped()?;

@@ -2,7 +2,7 @@
 //! row lies in a plain columnar block: no cursor, no merge, one put.
 //!
 //! In steps ([`StoreFile::plain_block_of`], [`StoreFile::prefetch_rows`], [`StoreFile::find_in`],
-//! [`StoreFile::append_plain`]): what a step looks at, the one before has had fetched, so that who
+//! [`PlainRow::prefetch`], [`StoreFile::append_plain`]): what a step looks at, the one before has had fetched, so that who
 //! takes some rows through each step together waits for all of them at once.
 
 use std::sync::Arc;
@@ -37,6 +37,13 @@ pub(crate) enum Found {
     Row(PlainRow),
     /// A cursor has to look.
     Undecided,
+}
+
+impl PlainRow {
+    /// Brings near what [`StoreFile::append_plain`] looks at.
+    pub(crate) fn prefetch(&self) {
+        self.block.block.prefetch_value_of(self.index);
+    }
 }
 
 impl StoreFile {

@@ -9,6 +9,7 @@
 //!   choose_block     filters, index, block cache; the block is asked for
 //!   look_into_block  its head; the keys are asked for
 //!   find             keys
+//!   near_value       the value is asked for
 //!   answer           value
 //! ```
 //!
@@ -125,6 +126,13 @@ impl<'v> PlainGet<'v> {
             other => other,
         };
         Ok(())
+    }
+
+    /// Brings near what [`PlainGet::answer`] looks at.
+    pub(crate) fn near_value(&self) {
+        if let Step::Found(_, found) = &self.step {
+            found.prefetch();
+        }
     }
 
     /// Answers, if it can: returns whether it has.

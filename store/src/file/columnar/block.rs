@@ -202,6 +202,11 @@ impl ColumnarBlock {
         &self.layout
     }
 
+    /// Brings near what is known of the sections of values.
+    pub(super) fn prefetch_sections(&self) {
+        self.opened.iter().skip(FIRST_SECTION).for_each(prefetch);
+    }
+
     /// Brings near what a search in the block looks at first.
     pub(in crate::file) fn prefetch(&self) {
         // It takes some cache lines.
@@ -393,6 +398,40 @@ impl ColumnarBlock {
             Ok(raw)
         })?;
         Ok(self.put(slots.get(chunk).ok_or(Malformed)?, bytes, false))
+    }
+
+    /// Brings near what a cell has of the sections of values, as far as it is open.
+    pub(super) fn prefetch_value(&self, index: usize) {
+        for (section, width) in self.layout.widths().iter().enumerate() {
+            if let Some(bytes) = self.open_entry(FIRST_SECTION + section, (*width).into(), index)
+                && let (Some(first), Some(last)) = (bytes.first(), bytes.last())
+            {
+                prefetch(first);
+                prefetch(last);
+            }
+        }
+    }
+
+    /// As [`ColumnarBlock::entry_of`], of what is open.
+    fn open_entry(&self, part: usize, width: usize, index: usize) -> Option<&[u8]> {
+        let whole = match self.plain_part(part).ok()? {
+            Some(bytes) => bytes,
+            None => {
+                let slot = self.opened.get(part)?;
+                match (slot.whole.get(), slot.chunks.get()) {
+                    (Some(bytes), _) => bytes,
+                    (None, Some(opened)) => {
+                        let chunk = opened.slots.get(opened.chunks.chunk_of(index))?.get()?;
+                        return chunk.get(opened.chunks.range_in_chunk(self.body(), index).ok()?);
+                    }
+                    (None, None) => return None,
+                }
+            }
+        };
+        match width {
+            0 => Strings::open(whole, self.head.cell_count).ok()?.get(index).ok(),
+            width => whole.get(index * width..(index + 1) * width),
+        }
     }
 
     /// Returns the bytes that one cell has of a part of values, whose entries have `width` bytes,

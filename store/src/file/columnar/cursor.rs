@@ -33,6 +33,17 @@ pub(in crate::file) struct ColumnarCursor {
     wanted: Option<Arc<WantedSections>>,
 }
 
+/// How far [`ColumnarCursor::walk_back`] came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::file) enum WalkedBack {
+    /// It has not moved.
+    Nowhere,
+    /// To a cell that was shown.
+    ToShown,
+    /// To one that was shown and is not wanted.
+    ToRefused,
+}
+
 /// The keys of a block.
 struct Keys<'b> {
     rows: Strings<'b>,
@@ -181,6 +192,50 @@ impl ColumnarCursor {
         let index = self.lower_bound(target);
         self.leave();
         self.move_to(index?.wrapping_sub(1))
+    }
+
+    /// From a cell that is alone in its row, goes back through such cells and shows them, as long
+    /// as `show` wants more.
+    pub(in crate::file) fn walk_back(
+        &mut self,
+        show: &mut impl FnMut(KeyParts<'_>, &[u8]) -> bool,
+    ) -> Result<WalkedBack, BlockError> {
+        if !self.is_alone_in_its_row() {
+            return Ok(WalkedBack::Nowhere);
+        }
+        let block = Arc::clone(self.block.as_ref().ok_or(Malformed)?);
+        let keys = Keys::of(&block)?;
+        let (mut walked, mut index) = (WalkedBack::Nowhere, self.index);
+        // The first of the block may have more of its row before it.
+        while walked != WalkedBack::ToRefused && index > 1 {
+            index -= 1;
+            if let Err(error) = self.put_together(&block, &keys, index) {
+                self.leave();
+                return Err(error);
+            }
+            let parts = KeyParts::decode(&self.key).ok_or(Malformed)?;
+            walked = match show(parts, &self.value) {
+                true => WalkedBack::ToShown,
+                false => WalkedBack::ToRefused,
+            };
+        }
+        Ok(walked)
+    }
+
+    /// Moves to a cell of its block, whose keys these are.
+    fn put_together(
+        &mut self,
+        block: &ColumnarBlock,
+        keys: &Keys<'_>,
+        index: usize,
+    ) -> Result<(), BlockError> {
+        self.leave();
+        keys.append(index, &mut self.key)?;
+        if !is_key(&self.key) {
+            return Err(BlockError::Malformed);
+        }
+        self.index = index;
+        block.append_value(index, self.wanted.as_deref(), &mut self.value)
     }
 
     /// Stands on no cell.

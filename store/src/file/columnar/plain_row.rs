@@ -27,6 +27,7 @@ impl ColumnarBlock {
     /// Brings near what [`ColumnarBlock::find_row`] looks at first.
     pub(in crate::file) fn prefetch_rows(&self) -> Result<(), Malformed> {
         self.rows()?.prefetch();
+        self.prefetch_sections();
         Ok(())
     }
 
@@ -68,6 +69,11 @@ impl ColumnarBlock {
             sequence: Sequence(self.sequences()?.get(index)),
             cell_type: CellType::Put,
         }))
+    }
+
+    /// Brings near what [`ColumnarBlock::append_value_of`] looks at.
+    pub(in crate::file) fn prefetch_value_of(&self, index: usize) {
+        self.prefetch_value(index);
     }
 
     /// Appends the value of a cell of a plain block; if only some sections are `wanted`, the others
