@@ -2,8 +2,9 @@
 //! row lies in a plain columnar block: no cursor, no merge, one put.
 //!
 //! In steps ([`StoreFile::plain_block_of`], [`StoreFile::prefetch_rows`], [`StoreFile::find_in`],
-//! [`PlainRow::prefetch`], [`StoreFile::append_plain`]): what a step looks at, the one before has had fetched, so that who
-//! takes some rows through each step together waits for all of them at once.
+//! [`PlainRow::prefetch`], [`StoreFile::append_plain`]): what a step looks at, the one before has
+//! had fetched, so that who takes some rows through each step together waits for all of them at
+//! once.
 
 use std::sync::Arc;
 
