@@ -86,27 +86,34 @@ impl ReadPath {
     /// Begins gets of one row each, of these views of a region. [`ReadPath::get`] goes on with what
     /// comes for each, if anything does.
     pub(crate) fn begin<'v>(
-        (source, views): (&Source, &'v Views),
+        (region, source): (&Region, &Source),
+        views: &'v Views,
         gets: &[(&Get, ReadSpec)],
         staged: Option<&StagedFamilies>,
     ) -> Result<Vec<Option<PlainGet<'v>>>> {
+        let since = RegionMark::now();
         let mut begun = Vec::with_capacity(gets.len());
         for (get, spec) in gets {
             begun.push(begin_plain((source, views), (get, spec), staged)?);
         }
         look_up(&mut begun, gets)?;
         begun.iter().flatten().for_each(PlainGet::near_value);
+        // What comes of them is counted when it does.
+        since.note(region.id(), RegionFigures::default());
         Ok(begun)
     }
 
     /// The same for one get.
     pub(crate) fn begin_one<'v>(
-        (source, views): (&Source, &'v Views),
+        (region, source): (&Region, &Source),
+        views: &'v Views,
         (get, spec): (&Get, &ReadSpec),
         staged: Option<&StagedFamilies>,
     ) -> Result<Option<PlainGet<'v>>> {
+        let since = RegionMark::now();
         let mut begun = [begin_plain((source, views), (get, spec), staged)?];
         look_up(&mut begun, &[(get, *spec)])?;
+        since.note(region.id(), RegionFigures::default());
         let [begun] = begun;
         Ok(begun)
     }

@@ -194,7 +194,7 @@ impl TableReader {
         let staged = Some(&self.staged);
         let asked: SmallVec<[(&Get, ReadSpec); GETS_AT_ONCE]> =
             gets.iter().map(|get| (get, self.spec_of(get))).collect();
-        let begun = ReadPath::begin((&at.source, &at.views), &asked, staged)?;
+        let begun = ReadPath::begin((at.region, &at.source), &at.views, &asked, staged)?;
         for ((get, spec), begun) in asked.iter().zip(begun) {
             let asked = (*get, spec, begun);
             let found = self.path.get((at.region, &at.source), &at.views, asked, staged, out)?;
@@ -297,7 +297,7 @@ pub(super) fn get_in(
     let required = RequiredFamilies(table.required());
     let wanted = required.with(get.families.as_deref());
     let views = views_of(region, &source, wanted.as_deref())?;
-    let begun = ReadPath::begin_one((&source, &views), (get, spec), staged)?;
+    let begun = ReadPath::begin_one((region, &source), &views, (get, spec), staged)?;
     let found = path.get((region, &source), &views, (get, spec, begun), staged, out)?;
     Ok(found && required.keep_last(out))
 }
