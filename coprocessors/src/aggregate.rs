@@ -14,8 +14,8 @@
 //! # Invariants
 //!
 //! 1. All expressions of a request are over its `columns`, by position in that list.
-//! 2. A region keeps at most [`PAGE_BYTES`] and what one batch adds: then the page ends and the
-//!    session has what was gathered. What all groups take is bounded there.
+//! 2. A region keeps at most [`AggregateRequest::page_bytes`] and what one batch adds: then the
+//!    page ends and the session has what was gathered. What all groups take is bounded there.
 
 use std::sync::Arc;
 
@@ -32,8 +32,9 @@ use crate::rows::{FilteredDecoder, StoredRows};
 
 /// Name of the endpoint, in errors and EXPLAIN.
 const AGGREGATE: &str = "aggregate";
-/// Bytes of groups, and of distinct values, that a region gathers before it sends them on.
-pub(crate) const PAGE_BYTES: usize = 8 << 20;
+/// Bytes of groups, and of distinct values, that a region gathers before it sends them on, where
+/// there is memory enough.
+pub const PAGE_BYTES: usize = 8 << 20;
 
 /// What a region computes.
 #[derive(Debug, Clone)]
@@ -53,6 +54,8 @@ pub struct AggregateRequest {
     pub time_range: TimeRange,
     /// What expressions know beside the row.
     pub context: EvalContext,
+    /// Bytes that a region gathers before it sends them on.
+    pub page_bytes: usize,
 }
 
 /// The partial answer of some rows of a region.
@@ -140,7 +143,7 @@ impl<'a> RegionState<'a> {
 
     /// Returns whether there is as much as one page has.
     fn is_full(&self) -> bool {
-        self.groups.byte_count() > PAGE_BYTES
+        self.groups.byte_count() > self.request.page_bytes
     }
 
     fn into_response(mut self) -> store::Result<AggregateResponse> {
@@ -181,6 +184,7 @@ mod tests {
             ],
             time_range: TimeRange::ALL,
             context: EvalContext::default(),
+            page_bytes: PAGE_BYTES,
         }
     }
 

@@ -89,6 +89,7 @@ fn request(layout: &Arc<RowLayout>, is_filtered: bool, is_grouped: bool) -> Aggr
         ],
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
+        page_bytes: PAGE_BYTES,
     }
 }
 
@@ -232,6 +233,7 @@ fn a_region_sends_large_sets_of_values_on_in_pages() {
         }],
         time_range: TimeRange::ALL,
         context: EvalContext::default(),
+        page_bytes: PAGE_BYTES,
     };
     let mut groups = Groups::new(&request.group_by, &request.aggregates, &request.context);
     let (mut largest, mut pages) = (0, 0);

@@ -28,6 +28,8 @@ pub const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
 const COPIED_ROWS: usize = 64;
 /// A batch of so many bytes is full, however few rows it has.
 const BATCH_BYTES: u64 = 1 << 20;
+/// So is one whose values have so many bytes, not all of which may be asked for.
+const BATCH_VALUE_BYTES: u64 = 2 << 20;
 
 /// Some rows, not decoded yet.
 #[derive(Default)]
@@ -36,6 +38,8 @@ pub struct StoredRows {
     pieces: Vec<Piece>,
     row_count: usize,
     byte_count: u64,
+    /// Bytes of the values of slices, which are compressed.
+    value_bytes: u64,
     /// Buffers that are not in use.
     spare: Vec<CellBatch>,
 }
@@ -73,7 +77,9 @@ impl StoredRows {
 
     /// Returns whether more rows make another batch, if batches have so many rows at most.
     pub fn is_full(&self, row_limit: usize) -> bool {
-        self.row_count >= row_limit || self.byte_count >= BATCH_BYTES
+        self.row_count >= row_limit
+            || self.byte_count >= BATCH_BYTES
+            || self.value_bytes >= BATCH_VALUE_BYTES
     }
 
     /// Returns whether some rows are slices.
@@ -85,6 +91,7 @@ impl StoredRows {
     pub fn clear(&mut self) {
         self.row_count = 0;
         self.byte_count = 0;
+        self.value_bytes = 0;
         let cells = self.pieces.drain(..).filter_map(|piece| match piece {
             Piece::Cells(cells) => Some(cells),
             Piece::Slice(_) => None,
@@ -136,6 +143,7 @@ impl StoredRows {
                     self.spare.push(cells);
                     self.row_count += slice.row_count();
                     self.byte_count += slice.stored_bytes();
+                    self.value_bytes += slice.value_bytes();
                     self.pieces.push(Piece::Slice(slice));
                 }
                 ScanStep::End => {

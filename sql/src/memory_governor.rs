@@ -48,6 +48,10 @@ const REFILL: Duration = Duration::from_millis(100);
 const RELIEF_PART: usize = 8;
 /// How long a statement that was stopped may take to free its memory.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The time that the store has to give memory, if it holds more than any statement, and the excess
+/// is less than this part of the limit: it writes memstores first.
+const STORE_PATIENCE: Duration = Duration::from_millis(500);
+const STORE_EXCESS_PART: usize = 8;
 /// A statement that holds less than this part of the limit is not stopped.
 const SMALL_PART: usize = 128;
 /// A statement that holds less than this part is not stopped for what the process itself takes.
@@ -55,6 +59,10 @@ const LARGE_PART: usize = 2;
 /// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
 const OUTSIDE_PART: u64 = 16;
 const OUTSIDE_BYTES: u64 = 24 << 20;
+/// The part of the address space that is left which may be allocated, where it is bounded.
+const SPACE_PART: u64 = 2;
+/// The limit however little is left.
+const LEAST_BYTES: u64 = 16 << 20;
 /// By which part of the budget the process itself may exceed it: the allocator keeps some of what
 /// is freed, and more of it the more threads allocate and free.
 const RESIDENT_PART: u64 = 8;
@@ -83,11 +91,11 @@ impl MemoryGovernor {
         if memory::total_bytes() == 0 {
             return Ok(MemoryGovernor { stopping, thread: None });
         }
-        memory::set_limit(limit_bytes(memory_bytes));
+        memory::set_limit(limit_within_space(memory_bytes));
         let (engine, stops) = (Arc::downgrade(engine), Arc::clone(&stopping));
         let thread = std::thread::Builder::new()
             .name("memory-governor".to_owned())
-            .spawn(move || run(&engine, &stops, resident_max(memory_bytes)))?;
+            .spawn(move || run(&engine, &stops, memory_bytes))?;
         Ok(MemoryGovernor { stopping, thread: Some(thread) })
     }
 }
@@ -114,16 +122,37 @@ fn resident_max(memory_bytes: u64) -> u64 {
     memory_bytes + (memory_bytes / RESIDENT_PART).max(RESIDENT_BYTES)
 }
 
-fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
+/// Returns the same, and no more than half of what the system lets the process map beside its
+/// program and stacks (`ulimit -v`): where memory is refused the standard library ends the process,
+/// and a value may be there twice while it is copied.
+fn limit_within_space(memory_bytes: u64) -> u64 {
+    let limit = limit_bytes(memory_bytes);
+    let (Some(space), Some(mapped)) = (address_space(), status_bytes("VmSize:")) else {
+        return limit;
+    };
+    let outside = mapped.saturating_sub(memory::total_bytes() as u64);
+    limit.min(space.saturating_sub(outside) / SPACE_PART).max(LEAST_BYTES)
+}
+
+/// Returns the bytes that the process may map; `None` if nothing bounds them.
+fn address_space() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
+    let resident_max = resident_max(memory_bytes);
     memory::watch();
     let mut stopped = BTreeMap::new();
     let mut resident_looks = 0;
     let mut is_relieving = false;
+    let mut exceeded_since = None;
     while !stopping.load(Ordering::SeqCst) {
         memory::rearm();
         if !memory::is_near_limit() {
             stopped.clear();
-            resident_looks = 0;
+            (resident_looks, exceeded_since) = (0, None);
             let engine = engine.upgrade().filter(|_| is_relieving);
             is_relieving = engine.is_some_and(|engine| engine.store().relieve_memory(None));
             if is_relieving {
@@ -133,6 +162,8 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
             }
             continue;
         }
+        // Threads have come, or gone.
+        memory::set_limit(limit_within_space(memory_bytes));
         let resident = resident_bytes().saturating_sub(resident_max);
         if let Some(engine) = engine.upgrade() {
             is_relieving |= take_from_store(&engine, resident);
@@ -145,8 +176,13 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
             }
             false => 0,
         };
+        let since = match memory::is_exceeded() {
+            true => *exceeded_since.get_or_insert_with(Instant::now),
+            false => *exceeded_since.insert(Instant::now()),
+        };
         if let Some(engine) = engine.upgrade() {
-            relieve(&engine, &mut stopped, usize::try_from(resident).unwrap_or(usize::MAX));
+            let resident = usize::try_from(resident).unwrap_or(usize::MAX);
+            relieve(&engine, &mut stopped, (resident, since));
         }
         park_timeout(LOOK);
     }
@@ -154,10 +190,14 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, resident_max: u64) {
 
 /// Returns what the process has in memory, as the system says; 0 if it does not.
 fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
+    status_bytes("VmRSS:").unwrap_or(0)
+}
+
+/// Returns a size that the system knows of the process.
+fn status_bytes(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
 }
 
 /// Has the store give memory if less than [`RELIEF_PART`] is free, or the process takes too much;
@@ -174,8 +214,13 @@ fn take_from_store(engine: &Engine, resident: u64) -> bool {
 }
 
 /// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the
-/// sessions, and when that was. `resident`: what the process has too much, whatever is allocated.
-fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>, resident: usize) {
+/// sessions, and when that was. `resident`: the bytes by which the process itself is too large;
+/// `since`: when the limit was exceeded first.
+fn relieve(
+    engine: &Engine,
+    stopped: &mut BTreeMap<i32, Instant>,
+    (resident, since): (usize, Instant),
+) {
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
     let is_ending = |one: &&Arc<Activity>| {
@@ -190,6 +235,10 @@ fn relieve(engine: &Engine, stopped: &mut BTreeMap<i32, Instant>, resident: usiz
     }
     let candidates = sessions.iter().filter(|one| !is_ending(one) && one.is_at_work());
     let Some(largest) = candidates.max_by_key(|one| one.account().byte_count()) else { return };
+    let is_the_stores = AccountId::SERVER.byte_count() > largest.account().byte_count();
+    if is_the_stores && excess < limit / STORE_EXCESS_PART && since.elapsed() < STORE_PATIENCE {
+        return;
+    }
     let part = if total > limit { SMALL_PART } else { LARGE_PART };
     if largest.account().byte_count() >= limit / part {
         let detail = describe(&sessions, largest, (total, limit));

@@ -17,6 +17,7 @@ use store::env::{AppendFile, Env, ReadFile, check_reserve};
 use store::error::Veto;
 use store::sorted_load::{ScratchFile, ScratchSpace};
 use types::batchcode::{read_batch, write_batch};
+use types::vector::RowSizes;
 use types::{Batch, DataType};
 
 use crate::error::{Error, Result, sqlstate};
@@ -24,7 +25,7 @@ use crate::error::{Error, Result, sqlstate};
 /// Bytes that are written, or read, at once.
 const CHUNK_BYTES: usize = 64 << 10;
 /// A buffer that a batch has made larger than this is not kept for the next.
-const KEPT_BYTES: usize = 1 << 20;
+const KEPT_BYTES: usize = 2 * CHUNK_BYTES;
 /// Bytes written by all statements after which the disk is looked at again.
 const LOOK_BYTES: u64 = 16 << 20;
 /// Length and checksum.
@@ -61,6 +62,8 @@ pub struct SpillFile {
     path: PathBuf,
     byte_count: u64,
     row_count: u64,
+    /// Of the largest batch in it.
+    batch_bytes_max: usize,
 }
 
 /// A file of batches that are read in any order, while more are written.
@@ -135,7 +138,8 @@ impl Spill {
         let path = self.area.new_path();
         let to = self.area.env.create(&path)?;
         let (spill, types) = (Arc::clone(self), Arc::clone(types));
-        let file = SpillFile { spill, types, path, byte_count: 0, row_count: 0 };
+        let file =
+            SpillFile { spill, types, path, byte_count: 0, row_count: 0, batch_bytes_max: 0 };
         Ok(SpillWriter { file, to, buffer: Vec::new() })
     }
 
@@ -258,6 +262,18 @@ impl SpillWriter {
         if batch.row_count == 0 {
             return Ok(());
         }
+        let sizes = RowSizes::of(&batch.columns);
+        if sizes.is_short() {
+            return self.add_whole(batch);
+        }
+        let rows: Vec<u32> = (0..batch.row_count as u32).collect();
+        sizes.batches(&rows).try_for_each(|some| match some.len() {
+            all if all == batch.row_count => self.add_whole(batch),
+            _ => self.add_whole(&batch.take(some)),
+        })
+    }
+
+    fn add_whole(&mut self, batch: &Batch) -> Result<()> {
         self.put(batch)?;
         self.flush_if_large()
     }
@@ -274,6 +290,7 @@ impl SpillWriter {
         frame[..4].copy_from_slice(&length.to_le_bytes());
         frame[4..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         self.file.row_count += batch.row_count as u64;
+        self.file.batch_bytes_max = self.file.batch_bytes_max.max(length as usize);
         Ok(())
     }
 
@@ -372,6 +389,11 @@ impl SpillFile {
         Ok(SpillReader { file, from, offset: 0, buffer: Vec::new(), next: 0 })
     }
 
+    /// Returns the bytes of the largest batch in it.
+    pub fn batch_bytes_max(&self) -> usize {
+        self.batch_bytes_max
+    }
+
     /// Returns the rows in it.
     pub fn row_count(&self) -> u64 {
         self.row_count
@@ -412,6 +434,9 @@ impl SpillReader {
         if self.buffer.len() - self.next < count {
             self.buffer.drain(..self.next);
             self.next = 0;
+            if self.buffer.capacity() > KEPT_BYTES {
+                self.buffer.shrink_to(CHUNK_BYTES);
+            }
             let missing = count - self.buffer.len();
             let left = usize::try_from(self.file.byte_count - self.offset).unwrap_or(usize::MAX);
             if left < missing {

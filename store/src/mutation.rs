@@ -176,6 +176,20 @@ impl Mutation {
         self.with(Edit::Put { family, qualifier, timestamp: None, value, ttl: None })
     }
 
+    /// Returns about how many bytes it takes.
+    pub fn byte_count(&self) -> usize {
+        let value_bytes = |edit: &Edit| match edit {
+            Edit::Put { qualifier, value, .. } => qualifier.len() + value.len(),
+            _ => 0,
+        };
+        let edits = self.edits.iter().map(|edit| value_bytes(edit) + size_of::<Edit>());
+        let previous = match &self.previous {
+            Previous::Row(cells) => cells.byte_count(),
+            Previous::Unknown | Previous::Absent => 0,
+        };
+        self.row.len() + size_of::<Mutation>() + edits.sum::<usize>() + previous
+    }
+
     /// Returns the values that are put, with their families.
     pub fn puts(&self) -> Vec<(u8, Vec<u8>)> {
         let put = |edit: &Edit| match edit {

@@ -12,6 +12,7 @@
 
 mod batch;
 mod bytes;
+mod row_sizes;
 mod sink;
 
 use std::cmp::Ordering;
@@ -29,6 +30,7 @@ use crate::pieces::{PIECE, Pace};
 pub use self::batch::Batch;
 pub use self::bytes::BytesVector;
 use self::bytes::too_many_bytes;
+pub use self::row_sizes::RowSizes;
 pub use self::sink::ValueSink;
 
 /// The number of rows that producers aim at.
@@ -301,14 +303,23 @@ impl Vector {
     #[inline]
     pub fn push_at(&mut self, datum: &Datum, pace: &mut Pace<'_>) -> Result<()> {
         let bytes = match datum {
-            Datum::Text(value) if value.len() >= PIECE => value.as_bytes(),
-            Datum::Bytea(value) if value.len() >= PIECE => value,
-            _ => {
-                self.push(datum);
-                return Ok(());
-            }
+            Datum::Text(value) => value.as_bytes(),
+            Datum::Bytea(value) => &value[..],
+            _ => &[],
         };
+        if bytes.len() < PIECE && !self.must_move(bytes.len()) {
+            self.push(datum);
+            return Ok(());
+        }
         self.push_long(bytes, pace)
+    }
+
+    /// Returns whether so many bytes more have the values move to where there is much room.
+    #[inline]
+    fn must_move(&self, more: usize) -> bool {
+        let Some(values) = self.as_bytes_vector() else { return false };
+        let bytes = values.bytes.len() + more;
+        bytes >= PIECE && bytes > values.bytes.capacity()
     }
 
     fn push_long(&mut self, bytes: &[u8], pace: &mut Pace<'_>) -> Result<()> {

@@ -17,12 +17,12 @@ use store::transaction::{Parallelism, ReadAhead, TableReader};
 use store::{CellBatch, Get};
 use types::Batch;
 use types::rowcode::RowLayout;
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 
 use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::key_range::{Keys, RowRange, resolve};
-use crate::exec::part_reader::{PartReader, PartRows, RowStage};
+use crate::exec::part_reader::{PartReader, PartRows, PathRows, RowStage};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::plan::scan::AccessPath;
 
@@ -276,7 +276,11 @@ impl RowFeed {
                 let parts = parts.into_iter().map(|part| {
                     let part = part.into_iter().map(|(start, stop)| RowRange { start, stop });
                     let reader = RangeReader::new(&self.table, part, &self.options);
-                    PartReader { reader, stage: Some(Arc::clone(&joining.stage)) }
+                    PartReader {
+                        reader,
+                        stage: Some(Arc::clone(&joining.stage)),
+                        rows: PathRows::default(),
+                    }
                 });
                 let bounds = Bounds {
                     items: BATCHES_AHEAD,
@@ -292,7 +296,11 @@ impl RowFeed {
                 let readers =
                     merge.buckets.iter_mut().enumerate().filter_map(|(number, bucket)| {
                         bucket.number = number;
-                        bucket.reader.take().map(|reader| PartReader { reader, stage: None })
+                        bucket.reader.take().map(|reader| PartReader {
+                            reader,
+                            stage: None,
+                            rows: PathRows::default(),
+                        })
                     });
                 let ahead = transaction.read_ahead(readers, bounds, &self.stopped);
                 merge.ahead = Some(ahead);
@@ -303,22 +311,28 @@ impl RowFeed {
     }
 }
 
-fn read_points(
+/// Makes the next gets, at most `row_limit`; returns whether there were any.
+pub(super) fn read_points(
     keys: &mut std::vec::IntoIter<Vec<u8>>,
     table: &TableReader,
     row_limit: usize,
     options: &RowOptions,
     out: &mut StoredRows,
 ) -> Result<bool> {
-    let gets: Vec<Get> = keys.by_ref().take(row_limit).map(|row| options.get(row)).collect();
-    out.add_cells(|cells| table.multi_get(&gets, cells))?;
+    let wanted = keys.as_slice().iter().take(row_limit);
+    let gets: Vec<Get> = wanted.map(|row| options.get(row.clone())).collect();
+    let mut made = 0;
+    out.add_cells(|cells| {
+        table.multi_get_some(&gets, BATCH_BYTES, cells).map(|count| made = count)
+    })?;
+    keys.by_ref().take(made).for_each(drop);
     Ok(!gets.is_empty())
 }
 
 impl Merge {
     fn next(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         let batch_rows = row_limit.clamp(1, BATCH_ROWS);
-        while out.row_count() < row_limit {
+        while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
             for bucket in &mut self.buckets {
                 if bucket.next == bucket.cells.row_count() {
                     bucket.refill(batch_rows, &mut self.ahead)?;
@@ -326,7 +340,7 @@ impl Merge {
             }
             self.buckets.retain(|bucket| !bucket.cells.is_empty());
             // Take rows until a bucket runs dry.
-            while out.row_count() < row_limit {
+            while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
                 let Some(first) = self.first() else { return Ok(!out.is_empty()) };
                 let bucket = &mut self.buckets[first];
                 copy_row(&bucket.cells.row(bucket.next), out);

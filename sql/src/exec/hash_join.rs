@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use types::aggregate::{GroupTable, key_hashes};
 use types::expr::Expr;
-use types::vector::BATCH_ROWS;
 use types::{Batch, DataType, Vector};
 
 use crate::error::{Error, Result, sqlstate};
@@ -119,7 +118,7 @@ impl HashJoin {
         let (node, context) = (&self.node, &self.context);
         let mut of_right = Partitions::new(&self.right_types, self.level);
         let rows: Vec<u32> = (0..right.row_count as u32).collect();
-        for some in rows.chunks(BATCH_ROWS) {
+        for some in right.sizes().batches(&rows) {
             add(&mut of_right, &right.batch(some), &node.right_keys, context)?;
         }
         drop(right);
@@ -157,7 +156,10 @@ impl HashJoin {
             return Ok(());
         }
         let Some(mut join) = self.running.take() else { return Ok(()) };
-        if !join.left_takes_stages() || !join.read_right(Some(self.context.work_mem()))? {
+        let is_handed_down = join.left_takes_stages()
+            && join.read_right(Some(self.context.work_mem()))?
+            && !join.has_long_rows();
+        if !is_handed_down {
             self.running = Some(join);
             return Ok(());
         }

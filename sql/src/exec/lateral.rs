@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
+use types::expr::Expr;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::widened::Widened;
+use crate::exec::widened::{Widened, input_row_bytes};
 use crate::exec::{Context, Operator, build};
 use crate::logical::ApplyKind;
 use crate::plan::ApplyNode;
@@ -29,6 +30,8 @@ struct InputRows {
     row: usize,
     /// The rows for the one at hand; `None`: not asked for yet.
     subquery: Option<Box<dyn Operator>>,
+    /// Rows of it that were not paired yet, and how many of them were.
+    rest: Option<(Batch, usize)>,
     /// Whether the row at hand has a match.
     matched: bool,
 }
@@ -57,8 +60,14 @@ impl LateralJoin {
         let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
         while input.row < input.batch.row_count {
             self.context.check()?;
-            if output.room() == 0 {
+            let row_bytes = input_row_bytes(&input.batch, input.row);
+            let room = output.room(row_bytes);
+            if room == 0 {
                 return Ok(false);
+            }
+            if let Some(rows) = input.rest.take() {
+                self.pair(rows, room, input, (on, row_bytes), output)?;
+                continue;
             }
             let mut subquery = match input.subquery.take() {
                 Some(subquery) => subquery,
@@ -66,7 +75,7 @@ impl LateralJoin {
             };
             let Some(rows) = subquery.next()? else {
                 if *outer && !input.matched {
-                    output.rows.push(input.row as u32);
+                    output.fill_rows(output.rows.len() + 1, (input.row, row_bytes));
                     output.columns.iter_mut().for_each(|column| column.push(&Datum::Null));
                 }
                 input.row += 1;
@@ -74,21 +83,41 @@ impl LateralJoin {
                 continue;
             };
             input.subquery = Some(subquery);
-            let same: Vec<u32> = vec![input.row as u32; rows.row_count];
-            let mut both = input.batch.take(&same);
-            both.columns.extend(rows.columns);
-            let matches = on.filter_batch(&both, &self.context.eval)?;
-            if matches.is_empty() {
-                continue;
-            }
-            input.matched = true;
-            output.rows.extend(&same[..matches.len()]);
-            let added = &both.columns[self.node.input_types.len()..];
-            for (column, from) in output.columns.iter_mut().zip(added) {
-                column.append(&from.take(&matches));
-            }
+            self.pair((rows, 0), room, input, (on, row_bytes), output)?;
         }
         Ok(true)
+    }
+
+    /// Pairs some rows of the subquery with the input row at hand.
+    fn pair(
+        &self,
+        (mut rows, from): (Batch, usize),
+        room: usize,
+        input: &mut InputRows,
+        (on, row_bytes): (&Expr, usize),
+        output: &mut Widened,
+    ) -> Result<()> {
+        let to = rows.row_count.min(from + room);
+        if to - from < rows.row_count {
+            let some: Vec<u32> = (from as u32..to as u32).collect();
+            let paired = rows.take(&some);
+            let all = std::mem::replace(&mut rows, paired);
+            input.rest = (to < all.row_count).then_some((all, to));
+        }
+        let same: Vec<u32> = vec![input.row as u32; rows.row_count];
+        let mut both = input.batch.take(&same);
+        both.columns.extend(rows.columns);
+        let matches = on.filter_batch(&both, &self.context.eval)?;
+        if matches.is_empty() {
+            return Ok(());
+        }
+        input.matched = true;
+        output.fill_rows(output.rows.len() + matches.len(), (input.row, row_bytes));
+        let added = &both.columns[self.node.input_types.len()..];
+        for (column, from) in output.columns.iter_mut().zip(added) {
+            column.append(&from.take(&matches));
+        }
+        Ok(())
     }
 }
 
@@ -99,7 +128,9 @@ impl Operator for LateralJoin {
                 Some(input) => input,
                 None => match self.input.next()? {
                     None => return Ok(None),
-                    Some(batch) => InputRows { batch, row: 0, subquery: None, matched: false },
+                    Some(batch) => {
+                        InputRows { batch, row: 0, subquery: None, rest: None, matched: false }
+                    }
                 },
             };
             let mut output = Widened::new(self.node.subquery_types.iter().copied());

@@ -9,21 +9,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coprocessors::rows::StoredRows;
-use store::Get;
 use store::transaction::TableReader;
 use types::aggregate::GroupTable;
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType, Vector};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::feed::{with_salt, with_salts};
+use crate::exec::feed::{read_points, with_salt, with_salts};
 use crate::exec::hash_join::KeyIndex;
 use crate::exec::history;
 use crate::exec::key_range::{Keys, resolve, united};
 use crate::exec::measured::measured;
 use crate::exec::pairs::{Collected, JoinParts, PairJoin};
-use crate::exec::part_reader::RowStage;
+use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::project::columns_of;
 use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::stage::{Input, Stage};
@@ -91,7 +89,7 @@ impl LookupJoin {
         }
         let mut all = Collected::new(&self.lookup.node.left_types);
         all.add(&first);
-        while all.row_count < GATHERED_ROWS {
+        while all.row_count < GATHERED_ROWS && all.byte_count() < BATCH_BYTES {
             let Some(batch) = self.left.next()? else { break };
             all.add(&batch);
         }
@@ -153,7 +151,7 @@ impl Lookup {
             stage: Arc::clone(&self.stage),
             options: self.options.clone(),
             source,
-            rows: StoredRows::new(),
+            rows: PathRows::default(),
         };
         let node = &self.node;
         let parts = JoinParts {
@@ -236,28 +234,25 @@ struct RightRows {
     stage: Arc<RowStage>,
     options: RowOptions,
     source: Source,
-    rows: StoredRows,
+    rows: PathRows,
 }
 
 impl RightRows {
+    /// Reads the next rows; returns whether there are any.
+    fn read(&mut self) -> Result<bool> {
+        let rows = &mut self.rows.stored;
+        rows.clear();
+        match &mut self.source {
+            Source::Points(keys) => read_points(keys, &self.table, BATCH_ROWS, &self.options, rows),
+            Source::Ranges(ranges) => ranges.next(BATCH_ROWS, rows),
+        }
+    }
+
     fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
-            self.rows.clear();
-            match &mut self.source {
-                Source::Points(keys) => {
-                    let wanted = keys.by_ref().take(BATCH_ROWS);
-                    let gets: Vec<Get> = wanted.map(|row| self.options.get(row)).collect();
-                    if gets.is_empty() {
-                        return Ok(None);
-                    }
-                    self.rows.add_cells(|cells| self.table.multi_get(&gets, cells))?;
-                }
-                Source::Ranges(ranges) => {
-                    if !ranges.next(BATCH_ROWS, &mut self.rows)? {
-                        return Ok(None);
-                    }
-                }
+            if !self.rows.has_more() && !self.read()? {
+                return Ok(None);
             }
             if let Some(wanted) = self.stage.wanted(&mut self.rows)? {
                 return Ok(Some(self.stage.output(&wanted.batch)));

@@ -7,9 +7,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
+use crate::batch_buffer::byte_count;
 use crate::error::Result;
 use crate::exec::Context;
 use crate::exec::row_order::RowOrder;
@@ -49,11 +50,19 @@ impl RunWriter {
 
     /// Appends rows, which come after all before.
     pub(super) fn add(&mut self, batch: &Batch) -> Result<()> {
-        let bytes: usize = batch.columns.iter().map(|column| column.byte_count()).sum();
+        let bytes = byte_count(batch);
         let pieces = bytes.div_ceil(RUN_BATCH_BYTES).max(1);
         let piece_rows = batch.row_count.div_ceil(pieces).max(1);
         let rows: Vec<u32> = (0..batch.row_count as u32).collect();
-        rows.chunks(piece_rows).try_for_each(|piece| self.writer.add(&batch.take(piece)))
+        let sizes = RowSizes::of(&batch.columns);
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let some = rest.iter().take(piece_rows).map(|row| *row as usize);
+            let (piece, others) = rest.split_at(sizes.len_within(RUN_BATCH_BYTES, some));
+            self.writer.add(&batch.take(piece))?;
+            rest = others;
+        }
+        Ok(())
     }
 
     /// Ends the run.
@@ -68,8 +77,14 @@ pub(super) fn merge_until(
     order: &Arc<RowOrder>,
     context: &Context,
 ) -> Result<Vec<Arc<SpillFile>>> {
-    let fan_in = (context.work_mem() / RUN_BYTES).clamp(*FAN_IN.start(), *FAN_IN.end());
-    while runs.len() > fan_in {
+    loop {
+        // A batch of a run is there twice while it is read.
+        let largest = runs.iter().map(|run| 2 * run.batch_bytes_max()).max().unwrap_or(0);
+        let fan_in = context.work_mem() / largest.max(RUN_BYTES);
+        let fan_in = fan_in.clamp(*FAN_IN.start(), *FAN_IN.end());
+        if runs.len() <= fan_in {
+            return Ok(runs);
+        }
         let mut merged = Vec::with_capacity(runs.len().div_ceil(fan_in));
         for group in runs.chunks(fan_in) {
             let mut merge = MergeRuns::open(group, order)?;
@@ -82,7 +97,6 @@ pub(super) fn merge_until(
         }
         runs = merged;
     }
-    Ok(runs)
 }
 
 impl MergeRuns {
@@ -107,8 +121,8 @@ impl MergeRuns {
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         let mut columns: Vec<Vector> =
             self.order.types.iter().map(|data_type| Vector::new(*data_type, BATCH_ROWS)).collect();
-        let mut row_count = 0;
-        while row_count < BATCH_ROWS {
+        let (mut row_count, mut bytes) = (0, 0);
+        while row_count < BATCH_ROWS && bytes < BATCH_BYTES {
             let Some(&first) = self.heap.first() else { break };
             let run = &mut self.runs[first];
             let from = run.row;
@@ -126,6 +140,7 @@ impl MergeRuns {
             for (column, of_run) in columns.iter_mut().zip(&run.batch.columns) {
                 column.append_rows(of_run, from..run.row);
             }
+            bytes += byte_count(&run.batch) * (run.row - from) / run.batch.row_count;
             if run.row == run.batch.row_count {
                 match run.reader.next_batch()? {
                     Some(batch) => (run.batch, run.row) = (batch, 0),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use types::expr::Expr;
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
@@ -61,6 +61,11 @@ impl Collected {
     /// Returns some of the rows, in this order.
     pub(super) fn batch(&self, rows: &[u32]) -> Batch {
         Batch { columns: self.take(rows).collect(), row_count: rows.len() }
+    }
+
+    /// Returns what rows take that are each taken once.
+    pub(super) fn sizes(&self) -> RowSizes<'_> {
+        RowSizes::of(&self.columns)
     }
 
     /// Returns all rows.
@@ -173,9 +178,14 @@ impl<C: Candidates> RightSide<C> {
         // One match is enough for these.
         let once = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
         let unconditional = once && self.on.is_none();
-        while left.len() < BATCH_ROWS && probe.row < probe.batch.row_count {
+        let left_sizes = RowSizes::repeated(&probe.batch.columns);
+        let right_sizes = RowSizes::repeated(&self.rows.columns);
+        let mut bytes = 0;
+        while left.len() < BATCH_ROWS && bytes < BATCH_BYTES && probe.row < probe.batch.row_count {
             match probe.candidate.filter(|_| !(once && probe.matched[probe.row])) {
                 Some(candidate) => {
+                    bytes += left_sizes.byte_count(probe.row);
+                    bytes += right_sizes.byte_count(candidate as usize);
                     left.push(probe.row as u32);
                     right.push(candidate);
                     probe.candidate = match unconditional {
@@ -312,6 +322,13 @@ impl<C: Candidates> PairJoin<C> {
         Ok(true)
     }
 
+    /// Returns whether the rows of the right side are long: all pairs of a left batch would be made
+    /// before any of them is taken.
+    pub(super) fn has_long_rows(&self) -> bool {
+        let rows = &self.side.rows;
+        rows.byte_count() / rows.row_count.max(1) > BATCH_BYTES / BATCH_ROWS
+    }
+
     /// Returns whether the left side takes stages.
     pub(super) fn left_takes_stages(&self) -> bool {
         self.left.takes_stages()
@@ -336,9 +353,10 @@ impl<C: Candidates> PairJoin<C> {
             return None;
         }
         let right = &self.side.rows;
-        let mut rows = Vec::new();
-        while rows.len() < BATCH_ROWS && self.right_done < right.row_count {
+        let (sizes, mut bytes, mut rows) = (RowSizes::repeated(&right.columns), 0, Vec::new());
+        while rows.len() < BATCH_ROWS && bytes < BATCH_BYTES && self.right_done < right.row_count {
             if !self.right_matched[self.right_done] {
+                bytes += sizes.byte_count(self.right_done);
                 rows.push(self.right_done as u32);
             }
             self.right_done += 1;

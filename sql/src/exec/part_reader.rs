@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use store::read_ahead::Producer;
 use store::transaction::TableReader;
 use store::{CellBatch, Get};
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
@@ -48,6 +48,29 @@ pub(super) struct PartReader {
     pub reader: RangeReader,
     /// What is made of them; `None`: nothing.
     pub stage: Option<Arc<RowStage>>,
+    /// Those at hand.
+    pub rows: PathRows,
+}
+
+/// Rows along a path, then those that index entries among them name: a few at a time if they are
+/// long.
+#[derive(Default)]
+pub(super) struct PathRows {
+    /// The rows at hand.
+    pub stored: StoredRows,
+    /// The gets of the rows that entries name.
+    gets: Vec<Get>,
+    /// The number of gets that were made.
+    made: usize,
+    /// The error of a condition over the entry after these.
+    failure: Option<types::Error>,
+}
+
+impl PathRows {
+    /// Returns whether entries name rows that were not read yet.
+    pub(super) fn has_more(&self) -> bool {
+        self.made < self.gets.len()
+    }
 }
 
 /// What comes of some rows.
@@ -96,9 +119,10 @@ impl RowStage {
         }
     }
 
-    /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found.
+    /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found; as
+    /// long as they [have more](PathRows::has_more), the next call goes on with these entries.
     /// `None`: no row is wanted.
-    pub(super) fn wanted(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
+    pub(super) fn wanted(&self, rows: &mut PathRows) -> Result<Option<Passed>> {
         let mut wanted = self.wanted_until(rows)?;
         match wanted.as_mut().and_then(|wanted| wanted.failure.take()) {
             Some(failure) => Err(failure.into()),
@@ -107,16 +131,24 @@ impl RowStage {
     }
 
     /// As [`RowStage::wanted`], with what is wanted before a condition fails.
-    pub(super) fn wanted_until(&self, rows: &mut StoredRows) -> Result<Option<Passed>> {
-        let mut passed = self.decoder.decode_until(rows, &self.context.eval)?;
-        let (Some(entries), Some(lookup)) = (passed.as_mut(), &self.lookup) else {
-            return Ok(passed);
-        };
-        let failure = entries.failure.take();
-        let gets = self.gets(&entries.batch, lookup)?;
-        rows.clear();
-        rows.add_cells(|cells| lookup.table.multi_get(&gets, cells))?;
-        match (lookup.decoder.decode_until(rows, &self.context.eval)?, failure) {
+    pub(super) fn wanted_until(&self, rows: &mut PathRows) -> Result<Option<Passed>> {
+        if !rows.has_more() {
+            let mut passed = self.decoder.decode_until(&rows.stored, &self.context.eval)?;
+            let (Some(entries), Some(lookup)) = (passed.as_mut(), &self.lookup) else {
+                return Ok(passed);
+            };
+            rows.failure = entries.failure.take();
+            (rows.gets, rows.made) = (self.gets(&entries.batch, lookup)?, 0);
+        }
+        let Some(lookup) = &self.lookup else { return Ok(None) };
+        rows.stored.clear();
+        let (stored, gets, made) = (&mut rows.stored, &rows.gets[rows.made..], &mut rows.made);
+        stored.add_cells(|cells| {
+            let read = lookup.table.multi_get_some(gets, BATCH_BYTES, cells);
+            read.map(|count| *made += count)
+        })?;
+        let failure = if rows.has_more() { None } else { rows.failure.take() };
+        match (lookup.decoder.decode_until(&rows.stored, &self.context.eval)?, failure) {
             (Some(found), failure) => {
                 let failure = found.failure.or(failure);
                 Ok(Some(Passed { failure, ..found }))
@@ -179,18 +211,23 @@ impl Producer for PartReader {
             let some = self.reader.next_cells(BATCH_ROWS, &mut cells)?;
             return Ok(some.then_some(PartRows::Cells(cells)));
         };
-        let mut rows = StoredRows::new();
+        let mut made = PartRows::Nothing;
         for _ in 0..BATCHES_REFUSED {
-            if !self.reader.next(BATCH_ROWS, &mut rows)? {
+            let rows = &mut self.rows;
+            if !rows.has_more() && !self.reader.next(BATCH_ROWS, &mut rows.stored)? {
                 return Ok(None);
             }
-            let Some(wanted) = stage.wanted(&mut rows)? else { continue };
+            let Some(wanted) = stage.wanted(rows)? else { continue };
             let batches = stage.staged(&wanted.batch)?;
             if !batches.is_empty() {
-                return Ok(Some(PartRows::Batches(batches)));
+                made = PartRows::Batches(batches);
+                break;
             }
         }
-        Ok(Some(PartRows::Nothing))
+        if !self.rows.has_more() {
+            self.rows = PathRows::default();
+        }
+        Ok(Some(made))
     }
 
     fn byte_count(rows: &PartRows) -> usize {

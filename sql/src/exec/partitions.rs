@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType};
 
 use crate::error::Result;
@@ -85,7 +85,7 @@ impl Operator for SpillScan {
         self.context.check()?;
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let mut rows = Collected::new(&self.types);
-        while rows.row_count < BATCH_ROWS {
+        while rows.row_count < BATCH_ROWS && rows.byte_count() < BATCH_BYTES {
             let Some(batch) = reader.next_batch()? else { break };
             rows.add(&batch);
         }

@@ -13,7 +13,7 @@ use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
 use crate::exec::project::columns_of;
-use crate::exec::widened::Widened;
+use crate::exec::widened::{Widened, input_row_bytes};
 use crate::exec::{Context, Operator, build};
 use crate::logical::{SetCall, SetFunction};
 use crate::plan::ProjectSetNode;
@@ -121,11 +121,15 @@ impl InputRows {
                 Some(calls) => calls,
                 None => self.call(node, context)?,
             };
-            if !calls.append(node, context, self.row, output)? {
-                self.calls = Some(calls);
+            let row_bytes = input_row_bytes(&self.batch, self.row);
+            if calls.append(node, context, (self.row, row_bytes), output)? {
+                self.row += 1;
+                continue;
+            }
+            self.calls = Some(calls);
+            if output.room(row_bytes) == 0 {
                 return Ok(false);
             }
-            self.row += 1;
         }
         Ok(true)
     }
@@ -154,10 +158,10 @@ impl Calls {
         &mut self,
         node: &ProjectSetNode,
         context: &Context,
-        input_row: usize,
+        (row, row_bytes): (usize, usize),
         output: &mut Widened,
     ) -> Result<bool> {
-        let (before, limit) = (output.rows.len(), output.room());
+        let (before, limit) = (output.rows.len(), output.room(row_bytes));
         if limit == 0 {
             return Ok(false);
         }
@@ -174,7 +178,7 @@ impl Calls {
         self.count += count as i64;
         // The row of a call without any has not even a number.
         let rows = if node.outer && self.count == 0 { 1 } else { count };
-        output.rows.resize(before + rows, input_row as u32);
+        output.fill_rows(before + rows, (row, row_bytes));
         for column in &mut output.columns {
             (column.len()..before + rows).for_each(|_| column.push_null());
         }

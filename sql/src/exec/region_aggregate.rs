@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest};
+use coprocessors::aggregate::{AggregateEndpoint, AggregateRequest, PAGE_BYTES};
 use store::TimeRange;
 use types::Batch;
 use types::aggregate::GroupPart;
@@ -35,6 +35,11 @@ impl RegionAggregate {
     }
 }
 
+/// Pages that are made and merged at a time, about: together they have what one step may have.
+const PAGES: usize = 4;
+/// Bytes of a page however little memory there is.
+const PAGE_BYTES_LEAST: usize = 1 << 20;
+
 /// Calls the regions; `add` takes what each of them answers, part by part.
 pub(super) fn call(
     node: &RegionAggregateNode,
@@ -50,6 +55,7 @@ pub(super) fn call(
         aggregates: node.aggregates.clone(),
         time_range: TimeRange::ALL,
         context: context.eval.clone(),
+        page_bytes: PAGE_BYTES.min((context.work_mem() / PAGES).max(PAGE_BYTES_LEAST)),
     };
     let ranges = endpoint_ranges(&node.path, context)?;
     if !ranges.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coprocessors::top_n::{Merger, TopNEndpoint, TopNRequest};
 use store::TimeRange;
-use types::vector::BATCH_ROWS;
+use types::vector::RowSizes;
 use types::{Batch, Vector};
 
 use crate::error::{Error, Result};
@@ -54,12 +54,13 @@ struct Sorted {
 
 impl Sorted {
     fn next(&mut self) -> Option<Batch> {
-        let to = self.order.len().min(self.next + BATCH_ROWS);
-        let rows = &self.order[self.next..to];
+        let rest = &self.order[self.next..];
+        let sizes = RowSizes::of(&self.columns);
+        let rows = &rest[..sizes.batch_len(rest.iter().map(|row| *row as usize))];
         if rows.is_empty() {
             return None;
         }
-        self.next = to;
+        self.next += rows.len();
         let columns = self.columns.iter().map(|column| Arc::new(column.take(rows))).collect();
         Some(Batch { columns, row_count: rows.len() })
     }

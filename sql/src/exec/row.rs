@@ -18,6 +18,8 @@ use crate::exec::violation;
 
 /// Rows staged at once.
 const BATCH_MUTATIONS: usize = 1000;
+/// Bytes of their values, and of what was in their place, after which fewer are.
+const BATCH_MUTATION_BYTES: usize = 1 << 20;
 
 /// Stages rows of one table, in batches.
 pub(super) struct RowWriter {
@@ -25,6 +27,8 @@ pub(super) struct RowWriter {
     /// Of each family; none before the first row.
     packers: Vec<RowPacker>,
     pending: Vec<Mutation>,
+    /// Bytes of `pending`.
+    pending_bytes: usize,
     /// Whether the keys of `pending` ascend, so that none is there twice.
     ascending: bool,
     /// Rows are staged one by one: functions are called for them that see the rows before.
@@ -38,6 +42,7 @@ impl RowWriter {
             table: Arc::clone(table),
             packers: Vec::new(),
             pending: Vec::new(),
+            pending_bytes: 0,
             ascending: true,
             one_by_one: false,
         }
@@ -119,6 +124,7 @@ impl RowWriter {
         let _turn = context.transaction.turn();
         let again = self.first_duplicate();
         self.ascending = true;
+        self.pending_bytes = 0;
         let mut batch = std::mem::take(&mut self.pending);
         if let Some(again) = again {
             // What is wrong with the rows before counts first.
@@ -185,9 +191,12 @@ impl RowWriter {
         if let Some(last) = self.pending.last() {
             self.ascending &= last.row < mutation.row;
         }
+        self.pending_bytes += mutation.byte_count();
         self.pending.push(mutation);
         let at_once = self.one_by_one || context.has_called();
-        match at_once || self.pending.len() >= BATCH_MUTATIONS {
+        let is_full =
+            self.pending.len() >= BATCH_MUTATIONS || self.pending_bytes >= BATCH_MUTATION_BYTES;
+        match at_once || is_full {
             true => self.flush(context),
             false => Ok(()),
         }

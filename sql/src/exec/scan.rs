@@ -14,7 +14,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use coprocessors::rows::StoredRows;
 use store::TimeRange;
 use types::vector::BATCH_ROWS;
 use types::{Batch, Datum};
@@ -23,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::exec::feed::{Fed, RowFeed};
 use crate::exec::history;
 use crate::exec::lock::lock_rows;
-use crate::exec::part_reader::RowStage;
+use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::range_reader::RowOptions;
 use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator};
@@ -39,7 +38,7 @@ pub(super) struct TableScan {
     context: Arc<Context>,
     feed: RowFeed,
     stage: Arc<RowStage>,
-    rows: StoredRows,
+    rows: PathRows,
     /// Keys of rows that are wanted, and not locked yet.
     unlocked: VecDeque<Vec<u8>>,
     /// Made and not yielded yet.
@@ -93,7 +92,7 @@ impl TableScan {
             node: Arc::clone(node),
             context: Arc::clone(context),
             stage,
-            rows: StoredRows::new(),
+            rows: PathRows::default(),
             unlocked: VecDeque::new(),
             ready: VecDeque::new(),
             failure: None,
@@ -108,7 +107,7 @@ impl TableScan {
         let Some(wanted) = self.stage.wanted_until(&mut self.rows)? else { return Ok(Vec::new()) };
         self.failure = wanted.failure.map(Error::from);
         if self.node.lock.is_some() {
-            self.unlocked.extend(self.rows.row_keys(wanted.selection.as_deref())?);
+            self.unlocked.extend(self.rows.stored.row_keys(wanted.selection.as_deref())?);
             return self.lock();
         }
         self.stage.staged(&wanted.batch)
@@ -134,10 +133,15 @@ impl TableScan {
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
-            let batches = match self.feed.next(self.batch_rows, &mut self.rows)? {
+            if self.rows.has_more() {
+                let batches = self.process()?;
+                self.ready.extend(batches);
+                continue;
+            }
+            let batches = match self.feed.next(self.batch_rows, &mut self.rows.stored)? {
                 Fed::End => return Ok(None),
                 Fed::Batches(batches) => batches,
-                Fed::Rows if self.rows.is_empty() => Vec::new(),
+                Fed::Rows if self.rows.stored.is_empty() => Vec::new(),
                 Fed::Rows => self.process()?,
             };
             if self.left.is_some() {

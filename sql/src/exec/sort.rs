@@ -83,7 +83,7 @@ impl Sort {
     fn set_aside(&self, rows: &Collected) -> Result<Arc<SpillFile>> {
         let order = self.order.sort(rows, self.goal, &self.context.eval.style.interrupt)?;
         let mut run = RunWriter::create(&self.order.types, &self.context)?;
-        for part in order.chunks(BATCH_ROWS) {
+        for part in rows.sizes().batches(&order) {
             self.context.check()?;
             run.add(&rows.batch(part))?;
         }
@@ -107,10 +107,10 @@ impl Operator for Sort {
             None => None,
             Some(Sorted::Disk(runs)) => runs.next()?,
             Some(Sorted::Memory { rows, order, next }) => {
-                let to = order.len().min(*next + BATCH_ROWS);
-                let part = &order[*next..to];
-                *next = to;
-                (!part.is_empty()).then(|| rows.batch(part))
+                let rest = &order[*next..];
+                let count = rows.sizes().batch_len(rest.iter().map(|row| *row as usize));
+                *next += count;
+                (count > 0).then(|| rows.batch(&rest[..count]))
             }
         };
         Ok(batch.map(|batch| self.yielded(batch)))

@@ -16,7 +16,7 @@ use types::aggregate::{
     Aggregate, GroupPart, Groups, PartialGroups, PartialStates, PlentyGroups, key_hashes,
 };
 use types::expr::Expr;
-use types::vector::{BATCH_ROWS, VectorData};
+use types::vector::{BATCH_ROWS, RowSizes, VectorData};
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
@@ -169,7 +169,12 @@ impl SpillingGroups {
                 .collect(),
         });
         let groups: Vec<u32> = (0..part.group_count as u32).collect();
-        for some in groups.chunks(BATCH_ROWS) {
+        let states = part.partials.iter().flat_map(|partial| match partial {
+            PartialStates::States(columns) => &columns[..],
+            PartialStates::Rows(_) => &[],
+        });
+        let columns: Vec<&Vector> = part.keys.iter().chain(states).collect();
+        for some in RowSizes::of(&columns).batches(&groups) {
             let batch = states_batch(shape, part, some);
             let hashes = &hashes[some[0] as usize..][..some.len()];
             aside.states.add(&batch, hashes, &self.context)?;
@@ -178,7 +183,7 @@ impl SpillingGroups {
             let PartialStates::Rows(columns) = &part.partials[*number] else { continue };
             let VectorData::Int8(of_row) = &columns[0].data else { continue };
             let rows: Vec<u32> = (0..of_row.len() as u32).collect();
-            for some in rows.chunks(BATCH_ROWS) {
+            for some in RowSizes::of(&columns[1..]).batches(&rows) {
                 let groups: Vec<u32> =
                     some.iter().map(|&row| of_row[row as usize] as u32).collect();
                 let keys = part.keys.iter().map(|key| key.take(&groups));

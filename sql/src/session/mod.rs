@@ -412,6 +412,7 @@ impl Session {
     /// After an error: puts it into the words of the session, and rolls the implicit transaction
     /// back, or marks the block as failed.
     pub fn fail(&mut self, error: &mut Error) {
+        *error = stopped(std::mem::take(error), &self.stop);
         if !error.mentions.is_empty() {
             let (catalog, path) = (self.catalog(), self.settings.search_path());
             error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));

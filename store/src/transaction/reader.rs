@@ -133,23 +133,55 @@ impl TableReader {
     /// [`Error::InvalidRequest`](crate::Error::InvalidRequest) if a get asks for what there is not;
     /// what observers refuse.
     pub fn multi_get(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
+        self.multi_get_some(gets, usize::MAX, out).map(drop)
+    }
+
+    /// As [`TableReader::multi_get`], until about so many bytes were read; returns how many of the
+    /// gets were made, at least one if there are any.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TableReader::multi_get`].
+    pub fn multi_get_some(
+        &self,
+        gets: &[Get],
+        bytes_max: usize,
+        out: &mut CellBatch,
+    ) -> Result<usize> {
         let bytes_before = out.byte_count();
+        let bytes_max = bytes_before.saturating_add(bytes_max);
         let observers = self.table.observers().chain_for(Hooks::GET);
         let read = match &observers {
-            None => self.read_rows(gets, out),
-            Some(chain) => gets.iter().try_for_each(|get| {
-                chain.around_get(get, out, |get, row| self.read_row(get, row)).map(drop)
-            }),
+            None => self.read_rows(gets, bytes_max, out),
+            Some(chain) => self.read_watched(gets, bytes_max, chain, out),
         };
         let bytes = out.byte_count().saturating_sub(bytes_before);
         charge(&self.charged, Access::Read, bytes as u64, &*self.path.options.env);
-        read?;
-        self.snapshot.check()
+        let count = read?;
+        self.snapshot.check()?;
+        Ok(count)
+    }
+
+    /// Reads rows, each with its observers around it.
+    fn read_watched(
+        &self,
+        gets: &[Get],
+        bytes_max: usize,
+        chain: &RegionChain,
+        out: &mut CellBatch,
+    ) -> Result<usize> {
+        for (at, get) in gets.iter().enumerate() {
+            chain.around_get(get, out, |get, row| self.read_row(get, row))?;
+            if out.byte_count() >= bytes_max {
+                return Ok(at + 1);
+            }
+        }
+        Ok(gets.len())
     }
 
     /// Reads rows without their observers. Those of one region that follow each other are read from
     /// the same views of it.
-    fn read_rows(&self, gets: &[Get], out: &mut CellBatch) -> Result<()> {
+    fn read_rows(&self, gets: &[Get], bytes_max: usize, out: &mut CellBatch) -> Result<usize> {
         let cancelled: StopRefs<'_> = self.cancelled.iter().map(|flag| &**flag).collect();
         let caller = Caller { consistency: self.consistency, cancelled: &cancelled };
         let map = self.table.regions();
@@ -176,8 +208,11 @@ impl TableReader {
             let (together, others) = rest.split_at(count);
             self.read_together(at, together, &required, out)?;
             rest = others;
+            if out.byte_count() >= bytes_max {
+                break;
+            }
         }
-        Ok(())
+        Ok(gets.len() - rest.len())
     }
 
     /// Reads a few rows of one region.

@@ -104,7 +104,8 @@ impl Staging {
 
     /// Returns the bytes of memory that it holds.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let of_kept = |kept: &KeptBatch| kept.batch.iter().map(mutation_bytes).sum::<u64>();
+        let of_kept =
+            |kept: &KeptBatch| kept.batch.iter().map(|kept| kept.byte_count() as u64).sum::<u64>();
         self.memstore_bytes()
             + self.kept.iter().map(of_kept).sum::<u64>()
             + self.replacing.held_bytes()
@@ -289,16 +290,6 @@ impl Staging {
         self.replacing.truncate(count);
         self.kept.extract_if(.., |kept| kept.after >= count).collect()
     }
-}
-
-/// Returns about how many bytes a mutation takes.
-fn mutation_bytes(mutation: &Mutation) -> u64 {
-    let value_bytes = |edit: &Edit| match edit {
-        Edit::Put { qualifier, value, .. } => qualifier.len() + value.len(),
-        _ => 0,
-    };
-    let edits = mutation.edits.iter().map(|edit| value_bytes(edit) + size_of::<Edit>());
-    (mutation.row.len() + size_of::<Mutation>() + edits.sum::<usize>()) as u64
 }
 
 fn stage_edit(families: &mut StagedFamilies, row: &[u8], edit: &Edit, sequence: Sequence) {

@@ -11,7 +11,7 @@ mod functions;
 
 use std::sync::Arc;
 
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
@@ -70,12 +70,17 @@ impl WindowAgg {
         keys.all(|(key, column)| column.compare_typed(a, column, b, key.data_type()).is_eq())
     }
 
+    /// Returns whether what was read makes a batch or more.
+    fn is_enough(&self) -> bool {
+        self.rows.row_count >= BATCH_ROWS || self.rows.byte_count() >= BATCH_BYTES
+    }
+
     /// Takes rows of whole partitions out of what was read: all if the input is at its end, else
     /// those before the last partition, whose end is not known yet.
     fn take_run(&mut self) -> Option<(Batch, Vec<usize>)> {
         let row_count = self.rows.row_count;
         let end = match (&self.input, self.starts.last()) {
-            (Some(_), Some(&last)) if row_count >= BATCH_ROWS && last > 0 => last,
+            (Some(_), Some(&last)) if last > 0 && self.is_enough() => last,
             (None, Some(_)) => row_count,
             _ => return None,
         };
@@ -126,7 +131,8 @@ impl Operator for WindowAgg {
         loop {
             self.context.check()?;
             if let Some((batch, from)) = self.ready.take() {
-                let to = batch.row_count.min(from + BATCH_ROWS);
+                let sizes = RowSizes::of(&batch.columns);
+                let to = from + sizes.batch_len(from..batch.row_count);
                 if from == 0 && to == batch.row_count {
                     return Ok(Some(batch));
                 }

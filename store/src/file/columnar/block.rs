@@ -57,6 +57,8 @@ pub(in crate::file) struct ColumnarBlock {
     opened: Box<[OpenedPart]>,
     /// Bytes of those parts that are in `bytes`, when all are open.
     opened_bytes: usize,
+    /// Bytes of all parts, none of which are compressed.
+    raw_bytes: usize,
     /// Bytes of what was read since.
     read_bytes: AtomicUsize,
     bytes: Arc<[u8]>,
@@ -133,11 +135,12 @@ pub(in crate::file) fn prepare(
         return Err(Malformed);
     }
     let mut places = Vec::with_capacity(head.part_count());
-    let mut opened_bytes = 0;
+    let (mut opened_bytes, mut raw_bytes) = (0, 0);
     let mut is_any_elsewhere = false;
     for part in 0..head.part_count() {
         let entry = Entry::of(body, &head, part).ok_or(Malformed)?;
         let is_here = body.len() >= entry.end;
+        raw_bytes += entry.raw_length;
         if entry.storage == Storage::Plain && is_here {
             let at = |offset| (begin + offset) as u32;
             places.push(Place { start: at(entry.start), end: at(entry.end) });
@@ -165,6 +168,7 @@ pub(in crate::file) fn prepare(
         places: places.into(),
         opened: (0..slots).map(|_| OpenedPart::default()).collect(),
         opened_bytes,
+        raw_bytes,
         read_bytes: AtomicUsize::new(0),
         bytes,
         begin,
@@ -188,6 +192,11 @@ impl PreparedBlock for ColumnarBlock {
 impl ColumnarBlock {
     pub(super) fn cell_count(&self) -> usize {
         self.head.cell_count
+    }
+
+    /// Returns the bytes of all parts, none of which are compressed.
+    pub(super) fn raw_bytes(&self) -> usize {
+        self.raw_bytes
     }
 
     pub(in crate::file) fn is_plain(&self) -> bool {

@@ -78,6 +78,12 @@ impl ColumnSlice {
         u64::from(self.handle.size) * rows / block_rows.max(1)
     }
 
+    /// Returns their share of the bytes of the block, none of which are compressed.
+    pub fn value_bytes(&self) -> u64 {
+        let (rows, block_rows) = (self.rows.len() as u64, self.block.cell_count() as u64);
+        self.block.raw_bytes() as u64 * rows / block_rows.max(1)
+    }
+
     /// Returns the width of each section of the layout that the values follow, 0 of those that are
     /// variable. It is the layout that the family had when the file was written.
     pub fn section_widths(&self) -> &[u16] {

@@ -1,0 +1,138 @@
+//! Sizes of rows: where rows of long values are cut into batches.
+
+use std::borrow::Borrow;
+
+use super::{BATCH_BYTES, BATCH_ROWS, Vector, VectorData};
+use crate::datum::Nested;
+
+/// The columns of some rows whose values may be long.
+pub struct RowSizes<'a> {
+    columns: Vec<&'a Vector>,
+}
+
+impl<'a> RowSizes<'a> {
+    /// Returns the sizes of rows, each of which is taken once.
+    pub fn of<V: Borrow<Vector>>(columns: &'a [V]) -> RowSizes<'a> {
+        let columns: Vec<&Vector> = columns.iter().map(Borrow::borrow).collect();
+        let all: usize = columns.iter().map(|column| data_bytes(column)).sum();
+        let is_long = |column: &&Vector| data_bytes(column) > 0;
+        match all > BATCH_BYTES {
+            true => RowSizes { columns: columns.into_iter().filter(is_long).collect() },
+            false => RowSizes { columns: Vec::new() },
+        }
+    }
+
+    /// Returns the sizes of rows that may be taken any number of times. Values that rows share do
+    /// not count.
+    pub fn repeated<V: Borrow<Vector>>(columns: &'a [V]) -> RowSizes<'a> {
+        let columns = columns.iter().map(Borrow::borrow);
+        let may_be_long = |column: &&Vector| {
+            let bytes = column.as_bytes_vector().map_or(0, |values| values.bytes.len());
+            bytes > BATCH_BYTES / BATCH_ROWS
+        };
+        RowSizes { columns: columns.filter(may_be_long).collect() }
+    }
+
+    /// Returns whether the values of all rows are short.
+    pub fn is_short(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Returns the bytes of the values of a row that may be long.
+    #[inline]
+    pub fn byte_count(&self, row: usize) -> usize {
+        self.columns.iter().map(|column| value_bytes(column, row)).sum()
+    }
+
+    /// Returns how many of some rows, the first ones, make a batch: at least one if there are any.
+    pub fn batch_len(&self, rows: impl IntoIterator<Item = usize>) -> usize {
+        self.len_within(BATCH_BYTES, rows.into_iter().take(BATCH_ROWS))
+    }
+
+    /// As [`RowSizes::batch_len`], of rows that have about so many bytes.
+    pub fn len_within(&self, byte_limit: usize, rows: impl IntoIterator<Item = usize>) -> usize {
+        let rows = rows.into_iter();
+        if self.is_short() {
+            return rows.count();
+        }
+        let (mut bytes, mut count) = (0, 0);
+        for row in rows {
+            bytes += self.byte_count(row);
+            if bytes > byte_limit && count > 0 {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Cuts rows into those of each batch.
+    pub fn batches<'r>(&'r self, mut rows: &'r [u32]) -> impl Iterator<Item = &'r [u32]> {
+        std::iter::from_fn(move || {
+            let count = self.batch_len(rows.iter().map(|row| *row as usize));
+            let (batch, rest) = rows.split_at(count);
+            rows = rest;
+            (count > 0).then_some(batch)
+        })
+    }
+}
+
+/// Returns the bytes of all values of a column, if their lengths differ.
+fn data_bytes(column: &Vector) -> usize {
+    match &column.data {
+        VectorData::Text(values) | VectorData::Bytea(values) => values.bytes.len(),
+        VectorData::Nested(values) => values.iter().map(Nested::heap_bytes).sum(),
+        _ => 0,
+    }
+}
+
+#[inline]
+fn value_bytes(column: &Vector, row: usize) -> usize {
+    match &column.data {
+        VectorData::Text(values) | VectorData::Bytea(values) => values.get(row).len(),
+        VectorData::Nested(values) => values[row].heap_bytes(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataType, Datum};
+
+    fn texts(lengths: &[usize]) -> Vector {
+        let mut column = Vector::new(DataType::Text, 0);
+        lengths.iter().for_each(|length| column.push(&Datum::text("x".repeat(*length))));
+        column
+    }
+
+    #[test]
+    fn rows_of_long_values_are_cut_by_their_bytes() {
+        let half = BATCH_BYTES / 2;
+        let columns = [texts(&[half, half, half, 3 * half, 1, 1]), texts(&[0, 0, 0, 0, 0, 0])];
+        let sizes = RowSizes::of(&columns);
+        let rows = [0, 1, 2, 3, 4, 5];
+        let batches: Vec<&[u32]> = sizes.batches(&rows).collect();
+        assert_eq!(batches, [&[0, 1][..], &[2], &[3], &[4, 5]]);
+        assert_eq!(sizes.len_within(1, [4, 5]), 1);
+        assert_eq!(sizes.batch_len([]), 0);
+    }
+
+    #[test]
+    fn rows_of_short_values_are_cut_by_their_number() {
+        let columns = [texts(&vec![10; BATCH_ROWS + 7])];
+        let sizes = RowSizes::of(&columns);
+        assert!(sizes.is_short());
+        let rows: Vec<u32> = (0..columns[0].len() as u32).collect();
+        let lengths: Vec<usize> = sizes.batches(&rows).map(<[u32]>::len).collect();
+        assert_eq!(lengths, [BATCH_ROWS, 7]);
+        // One of them taken again and again has more.
+        let one = [texts(&[half_of_a_batch()])];
+        assert!(RowSizes::of(&one).is_short());
+        assert_eq!(RowSizes::repeated(&one).batch_len([0; 9]), 2);
+    }
+
+    fn half_of_a_batch() -> usize {
+        BATCH_BYTES / 2
+    }
+}
