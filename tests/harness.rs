@@ -165,10 +165,22 @@ impl Process {
 
     /// Starts `bennu serve` with more arguments.
     pub(crate) fn serve_with(data: &Path, arguments: &[&str]) -> Process {
-        let mut child = binary()
+        Process::start(binary(), data, arguments)
+    }
+
+    /// Starts `bennu serve` with so many KiB of address space.
+    pub(crate) fn serve_within(data: &Path, address_space_kib: u64, arguments: &[&str]) -> Process {
+        let limited = format!("ulimit -v {address_space_kib}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(limited).arg(binary().get_program());
+        Process::start(command, data, arguments)
+    }
+
+    fn start(mut command: Command, data: &Path, arguments: &[&str]) -> Process {
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
-            .args(["--memory", "256MB"])
+            .args(if arguments.contains(&"--memory") { &[][..] } else { &["--memory", "256MB"] })
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

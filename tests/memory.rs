@@ -56,6 +56,70 @@ fn rows_that_are_kept_go_to_disk() {
 }
 
 #[test]
+fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
+    const VALUES: usize = 40;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve_with(directory.path(), &["--memory", "96MB"]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = connect(process.address()).await;
+        run(&client, "CREATE TABLE big (a int PRIMARY KEY, t text)").await.unwrap();
+        let mut sink = Box::pin(client.copy_in("COPY big FROM STDIN").await.unwrap());
+        for number in 0..VALUES {
+            let line = format!("{number}\t{number}{}\n", "abcdefghij".repeat(100_000));
+            sink.send(Bytes::from(line)).await.unwrap();
+        }
+        assert_eq!(sink.as_mut().finish().await.unwrap(), VALUES as u64);
+        let series = format!("generate_series(101, {})", 100 + VALUES);
+        for text in [
+            &format!("INSERT INTO big SELECT i, i || repeat('x', 1000000) FROM {series} i"),
+            "CREATE TABLE other AS SELECT * FROM big",
+            "CREATE INDEX ON other ((a % 7))",
+            "UPDATE big SET t = t || 'x' WHERE a > 100",
+            "INSERT INTO other SELECT a + 1000, t FROM big WHERE a < 20",
+        ] {
+            run(&client, text).await.unwrap();
+        }
+        for (query, count) in [
+            ("SELECT t FROM big ORDER BY t", 2 * VALUES),
+            ("SELECT a.t FROM big a JOIN big b USING (t)", 2 * VALUES),
+            ("SELECT a.t, b.t FROM big a JOIN big b ON a.a = b.a", 2 * VALUES),
+            ("SELECT t, count(*) FROM big GROUP BY t", 2 * VALUES),
+            ("SELECT t, generate_series(1, 50) FROM big WHERE a < 2", 100),
+            ("SELECT s.t FROM other x, LATERAL (SELECT t FROM big WHERE a < x.a - 1000) s", 190),
+            ("SELECT lag(t) OVER (PARTITION BY a) FROM big", 2 * VALUES),
+        ] {
+            let counted = format!("SELECT count(*) FROM ({query} OFFSET 0) s");
+            let found = client.query_one(&counted, &[]).await.unwrap().get::<_, i64>(0);
+            assert_eq!(found, count as i64, "{query}");
+        }
+    });
+    let peak = process.peak_bytes();
+    assert!(peak <= (96 + 24 + 40) << 20, "the peak is {} MiB", peak >> 20);
+}
+
+#[test]
+fn memory_that_the_system_refuses_ends_the_statement() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve_within(directory.path(), 2_500_000, &["--memory", "4GB"]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = connect(process.address()).await;
+        for text in [
+            "SELECT length(repeat('x', 1000000000) || 'y')",
+            "SELECT length(string_agg(repeat('x', 1000000), '')) FROM generate_series(1, 1000)",
+            "SELECT length(replace(repeat('x', 100000000), 'x', 'abcdefghi'))",
+            "SELECT length(array_to_string(array_fill(1, ARRAY[100000000]), ','))",
+            "SELECT length(encode(repeat('x', 900000000)::bytea, 'hex'))",
+        ] {
+            let (code, detail) = run(&client, text).await.unwrap_err();
+            assert_eq!(code, "53200", "{text}: {detail}");
+            run(&client, "SELECT 1").await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn the_largest_statement_fails_and_its_memory_is_given_back() {
     run_on_server(async |process, client| {
         let grown = "DO $$ DECLARE s text := repeat('x', 1000000); BEGIN FOR i IN 1..9 LOOP \

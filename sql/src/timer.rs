@@ -56,7 +56,9 @@ struct Due {
 impl StopFlag {
     /// Returns what looks at the flag, and lets others work while it does.
     pub fn interrupt(&self) -> Interrupt {
-        Interrupt::new(Arc::clone(&self.stop)).giving_way(store::admission::give_way)
+        Interrupt::new(Arc::clone(&self.stop))
+            .giving_way(store::admission::give_way)
+            .within(store::memory::may_take)
     }
 
     /// Clears the flag for the next statement.

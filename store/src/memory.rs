@@ -22,7 +22,8 @@
 //!
 //! # Invariants
 //!
-//! 1. The total is what the allocator has given out, but for [`STEP_BYTES`] a thread.
+//! 1. The total is what the allocator has given out, but for [`STEP_BYTES`] a thread: what the
+//!    system refuses does not count.
 //! 2. The accounts sum up to the total. Memory that one session frees for another makes one of them
 //!    too small by it: which account is the largest is a strong hint, what all take is exact.
 //! 3. Counting neither allocates nor waits for a lock.
@@ -151,12 +152,12 @@ impl<A: GlobalAlloc> CountingAllocator<A> {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size().cast_signed());
-        if is_mapped(layout.size(), layout.align()) {
-            return map(layout.size());
-        }
-        // SAFETY: the caller keeps to the contract of the same method.
-        unsafe { self.0.alloc(layout) }
+        let start = match is_mapped(layout.size(), layout.align()) {
+            true => map(layout.size()),
+            // SAFETY: the caller keeps to the contract of the same method.
+            false => unsafe { self.0.alloc(layout) },
+        };
+        given(start, layout.size().cast_signed())
     }
 
     #[inline]
@@ -168,19 +169,19 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size().cast_signed());
-        if is_mapped(layout.size(), layout.align()) {
-            return map(layout.size());
-        }
-        // SAFETY: as above.
-        unsafe { self.0.alloc_zeroed(layout) }
+        let start = match is_mapped(layout.size(), layout.align()) {
+            true => map(layout.size()),
+            // SAFETY: as above.
+            false => unsafe { self.0.alloc_zeroed(layout) },
+        };
+        given(start, layout.size().cast_signed())
     }
 
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count(new_size.cast_signed() - layout.size().cast_signed());
+        let change = new_size.cast_signed() - layout.size().cast_signed();
         let was_mapped = is_mapped(layout.size(), layout.align());
-        match (was_mapped, is_mapped(new_size, layout.align())) {
+        let start = match (was_mapped, is_mapped(new_size, layout.align())) {
             // SAFETY: as above.
             (false, false) => unsafe { self.0.realloc(start, layout, new_size) },
             (true, true) => {
@@ -191,8 +192,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
             }
             // SAFETY: as above.
             _ => unsafe { self.move_to(start, layout, new_size) },
-        }
+        };
+        given(start, change)
     }
+}
+
+/// Counts a change, unless it was refused, and returns where the allocation is.
+#[inline]
+fn given(start: *mut u8, change: isize) -> *mut u8 {
+    if !start.is_null() {
+        count(change);
+    }
+    start
 }
 
 #[inline]
@@ -265,6 +276,13 @@ pub fn total_bytes() -> usize {
 /// Returns what is left below the limit.
 pub fn free_bytes() -> usize {
     LIMIT.load(Relaxed).saturating_sub(TOTAL.load(Relaxed)).max(0).cast_unsigned()
+}
+
+/// Returns whether the account of this thread could have so many bytes more, if others had nothing:
+/// what could not fails at once, instead of taking memory until it is stopped.
+pub fn may_take(bytes: usize) -> bool {
+    let held = AccountId::current().byte_count();
+    limit().is_none_or(|limit| held.saturating_add(bytes) <= limit)
 }
 
 /// Returns whether all accounts together have more than three quarters of the limit.
@@ -425,6 +443,12 @@ mod tests {
             let zeroed = allocator.alloc_zeroed(layout(MAPPED_BYTES));
             assert_eq!(zeroed.add(MAPPED_BYTES - 1).read(), 0);
             allocator.dealloc(zeroed, layout(MAPPED_BYTES));
+            let refused = allocator.alloc(layout(isize::MAX as usize / 2));
+            assert!(refused.is_null(), "nobody has so much");
+            let small = allocator.alloc(layout(20 << 20));
+            let size = isize::MAX as usize / 2;
+            assert!(allocator.realloc(small, layout(20 << 20), size).is_null());
+            allocator.dealloc(small, layout(20 << 20));
         }
         drop(AccountId::SERVER.enter());
         assert_eq!(total_bytes(), before);

@@ -440,8 +440,8 @@ fn from_nested(
                 Datum::Null => Ok(Datum::Null),
                 value => convert(value, from, to, context),
             };
-            let mut elements = Vec::with_capacity(array.elements.len());
             let mut pace = context.pace();
+            let mut elements = pace.list(array.elements.len())?;
             for element in &array.elements {
                 pace.push(&mut elements, change(element)?)?;
             }

@@ -102,6 +102,8 @@ pub mod sqlstate {
     pub const CANNOT_COERCE: &str = "42846";
     /// `datatype_mismatch`
     pub const DATATYPE_MISMATCH: &str = "42804";
+    /// `out_of_memory`
+    pub const OUT_OF_MEMORY: &str = "53200";
     /// `query_canceled`
     pub const QUERY_CANCELED: &str = "57014";
     /// `feature_not_supported`

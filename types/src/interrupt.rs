@@ -15,25 +15,40 @@ use crate::error::{Error, Result, sqlstate};
 /// Called at a look: lets others work if it is their turn, and may wait for that. Quick otherwise.
 pub type GiveWay = fn();
 
-/// A flag that ends what looks at it, or none; and who is asked at a look to let others work.
+/// Called before a long value is made: returns whether the statement may take so many bytes more.
+pub type MayTake = fn(usize) -> bool;
+
+/// A flag that ends what looks at it, or none; who is asked at a look to let others work, and who
+/// before much memory is taken at once.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
     give_way: Option<GiveWay>,
+    may_take: Option<MayTake>,
 }
 
 impl Interrupt {
     /// No flag.
-    pub const NEVER: Interrupt = Interrupt { flag: None, give_way: None };
+    pub const NEVER: Interrupt = Interrupt { flag: None, give_way: None, may_take: None };
 
     /// Returns one that looks at a flag.
     pub fn new(flag: Arc<AtomicBool>) -> Interrupt {
-        Interrupt { flag: Some(flag), give_way: None }
+        Interrupt { flag: Some(flag), ..Interrupt::NEVER }
     }
 
     /// Returns it with who is asked to let others work.
     pub fn giving_way(self, give_way: GiveWay) -> Interrupt {
         Interrupt { give_way: Some(give_way), ..self }
+    }
+
+    /// Returns it with who is asked before much memory is taken at once.
+    pub fn within(self, may_take: MayTake) -> Interrupt {
+        Interrupt { may_take: Some(may_take), ..self }
+    }
+
+    /// Returns whether a value of so many bytes may be made.
+    pub(crate) fn may_take(&self, bytes: usize) -> bool {
+        self.may_take.is_none_or(|may_take| may_take(bytes))
     }
 
     /// Returns the flag.

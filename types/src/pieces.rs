@@ -12,10 +12,15 @@
 //!    are shorter are computed at plan time, where any look fails
 //!    ([`EvalContext::hasty`](crate::context::EvalContext::hasty)).
 //! 2. Nothing is cut short: a look that fails is an error.
+//! 3. A buffer for a long value is asked for ([`Pace::buffer`]), and may be refused: by the account
+//!    of the statement, which has no room for it, or by the system. The standard library ends the
+//!    process where memory that it needs is refused.
+
+use std::collections::TryReserveError;
 
 use memchr::memmem::Finder;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::interrupt::Interrupt;
 
 /// Bytes between two looks, or steps that take about as long as a byte's: less than a millisecond,
@@ -43,6 +48,48 @@ impl<'a> Pace<'a> {
     pub fn never() -> Pace<'static> {
         static NEVER: Interrupt = Interrupt::NEVER;
         Pace::new(&NEVER)
+    }
+
+    /// Returns an empty buffer for so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// `53200` if there is no room for them, here and wherever a buffer grows.
+    #[inline]
+    pub fn buffer<B: Buffer>(&self, capacity: usize) -> Result<B> {
+        let mut out = B::default();
+        if capacity > 0 {
+            self.grow(&mut out, capacity)?;
+        }
+        Ok(out)
+    }
+
+    fn grow<B: Buffer>(&self, out: &mut B, capacity: usize) -> Result<()> {
+        let is_allowed = capacity < PIECE || self.interrupt.may_take(capacity);
+        match is_allowed && out.try_grow(capacity).is_ok() {
+            true => Ok(()),
+            false => Err(no_room(capacity)),
+        }
+    }
+
+    /// Returns an empty list for so many items.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Pace::buffer`].
+    pub fn list<T>(&self, count: usize) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        self.reserve_items(&mut items, count)?;
+        Ok(items)
+    }
+
+    fn reserve_items<T>(&self, items: &mut Vec<T>, count: usize) -> Result<()> {
+        let bytes = count.saturating_mul(size_of::<T>());
+        let is_allowed = bytes < PIECE || self.interrupt.may_take(bytes);
+        match is_allowed && items.try_reserve_exact(count).is_ok() {
+            true => Ok(()),
+            false => Err(no_room(bytes)),
+        }
     }
 
     /// Returns the flag.
@@ -87,10 +134,10 @@ impl<'a> Pace<'a> {
         let length = out.part().length();
         let capacity = (length + more).max(out.capacity() * 2);
         if length < PIECE {
-            out.grow(capacity);
-            return Ok(());
+            return self.grow(out, capacity);
         }
-        let old = std::mem::replace(out, B::with_capacity(capacity));
+        let larger = self.buffer(capacity).or_else(|_| self.buffer(length + more))?;
+        let old = std::mem::replace(out, larger);
         self.put(out, old.part())
     }
 
@@ -142,7 +189,7 @@ impl<'a> Pace<'a> {
 
     /// Returns a copy of a part, however long.
     pub fn copy<B: Buffer>(&mut self, part: &B::Part) -> Result<B> {
-        let mut out = B::with_capacity(part.length());
+        let mut out: B = self.buffer(part.length())?;
         self.append(&mut out, part)?;
         Ok(out)
     }
@@ -153,7 +200,7 @@ impl<'a> Pace<'a> {
         characters: impl Iterator<Item = char>,
         bytes: usize,
     ) -> Result<String> {
-        let mut out = String::with_capacity(bytes);
+        let mut out: String = self.buffer(bytes)?;
         for character in characters {
             self.step(&mut out, 1)?;
             out.push(character);
@@ -163,7 +210,7 @@ impl<'a> Pace<'a> {
 
     /// Returns the characters that bytes begin with: all of them, if the bytes are UTF-8.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<String> {
-        let mut text = String::with_capacity(bytes.len());
+        let mut text: String = self.buffer(bytes.len())?;
         let mut rest = bytes;
         while let Some(piece) = pieces(rest).next() {
             let valid = match std::str::from_utf8(piece) {
@@ -207,9 +254,8 @@ impl<'a> Pace<'a> {
 
     #[cold]
     fn move_items<T>(&mut self, items: &mut Vec<T>) -> Result<()> {
-        let old = std::mem::take(items);
-        items.reserve_exact(old.len() * 2);
-        let mut old = old.into_iter();
+        let larger = self.list(items.len() * 2)?;
+        let mut old = std::mem::replace(items, larger).into_iter();
         while old.len() > 0 {
             items.extend(old.by_ref().take(PIECE / 64));
             self.spend(PIECE / 64 * size_of::<T>())?;
@@ -219,7 +265,7 @@ impl<'a> Pace<'a> {
 
     /// Returns a copy of a list.
     pub fn clone_items<T: Clone>(&mut self, items: &[T]) -> Result<Vec<T>> {
-        let mut out = Vec::with_capacity(items.len());
+        let mut out = self.list(items.len())?;
         for piece in items.chunks(PIECE / 64) {
             out.extend_from_slice(piece);
             self.spend(size_of_val(piece))?;
@@ -282,7 +328,7 @@ impl<'a> Pace<'a> {
         text: &str,
         mut change: impl FnMut(char) -> Option<char>,
     ) -> Result<String> {
-        let mut out = String::with_capacity(text.len());
+        let mut out: String = self.buffer(text.len())?;
         for piece in pieces(text) {
             self.spend(piece.len())?;
             self.reserve(&mut out, piece.len())?;
@@ -290,6 +336,13 @@ impl<'a> Pace<'a> {
         }
         Ok(out)
     }
+}
+
+/// Returns the error of a value for which there is no room.
+#[cold]
+fn no_room(bytes: usize) -> Error {
+    Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+        .with_detail(format!("Failed on request of size {bytes} ({} MiB).", bytes >> 20))
 }
 
 /// A text or bytes: what pieces are taken of.
@@ -322,28 +375,22 @@ impl Part for [u8] {
 }
 
 /// What parts are appended to.
-pub trait Buffer: Sized {
+pub trait Buffer: Default {
     /// What it holds.
     type Part: Part + ?Sized;
 
-    /// Returns an empty one.
-    fn with_capacity(capacity: usize) -> Self;
     /// Returns how many bytes it holds before it must move.
     fn capacity(&self) -> usize;
     /// Returns what it holds.
     fn part(&self) -> &Self::Part;
     /// Appends a part that there is room for.
     fn put(&mut self, part: &Self::Part);
-    /// Moves to where there is room for so many bytes.
-    fn grow(&mut self, capacity: usize);
+    /// Moves to where there is room for so many bytes, if there is any.
+    fn try_grow(&mut self, capacity: usize) -> std::result::Result<(), TryReserveError>;
 }
 
 impl Buffer for String {
     type Part = str;
-
-    fn with_capacity(capacity: usize) -> String {
-        String::with_capacity(capacity)
-    }
 
     fn capacity(&self) -> usize {
         self.capacity()
@@ -358,17 +405,13 @@ impl Buffer for String {
         self.push_str(part);
     }
 
-    fn grow(&mut self, capacity: usize) {
-        self.reserve(capacity - self.len());
+    fn try_grow(&mut self, capacity: usize) -> std::result::Result<(), TryReserveError> {
+        self.try_reserve(capacity - self.len())
     }
 }
 
 impl Buffer for Vec<u8> {
     type Part = [u8];
-
-    fn with_capacity(capacity: usize) -> Vec<u8> {
-        Vec::with_capacity(capacity)
-    }
 
     fn capacity(&self) -> usize {
         self.capacity()
@@ -383,8 +426,8 @@ impl Buffer for Vec<u8> {
         self.extend_from_slice(part);
     }
 
-    fn grow(&mut self, capacity: usize) {
-        self.reserve(capacity - self.len());
+    fn try_grow(&mut self, capacity: usize) -> std::result::Result<(), TryReserveError> {
+        self.try_reserve(capacity - self.len())
     }
 }
 

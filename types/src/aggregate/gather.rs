@@ -324,9 +324,10 @@ impl Accumulator for JsonTexts {
             true => ("{ ", " }"),
             false => ("[", "]"),
         };
-        let mut text = String::with_capacity(state.len() + 4);
+        let mut pace = self.context.pace();
+        let mut text: String = pace.buffer(state.len() + 4)?;
         text.push_str(opening);
-        self.context.pace().append(&mut text, state)?;
+        pace.append(&mut text, state)?;
         text.push_str(closing);
         Ok(Datum::Nested(Nested::Json(Arc::new(text))))
     }

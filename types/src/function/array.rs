@@ -228,8 +228,8 @@ pub(super) fn array_or_empty(datum: &Datum, context: &EvalContext) -> Result<Arr
 
 /// Returns a copy of an array with so many of its elements, and room for one more.
 fn copy_of(array: &Array, count: usize, context: &EvalContext) -> Result<Array> {
-    let mut elements = Vec::with_capacity(count + 1);
     let mut pace = context.pace();
+    let mut elements = pace.list(count + 1)?;
     for element in &array.elements[..count] {
         pace.push(&mut elements, element.clone())?;
     }
@@ -310,8 +310,8 @@ fn cat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     if count > MAX_ELEMENTS {
         return Err(too_large());
     }
-    let mut elements = Vec::with_capacity(count);
     let mut pace = context.pace();
+    let mut elements = pace.list(count)?;
     for element in left.elements.iter().chain(&right.elements) {
         pace.push(&mut elements, element.clone())?;
     }
@@ -378,8 +378,8 @@ fn fill(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     if count == 0 {
         return Ok(array_datum(Array::default()));
     }
-    let mut elements = Vec::with_capacity(count);
     let mut pace = context.pace();
+    let mut elements = pace.list(count)?;
     for _ in 0..count {
         pace.push(&mut elements, arguments[0].clone())?;
     }

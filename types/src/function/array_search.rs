@@ -205,8 +205,8 @@ fn replace(arguments: &[Datum], of: DataType, context: &EvalContext) -> Result<D
         return Ok(Datum::Null);
     }
     let array = array(&arguments[0]);
-    let mut elements = Vec::with_capacity(array.elements.len());
     let mut pace = context.pace();
+    let mut elements = pace.list(array.elements.len())?;
     for one in &array.elements {
         let replaced = if same(one, &arguments[1], of) { &arguments[2] } else { one };
         pace.push(&mut elements, replaced.clone())?;

@@ -116,7 +116,7 @@ fn encoding(name: &str, role: &str) -> Result<&'static Encoding> {
 fn decoded(bytes: &[u8], name: &str, role: &str, pace: &mut Pace<'_>) -> Result<String> {
     let encoding = encoding(name, role)?;
     if !encoding.is_utf8() {
-        let (mut decoded, mut rest) = (String::with_capacity(bytes.len()), bytes);
+        let (mut decoded, mut rest) = (pace.buffer::<String>(bytes.len())?, bytes);
         while !rest.is_empty() {
             // A piece of whole characters; what is cut at the very end is an error.
             let most = rest.len().min(PIECE);
@@ -167,7 +167,7 @@ fn encoded(string: &str, name: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     if encoding.is_utf8() {
         return pace.copy(string.as_bytes());
     }
-    let mut encoded = Vec::with_capacity(string.len());
+    let mut encoded: Vec<u8> = pace.buffer(string.len())?;
     for character in string.chars() {
         let mut buffer = [0; 4];
         encoding.encode(character.encode_utf8(&mut buffer), &mut encoded)?;

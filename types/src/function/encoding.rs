@@ -60,7 +60,7 @@ fn put_hex(bytes: &[u8], out: &mut String) {
 }
 
 fn to_hex(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
-    let mut out = String::with_capacity(bytes.len() * 2);
+    let mut out: String = pace.buffer(bytes.len() * 2)?;
     for piece in pieces(bytes) {
         put_hex(piece, &mut out);
         pace.spend(piece.len() * 2)?;
@@ -69,7 +69,7 @@ fn to_hex(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
 }
 
 fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(string.len() / 2);
+    let mut decoded: Vec<u8> = pace.buffer(string.len() / 2)?;
     let mut high: Option<u8> = None;
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
         pace.spend(1)?;
@@ -91,7 +91,7 @@ fn from_hex(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
 /// Lines of 76 characters, as MIME and PostgreSQL write them.
 fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
     const LINE: usize = 76;
-    let mut encoded = String::with_capacity(bytes.len().div_ceil(3) * 4 + bytes.len() / 57);
+    let mut encoded: String = pace.buffer(bytes.len().div_ceil(3) * 4 + bytes.len() / 57)?;
     let mut column = 0;
     for chunk in bytes.chunks(3) {
         if column == LINE {
@@ -112,7 +112,7 @@ fn base64(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
 }
 
 fn from_base64(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(string.len() / 4 * 3);
+    let mut decoded: Vec<u8> = pace.buffer(string.len() / 4 * 3)?;
     let (mut word, mut count, mut padding) = (0_u32, 0, 0);
     for character in string.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r')) {
         pace.spend(1)?;
@@ -145,7 +145,7 @@ fn from_base64(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
 }
 
 fn escape(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
-    let mut escaped = String::with_capacity(bytes.len());
+    let mut escaped: String = pace.buffer(bytes.len())?;
     for piece in pieces(bytes) {
         pace.reserve(&mut escaped, piece.len() * 4)?;
         for byte in piece {
@@ -162,7 +162,7 @@ fn escape(bytes: &[u8], pace: &mut Pace<'_>) -> Result<String> {
 
 fn from_escape(string: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
     let mut rest = string.as_bytes();
-    let mut decoded = Vec::with_capacity(rest.len());
+    let mut decoded: Vec<u8> = pace.buffer(rest.len())?;
     while let Some((first, tail)) = rest.split_first() {
         pace.spend(1)?;
         match (first, tail) {

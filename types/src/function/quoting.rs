@@ -43,7 +43,7 @@ fn quoted_ident(name: &str, pace: &mut Pace<'_>) -> Result<String> {
 
 /// Returns a text in quotes, the last character of `opening`, with some characters doubled.
 fn quoted(opening: &str, text: &str, doubled: &[char], pace: &mut Pace<'_>) -> Result<String> {
-    let mut out = String::with_capacity(text.len() + opening.len() + 1);
+    let mut out: String = pace.buffer(text.len() + opening.len() + 1)?;
     out.push_str(opening);
     for piece in pieces(text) {
         pace.reserve(&mut out, piece.len() * 2 + 1)?;
@@ -93,10 +93,10 @@ pub(super) fn format_text(arguments: &[Datum], context: &EvalContext) -> Result<
     let Some((Datum::Text(template), arguments)) = arguments.split_first() else {
         return Ok(Datum::Null);
     };
-    let mut out = String::with_capacity(template.len());
+    let mut pace = context.pace();
+    let mut out: String = pace.buffer(template.len())?;
     let mut rest: &str = template;
     let mut next = 0;
-    let mut pace = context.pace();
     while let Some((before, after)) = rest.split_once('%') {
         pace.enlarge(&mut out, before)?;
         if let Some(after) = after.strip_prefix('%') {

@@ -224,7 +224,7 @@ fn replace(
     let flags = Flags::parse(letters)?;
     let n = n.unwrap_or(usize::from(!flags.global));
     let (string, replacement) = (text(&arguments[0]), text(&arguments[2]));
-    let mut replaced = String::with_capacity(string.len());
+    let mut replaced: String = context.pace().buffer(string.len())?;
     let (mut copied, mut seen) = (0, 0);
     with_regex(text(&arguments[1]), flags.without_global(), context, |regex| {
         for_each_match(regex, string, &mut from, |found| {

@@ -75,8 +75,8 @@ pub(super) fn joined<B: Buffer>(parts: &[&B::Part], context: &EvalContext) -> Re
         let message = format!("invalid memory alloc request size {}", length + 4);
         return Err(Error::new("XX000", message));
     }
-    let mut joined = B::with_capacity(length);
     let mut pace = context.pace();
+    let mut joined: B = pace.buffer(length)?;
     parts.iter().try_for_each(|part| pace.append(&mut joined, part))?;
     Ok(joined)
 }
@@ -173,8 +173,8 @@ fn initcap(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 
 fn reverse(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let string = text(&arguments[0]);
-    let mut reversed = String::with_capacity(string.len());
     let mut pace = context.pace();
+    let mut reversed: String = pace.buffer(string.len())?;
     for piece in pieces_from_end(string) {
         reversed.extend(piece.chars().rev());
         pace.spend(piece.len())?;
@@ -263,7 +263,7 @@ fn pad(arguments: &[Datum], left: bool, context: &EvalContext) -> Result<Datum> 
     let (missing, width) = (length - have, pace.count(fill)?);
     let rest = &fill[..pace.byte_position(fill, missing % width)?];
     let times = missing / width;
-    let mut padded = String::with_capacity(string.len() + fill.len() * times + rest.len());
+    let mut padded: String = pace.buffer(string.len() + fill.len() * times + rest.len())?;
     if !left {
         pace.append(&mut padded, string)?;
     }
@@ -295,8 +295,9 @@ fn repeat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let (string, times) = (text(&arguments[0]), usize::try_from(int4(&arguments[1])).unwrap_or(0));
     match string.len().checked_mul(times) {
         Some(bytes) if bytes <= MAX_BYTES => {
-            let mut repeated = String::with_capacity(bytes);
-            append_repeated(&mut repeated, string, times, &mut context.pace())?;
+            let mut pace = context.pace();
+            let mut repeated: String = pace.buffer(bytes)?;
+            append_repeated(&mut repeated, string, times, &mut pace)?;
             Ok(text_datum(repeated))
         }
         _ => Err(too_long()),

@@ -110,7 +110,7 @@ fn replace(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let sought = Finder::new(from);
     let mut pace = context.pace();
     let mut rest = text(&arguments[0]);
-    let mut out = String::with_capacity(rest.len());
+    let mut out: String = pace.buffer(rest.len())?;
     while let Some(at) = pace.find(&sought, rest.as_bytes())? {
         pace.enlarge(&mut out, &rest[..at])?;
         pace.enlarge(&mut out, to)?;

@@ -38,9 +38,9 @@ fn is_normalized(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
 /// Replaces `\XXXX`, `\+XXXXXX`, `\uXXXX`, `\UXXXXXXXX` and `\\`.
 fn unistr(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     let mut rest = text(&arguments[0]);
-    let mut out = String::with_capacity(rest.len());
-    let mut first_half: Option<u32> = None;
     let mut pace = context.pace();
+    let mut out: String = pace.buffer(rest.len())?;
+    let mut first_half: Option<u32> = None;
     while let Some(at) = rest.find('\\') {
         if at > 0 && first_half.is_some() {
             return Err(invalid_pair());

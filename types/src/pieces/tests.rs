@@ -10,6 +10,7 @@ use crate::datatype::DataType;
 use crate::datum::Datum;
 use crate::function;
 use crate::numeric::Numeric;
+use crate::vector::Vector;
 
 fn context(is_set: bool) -> EvalContext {
     let interrupt = Interrupt::new(Arc::new(AtomicBool::new(is_set)));
@@ -189,4 +190,26 @@ fn a_flag_that_is_set_later_ends_the_work_at_the_next_look() {
         }
     };
     assert!(ended <= 9 * PIECE / 4 + 2, "{ended}");
+}
+
+#[test]
+fn buffers_that_there_is_no_room_for_are_errors() {
+    let refused = |result: Result<()>| {
+        let error = result.unwrap_err();
+        assert_eq!(error.sqlstate, "53200");
+        assert!(error.detail.unwrap().contains("request of size"));
+    };
+    let pace = Pace::never();
+    refused(pace.buffer::<String>(isize::MAX as usize).map(drop));
+    refused(pace.list::<u64>(usize::MAX / 4).map(drop));
+    let interrupt = Interrupt::NEVER.within(|bytes| bytes < 3 * PIECE);
+    let mut pace = Pace::new(&interrupt);
+    let mut text: String = pace.buffer(2 * PIECE).unwrap();
+    pace.append(&mut text, &"x".repeat(2 * PIECE)).unwrap();
+    refused(pace.append(&mut text, &"x".repeat(2 * PIECE)));
+    assert_eq!(text.len(), 2 * PIECE);
+    let mut column = Vector::new(DataType::Text, 0);
+    let value = Datum::text("x".repeat(PIECE - 1));
+    (0..3).for_each(|_| column.push_at(&value, &mut pace).unwrap());
+    refused(column.push_at(&value, &mut pace));
 }

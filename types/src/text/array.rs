@@ -144,7 +144,7 @@ pub(super) fn parse(text: &str, element: DataType, style: &TextStyle) -> Result<
         }
     };
     // The whole is well-formed before an element is looked at.
-    let mut elements = Vec::with_capacity(reader.elements.len());
+    let mut elements = reader.pace.list(reader.elements.len())?;
     for text in reader.elements {
         reader.pace.spend(ELEMENT)?;
         elements.push(match text {

@@ -30,7 +30,7 @@ fn bad_digit(digit: char, what: &str) -> Error {
 }
 
 fn binary(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
-    let mut bits = Vec::with_capacity(digits.len());
+    let mut bits = pace.list(digits.len())?;
     for digit in digits.chars() {
         pace.spend(2)?;
         bits.push(match digit {
@@ -43,7 +43,7 @@ fn binary(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
 }
 
 fn hexadecimal(digits: &str, pace: &mut Pace<'_>) -> Result<Bits> {
-    let mut bits = Vec::with_capacity(4 * digits.len());
+    let mut bits = pace.list(4 * digits.len())?;
     for digit in digits.chars() {
         pace.spend(8)?;
         let value = digit.to_digit(16).ok_or_else(|| bad_digit(digit, "hexadecimal"))?;

@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
 }
 
 fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 2);
+    let mut bytes: Vec<u8> = pace.buffer(text.len() / 2)?;
     let mut chars = text.chars();
     let digit = |c: char| {
         c.to_digit(16).map(|digit| digit as u8).ok_or_else(|| {
@@ -75,7 +75,7 @@ fn parse_hex(text: &str, pace: &mut Pace<'_>) -> Result<Vec<u8>> {
 }
 
 fn parse_escape(text: &[u8], pace: &mut Pace<'_>) -> Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
+    let mut bytes: Vec<u8> = pace.buffer(text.len())?;
     let mut rest = text;
     loop {
         pace.spend(1)?;

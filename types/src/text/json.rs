@@ -226,7 +226,7 @@ impl<'a> Reader<'a, '_, '_> {
     fn string(&mut self, token: &'a str) -> Result<Text> {
         self.at += token.len();
         let mut rest = &token[1..token.len() - 1];
-        let mut out = String::with_capacity(rest.len());
+        let mut out: String = self.pace.buffer(rest.len())?;
         while let Some(at) = rest.find('\\') {
             self.pace.append(&mut out, &rest[..at])?;
             let Some(letter) = rest[at + 1..].chars().next() else { break };
