@@ -139,6 +139,7 @@ impl Server {
             tls_required: config.tls_required,
             authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
             cancels: Arc::new(CancelRegistry::default()),
+            incoming: Arc::default(),
             addresses: Arc::new(Addresses::default()),
             connections_max: config.connections_max,
             log: config.log,

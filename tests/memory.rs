@@ -9,6 +9,7 @@ use futures_util::SinkExt;
 use tokio_postgres::Client;
 
 use crate::harness::{Process, connect};
+use crate::raw::{Raw, sqlstate};
 
 /// 1.25 times `--memory`, and what a debug build is larger than a release build.
 const PEAK_BYTES: u64 = (320 + 40) << 20;
@@ -165,5 +166,34 @@ fn a_copy_line_without_an_end_is_not_in_memory_twice() {
         };
         assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error}");
         run(client, "SELECT 1").await.unwrap();
+    });
+}
+
+#[test]
+fn messages_that_come_in_part_are_bounded_together() {
+    /// The beginning of a Bind message of so many MiB.
+    fn begin(raw: &mut Raw, mebibytes: u32) {
+        raw.try_send(&[&[b'B'][..], &(mebibytes << 20).to_be_bytes()].concat());
+    }
+
+    run_on_server(async |process, client| {
+        // More than all of them may hold is refused before it comes.
+        let mut raw = Raw::login(process.address());
+        begin(&mut raw, 900);
+        assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("53200"));
+        let part = vec![b'x'; 1 << 20];
+        let mut clients: Vec<Raw> = (0..4).map(|_| Raw::login(process.address())).collect();
+        for raw in &mut clients {
+            begin(raw, 100);
+            (0..50).for_each(|_| raw.try_send(&part));
+        }
+        let ordered = format!("SELECT t FROM ({}) s ORDER BY t OFFSET 1", rows(30_000));
+        run(client, &format!("SELECT count(*) FROM ({ordered}) s")).await.unwrap();
+        let began = Instant::now();
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle'";
+        while client.query_one(open, &[]).await.unwrap().get::<_, i64>(0) >= 4 {
+            assert!(began.elapsed() < PATIENCE, "no connection has ended");
+            run(client, "SELECT pg_sleep(0.01)").await.unwrap();
+        }
     });
 }

@@ -36,6 +36,11 @@ pub(crate) struct Endable {
 }
 
 impl Endable {
+    /// Returns a socket that is not to end.
+    pub(crate) fn of(socket: OwnedFd) -> Endable {
+        Endable { socket, is_ended: AtomicBool::new(false) }
+    }
+
     /// Returns whether the connection is to end: its client is not waited for any more.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
@@ -78,7 +83,7 @@ impl CancelRegistry {
         // The first four bytes of a random UUID are all random.
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let secret = i32::from_be_bytes([a, b, c, d]);
-        let connection = Arc::new(Endable { socket, is_ended: AtomicBool::new(false) });
+        let connection = Arc::new(Endable::of(socket));
         let entry = Entry { secret, handle, connection: Arc::clone(&connection) };
         self.sessions.lock().insert(process_id, entry);
         Registration { registry: Arc::clone(self), process_id, secret, connection }

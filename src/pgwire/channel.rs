@@ -98,6 +98,12 @@ impl Buffers {
         frame::take(&mut self.input, phase, encoding, &self.context)
     }
 
+    /// Returns the bytes that the input takes, and the length that its first message is announced
+    /// to have.
+    fn incoming(&self) -> (usize, usize) {
+        (self.input.capacity(), frame::announced(&self.input))
+    }
+
     /// Returns the input, to put more into it.
     pub(super) fn input_to_fill(&mut self) -> &mut BytesMut {
         if self.input.is_empty() && self.input.capacity() > KEPT_BYTES {
@@ -167,6 +173,12 @@ impl Channel {
         encoding: &'static Encoding,
     ) -> Result<Option<Frame>, Malformed> {
         self.buffers.take(phase, encoding)
+    }
+
+    /// Returns the bytes that the message takes that is coming, and the length that it is announced
+    /// to have.
+    pub(crate) fn incoming(&self) -> (usize, usize) {
+        self.buffers.incoming()
     }
 
     /// Waits for bytes, as long as it has the patience.

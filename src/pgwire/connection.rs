@@ -40,6 +40,7 @@ use crate::pgwire::client_log::Client;
 use crate::pgwire::extended::UnnamedStatement;
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame::{Frame, Phase};
+use crate::pgwire::incoming::IncomingMessage;
 use crate::pgwire::lent::LentChannel;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::row::{Formats, RowEncoder};
@@ -59,6 +60,8 @@ pub(crate) struct Connection {
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
     service: Arc<Service>,
+    /// The message that is coming.
+    incoming: IncomingMessage,
     /// When ReadyForQuery was sent, if it was the last message: the client's next one may be waited
     /// for only so long.
     ready: Option<Instant>,
@@ -112,12 +115,14 @@ impl Connection {
     ) -> Box<Connection> {
         let channel = LentChannel::new(channel);
         session.on_notices(channel.sink());
+        let incoming = service.incoming.of(session.process_id(), registration.connection());
         Box::new(Connection {
             channel,
             session,
             unnamed: None,
             skipping: false,
             service,
+            incoming,
             ready: None,
             client,
             began,
@@ -204,20 +209,25 @@ impl Connection {
     /// Returns the next message; waits for it for [`PATIENCE`], if the client may be idle so long.
     fn next_input(&mut self) -> Result<Input> {
         loop {
+            self.incoming.check()?;
             if self.is_to_end() {
                 return Err(going_down());
             }
             let encoding = self.session.client_encoding();
             if let Some(frame) = self.channel.take(Phase::Session, encoding)? {
                 self.ready = None;
+                self.incoming.end();
                 return Ok(Input::Frame(frame));
             }
+            let (bytes, announced) = self.channel.incoming();
+            self.incoming.note(bytes, announced)?;
             if self.idle_limit().is_some_and(|(limit, _)| limit < Instant::now() + PATIENCE) {
                 // A read would give up too late.
                 return Ok(Input::Nothing);
             }
             match self.channel.read()? {
                 ReadOutcome::Bytes => {}
+                ReadOutcome::End if self.incoming.check().is_err() => {}
                 // Whoever ends sessions closes what they read from.
                 ReadOutcome::End if self.is_to_end() => return Err(going_down()),
                 ReadOutcome::End => return Ok(Input::End),

@@ -111,6 +111,11 @@ pub(crate) fn take(
     }
 }
 
+/// Returns the length of the message that a client's input begins with; 0 if it is not known yet.
+pub(crate) fn announced(input: &[u8]) -> usize {
+    input.get(1..).and_then(length_word).unwrap_or(0)
+}
+
 /// Returns a frame with texts in UTF-8, if they are not already.
 fn converted(
     frame: &[u8],

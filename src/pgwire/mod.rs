@@ -11,6 +11,7 @@ mod failure;
 mod row;
 mod message;
 mod cancel;
+mod incoming;
 mod channel;
 mod start_channel;
 mod addresses;

@@ -10,6 +10,7 @@ use crate::database::Database;
 use crate::pgwire::addresses::Addresses;
 use crate::pgwire::authentication::Authentication;
 use crate::pgwire::cancel::CancelRegistry;
+use crate::pgwire::incoming::IncomingMessages;
 
 /// What all connections of a server share.
 pub(crate) struct Service {
@@ -23,6 +24,8 @@ pub(crate) struct Service {
     pub(crate) authentication: Authentication,
     /// The open sessions.
     pub(crate) cancels: Arc<CancelRegistry>,
+    /// Their messages that have come in part.
+    pub(crate) incoming: Arc<IncomingMessages>,
     /// Who is on the way in, and whose logins have failed.
     pub(crate) addresses: Arc<Addresses>,
     /// How many sessions there may be.

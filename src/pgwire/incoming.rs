@@ -1,0 +1,191 @@
+//! Messages of which a part has come: a bound on what all of them hold together.
+//!
+//! A client announces the length of a message and sends it as slowly as it likes. Until it has come
+//! whole no statement runs that the memory governor could stop. So where such messages take more
+//! than half of the memory account ([`store::memory`]), the connection of the largest ends, and
+//! others' statements go on. One that is announced to be larger than that ends at once.
+
+use std::sync::{Arc, OnceLock};
+
+use ahash::AHashMap;
+use parking_lot::Mutex;
+use sql::Error;
+use sql::error::sqlstate;
+
+use crate::pgwire::cancel::Endable;
+use crate::pgwire::failure::{Failure, Result};
+
+/// A message that holds less is not counted.
+const LEAST_BYTES: usize = 1 << 20;
+/// Bytes by which a message changes before it is counted again.
+const STEP_BYTES: usize = 64 << 10;
+/// The part of the memory account that all messages may hold.
+const PART: usize = 2;
+
+/// The messages of all connections.
+#[derive(Default)]
+pub(crate) struct IncomingMessages {
+    held: Mutex<AHashMap<i32, Held>>,
+}
+
+/// The bytes of a message, and its connection.
+struct Held {
+    bytes: usize,
+    connection: Arc<Endable>,
+    ending: Arc<OnceLock<String>>,
+}
+
+/// The message of one connection.
+pub(crate) struct IncomingMessage {
+    all: Arc<IncomingMessages>,
+    process_id: i32,
+    connection: Arc<Endable>,
+    counted: usize,
+    /// The reason for which the connection is to end.
+    ending: Arc<OnceLock<String>>,
+}
+
+impl IncomingMessages {
+    /// Returns the message of a connection, of which nothing has come.
+    pub(crate) fn of(
+        self: &Arc<IncomingMessages>,
+        process_id: i32,
+        connection: Arc<Endable>,
+    ) -> IncomingMessage {
+        let all = Arc::clone(self);
+        IncomingMessage { all, process_id, connection, counted: 0, ending: Arc::default() }
+    }
+}
+
+impl IncomingMessage {
+    /// Notes that the message holds so many bytes, and is announced to have this length.
+    ///
+    /// # Errors
+    ///
+    /// `53200`, and the connection ends, if it is the largest and all hold too much.
+    pub(crate) fn note(&mut self, bytes: usize, announced: usize) -> Result<()> {
+        self.note_within(store::memory::limit().map(|limit| limit / PART), (bytes, announced))
+    }
+
+    fn note_within(
+        &mut self,
+        bound: Option<usize>,
+        (bytes, announced): (usize, usize),
+    ) -> Result<()> {
+        self.check()?;
+        let Some(bound) = bound else { return Ok(()) };
+        if announced > bound {
+            return Err(refused(&format!(
+                "A message of {} MiB is announced, of {} MiB that all messages may hold.",
+                announced >> 20,
+                bound >> 20
+            )));
+        }
+        let is_small = bytes < LEAST_BYTES && self.counted == 0;
+        if is_small || bytes.abs_diff(self.counted) < STEP_BYTES {
+            return Ok(());
+        }
+        self.count(bytes);
+        if bytes >= LEAST_BYTES {
+            self.all.end_largest(bound);
+        }
+        self.check()
+    }
+
+    /// Notes that the message has come whole.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        if self.counted > 0 {
+            self.count(0);
+        }
+    }
+
+    /// Fails once the connection is to end for its message.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.ending.get().map_or(Ok(()), |detail| Err(refused(detail)))
+    }
+
+    fn count(&mut self, bytes: usize) {
+        let mut held = self.all.held.lock();
+        if bytes < LEAST_BYTES {
+            self.counted = 0;
+            held.remove(&self.process_id);
+            return;
+        }
+        self.counted = bytes;
+        let (connection, ending) = (Arc::clone(&self.connection), Arc::clone(&self.ending));
+        held.insert(self.process_id, Held { bytes, connection, ending });
+    }
+}
+
+impl IncomingMessages {
+    /// Ends the connections of the largest messages while all hold more than `bound`.
+    fn end_largest(&self, bound: usize) {
+        let mut held = self.held.lock();
+        loop {
+            let all: usize = held.values().map(|held| held.bytes).sum();
+            let largest = held.iter().max_by_key(|(_, held)| held.bytes);
+            let Some((&process_id, _)) = largest.filter(|_| all > bound) else { return };
+            let Some(largest) = held.remove(&process_id) else { return };
+            let detail = format!(
+                "Messages that have not come whole hold {} MiB, of {} MiB that they may; this one \
+                 is the largest and holds {} MiB.",
+                all >> 20,
+                bound >> 20,
+                largest.bytes >> 20
+            );
+            tracing::warn!(session = process_id, detail, "a connection ends for its message");
+            // There is one reason; the first counts.
+            let _ = largest.ending.set(detail);
+            largest.connection.end();
+        }
+    }
+}
+
+impl Drop for IncomingMessage {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn refused(detail: &str) -> Failure {
+    let error = Error::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+        .with_detail(detail)
+        .with_hint("Send less in one message, or start the server with more --memory.");
+    Failure::Fatal(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    const BOUND: Option<usize> = Some(100 << 20);
+
+    #[test]
+    fn the_largest_message_ends() {
+        let all: Arc<IncomingMessages> = Arc::default();
+        let message = |process_id| {
+            let (socket, _) = UnixStream::pair().unwrap();
+            all.of(process_id, Arc::new(Endable::of(socket.into())))
+        };
+        let mut messages = [1, 2, 3].map(message);
+        for (message, bytes) in messages.iter_mut().zip([30, 40, 20]) {
+            message.note_within(BOUND, (bytes << 20, 90 << 20)).unwrap();
+        }
+        messages[2].note_within(BOUND, (35 << 20, 90 << 20)).unwrap();
+        assert!(messages[1].connection.is_ended());
+        let Err(Failure::Fatal(error)) = messages[1].check() else { panic!("it goes on") };
+        assert_eq!(error.sqlstate, "53200");
+        assert!(error.detail.unwrap().contains("105 MiB, of 100 MiB"));
+        // What has come whole does not count.
+        messages[0].end();
+        messages[2].note_within(BOUND, (80 << 20, 90 << 20)).unwrap();
+        assert!(messages[2].note_within(BOUND, (101 << 20, 101 << 20)).is_err(), "announced");
+        let mut alone = message(4);
+        drop(messages);
+        assert!(alone.note_within(BOUND, (101 << 20, 90 << 20)).is_err());
+        assert!(all.held.lock().is_empty());
+    }
+}
