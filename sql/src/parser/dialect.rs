@@ -163,6 +163,10 @@ impl Dialect for BennuDialect {
                 (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
             }
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
+            // The parser would take `NOT EXISTS (…)` for an operand of the operators behind it.
+            Token::Word(word) if word.keyword == Keyword::NOT => {
+                (UnaryOperator::Not, self.prec_value(Precedence::UnaryNot))
+            }
             Token::Word(_) => {
                 let read = trim_from(parser).or_else(|| sequence_value(parser));
                 let read = read.or_else(|| typed_string(parser)).or_else(|| variadic(parser));
@@ -260,7 +264,9 @@ fn is_set_operation(parser: &Parser, ahead: usize) -> bool {
         match token {
             Token::Whitespace(_) => continue,
             Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
+            // The parenthesis ends behind its first operand.
+            Token::RParen if depth == 0 => return false,
+            Token::RParen => depth -= 1,
             Token::Word(word) if !begun => {
                 let word = word.value.to_ascii_lowercase();
                 begun = true;
