@@ -9,6 +9,27 @@ use super::error::{ParseError, Result};
 use super::expr::Placed;
 use crate::ast::{Expr, Subscript};
 
+/// Moves the names in front of the first subscript to what they qualify: in `t.a[1]` it is `t.a`
+/// that has subscripts, and `t` the name of a relation. Behind parentheses they are fields.
+pub(super) fn with_leading_names(node: &mut Parsed, root: Parsed) -> Parsed {
+    let Parsed::CompoundFieldAccess { access_chain, .. } = node else { return root };
+    let mut names = match root {
+        Parsed::Identifier(name) => vec![name],
+        Parsed::CompoundIdentifier(names) => names,
+        root => return root,
+    };
+    let is_name = |access: &AccessExpr| matches!(access, AccessExpr::Dot(Parsed::Identifier(_)));
+    let count = access_chain.iter().take_while(|access| is_name(access)).count();
+    names.extend(access_chain.drain(..count).filter_map(|access| match access {
+        AccessExpr::Dot(Parsed::Identifier(name)) => Some(name),
+        _ => None,
+    }));
+    match names.len() {
+        1 => Parsed::Identifier(names.remove(0)),
+        _ => Parsed::CompoundIdentifier(names),
+    }
+}
+
 impl Cursor<'_> {
     /// Lowers `ARRAY[…]`, and the brackets within it.
     pub(super) fn array(&mut self, array: parsed::Array) -> Result<Placed> {

@@ -11,6 +11,7 @@ use sqlparser::ast::{ArrayElemTypeDef, CastKind, Expr as Parsed, Value, ValueWit
 use sqlparser::tokenizer::Token;
 use types::key_words;
 
+use super::array::with_leading_names;
 use super::call::interval_fields;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
@@ -69,6 +70,7 @@ impl Cursor<'_> {
         let mut spine = Vec::new();
         while let Some(left) = left_operand(&mut parsed) {
             let leaf = std::mem::replace(left, Parsed::Tuple(Vec::new()));
+            let leaf = with_leading_names(&mut parsed, leaf);
             check_associativity(&parsed, &leaf).map_err(|()| self.not_associative(&mut parsed))?;
             self.check_accessed(&parsed, &leaf)?;
             spine.push(parsed);
