@@ -124,9 +124,14 @@ fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// `integer ARRAY` is `integer[]`. The word ARRAY of a constructor stands before brackets or a
-/// query.
+/// `integer ARRAY` is `integer[]`, and `integer ARRAY[4]` is `integer[4]`. Otherwise the word ARRAY
+/// before brackets or a query begins a constructor.
 fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
+    if has_length(tokens, index) && previous(tokens, index).is_some_and(|at| ends_type(tokens, at))
+    {
+        tokens[index].token = Token::Whitespace(Whitespace::Space);
+        return;
+    }
     let constructs = next(tokens, index)
         .is_some_and(|at| matches!(tokens[at].token, Token::LBracket | Token::LParen));
     // Behind AS it is a name.
@@ -139,6 +144,40 @@ fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let span = tokens[index].span;
     tokens[index].token = Token::LBracket;
     tokens.insert(index + 1, TokenWithSpan { token: Token::RBracket, span });
+}
+
+/// Returns whether a number in brackets follows.
+fn has_length(tokens: &[TokenWithSpan], index: usize) -> bool {
+    let mut at = index;
+    let mut follows = |is_meant: fn(&Token) -> bool| {
+        let found = next(tokens, at).filter(|&at| is_meant(&tokens[at].token));
+        at = found.unwrap_or(at);
+        found.is_some()
+    };
+    follows(|token| *token == Token::LBracket)
+        && follows(|token| matches!(token, Token::Number(..)))
+        && follows(|token| *token == Token::RBracket)
+}
+
+/// Returns whether the name of a type may end with a token: a word that is no key word in front of
+/// an expression, or the numbers behind such a word.
+fn ends_type(tokens: &[TokenWithSpan], index: usize) -> bool {
+    const BEFORE_EXPRESSIONS: [&str; 3] = ["between", "by", "return"];
+    let of_modifier = |token: &Token| {
+        matches!(token, Token::Number(..) | Token::Comma | Token::Minus | Token::Whitespace(_))
+    };
+    let word = match tokens[index].token {
+        Token::RParen => {
+            let open = (0..index).rev().find(|&at| !of_modifier(&tokens[at].token));
+            let open = open.filter(|&at| tokens[at].token == Token::LParen);
+            open.and_then(|open| previous(tokens, open))
+        }
+        _ => Some(index),
+    };
+    let Some(Token::Word(word)) = word.map(|at| &tokens[at].token) else { return false };
+    let name = word.value.to_ascii_lowercase();
+    word.quote_style.is_some()
+        || key_words::is_column_name(&name) && !BEFORE_EXPRESSIONS.contains(&name.as_str())
 }
 
 /// Drops ONLY in front of a table: no table has others that inherit from it.
