@@ -58,9 +58,16 @@ impl Ddl<'_> {
         self.lock_table(table.id, mode)?;
         check_kind(&table, statement, changes)?;
         self.refuse_pending(&table, "ALTER TABLE")?;
+        // USING is about the table as it was, the columns that are dropped included.
+        let types = self.type_changes(&table, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
-        changes.into_iter().try_for_each(|change| self.change_table(table.oid, change))
+        let behind_types = changes.iter().position(|change| pass(change) > PASS_OF_TYPES);
+        let later = changes.split_off(behind_types.unwrap_or(changes.len()));
+        let earlier = changes.into_iter().filter(|change| pass(change) < PASS_OF_TYPES);
+        earlier.into_iter().try_for_each(|change| self.change_table(table.oid, change))?;
+        self.change_column_types(table.oid, &types)?;
+        later.into_iter().try_for_each(|change| self.change_table(table.oid, change))
     }
 
     #[expect(clippy::too_many_lines, reason = "one arm for each change")]
@@ -84,9 +91,8 @@ impl Ddl<'_> {
                     self.rename_view_column(view, &column.value, &to.value)?;
                 }
             }
-            TableChange::ColumnType { column, type_name, using } => {
-                return self.change_type(&table, record, column, (type_name, using.as_ref()));
-            }
+            // All of a statement are made together.
+            TableChange::ColumnType { .. } => return Ok(()),
             TableChange::ColumnDefault { column, default } => {
                 self.set_default(&table, &mut record, column, default.as_ref())?;
             }
@@ -405,10 +411,12 @@ fn changes_rows(change: &TableChange) -> bool {
         TableChange::AddColumn { column, .. } => {
             column.default.is_some() || column.generated.is_some()
         }
-        TableChange::ColumnType { .. } => true,
         _ => false,
     }
 }
+
+/// When types are changed.
+const PASS_OF_TYPES: u8 = 1;
 
 /// Returns when a change is made, as PostgreSQL orders them.
 fn pass(change: &TableChange) -> u8 {
@@ -418,7 +426,7 @@ fn pass(change: &TableChange) -> u8 {
         | TableChange::DropExpression { .. }
         | TableChange::DropIdentity { .. }
         | TableChange::DropNotNull(_) => 0,
-        TableChange::ColumnType { .. } => 1,
+        TableChange::ColumnType { .. } => PASS_OF_TYPES,
         TableChange::AddColumn { .. } => 2,
         TableChange::SetNotNull(_) => 3,
         TableChange::ColumnDefault { default, .. } => {

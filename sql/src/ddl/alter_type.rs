@@ -12,6 +12,7 @@ use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast;
+use crate::ast::TableChange;
 use crate::binder;
 use crate::binder::TableClause;
 use crate::catalog::collation;
@@ -29,18 +30,102 @@ use crate::{assemble, ddl};
 /// Rows that are written at a time.
 const ROWS_AT_ONCE: usize = 1_000;
 
+/// A change of the type of a column.
+pub(super) struct TypeChange<'a> {
+    column: &'a ast::Ident,
+    type_name: &'a ast::TypeName,
+    /// The value of USING, over a row of the table.
+    using: Option<Expr>,
+}
+
 impl Ddl<'_> {
-    /// Gives a column another type. The table's lock is held.
-    pub(super) fn change_type(
-        &mut self,
+    /// Returns the changes of types of a statement, bound over the table as it is before all of its
+    /// changes.
+    pub(super) fn type_changes<'a>(
+        &self,
         table: &Table,
-        mut record: TableRecord,
-        column: &ast::Ident,
-        (type_name, using): (&ast::TypeName, Option<&ast::SourceExpr>),
-    ) -> Result<()> {
+        changes: &'a [TableChange],
+    ) -> Result<Vec<TypeChange<'a>>> {
+        let mut found: Vec<TypeChange<'a>> = Vec::new();
+        for change in changes {
+            let TableChange::ColumnType { column, type_name, using } = change else { continue };
+            if found.iter().any(|other| other.column.value == column.value) {
+                let message = format!("cannot alter type of column \"{}\" twice", column.value);
+                return Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            let using = using.as_ref();
+            let using = using.map(|using| self.bound_using(table, (column, type_name), using));
+            found.push(TypeChange { column, type_name, using: using.transpose()? });
+        }
+        Ok(found)
+    }
+
+    fn bound_using(
+        &self,
+        table: &Table,
+        (column, type_name): (&ast::Ident, &ast::TypeName),
+        using: &ast::SourceExpr,
+    ) -> Result<Expr> {
         let position = column_of(table, column)?;
         self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
-        generated::refuse_using(table, position, using.is_some())?;
+        generated::refuse_using(table, position, true)?;
+        let catalog = self.changes.catalog(self.engine);
+        let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
+        let columns = catalog.columns_of(&self.record_of(&catalog, table)?.columns)?;
+        let bound = binder::bind_table_expression(
+            TableClause::Transform,
+            &using.expr,
+            &columns,
+            Some(to),
+            self.names(&catalog),
+        );
+        let shown = || catalog.shown_type_of(to, &self.path);
+        bound.map_err(|error| cannot_cast(error, &column.value, &shown(), true))
+    }
+
+    /// Gives columns other types: the new values of a row are all computed from the old ones. The
+    /// table's lock is held.
+    pub(super) fn change_column_types(
+        &mut self,
+        oid: u32,
+        changes: &[TypeChange<'_>],
+    ) -> Result<()> {
+        let catalog = self.changes.catalog(self.engine);
+        let Some(table) = catalog.table(oid).cloned().filter(|_| !changes.is_empty()) else {
+            return Ok(());
+        };
+        let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
+        self.refuse_stored_rows(&catalog, &table)?;
+        let mut values: Vec<(usize, Expr)> = Vec::new();
+        for change in changes {
+            values.extend(self.change_type(&table, &mut record, change)?);
+        }
+        record.schema_version += 1;
+        if values.is_empty() {
+            return self.store_changed(&table, record);
+        }
+        let eval = self.eval.clone();
+        self.rewrite(&table, record, &mut |row| {
+            let new = values.iter().map(|(_, value)| value.eval_row(row, &eval));
+            let new = new.collect::<types::Result<Vec<Datum>>>()?;
+            for ((position, _), value) in values.iter().zip(new) {
+                row[*position] = value;
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes the type of a column in the record of its table; returns where its values become
+    /// others, and what of each row.
+    fn change_type(
+        &mut self,
+        table: &Table,
+        record: &mut TableRecord,
+        change: &TypeChange<'_>,
+    ) -> Result<Option<(usize, Expr)>> {
+        let TypeChange { column, type_name, using } = change;
+        let position = column_of(table, column)?;
+        self.refuse_coprocessors(table, "ALTER COLUMN TYPE")?;
         let catalog = self.changes.catalog(self.engine);
         let to = catalog.type_named(type_name, &self.path).map_err(unplaced)?;
         if table.columns[position].identity.is_some() {
@@ -48,26 +133,17 @@ impl Ddl<'_> {
         }
         let from = table.columns[position].sql_type;
         let shown = catalog.shown_type_of(to, &self.path);
-        let columns = catalog.columns_of(&record.columns)?;
         let value = match using {
-            Some(using) => {
-                let names = self.names(&catalog);
-                binder::bind_table_expression(
-                    TableClause::Transform,
-                    &using.expr,
-                    &columns,
-                    Some(to),
-                    names,
-                )
-            }
+            Some(using) => using.clone(),
             None => {
+                let columns = catalog.columns_of(&self.record_of(&catalog, table)?.columns)?;
                 let name = crate::parser::quoted(&column.value);
                 let made = record.columns[position].generated.as_ref();
-                assemble::expression(&catalog, made.unwrap_or(&name), &columns, Some(to))
+                let cast = made.unwrap_or(&name);
+                let value = assemble::expression(&catalog, cast, &columns, Some(to));
+                value.map_err(|error| cannot_cast(error, &column.value, &shown, false))?
             }
         };
-        let value =
-            value.map_err(|error| cannot_cast(error, &column.value, &shown, using.is_some()))?;
         if let Some(default) = &record.columns[position].default
             && assemble::expression(&catalog, default, &[], Some(to)).is_err()
         {
@@ -88,15 +164,8 @@ impl Ddl<'_> {
         let column = &mut record.columns[position];
         (column.type_oid, column.modifier) = to.stored();
         column.collation.0 = collation::written(type_name, to)?;
-        record.schema_version += 1;
-        if is_same || (using.is_none() && stays(from, to)) {
-            return self.store_changed(table, record);
-        }
-        let eval = self.eval.clone();
-        self.rewrite(table, record, &mut |row| {
-            row[position] = value.eval_row(row, &eval)?;
-            Ok(())
-        })
+        let is_stored = is_same || (using.is_none() && stays(from, to));
+        Ok((!is_stored).then_some((position, value)))
     }
 
     /// Writes the rows of a table anew, each as `change` makes it. Constraints that are not valid
