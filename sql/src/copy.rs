@@ -274,11 +274,14 @@ impl CopyIn {
                 }
             }
         }
+        let mut computed = volatile.iter().filter_map(|&column| table.columns[column].absent());
+        let row_by_row = computed.any(|default| default.calls_volatile_routines())
+            || filter.as_ref().is_some_and(Expr::calls_volatile_routines);
         Ok(CopyIn {
             format,
             targets: columns.iter().map(|at| (*at, table.columns[*at].sql_type)).collect(),
             catalog,
-            sink: RowSink::new(Arc::clone(&table), context),
+            sink: RowSink::new(Arc::clone(&table), exec::Context { row_by_row, ..context }),
             table,
             row,
             style,

@@ -56,6 +56,21 @@ async fn a_hidden_key_is_not_copied() {
 }
 
 #[tokio::test]
+async fn volatile_functions_see_the_rows_before() {
+    let server = TestServer::start();
+    let client = connect(server.address()).await;
+    let definitions = "CREATE TABLE t (a int, b int);
+        CREATE FUNCTION next_a() RETURNS int LANGUAGE sql AS 'SELECT coalesce(max(a), 0) + 1 FROM t';
+        ALTER TABLE t ALTER a SET DEFAULT next_a();";
+    client.batch_execute(definitions).await.unwrap();
+    let rows = &["1\n2\n3\n"];
+    assert_eq!(copy_in(&client, "COPY t (b) FROM STDIN", rows).await.unwrap(), 3);
+    let filtered = "COPY t (b) FROM STDIN WHERE next_a() < 6";
+    assert_eq!(copy_in(&client, filtered, rows).await.unwrap(), 2);
+    assert_eq!(copy_out(&client, "COPY t TO STDOUT").await, "1\t1\n2\t2\n3\t3\n4\t1\n5\t2\n");
+}
+
+#[tokio::test]
 async fn rows_go_in_and_out_as_text_and_csv() {
     let server = TestServer::start();
     let client = connect(server.address()).await;

@@ -46,14 +46,7 @@ impl<'a> ConflictWriter<'a> {
         let names_all = (0..table.columns.len())
             .filter(|column| table.columns[*column].generated.is_none())
             .all(|column| keys.contains(&column) || plan.named_columns.contains(&column));
-        let returning = plan.returning.iter().flat_map(|returning| &returning.expressions);
-        let assigned: &[Assignment] = match &plan.on_conflict {
-            OnConflict::Update { assignments, .. } => assignments,
-            _ => &[],
-        };
-        let assigned = assigned.iter().map(|assignment| &assignment.value);
-        let calls = returning.chain(assigned).any(Expr::calls_routines);
-        let (writer, numbers) = (RowWriter::new(table).one_by_one(calls), RowNumbers::new(table));
+        let (writer, numbers) = (RowWriter::new(table), RowNumbers::new(table));
         let (cells, touched) = (CellBatch::new(), AHashSet::new());
         ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
     }

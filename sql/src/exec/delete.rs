@@ -16,7 +16,7 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;
     let mut returned = Returned::new(&plan.returning);
-    let mut writer = RowWriter::new(table).one_by_one(returned.calls_routines());
+    let mut writer = RowWriter::new(table);
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
     let mode = LockMode::Exclusive;

@@ -62,7 +62,8 @@ impl LateralJoin {
             self.context.check()?;
             let row_bytes = input_row_bytes(&input.batch, input.row);
             let room = output.room(row_bytes);
-            if room == 0 {
+            let is_enough = self.context.row_by_row && !output.rows.is_empty();
+            if is_enough || room == 0 {
                 return Ok(false);
             }
             if let Some(rows) = input.rest.take() {

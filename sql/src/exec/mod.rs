@@ -108,7 +108,8 @@ pub struct Context {
     pub ordered: bool,
     /// Rows that the statement locks are locked one by one, as they are asked for.
     pub locks_one_by_one: bool,
-    /// What reads the rows may stop before the end: steps that have effects take them one by one.
+    /// Steps that have effects take rows one by one: their reader may stop before the end, or
+    /// changes what functions see.
     pub row_by_row: bool,
     /// Region threads may join in; not where one of them runs a plan: it waits for no other one.
     pub side_by_side: bool,
@@ -302,6 +303,7 @@ impl Context {
         }
         self.ordered = !plan.is_query() || plan.locks_rows;
         self.changed = ChangedRows::of(plan);
+        self.row_by_row |= plan.row_by_row;
         self.statement_view()?;
         Ok(self)
     }

@@ -13,6 +13,7 @@ use types::{Batch, DataType, Datum, Vector};
 
 use crate::error::Result;
 use crate::exec::project::columns_of;
+use crate::exec::stage::{Input, RowByRow};
 use crate::exec::widened::{Widened, input_row_bytes};
 use crate::exec::{Context, Operator, build};
 use crate::logical::{SetCall, SetFunction};
@@ -22,7 +23,8 @@ use crate::plan::ProjectSetNode;
 pub(super) struct ProjectSet {
     node: Arc<ProjectSetNode>,
     context: Arc<Context>,
-    input: Box<dyn Operator>,
+    input: Input,
+    rows: RowByRow,
     /// The input's rows at hand.
     batch: Option<InputRows>,
 }
@@ -189,8 +191,10 @@ impl Calls {
 impl ProjectSet {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<ProjectSetNode>, context: &Arc<Context>) -> Result<ProjectSet> {
-        let input = build(&node.input, context)?;
-        Ok(ProjectSet { node: Arc::clone(node), context: Arc::clone(context), input, batch: None })
+        let input = Input::new(build(&node.input, context)?);
+        let rows = RowByRow::new(context.row_by_row && node.has_effects());
+        let (node, context) = (Arc::clone(node), Arc::clone(context));
+        Ok(ProjectSet { node, context, input, rows, batch: None })
     }
 
     /// The columns of the functions, then the ordinality.
@@ -205,6 +209,7 @@ impl ProjectSet {
 impl Operator for ProjectSet {
     fn rewind(&mut self) -> Result<bool> {
         self.batch = None;
+        self.rows.clear();
         self.input.rewind()
     }
 
@@ -213,7 +218,7 @@ impl Operator for ProjectSet {
             self.context.check()?;
             let mut input = match self.batch.take() {
                 Some(input) => input,
-                None => match self.input.next()? {
+                None => match self.rows.next(&mut self.input)? {
                     Some(batch) => InputRows::new(&self.node, batch, &self.context)?,
                     None => return Ok(None),
                 },

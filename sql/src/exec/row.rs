@@ -31,8 +31,6 @@ pub(super) struct RowWriter {
     pending_bytes: usize,
     /// Whether the keys of `pending` ascend, so that none is there twice.
     ascending: bool,
-    /// Rows are staged one by one: functions are called for them that see the rows before.
-    one_by_one: bool,
 }
 
 impl RowWriter {
@@ -44,14 +42,7 @@ impl RowWriter {
             pending: Vec::new(),
             pending_bytes: 0,
             ascending: true,
-            one_by_one: false,
         }
-    }
-
-    /// Has rows staged one by one if functions of users are called for them.
-    pub(super) fn one_by_one(mut self, calls_routines: bool) -> RowWriter {
-        self.one_by_one = calls_routines;
-        self
     }
 
     /// Returns the table.
@@ -193,7 +184,8 @@ impl RowWriter {
         }
         self.pending_bytes += mutation.byte_count();
         self.pending.push(mutation);
-        let at_once = self.one_by_one || context.has_called();
+        // Functions that are called see the rows before.
+        let at_once = context.row_by_row || context.has_called();
         let is_full =
             self.pending.len() >= BATCH_MUTATIONS || self.pending_bytes >= BATCH_MUTATION_BYTES;
         match at_once || is_full {

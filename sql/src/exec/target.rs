@@ -319,12 +319,6 @@ impl<'a> Returned<'a> {
         Returned { returning: returning.as_ref(), rows: Vec::new(), bytes: 0, batches }
     }
 
-    /// Returns whether functions of users are called.
-    pub(super) fn calls_routines(&self) -> bool {
-        let expressions = self.returning.iter().flat_map(|returning| &returning.expressions);
-        expressions.into_iter().any(Expr::calls_routines)
-    }
-
     /// Adds a row in table order, with what comes after it.
     pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
         let Some(returning) = self.returning else { return Ok(()) };

@@ -20,8 +20,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;
     let mut returned = Returned::new(&plan.returning);
-    let calls = plan.assignments.iter().any(|assignment| assignment.value.calls_routines());
-    let mut writer = RowWriter::new(table).one_by_one(calls || returned.calls_routines());
+    let mut writer = RowWriter::new(table);
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
     let mode = LockMode::NoKeyExclusive;

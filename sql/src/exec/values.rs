@@ -14,12 +14,18 @@ pub(super) struct Values {
     node: Arc<ValuesNode>,
     context: Arc<Context>,
     next: usize,
+    /// The most rows of a batch.
+    row_limit: usize,
 }
 
 impl Values {
     /// Opens it.
     pub(super) fn open(node: &Arc<ValuesNode>, context: &Arc<Context>) -> Values {
-        Values { node: Arc::clone(node), context: Arc::clone(context), next: 0 }
+        let row_limit = match context.row_by_row && node.has_effects() {
+            true => 1,
+            false => BATCH_ROWS,
+        };
+        Values { node: Arc::clone(node), context: Arc::clone(context), next: 0, row_limit }
     }
 }
 
@@ -27,7 +33,7 @@ impl Operator for Values {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
         let rest = &self.node.rows[self.next..];
-        let rows = &rest[..rest.len().min(BATCH_ROWS)];
+        let rows = &rest[..rest.len().min(self.row_limit)];
         if rows.is_empty() {
             return Ok(None);
         }

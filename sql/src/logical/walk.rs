@@ -3,7 +3,17 @@
 use types::expr::Expr;
 use types::function::sets;
 
-use super::{ApplyKind, LockRows, Logical, SetCall, SetFunction};
+use super::{
+    ApplyKind, Bound, Insert, LockRows, Logical, OnConflict, Returning, SetCall, SetFunction,
+    ViewCheck,
+};
+
+impl SetFunction {
+    /// Returns whether it is a user-defined function that sees what the statement has changed.
+    pub fn calls_volatile_routine(&self) -> bool {
+        matches!(&self.call, SetCall::Routine { routine, .. } if routine.is_volatile)
+    }
+}
 
 impl Logical {
     /// Returns the plans directly below, the input before the subquery.
@@ -87,17 +97,26 @@ impl Logical {
 
     /// Returns whether the plan calls what may give another value each time, or have effects.
     pub fn is_volatile(&self) -> bool {
-        let is_volatile = |one: &SetFunction| match &one.call {
-            SetCall::Routine { routine, .. } => routine.is_volatile,
-            SetCall::Set { .. } | SetCall::Value(_) => false,
-        };
+        let mut found = self.calls_volatile_sets();
+        self.for_each_expression(&mut |expr| found |= expr.is_volatile());
+        found
+    }
+
+    /// Returns whether the plan calls user-defined functions that see what the statement has
+    /// changed.
+    pub fn calls_volatile_routines(&self) -> bool {
+        let mut found = self.calls_volatile_sets();
+        self.for_each_expression(&mut |expr| found |= expr.calls_volatile_routines());
+        found
+    }
+
+    fn calls_volatile_sets(&self) -> bool {
         let mut found = false;
         self.walk(&mut |step| {
             if let Logical::ProjectSet(sets) = step {
-                found |= sets.functions.iter().any(is_volatile);
+                found |= sets.functions.iter().any(SetFunction::calls_volatile_routine);
             }
         });
-        self.for_each_expression(&mut |expr| found |= expr.is_volatile());
         found
     }
 
@@ -139,5 +158,62 @@ impl Logical {
             Logical::Values { rows, .. } => rows.len() <= 1,
             _ => false,
         }
+    }
+}
+
+impl Bound {
+    /// Returns whether the statement calls user-defined functions that see what it has changed.
+    pub fn calls_volatile_routines(&self) -> bool {
+        let calls = Expr::calls_volatile_routines;
+        let returns = |returning: &Option<Returning>| {
+            returning.iter().flat_map(|returning| &returning.expressions).any(calls)
+        };
+        match self {
+            Bound::Query(query) => query.plan.calls_volatile_routines(),
+            Bound::Insert(insert) => insert.calls_volatile_routines() || returns(&insert.returning),
+            Bound::Update(update) => {
+                update.source.calls_volatile_routines()
+                    || update.assignments.iter().any(|one| calls(&one.value))
+                    || update.checks.iter().any(ViewCheck::calls_volatile_routines)
+                    || returns(&update.returning)
+            }
+            Bound::Delete(delete) => {
+                delete.source.calls_volatile_routines() || returns(&delete.returning)
+            }
+            Bound::Merge(merge) => {
+                let clauses = &merge.clauses;
+                merge.source.calls_volatile_routines()
+                    || clauses.iter().flat_map(|clause| &clause.condition).any(calls)
+                    || clauses.iter().any(|clause| clause.action.expressions().any(calls))
+            }
+            Bound::Steps(steps) => {
+                steps.before.iter().any(|step| step.bound.calls_volatile_routines())
+                    || steps.last.calls_volatile_routines()
+            }
+        }
+    }
+}
+
+impl Insert {
+    /// The same, but for RETURNING.
+    fn calls_volatile_routines(&self) -> bool {
+        let calls = Expr::calls_volatile_routines;
+        let on_conflict = match &self.on_conflict {
+            OnConflict::Update { assignments, predicate, .. } => {
+                assignments.iter().any(|one| calls(&one.value)) || predicate.iter().any(calls)
+            }
+            _ => false,
+        };
+        on_conflict
+            || self.source.calls_volatile_routines()
+            || self.conflict_row.iter().any(|row| row.plan.calls_volatile_routines())
+            || self.checks.iter().any(ViewCheck::calls_volatile_routines)
+    }
+}
+
+impl ViewCheck {
+    fn calls_volatile_routines(&self) -> bool {
+        self.predicate.calls_volatile_routines()
+            || self.row.iter().any(|row| row.plan.calls_volatile_routines())
     }
 }

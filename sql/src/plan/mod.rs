@@ -57,6 +57,9 @@ pub struct Plan {
     pub point: Option<PointGet>,
     /// Whether a step of it locks the rows of what is below.
     pub locks_rows: bool,
+    /// It changes rows, and calls functions that see what it has changed: each row is made and
+    /// staged before the next one.
+    pub row_by_row: bool,
 }
 
 impl Plan {
@@ -655,7 +658,15 @@ impl Plan {
         point: Option<PointGet>,
     ) -> Plan {
         let locks_rows = matches!(&root, Root::Query(node) if node.locks_rows());
-        Plan { before: Vec::new(), root, columns, parameter_count, point, locks_rows }
+        Plan {
+            before: Vec::new(),
+            root,
+            columns,
+            parameter_count,
+            point,
+            locks_rows,
+            row_by_row: false,
+        }
     }
 
     /// Returns the columns of the result: of a query, or of RETURNING; empty for a statement that

@@ -4,12 +4,16 @@
 //! A volatile expression is computed for the rows that PostgreSQL computes it for: `WHERE
 //! nextval('s') > 1 LIMIT 1` takes numbers until it has a row. Steps below one that reads all rows
 //! in any case, such as a sort, work in batches.
+//!
+//! Statements that change rows read them so where they call user-defined functions that see the
+//! rows before.
 
 use std::sync::Arc;
 
 use types::expr::Expr;
 
-use crate::plan::{LimitNode, Node};
+use crate::logical::SetFunction;
+use crate::plan::{LimitNode, Node, ProjectSetNode, ValuesNode};
 
 impl Node {
     /// Returns a LIMIT and OFFSET.
@@ -47,8 +51,25 @@ impl Node {
         let own = match self {
             Node::Filter(filter) => filter.predicate.stays(),
             Node::Project(project) => project.expressions.iter().any(Expr::stays),
+            Node::ProjectSet(sets) => sets.has_effects(),
+            Node::Values(values) => values.has_effects(),
             _ => false,
         };
         own || (self.passes_rows() && self.inputs().into_iter().any(Node::has_effects_of_rows))
+    }
+}
+
+impl ValuesNode {
+    /// Returns whether its rows may have effects.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.rows.iter().flatten().any(Expr::stays)
+    }
+}
+
+impl ProjectSetNode {
+    /// Returns whether the calls may have effects.
+    pub(crate) fn has_effects(&self) -> bool {
+        let mut arguments = self.functions.iter().flat_map(SetFunction::arguments);
+        self.functions.iter().any(SetFunction::calls_volatile_routine) || arguments.any(Expr::stays)
     }
 }

@@ -93,6 +93,12 @@ pub fn estimated(bound: &Bound, statistics: &dyn Statistics) -> Result<(Plan, Es
 }
 
 fn plan_with(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
+    let mut plan = plan_bound(bound, aids)?;
+    plan.row_by_row = !plan.is_query() && bound.calls_volatile_routines();
+    Ok(plan)
+}
+
+fn plan_bound(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
     Ok(match bound {
         Bound::Query(query) => {
             let mut count = parameters_of(&query.plan);
@@ -158,8 +164,7 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
         let values = assignments.iter().map(|assignment| &assignment.value);
         count = count.max(largest(values.chain(predicate)));
     }
-    let returning = insert.returning.iter().flat_map(|returning| &returning.expressions);
-    count = count.max(largest(returning));
+    count = count.max(largest(returned(&insert.returning)));
     let given = insert.checks.iter().flat_map(|check| &check.row).chain(&insert.conflict_row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
     let source = plan_rows(insert.source.clone(), &mut count, aids);
@@ -176,6 +181,10 @@ fn plan_insert(insert: &Insert, aids: Aids<'_>) -> Plan {
         returning: insert.returning.clone(),
     });
     Plan::new(root, columns_of(&insert.returning), count, None)
+}
+
+fn returned(returning: &Option<Returning>) -> impl Iterator<Item = &Expr> {
+    returning.iter().flat_map(|returning| &returning.expressions)
 }
 
 fn given_row(row: &GivenRow, count: &mut usize, aids: Aids<'_>) -> GivenRowPlan {
@@ -226,8 +235,7 @@ fn target_rows(
 
 fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
     let values = update.assignments.iter().map(|assignment| &assignment.value);
-    let returning = update.returning.iter().flat_map(|returning| &returning.expressions);
-    let count = largest(values.chain(returning).chain(&update.recheck));
+    let count = largest(values.chain(returned(&update.returning)).chain(&update.recheck));
     let mut count = count.max(parameters_of(&update.source));
     let given = update.checks.iter().flat_map(|check| &check.row);
     count = given.map(|row| parameters_of(&row.plan)).fold(count, usize::max);
@@ -244,9 +252,8 @@ fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
 }
 
 fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
-    let returning = delete.returning.iter().flat_map(|returning| &returning.expressions);
-    let count = largest(returning.chain(&delete.recheck));
-    let mut count = count.max(parameters_of(&delete.source));
+    let own = returned(&delete.returning).chain(&delete.recheck);
+    let mut count = largest(own).max(parameters_of(&delete.source));
     let root = Root::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
         source: target_rows(&delete.table, &delete.source, &mut count, aids),

@@ -33,4 +33,10 @@ impl Expr {
     pub fn calls_routines(&self) -> bool {
         self.any(&|node| matches!(node, Expr::Routine { .. }))
     }
+
+    /// Returns whether a volatile user-defined function is called: it sees what the statement has
+    /// changed.
+    pub fn calls_volatile_routines(&self) -> bool {
+        self.any(&|node| matches!(node, Expr::Routine { routine, .. } if routine.is_volatile))
+    }
 }
