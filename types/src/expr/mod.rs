@@ -10,12 +10,14 @@
 //!
 //! * `row` computes one row: the reference for what an expression means.
 //! * `batch` computes many, column by column, over typed `kernels`.
+//! * `change` computes a value that replaces one of its arguments, in place.
 //! * `analysis` takes expressions apart for the planner, `implication` says what follows from them;
 //!   `fold` computes what is constant;
 //!   `describe` prints them as EXPLAIN shows them.
 
 mod analysis;
 mod batch;
+mod change;
 mod describe;
 mod domain;
 mod failure;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::argument::{array, array_datum, int4};
-use super::{Row, row};
+use super::{Row, change_row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{
     AnyArray, AnyElement, Array as ArrayOf, Compatible, CompatibleArray, Int4, Text,
@@ -40,12 +40,12 @@ pub(super) const FUNCTIONS: &[Row] = &[
     .takes_null(),
     row("array element", &[AnyArray, Int4], AnyElement, element).variadic(),
     row("array slice", &[AnyArray, Int4], AnyArray, slice).variadic(),
-    row("array_append", &[CompatibleArray, Compatible], CompatibleArray, append).takes_null(),
+    change_row("array_append", &[CompatibleArray, Compatible], CompatibleArray, append),
     row("array_prepend", &[Compatible, CompatibleArray], CompatibleArray, prepend).takes_null(),
-    row("array_cat", &[CompatibleArray, CompatibleArray], CompatibleArray, cat).takes_null(),
-    row("||", &[CompatibleArray, Compatible], CompatibleArray, append).takes_null(),
+    change_row("array_cat", &[CompatibleArray, CompatibleArray], CompatibleArray, cat),
+    change_row("||", &[CompatibleArray, Compatible], CompatibleArray, append),
     row("||", &[Compatible, CompatibleArray], CompatibleArray, prepend).takes_null(),
-    row("||", &[CompatibleArray, CompatibleArray], CompatibleArray, cat).takes_null(),
+    change_row("||", &[CompatibleArray, CompatibleArray], CompatibleArray, cat),
     row("array_ndims", &[AnyArray], Int4, |a, _| Ok(count(array(&a[0]).dimensions.len()))),
     row("array_dims", &[AnyArray], Text, |a, _| {
         let bounds = array(&a[0]).dimensions.iter();
@@ -226,6 +226,37 @@ pub(super) fn array_or_empty(datum: &Datum, context: &EvalContext) -> Result<Arr
     }
 }
 
+/// Returns the array that a value is, to be changed: NULL is the empty one. It is copied if others
+/// have it as well.
+pub(super) fn array_mut<'a>(value: &'a mut Datum, context: &EvalContext) -> Result<&'a mut Array> {
+    let is_own = match value {
+        Datum::Nested(Nested::Array(array)) => Arc::get_mut(array).is_some(),
+        _ => false,
+    };
+    if !is_own {
+        *value = array_datum(array_or_empty(value, context)?);
+    }
+    match value {
+        Datum::Nested(Nested::Array(array)) => Ok(Arc::make_mut(array)),
+        _ => Err(Error::new("XX000", "a value to be changed is no array")),
+    }
+}
+
+/// Makes room for more elements, twice as much as there was if it has to move.
+pub(super) fn make_room(
+    elements: &mut Vec<Datum>,
+    count: usize,
+    pace: &mut Pace<'_>,
+) -> Result<()> {
+    let needed = elements.len() + count;
+    if needed > elements.capacity() {
+        let mut larger = pace.list(needed.max(elements.len() * 2))?;
+        larger.append(elements);
+        *elements = larger;
+    }
+    Ok(())
+}
+
 /// Returns a copy of an array with so many of its elements, and room for one more.
 fn copy_of(array: &Array, count: usize, context: &EvalContext) -> Result<Array> {
     let mut pace = context.pace();
@@ -250,15 +281,16 @@ fn one_dimension(array: &mut Array) -> Result<&mut Dimension> {
     }
 }
 
-fn append(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let mut array = array_or_empty(&arguments[0], context)?;
-    let dimension = one_dimension(&mut array)?;
+fn append(value: &mut Datum, others: &[Datum], context: &EvalContext) -> Result<()> {
+    let array = array_mut(value, context)?;
+    make_room(&mut array.elements, 1, &mut context.pace())?;
+    let dimension = one_dimension(array)?;
     if dimension.upper() == i32::MAX {
         return Err(Error::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"));
     }
     dimension.length += 1;
-    array.elements.push(arguments[1].clone());
-    Ok(array_datum(array))
+    array.elements.push(others[0].clone());
+    Ok(())
 }
 
 fn prepend(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
@@ -268,17 +300,22 @@ fn prepend(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
     Ok(array_datum(array))
 }
 
-fn cat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let (left, right) = match (&arguments[0], &arguments[1]) {
-        (Datum::Null, other) | (other, Datum::Null) => return Ok(other.clone()),
-        (left, right) => (array(left), array(right)),
+fn cat(value: &mut Datum, others: &[Datum], context: &EvalContext) -> Result<()> {
+    let is_empty = |value: &Datum| value.is_null() || array(value).dimensions.is_empty();
+    let right = match (&*value, &others[0]) {
+        (_, Datum::Null) => return Ok(()),
+        (Datum::Null, right) => {
+            value.clone_from(right);
+            return Ok(());
+        }
+        (_, right) if is_empty(right) => return Ok(()),
+        (left, right) if is_empty(left) => {
+            value.clone_from(right);
+            return Ok(());
+        }
+        (_, right) => array(right),
     };
-    if left.dimensions.is_empty() {
-        return Ok(arguments[1].clone());
-    }
-    if right.dimensions.is_empty() {
-        return Ok(arguments[0].clone());
-    }
+    let left = array(value);
     let incompatible = |detail: String| {
         Err(subscript_error("cannot concatenate incompatible arrays").with_detail(detail))
     };
@@ -311,11 +348,17 @@ fn cat(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         return Err(too_large());
     }
     let mut pace = context.pace();
-    let mut elements = pace.list(count)?;
-    for element in left.elements.iter().chain(&right.elements) {
-        pace.push(&mut elements, element.clone())?;
+    let array = array_mut(value, context)?;
+    make_room(&mut array.elements, right.elements.len(), &mut pace)?;
+    let before = array.elements.len();
+    for element in &right.elements {
+        if let Err(error) = pace.push(&mut array.elements, element.clone()) {
+            array.elements.truncate(before);
+            return Err(error);
+        }
     }
-    Ok(array_datum(Array { dimensions, elements }))
+    array.dimensions = dimensions;
+    Ok(())
 }
 
 fn trim(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::argument::{array, array_datum, int4};
-use super::array::{array_or_empty, subscript_error, too_large};
-use super::{Row, row};
+use super::array::{array_mut, array_or_empty, make_room, subscript_error, too_large};
+use super::{Row, change_row, row};
 use crate::context::EvalContext;
 use crate::datatype::DataType::{AnyArray, AnyElement, Int4};
 use crate::datum::{Array, Datum, Dimension, MAX_DIMENSIONS, MAX_ELEMENTS};
@@ -15,9 +15,8 @@ use crate::error::{Error, Result};
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
-    row("array with element", &[AnyArray, AnyElement, Int4], AnyArray, with_element)
-        .variadic()
-        .takes_null(),
+    change_row("array with element", &[AnyArray, AnyElement, Int4], AnyArray, with_element)
+        .variadic(),
     row("array with slice", &[AnyArray, AnyArray, Int4], AnyArray, with_slice)
         .variadic()
         .takes_null(),
@@ -39,23 +38,24 @@ fn out_of_range() -> Error {
     subscript_error("array subscript out of range")
 }
 
-fn with_element(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
-    let subscripts = subscripts(&arguments[2..])?;
-    let mut array = array_or_empty(&arguments[0], context)?;
-    let value = arguments[1].clone();
+fn with_element(target: &mut Datum, others: &[Datum], context: &EvalContext) -> Result<()> {
+    let subscripts = subscripts(&others[1..])?;
+    let array = array_mut(target, context)?;
+    let value = others[0].clone();
     if subscripts.len() > MAX_DIMENSIONS {
         return Err(wrong_number());
     }
     if array.dimensions.is_empty() {
         let dimension = |&lower: &i64| Dimension { lower: lower as i32, length: 1 };
-        let dimensions = subscripts.iter().map(dimension).collect();
-        return Ok(array_datum(Array { dimensions, elements: vec![value] }));
+        array.dimensions = subscripts.iter().map(dimension).collect();
+        array.elements = vec![value];
+        return Ok(());
     }
     if subscripts.len() != array.dimensions.len() {
         return Err(wrong_number());
     }
     if let [subscript] = subscripts[..] {
-        widen(&mut array, subscript, subscript)?;
+        widen(array, (subscript, subscript), context)?;
     }
     let mut index = 0;
     for (dimension, subscript) in array.dimensions.iter().zip(subscripts) {
@@ -64,18 +64,20 @@ fn with_element(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
         index = index * dimension.length + offset.ok_or_else(out_of_range)?;
     }
     array.elements[index] = value;
-    Ok(array_datum(array))
+    Ok(())
 }
 
 /// Makes an array of one dimension reach from one subscript to another; what is new is NULL.
-fn widen(array: &mut Array, lower: i64, upper: i64) -> Result<()> {
-    let dimension = &mut array.dimensions[0];
+fn widen(array: &mut Array, (lower, upper): (i64, i64), context: &EvalContext) -> Result<()> {
+    let dimension = array.dimensions[0];
     let before = (i64::from(dimension.lower) - lower).max(0) as usize;
     let after = (upper - i64::from(dimension.upper())).max(0) as usize;
     let length = dimension.length + before + after;
     if length > MAX_ELEMENTS {
         return Err(too_large());
     }
+    make_room(&mut array.elements, before + after, &mut context.pace())?;
+    let dimension = &mut array.dimensions[0];
     dimension.length = length;
     dimension.lower -= before as i32;
     array.elements.splice(0..0, std::iter::repeat_n(Datum::Null, before));
@@ -111,7 +113,7 @@ fn with_slice(arguments: &[Datum], context: &EvalContext) -> Result<Datum> {
             return Err(subscript_error("upper bound cannot be less than lower bound"));
         }
         if is_flat {
-            widen(&mut target, lower, upper)?;
+            widen(&mut target, (lower, upper), context)?;
         } else if lower < own.0 || upper > own.1 {
             return Err(out_of_range());
         }

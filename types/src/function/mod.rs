@@ -140,11 +140,16 @@ type Implementation = fn(&[Datum], &EvalContext) -> Result<Datum>;
 /// `char(n)[]` are compared as `char(n)` is.
 type TypedImplementation = fn(&[Datum], DataType, &EvalContext) -> Result<Datum>;
 
+/// As [`Implementation`], of a function whose value is its first argument, changed in place by the
+/// others. If it fails, the value is as it was.
+type ChangeImplementation = fn(&mut Datum, &[Datum], &EvalContext) -> Result<()>;
+
 /// How a function is computed.
 #[derive(Clone, Copy)]
 enum Body {
     Plain(Implementation),
     Typed(TypedImplementation),
+    Change(ChangeImplementation),
 }
 
 /// What a function computes, as far as batch evaluation knows a faster way than one call a row.
@@ -215,6 +220,19 @@ const fn typed_row(
 ) -> Row {
     let nothing: Implementation = |_, _| Ok(Datum::Null);
     Row { body: Body::Typed(implementation), ..row(name, arguments, result, nothing) }
+}
+
+/// Returns the row of an immutable function whose value is its first argument, changed; it takes
+/// NULLs.
+const fn change_row(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    implementation: ChangeImplementation,
+) -> Row {
+    let nothing: Implementation = |_, _| Ok(Datum::Null);
+    let row = row(name, arguments, result, nothing).takes_null();
+    Row { body: Body::Change(implementation), ..row }
 }
 
 impl Row {
@@ -408,6 +426,34 @@ pub fn call(
     match row.body {
         Body::Plain(implementation) => implementation(arguments, context),
         Body::Typed(implementation) => implementation(arguments, first, context),
+        Body::Change(implementation) => {
+            let mut value = arguments[0].clone();
+            implementation(&mut value, &arguments[1..], context)?;
+            Ok(value)
+        }
+    }
+}
+
+/// Returns whether the value of a function is its first argument, changed: see [`change`].
+pub fn is_change(id: FunctionId) -> bool {
+    matches!(TABLE.rows[usize::from(id.0)].body, Body::Change(_))
+}
+
+/// Replaces a value by that of a function of it and of other arguments, in place if it is not
+/// shared. The value stays as it is if the function fails, or is no change.
+///
+/// # Errors
+///
+/// As for [`call`].
+pub fn change(
+    id: FunctionId,
+    value: &mut Datum,
+    others: &[Datum],
+    context: &EvalContext,
+) -> Result<()> {
+    match TABLE.rows[usize::from(id.0)].body {
+        Body::Change(implementation) => implementation(value, others, context),
+        Body::Plain(_) | Body::Typed(_) => Ok(()),
     }
 }
 

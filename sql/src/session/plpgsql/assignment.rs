@@ -26,11 +26,12 @@ impl Run<'_> {
                 self.assign(target, value, from)
             }
             [] => {
-                let (value, _) = self.value(value, BodyTarget::Type(sql_type))?;
+                let value = self.replacing(value, BodyTarget::Type(sql_type), target.variable)?;
                 self.store(target.variable, value)
             }
             path => {
-                let whole = self.part(value, target.variable, path)?;
+                let part = BodyTarget::Part(target.variable, path);
+                let whole = self.replacing(value, part, target.variable)?;
                 match (is_record, path.first()) {
                     (true, Some(TargetStep::Field(name))) => {
                         self.store_field(target.variable, &name.value, whole)
@@ -183,6 +184,7 @@ impl Run<'_> {
 
     /// Notes the fields that a record has now.
     pub(super) fn set_fields(&mut self, variable: usize, fields: Option<Fields>) {
+        let fields = fields.map(with_known_types);
         let known = &self.shapes[variable].fields;
         let is_same = match (known, &fields) {
             (Some(known), Some(fields)) => Arc::ptr_eq(known, fields) || known == fields,
@@ -296,6 +298,16 @@ impl Run<'_> {
         types::text::write(value, of.base, &self.world()?.eval.style, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+/// Returns fields of which those that were literals are texts.
+fn with_known_types(fields: Fields) -> Fields {
+    let is_unknown = |of: &DataType| *of == DataType::Unknown;
+    if !fields.iter().any(|(_, of)| is_unknown(of)) {
+        return fields;
+    }
+    let known = |of: DataType| if is_unknown(&of) { DataType::Text } else { of };
+    fields.iter().map(|(name, of)| (Arc::clone(name), known(*of))).collect()
 }
 
 /// Returns the value of a row.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use types::expr::Expr;
 use types::{Batch, DataType, Datum, SqlType};
 
-use crate::ast::{Statement, TargetStep};
+use crate::ast::Statement;
 use crate::binder::{
     BodyTarget, BodyValue, VariableScope, VariableShape, VariableUse, bind_body_value,
     bind_in_body, field_value,
@@ -252,6 +252,39 @@ impl Run<'_> {
         }
     }
 
+    /// Returns the value of an expression that becomes that of a variable: an array is changed in
+    /// place where the expression changes it.
+    pub(super) fn replacing(
+        &mut self,
+        fragment: &Fragment,
+        target: BodyTarget<'_>,
+        variable: usize,
+    ) -> Result<Datum> {
+        let site = self.site(fragment, target)?;
+        let SitePlan::Value { expr, parameter_count, calls: false, .. } = &site.plan else {
+            return Ok(self.value(fragment, target)?.0);
+        };
+        let is_changed = |parameter: &usize| {
+            let mut uses = site.uses.iter();
+            uses.any(|one| *one == VariableUse { parameter: *parameter, variable, field: None })
+        };
+        let Some(parameter) = expr.changed_parameter().filter(is_changed) else {
+            return Ok(self.value(fragment, target)?.0);
+        };
+        let mut parameters = std::mem::take(&mut self.world()?.eval.parameters);
+        self.parameters(&site.uses, *parameter_count, &mut parameters);
+        // The only reference: it is changed without a copy.
+        self.values[variable] = Datum::Null;
+        let eval = &mut self.world()?.eval;
+        eval.parameters = parameters;
+        let value = expr.eval_changing(eval);
+        let before = std::mem::replace(&mut eval.parameters[parameter], Datum::Null);
+        if value.is_err() {
+            self.values[variable] = before;
+        }
+        Ok(value?)
+    }
+
     /// Returns the value of a query.
     fn queried(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Datum> {
         let mut outcome = self.start(fragment, target)?;
@@ -273,16 +306,6 @@ impl Run<'_> {
     /// Returns whether a condition is true.
     pub(super) fn is_true(&mut self, fragment: &Fragment) -> Result<bool> {
         Ok(self.value_as(fragment, DataType::Bool)? == Datum::Bool(true))
-    }
-
-    /// Returns the value of an expression with which a part of a variable is replaced.
-    pub(super) fn part(
-        &mut self,
-        fragment: &Fragment,
-        variable: usize,
-        path: &[TargetStep],
-    ) -> Result<Datum> {
-        Ok(self.value(fragment, BodyTarget::Part(variable, path))?.0)
     }
 
     /// Forgets what has changed: a query or a change of rows was run.
