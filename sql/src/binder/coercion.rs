@@ -17,7 +17,7 @@ use types::text::{TextStyle, parse, parse_as, write};
 use types::{DataType, Datum, SqlType};
 
 use crate::binder::level::Binder;
-use crate::binder::parameters::undetermined;
+use crate::binder::parameters::{Parameters, undetermined};
 use crate::binder::typed::{Typed, can_coerce, category, is_preferred, null};
 use crate::error::{Error, Result, sqlstate};
 
@@ -66,8 +66,8 @@ impl Binder<'_> {
             return self.coerce(value, to.below(), context);
         };
         let (domain, position) = (Arc::clone(domain), value.position);
-        if let (true, Expr::Parameter { index, .. }) = (value.is_unknown(), &value.expr) {
-            self.parameters.settle(*index, to, position)?;
+        if let Some(index) = Parameters::open_index(&value) {
+            self.parameters.settle(index, to, position)?;
         }
         // A literal is read element by element as the domain, which cuts nothing off.
         let is_read = value.is_unknown() && domain.checks.elements.is_some();
@@ -122,15 +122,16 @@ impl Binder<'_> {
     ///
     /// 42P18 for a parameter of which nothing in front of it has told the type.
     pub(super) fn of_any_type(&mut self, value: Typed) -> Result<Typed> {
-        match value.expr {
-            Expr::Parameter { index, .. } if value.is_unknown() => Err(undetermined(index)),
-            _ => self.known(value),
+        match Parameters::open_index(&value) {
+            Some(index) => Err(undetermined(index)),
+            None => self.known(value),
         }
     }
 
     fn settle(&mut self, value: Typed, to: SqlType, explicit: bool) -> Result<Expr> {
         let position = value.position;
         self.note_literal(position, to);
+        let parameter = Parameters::open_index(&value);
         match value.expr {
             Expr::Constant { value: Datum::Text(text), .. } => {
                 if let DataType::Reg(kind) = to.base
@@ -149,13 +150,16 @@ impl Binder<'_> {
                 })
             }
             Expr::Constant { .. } => Ok(null(to.base)),
-            Expr::Parameter { index, .. } => {
+            value => {
+                let Some(index) = parameter else {
+                    // A field of a row that was a literal.
+                    return Ok(cast_expression(value, DataType::Text, to, true));
+                };
                 let parameter = self.parameters.settle(index, to.base.into(), position)?;
                 let plain = to.modifier == -1;
                 let from = to.base;
                 Ok(if plain { parameter } else { cast_expression(parameter, from, to, explicit) })
             }
-            other => Ok(cast_expression(other, DataType::Text, to, true)),
         }
     }
 

@@ -83,6 +83,15 @@ impl Parameters {
         OUTER + self.outer_count - 1
     }
 
+    /// Returns the index of a parameter of the client whose type its use may determine; `None` for
+    /// other values, outer parameters among them, which have the type of what they stand for.
+    pub(super) fn open_index(value: &Typed) -> Option<usize> {
+        match value.expr {
+            Expr::Parameter { index, .. } if value.is_unknown() && index < OUTER => Some(index),
+            _ => None,
+        }
+    }
+
     /// Returns the final index of a parameter.
     pub(super) fn final_index(&self, index: usize) -> usize {
         if index >= OUTER { self.types.len() + index - OUTER } else { index }
