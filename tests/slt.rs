@@ -89,6 +89,8 @@ async fn scripts_through_simple_queries() {
 
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
+    "volatile_calls",
+    "plpgsql_transactions",
     "flushed_columns",
     "large_index_builds",
     "signature_columns",

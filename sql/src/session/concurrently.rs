@@ -125,10 +125,11 @@ impl Session {
         self.constants.value("current_database").and_then(Datum::as_str) == Some(name)
     }
 
-    /// Returns whether the transaction goes on behind the statement at hand: in a block, or between
-    /// statements of one message.
+    /// Returns whether the transaction goes on behind the statement at hand: in a block, between
+    /// statements of one message, or in a procedural body.
     pub(super) fn is_in_block(&self) -> bool {
-        self.in_script || self.open.as_ref().is_some_and(|open| open.in_block)
+        let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
+        in_block || self.in_script || self.body_depth > 0
     }
 
     /// Refuses a statement in a transaction block, which it would have to end.

@@ -345,9 +345,14 @@ impl Session {
 
     /// Sets what functions of the last statement have set: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
-        let in_block = self.is_in_block() || self.body_depth > 0;
-        for ChangedSetting { name, value, local } in self.changed.take() {
-            match local {
+        let in_block = self.is_in_block();
+        let changed = self.changed.take();
+        for (at, ChangedSetting { name, value, local }) in changed.iter().enumerate() {
+            // A mode of the transaction that a subtransaction had for itself is none of it.
+            let is_replaced = Settings::is_transaction_mode(name)
+                && changed[at + 1..].iter().any(|later| later.name == *name);
+            match *local {
+                _ if is_replaced => {}
                 true if in_block => self.assign(&name, value.as_deref(), SetScope::Local)?,
                 // It was of a transaction that ends with its statement.
                 true => {}

@@ -145,8 +145,9 @@ impl Session {
                 let now = self.open.as_ref().map(|open| open.modes);
                 let now = now.unwrap_or_else(|| Modes::of(&self.settings));
                 self.worker.begin_with(now.with(modes))?;
+                self.report_modes()?;
             }
-            Statement::SetSnapshot(name) if in_block => {
+            Statement::SetSnapshot(name) if in_block || self.body_depth > 0 => {
                 if let Some(open) = &mut self.worker.open {
                     open.import_snapshot(name)?;
                 }
@@ -341,7 +342,7 @@ impl Session {
         value: Option<&str>,
         scope: SetScope,
     ) -> Result<()> {
-        if scope == SetScope::Local && !self.is_in_block() && self.body_depth == 0 {
+        if scope == SetScope::Local && !self.is_in_block() {
             self.warn(
                 sqlstate::NO_ACTIVE_SQL_TRANSACTION,
                 "SET LOCAL can only be used in transaction blocks",
@@ -395,7 +396,16 @@ impl Session {
             _ => given.deferrable = Some(value == "on"),
         }
         let modes = open.modes.with(&given);
-        self.worker.begin_with(modes).map(drop)
+        self.worker.begin_with(modes)?;
+        self.report_modes()
+    }
+
+    /// Reports the mode of the transaction that a function may change to the session that runs the
+    /// statement around.
+    pub(super) fn report_modes(&mut self) -> Result<()> {
+        let Some(open) = self.open.as_ref().filter(|_| self.is_inner()) else { return Ok(()) };
+        let value = if open.modes.read_only { "on" } else { "off" };
+        self.changed.set(&self.settings, "transaction_read_only", Some(value), true).map(drop)
     }
 
     fn set_characteristics(&mut self, modes: &ast::TransactionModes) -> Result<()> {

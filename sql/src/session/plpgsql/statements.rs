@@ -12,6 +12,7 @@ use crate::parser::{self, ParsedStatement};
 use crate::plpgsql::tree::{CallTargets, Dynamic, Fragment, IntoClause, Query};
 use crate::session::plpgsql::Run;
 use crate::session::plpgsql::evaluation::{Outcome, is_planned, within};
+use crate::session::transaction::Modes;
 use crate::session::worker::Snapshots;
 use crate::session::{Execution, Session};
 
@@ -309,10 +310,9 @@ impl Run<'_> {
         } else {
             self.session.rollback();
         }
-        if chain {
-            self.session.worker.begin_with(modes)?;
-        }
-        self.session.begin_request();
+        let modes = if chain { modes } else { Modes::of(&self.session.settings) };
+        // Its first statement takes the snapshot: SET TRANSACTION may come before.
+        self.session.worker.begin_with(modes)?;
         self.reset();
         Ok(())
     }
@@ -377,6 +377,14 @@ pub(super) fn fields_of(value: &Datum) -> Option<(Vec<SqlType>, Vec<Datum>)> {
     let Datum::Nested(Nested::Record(record)) = value else { return None };
     let types = record.fields.iter().map(|(_, base)| SqlType::from(*base)).collect();
     Some((types, record.values.clone()))
+}
+
+/// Returns whether a statement only sets something, and reads nothing.
+fn is_setting(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Set(_) | Statement::SetTransaction(_) | Statement::SetSnapshot(_)
+    )
 }
 
 /// Where that is raised which is not the statement's own fault.
@@ -449,7 +457,9 @@ impl Session {
     /// Runs a statement without a plan within another one.
     fn run_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         self.follow_search_path();
-        self.begin_request();
+        if !is_setting(&parsed.statement) {
+            self.begin_request();
+        }
         self.run_utility(parsed)
     }
 

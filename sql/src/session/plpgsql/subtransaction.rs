@@ -27,9 +27,13 @@ impl Session {
     pub(super) fn release_subtransaction(&mut self) -> Result<()> {
         let Session { worker: Worker { open, .. }, cursors, .. } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
+        let before = open.modes;
         open.release(NAME)?;
         cursors.release(open.savepoint_count());
-        Ok(())
+        match open.modes == before {
+            true => Ok(()),
+            false => self.report_modes(),
+        }
     }
 
     /// Undoes a subtransaction.
