@@ -1,7 +1,7 @@
 //! Values that replace one of their arguments: `a := a || x`, `a[i] := x`.
 //!
-//! Whoever owns the value of a parameter alone may have it changed in place, so that an array that
-//! grows element by element is not copied each time.
+//! The value of a parameter that is not shared is changed in place, so that an array that grows
+//! element by element is not copied each time.
 
 use smallvec::SmallVec;
 
