@@ -353,10 +353,10 @@ impl Session {
                 && changed[at + 1..].iter().any(|later| later.name == *name);
             match *local {
                 _ if is_replaced => {}
-                true if in_block => self.assign(&name, value.as_deref(), SetScope::Local)?,
+                true if in_block => self.assign(name, value.as_deref(), SetScope::Local)?,
                 // It was of a transaction that ends with its statement.
                 true => {}
-                false => self.assign(&name, value.as_deref(), SetScope::Session)?,
+                false => self.assign(name, value.as_deref(), SetScope::Session)?,
             }
         }
         Ok(())
