@@ -235,6 +235,8 @@ pub(crate) enum End {
 pub(crate) struct Patience<'a> {
     /// Whether to wait at all.
     pub(crate) wait: LockWait,
+    /// True if the row is changed under the lock.
+    pub(crate) changes: bool,
     /// For how long; `None` for ever.
     pub(crate) timeout: Option<Duration>,
     /// After how long to look for a deadlock.
@@ -415,22 +417,12 @@ impl LockTable {
         mode: LockMode,
         patience: Patience<'_>,
     ) -> Result<Grant> {
-        let mut shard = loop {
-            let (spills, lists) = (self.spills(), self.lists_opened());
-            self.restore(owner, (key, table))?;
-            if let Some(row) = row {
-                self.restore_listed(owner, (key, table), row)?;
-            }
-            let shard = self.shards[key.shard()].lock();
-            if self.spills() == spills && self.lists_opened() == lists {
-                break shard;
-            }
-        };
+        let mut shard = self.shard_with(owner, (key, table, row))?;
         let mark = shard.mark(key, mode);
         let grant = |taken| Grant { key, taken, mark, is_gone: false, before: None };
         let entry = match shard.entries.entry(key) {
             Entry::Vacant(vacant) => {
-                vacant.insert(LockEntry::new(table, owner, mode));
+                vacant.insert(LockEntry::new(table, owner, mode)).note_change(patience.changes);
                 return Ok(grant(Taken::New));
             }
             Entry::Occupied(entry) => entry.into_mut(),
@@ -438,9 +430,11 @@ impl LockTable {
         let held = entry.modes_of(owner);
         let taken = if held.is_some() { Taken::Held } else { Taken::New };
         if held.is_some_and(|held| held.covers(mode)) {
+            entry.note_change(patience.changes);
             return Ok(grant(taken));
         }
         if entry.try_grant(owner, mode) {
+            entry.note_change(patience.changes);
             return Ok(Grant { before: held, ..grant(taken) });
         }
         match patience.wait {
@@ -464,8 +458,48 @@ impl LockTable {
             return Err(error);
         }
         // Who was granted the lock while giving up has it.
+        if let Some(entry) = shard.entries.get_mut(&key) {
+            entry.note_change(patience.changes);
+        }
         let is_gone = ticket.is_gone.load(Ordering::Acquire);
         Ok(Grant { key, taken, mark: shard.mark(key, mode), is_gone, before: held })
+    }
+
+    /// Returns the shard of a lock, in which it has an entry if another transaction than `owner`
+    /// has it.
+    fn shard_with(
+        &self,
+        owner: Owner,
+        (key, table, row): (LockKey, TableId, Option<&[u8]>),
+    ) -> Result<MutexGuard<'_, Shard>> {
+        loop {
+            let (spills, lists) = (self.spills(), self.lists_opened());
+            self.restore(owner, (key, table))?;
+            if let Some(row) = row {
+                self.restore_listed(owner, (key, table), row)?;
+            }
+            let shard = self.shards[key.shard()].lock();
+            if self.spills() == spills && self.lists_opened() == lists {
+                return Ok(shard);
+            }
+        }
+    }
+
+    /// Returns whether another transaction than `owner` has locked a row and changed it, or may
+    /// have: of locks that are not in the table that is not known.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was spilled.
+    pub(crate) fn is_changed_by_other(
+        &self,
+        owner: Owner,
+        (table, row): (TableId, &[u8]),
+    ) -> Result<bool> {
+        let key = LockKey::new(table, row);
+        let shard = self.shard_with(owner, (key, table, Some(row)))?;
+        let entry = shard.entries.get(&key);
+        Ok(entry.is_some_and(|entry| entry.is_changed_by_other(owner)))
     }
 
     /// Waits for a grant.

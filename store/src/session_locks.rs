@@ -70,6 +70,7 @@ impl Store {
     ) -> Result<Option<Sequence>> {
         let patience = Patience {
             wait: wait.wait,
+            changes: false,
             timeout: wait.lock_timeout,
             deadlock_after: wait.deadlock_timeout,
             cancelled: wait.cancelled,

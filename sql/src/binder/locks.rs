@@ -223,6 +223,7 @@ fn row_lock(clause: &Locking) -> RowLock {
             ast::LockWait::NoWait => LockWait::NoWait,
             ast::LockWait::SkipLocked => LockWait::Skip,
         },
+        for_change: false,
     }
 }
 
@@ -235,7 +236,7 @@ fn stronger(old: Option<RowLock>, new: RowLock) -> RowLock {
         (LockWait::Skip, _) | (_, LockWait::Skip) => LockWait::Skip,
         _ => LockWait::Wait,
     };
-    RowLock { strength, wait }
+    RowLock { strength, wait, for_change: false }
 }
 
 /// Marks the scan of a FROM clause that reads one table and does no more than check its rows;
@@ -244,7 +245,7 @@ pub(super) fn mark_only_scan(plan: &mut Logical) -> bool {
     match plan {
         Logical::Scan(scan) => {
             let (strength, wait) = (ast::LockStrength::KeyShare, LockWait::Wait);
-            scan.lock = Some(RowLock { strength, wait });
+            scan.lock = Some(RowLock { strength, wait, for_change: false });
             true
         }
         Logical::Filter { input, .. } => mark_only_scan(input),

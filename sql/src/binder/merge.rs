@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use types::expr::Expr;
 
-use crate::ast::{self, AssignedValue};
+use crate::ast::{self, AssignedValue, LockStrength};
 use crate::binder::guard::{Guard, is_not_true, is_null};
 use crate::binder::insert::IdentityRule;
 use crate::binder::level::{Binder, Clause, Reach};
@@ -36,7 +36,7 @@ impl Binder<'_> {
         let source = std::slice::from_ref(&merge.source);
         let (source_rows, source) = self.bind_from_beside(source, &target)?;
         let width = rows.types.len();
-        mark_changed(&mut rows.plan);
+        mark_changed(&mut rows.plan, LockStrength::NoKeyUpdate);
         let alias = merge.alias.as_ref().map_or(&table.name, |alias| &alias.value);
         if source.relations.iter().any(|relation| relation.alias == *alias) {
             let message = format!("name \"{alias}\" specified more than once");

@@ -82,12 +82,13 @@ impl Binder<'_> {
     fn hold_changed<'e>(
         &mut self,
         rows: &mut Rows,
+        strength: LockStrength,
         mut expressions: impl Iterator<Item = &'e Expr>,
     ) -> Option<HeldFrom> {
         if !expressions.any(has_subquery) {
             return None;
         }
-        mark_changed(&mut rows.plan);
+        mark_changed(&mut rows.plan, strength);
         Some(self.hold_rows(rows))
     }
 
@@ -108,7 +109,9 @@ impl Binder<'_> {
         let (mut assignments, predicate) = bound;
         let mut recheck = recheck_of(reached, predicate.as_ref());
         let values = assignments.iter().map(|assignment| &assignment.value);
-        let mut held = self.hold_changed(&mut rows, values.chain(&predicate));
+        // A change of a key takes the stronger mode when the row is written.
+        let strength = LockStrength::NoKeyUpdate;
+        let mut held = self.hold_changed(&mut rows, strength, values.chain(&predicate));
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -141,7 +144,7 @@ impl Binder<'_> {
         let (predicate, level) =
             self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
         let mut recheck = recheck_of(reached, predicate.as_ref());
-        let mut held = self.hold_changed(&mut rows, predicate.iter());
+        let mut held = self.hold_changed(&mut rows, LockStrength::Update, predicate.iter());
         if let Some(predicate) = predicate {
             rows.filter(predicate, &level.subqueries);
         }
@@ -206,8 +209,8 @@ impl Binder<'_> {
 }
 
 /// Marks the scan of the table that is changed for [`Binder::hold_rows`].
-pub(super) fn mark_changed(plan: &mut Logical) {
-    let lock = RowLock { strength: LockStrength::Update, wait: LockWait::Wait };
+pub(super) fn mark_changed(plan: &mut Logical, strength: LockStrength) {
+    let lock = RowLock { strength, wait: LockWait::Wait, for_change: true };
     if let Some(scan) = changed_scan(plan) {
         scan.lock = Some(lock);
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ahash::AHashSet;
-use coprocessors::index::{base_key, index_row_key};
-use store::transaction::{LockMode, LockWait, Previous};
-use store::{CellBatch, Get};
+use coprocessors::index::{IndexSpec, base_key, index_row_key};
+use store::transaction::{LockMode, Previous};
+use store::{CellBatch, Get, TableId};
 use types::Datum;
 
 use crate::catalog::table::{Index, Table};
@@ -32,7 +32,7 @@ pub(super) struct ConflictWriter<'a> {
     names_all: bool,
 }
 
-/// A row in the way: its key and values. Its cells are in [`ConflictWriter::cells`].
+/// A row in the way, locked: its key and values. Its cells are in [`ConflictWriter::cells`].
 struct Existing {
     key: Vec<u8>,
     row: Vec<Datum>,
@@ -88,7 +88,7 @@ impl<'a> ConflictWriter<'a> {
             }
             OnConflict::Overwrite => self.upsert(values, context).map(Some),
             OnConflict::Ignore { target } => {
-                if self.existing(target, &values, context)?.is_some() {
+                if self.is_taken(target, &values, context)? {
                     return Ok(None);
                 }
                 self.writer.insert(&values, context)?;
@@ -184,72 +184,143 @@ impl<'a> ConflictWriter<'a> {
         Ok(Some(new))
     }
 
-    /// Looks for the row that the conflict is about, and locks it.
+    /// Returns whether a row conflicts with a new one; if not, the keys of the new one are locked.
+    /// The row in the way is not: as in PostgreSQL, only who inserts or removes such a row and has
+    /// not ended is waited for.
+    fn is_taken(
+        &mut self,
+        target: &ConflictTarget,
+        values: &[Datum],
+        context: &Context,
+    ) -> Result<bool> {
+        let table = self.table;
+        let (key, indexes) = self.arbiters(target);
+        if key {
+            let key = table.layout.encode_key(values)?;
+            self.writer.flush_row(&key, context)?;
+            if !context.transaction.lock_absent_row(table.id, &key)? {
+                check_visible(table.id, &key, context)?;
+                return Ok(true);
+            }
+        }
+        for index in indexes {
+            // Entries of rows before this one are staged with their rows.
+            self.writer.flush(context)?;
+            let Some(entry) = unique_entry(&index.spec, values, context)? else { continue };
+            let entries = index.spec.store_table;
+            if !context.transaction.lock_absent_row(entries, &entry)? {
+                check_visible(entries, &entry, context)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks for the row that the conflict is about, and locks it; if there is none, the keys of
+    /// the new one are locked.
     fn existing(
         &mut self,
         target: &ConflictTarget,
         values: &[Datum],
         context: &Context,
     ) -> Result<Option<Existing>> {
-        let table = self.table;
-        let unique = |index: &&Arc<Index>| index.spec.unique;
-        let indexes: Vec<&Arc<Index>> = match target {
-            ConflictTarget::Any => table.indexes.iter().filter(unique).collect(),
-            ConflictTarget::These(these) => {
-                table.indexes.iter().filter(|index| these.indexes.contains(&index.name)).collect()
-            }
-        };
-        let by_primary_key = match target {
-            ConflictTarget::Any => true,
-            ConflictTarget::These(these) => these.primary_key,
-        };
-        // No row has the hidden key that this one has just been given.
-        let by_key = by_primary_key && !self.numbers.are_given();
-        if by_key {
+        let (table, transaction) = (self.table, &context.transaction);
+        let (key, indexes) = self.arbiters(target);
+        if key {
             let key = table.layout.encode_key(values)?;
             self.writer.flush_row(&key, context)?;
+            // The snapshot may show a row that is deleted by now.
+            let is_absent = transaction.isolation().is_repeatable()
+                && transaction.lock_absent_row(table.id, &key)?;
             let mode = LockMode::NoKeyExclusive;
-            if let Some(row) = lock_and_read((table, &key), mode, &mut self.cells, context)? {
+            if !is_absent
+                && let Some(row) = lock_and_read((table, &key), mode, &mut self.cells, context)?
+            {
                 return Ok(Some(Existing { key, row }));
             }
         }
         for index in indexes {
-            // Entries of rows before this one are staged with their rows.
             self.writer.flush(context)?;
-            if let Some(existing) = self.by_index(index, values, context)? {
+            if let Some(existing) = self.by_index(&index.spec, values, context)? {
                 return Ok(Some(existing));
             }
         }
         Ok(None)
     }
 
-    /// Looks for a row with the same values in a unique index, if the row is one of the index.
-    /// NULLs are not the same, unless the index says so.
+    /// Returns whether the primary key counts for a conflict, and which unique indexes do.
+    fn arbiters(&self, target: &ConflictTarget) -> (bool, Vec<&'a Arc<Index>>) {
+        let indexes = self.table.indexes.iter();
+        let (by_key, indexes) = match target {
+            ConflictTarget::Any => (true, indexes.filter(|index| index.spec.unique).collect()),
+            ConflictTarget::These(these) => {
+                let is_named = |index: &&Arc<Index>| these.indexes.contains(&index.name);
+                (these.primary_key, indexes.filter(is_named).collect())
+            }
+        };
+        // No row has the hidden key that this one has just been given.
+        (by_key && !self.numbers.are_given(), indexes)
+    }
+
+    /// Looks for a row with the same values in a unique index, and locks it; if there is none, the
+    /// values are locked. Whose entry it is, is known for sure only once that row is locked.
     fn by_index(
         &mut self,
-        index: &Index,
+        spec: &IndexSpec,
         values: &[Datum],
         context: &Context,
     ) -> Result<Option<Existing>> {
-        let spec = &index.spec;
-        if !spec.has_entry(values, &context.eval)? {
-            return Ok(None);
-        }
-        for part in spec.keys.iter().filter(|_| !spec.nulls_not_distinct) {
-            if part.eval_row(values, &context.eval)?.is_null() {
-                return Ok(None);
-            }
-        }
-        let entry = index_row_key(spec, values, &context.eval)?;
+        let Some(entry) = unique_entry(spec, values, context)? else { return Ok(None) };
         let transaction = &context.transaction;
-        transaction.lock_row(spec.store_table, &entry, LockMode::Exclusive, LockWait::Wait)?;
-        self.cells.clear();
-        if !transaction.get_locked(spec.store_table, &Get::new(entry), &mut self.cells)? {
+        let (get, mut entries) = (Get::new(entry.as_slice()), CellBatch::new());
+        let mut locked: Option<Existing> = None;
+        loop {
+            context.check()?;
+            entries.clear();
+            if !transaction.get_locked(spec.store_table, &get, &mut entries)? {
+                if transaction.lock_absent_row(spec.store_table, &entry)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let key = base_key(spec, &entries.row(0))?;
+            if locked.as_ref().is_some_and(|locked| locked.key == key) {
+                return Ok(locked);
+            }
+            let mode = LockMode::NoKeyExclusive;
+            let row = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
+            locked = row.map(|row| Existing { key, row });
+        }
+    }
+}
+
+/// Returns the row key of a new row's entry in a unique index; `None` if it has none, or one that
+/// no other row can have: NULLs are not the same, unless the index says so.
+fn unique_entry(spec: &IndexSpec, values: &[Datum], context: &Context) -> Result<Option<Vec<u8>>> {
+    if !spec.has_entry(values, &context.eval)? {
+        return Ok(None);
+    }
+    for part in spec.keys.iter().filter(|_| !spec.nulls_not_distinct) {
+        if part.eval_row(values, &context.eval)?.is_null() {
             return Ok(None);
         }
-        let key = base_key(spec, &self.cells.row(0))?;
-        let mode = LockMode::NoKeyExclusive;
-        let row = lock_and_read((self.table, &key), mode, &mut self.cells, context)?;
-        Ok(row.map(|row| Existing { key, row }))
     }
+    Ok(Some(index_row_key(spec, values, &context.eval)?))
+}
+
+/// Checks, at REPEATABLE READ, that the snapshot shows a row that is in the way of a new one.
+///
+/// # Errors
+///
+/// 40001, as PostgreSQL's `ExecCheckTupleVisible` says it.
+fn check_visible(table: TableId, row: &[u8], context: &Context) -> Result<()> {
+    let transaction = &context.transaction;
+    if let Some(view) = context.view.get()
+        && transaction.isolation().is_repeatable()
+        && transaction.is_newer(table, row, view)?
+    {
+        let detail = "due to concurrent update".to_owned();
+        return Err(store::Error::Serialization { detail }.into());
+    }
+    Ok(())
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use store::CellBatch;
-use store::transaction::LockMode;
 
 use crate::error::Result;
 use crate::exec::row::{RowWriter, previous};
-use crate::exec::target::{Recheck, Returned, Targets, refuse_changed, take_target};
+use crate::exec::target::{Recheck, Returned, TargetChange, Targets, refuse_changed, take_target};
 use crate::exec::{Context, ModifyOutcome};
 use crate::plan::DeletePlan;
 
@@ -19,11 +18,11 @@ pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut writer = RowWriter::new(table);
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
-    let mode = LockMode::Exclusive;
+    let change = TargetChange::Delete;
     let mut row_count = 0;
     while let Some(mut target) = targets.next()? {
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, (&mut target, mode), &recheck, &mut cells, context)?
+        let Some(row) = take_target(table, (&mut target, change), &recheck, &mut cells, context)?
         else {
             continue;
         };

@@ -4,14 +4,15 @@
 //! At REPEATABLE READ they are yielded as the snapshot shows them: FOR KEY SHARE takes rows that
 //! have other values by now, in columns that are part of no key.
 //!
-//! A row that its own transaction has changed since the statement began is left out: by a statement
-//! after DECLARE, by a function, or by a part of WITH. Source: PostgreSQL's `ExecLockRows`.
+//! A row that its own transaction has changed since the statement began is left out, unless the
+//! statement changes it itself: by a statement after DECLARE, by a function, or by a part of WITH.
+//! Source: PostgreSQL's `ExecLockRows`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use coprocessors::rows::{FilteredDecoder, StoredRows};
-use store::transaction::{FollowedRow, LockMode, SeenRow, StatementView};
+use store::transaction::{FollowedRow, LockMode, SeenLock, SeenRow, StatementView};
 use store::{CellBatch, Get};
 use types::{Batch, Vector};
 
@@ -43,9 +44,9 @@ pub(super) fn lock_rows(
     {
         context.check()?;
         let table = node.table.id;
-        let Some(key) = take_lock((&node.table, key), lock.lock, context)? else { continue };
+        let Some(locked) = take_lock((&node.table, key), lock.lock, context)? else { continue };
         stored.clear();
-        let get = Get::new(key);
+        let get = Get::new(locked.key.as_slice());
         stored.add_cells(|cells| {
             let transaction = &context.transaction;
             match transaction.isolation().is_repeatable() {
@@ -53,6 +54,10 @@ pub(super) fn lock_rows(
                 false => transaction.get_locked(table, &get, cells).map(drop),
             }
         })?;
+        if stored.is_empty() {
+            locked.give_back(&node.table, context)?;
+            continue;
+        }
         let Some(row) = decoder.decode(&stored, &context.eval)? else { continue };
         rows.iter_mut().zip(&row.batch.columns).for_each(|(all, one)| all.append(one));
         row_count += 1;
@@ -69,8 +74,27 @@ fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
     read.iter().map(vector).collect()
 }
 
-/// Locks a row; returns the key that it has by now, `None` if it is not locked or none that the
-/// statement may take.
+/// A row that a statement has locked.
+pub(super) struct LockedRow {
+    /// The key that it has by now.
+    pub(super) key: Vec<u8>,
+    /// The lock of the key that it had.
+    lock: Option<SeenLock>,
+    /// The transaction itself has changed it since the statement began.
+    pub(super) is_own: bool,
+}
+
+impl LockedRow {
+    /// Gives the lock back, as the row was deleted.
+    pub(super) fn give_back(&self, table: &Table, context: &Context) -> Result<()> {
+        match self.lock {
+            Some(lock) => Ok(context.transaction.give_back(table.id, &self.key, lock)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Locks a row; returns it, `None` if it is not locked or none that the statement may take.
 ///
 /// # Errors
 ///
@@ -79,19 +103,20 @@ pub(super) fn take_lock(
     (table, mut key): (&Table, Vec<u8>),
     lock: RowLock,
     context: &Context,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<LockedRow>> {
     let transaction = &context.transaction;
     let seen = transaction.lock_seen_row(table.id, &key, lock.mode(), lock.wait);
     let seen = seen.map_err(|error| said_of_lock(error, table))?;
-    if seen == SeenRow::Skipped {
+    if seen.row == SeenRow::Skipped {
         return Ok(None);
     }
+    let mut held = Some(seen);
     if let Some(view) = context.view.get() {
         let row = (table.id, key.as_slice(), seen);
         let followed = transaction.follow_row(row, (lock.mode(), lock.wait), view);
         match followed.map_err(|error| said_of_lock(error, table))? {
             FollowedRow::Same => {}
-            FollowedRow::Moved(to) => key = to,
+            FollowedRow::Moved(to) => (key, held) = (to, None),
             FollowedRow::Gone | FollowedRow::Skipped => return Ok(None),
         }
     }
@@ -102,7 +127,7 @@ pub(super) fn take_lock(
         Some(since) => transaction.has_changed(table.id, &key, since)?,
         None => false,
     };
-    Ok((!is_own).then_some(key))
+    Ok((!is_own || lock.for_change).then_some(LockedRow { key, lock: held, is_own }))
 }
 
 /// Checks, at REPEATABLE READ, that a row which is locked FOR KEY SHARE has the keys that the

@@ -18,7 +18,7 @@ use store::Get;
 use types::{Batch, Datum};
 
 use crate::error::Result;
-use crate::exec::lock::take_lock;
+use crate::exec::lock::{LockedRow, take_lock};
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
 use crate::logical::LockedTable;
@@ -109,28 +109,29 @@ impl LockRows {
 
     fn lock_row(&self, batch: &Batch, row: usize) -> Result<Locked> {
         let context = &*self.context;
-        let mut keys = Vec::with_capacity(self.node.held.tables.len());
+        let mut rows = Vec::with_capacity(self.node.held.tables.len());
         let mut has_changed = false;
         for locked in &self.node.held.tables {
             let value = |&column: &usize| batch.columns[column].datum(row);
             let values: Vec<Datum> = locked.key.iter().map(value).collect();
             let key = locked.table.layout.encode_key_values(&values)?;
-            let Some(key) = take_lock((&locked.table, key), locked.lock, context)? else {
+            let Some(row) = take_lock((&locked.table, key), locked.lock, context)? else {
                 return Ok(Locked::LeftOut);
             };
             let transaction = &context.transaction;
             // What is newer has the same keys, if the lock was granted.
             if let Some(view) = context.view.get()
+                && !row.is_own
                 && !transaction.isolation().is_repeatable()
             {
-                has_changed |= transaction.is_newer(locked.table.id, &key, view)?;
+                has_changed |= transaction.is_newer(locked.table.id, &row.key, view)?;
             }
-            keys.push(key);
+            rows.push(row);
         }
         if !has_changed {
             return Ok(Locked::Unchanged);
         }
-        Ok(match self.again(batch, row, &keys)? {
+        Ok(match self.again(batch, row, &rows)? {
             None => Locked::LeftOut,
             Some(row) => Locked::Made(row),
         })
@@ -138,17 +139,18 @@ impl LockRows {
 
     /// Makes a row of the newest rows of the tables, which are locked; `None` if one is gone, or
     /// the row is not wanted any more.
-    fn again(&self, batch: &Batch, row: usize, keys: &[Vec<u8>]) -> Result<Option<Batch>> {
+    fn again(&self, batch: &Batch, row: usize, rows: &[LockedRow]) -> Result<Option<Batch>> {
         let held = &self.node.held;
         let context = &*self.context;
-        let mut newest = Vec::with_capacity(keys.len());
+        let mut newest = Vec::with_capacity(rows.len());
         let mut stored = StoredRows::new();
-        for ((locked, decoder), key) in held.tables.iter().zip(&self.decoders).zip(keys) {
+        for ((locked, decoder), row) in held.tables.iter().zip(&self.decoders).zip(rows) {
             stored.clear();
-            let (table, get) = (locked.table.id, Get::new(key.as_slice()));
+            let (table, get) = (locked.table.id, Get::new(row.key.as_slice()));
             stored
                 .add_cells(|cells| context.transaction.get_locked(table, &get, cells).map(drop))?;
             if stored.is_empty() {
+                row.give_back(&locked.table, context)?;
                 return Ok(None);
             }
             let columns = decoder.decode(&stored, None, &context.eval)?;

@@ -65,13 +65,14 @@ mod delete;
 mod merge;
 mod modify;
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use ahash::AHashSet;
+use ahash::AHashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use store::transaction::{Parallelism, RowRange, StatementView, TableReader};
+use store::transaction::{Parallelism, RowRange, Savepoint, StatementView, TableReader};
 use store::{TableId, Transaction};
 use types::expr::{EvalContext, Expr, Routine};
 use types::{Batch, Datum};
@@ -142,7 +143,8 @@ pub type SharedView = Arc<OnceLock<StatementView>>;
 /// Rows of the tables that several parts of a statement change.
 pub struct ChangedRows {
     tables: SmallVec<[TableId; 2]>,
-    keys: Mutex<AHashSet<(TableId, Vec<u8>)>>,
+    /// The rows, each with the savepoint at which the statement's own write of it was staged.
+    keys: Mutex<AHashMap<(TableId, Vec<u8>), Savepoint>>,
 }
 
 impl ChangedRows {
@@ -336,14 +338,39 @@ impl Context {
 
     /// Notes that a part of the statement changes a row. Returns whether it is the first one.
     fn claims_row(&self, table: TableId, key: &[u8]) -> bool {
-        let shared = self.shared_changes(table);
-        shared.is_none_or(|shared| shared.keys.lock().insert((table, key.to_vec())))
+        let Some(shared) = self.shared_changes(table) else { return true };
+        let mut keys = shared.keys.lock();
+        let Entry::Vacant(claim) = keys.entry((table, key.to_vec())) else { return false };
+        claim.insert(self.transaction.savepoint());
+        true
+    }
+
+    /// Notes that what the statement has to write to rows that it has claimed is staged.
+    fn wrote_rows(&self, table: TableId, keys: Vec<Vec<u8>>) {
+        let Some(shared) = self.shared_changes(table) else { return };
+        let (mut claims, place) = (shared.keys.lock(), self.transaction.savepoint());
+        for key in keys {
+            if let Some(written) = claims.get_mut(&(table, key)) {
+                *written = place;
+            }
+        }
+    }
+
+    /// Returns whether a function that the statement calls has changed a row after the part of the
+    /// statement that has claimed it.
+    fn was_changed_after_claim(&self, table: TableId, key: &[u8]) -> Result<bool> {
+        let shared = self.shared_changes(table).filter(|_| self.has_called());
+        let claim = shared.and_then(|shared| {
+            let claims = shared.keys.lock();
+            claims.get(&(table, key.to_vec())).copied()
+        });
+        claim.map_or(Ok(false), |place| Ok(self.transaction.has_changed(table, key, place)?))
     }
 
     /// Returns whether a part of the statement has changed a row.
     fn has_claimed(&self, table: TableId, key: &[u8]) -> bool {
         let shared = self.shared_changes(table);
-        shared.is_some_and(|shared| shared.keys.lock().contains(&(table, key.to_vec())))
+        shared.is_some_and(|shared| shared.keys.lock().contains_key(&(table, key.to_vec())))
     }
 
     /// Computes an expression without columns.

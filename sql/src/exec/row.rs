@@ -130,6 +130,8 @@ impl RowWriter {
     }
 
     fn stage(&self, batch: Vec<Mutation>, context: &Context) -> Result<()> {
+        let shared = context.shared_changes(self.table.id).is_some();
+        let rows = batch.iter().filter(|_| shared).map(|mutation| mutation.row.clone()).collect();
         let staged = context.transaction.mutate_with(self.table.id, batch, &context.eval);
         staged.map_err(|error| {
             let checked = match &error {
@@ -140,6 +142,7 @@ impl RowWriter {
             };
             checked.err().unwrap_or_else(|| violation::of_store(error, &self.table, context))
         })?;
+        context.wrote_rows(self.table.id, rows);
         // Long values take their time, and after the last statement comes the commit.
         context.check()
     }

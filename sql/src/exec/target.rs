@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::transaction::{FollowedRow, LockMode, LockWait, SeenRow, StatementView};
+use store::transaction::{FollowedRow, LockMode, LockWait, SeenLock, SeenRow, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
@@ -118,6 +118,8 @@ pub(super) struct SeenTarget {
     pub row: Option<Vec<Datum>>,
     /// The key that another transaction has given it.
     pub moved_to: Option<Vec<u8>>,
+    /// Its lock, to be given back if the row is not wanted: PostgreSQL would not have locked it.
+    spare: Option<SeenLock>,
 }
 
 /// Locks a row for writing that the statement has seen, follows it to the key that another
@@ -134,27 +136,32 @@ pub(super) fn lock_seen(
 }
 
 /// As [`lock_seen`], of a row that is named by its key: nobody waits for one that the statement
-/// does not see.
+/// does not see or want, nor fails because of it.
 fn lock_named(
     (table, key): (&Table, &[u8]),
-    mode: LockMode,
+    (mode, recheck): (LockMode, &Recheck<'_>),
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<SeenTarget> {
     let transaction = &context.transaction;
-    let seen = transaction.lock_seen_row(table.id, key, mode, LockWait::Skip)?;
-    if seen != SeenRow::Skipped {
-        return follow((table, key, seen), mode, cells, context);
+    if !transaction.isolation().is_repeatable() {
+        let seen = transaction.lock_seen_row(table.id, key, mode, LockWait::Skip)?;
+        if seen.row != SeenRow::Skipped {
+            let target = follow((table, key, seen), mode, cells, context)?;
+            let spare = target.moved_to.is_none().then_some(seen);
+            return Ok(SeenTarget { spare, ..target });
+        }
     }
     cells.clear();
-    match transaction.get(table.id, &Get::new(key), cells)? {
+    let is_seen = transaction.get(table.id, &Get::new(key), cells)?;
+    match is_seen && recheck.may_hold(&unpack(table, cells)?, context)? {
         true => lock_seen((table, key), mode, cells, context),
-        false => Ok(SeenTarget { row: None, moved_to: None }),
+        false => Ok(SeenTarget { row: None, moved_to: None, spare: None }),
     }
 }
 
 fn follow(
-    (table, key, seen): (&Table, &[u8], SeenRow),
+    (table, key, seen): (&Table, &[u8], SeenLock),
     mode: LockMode,
     cells: &mut CellBatch,
     context: &Context,
@@ -166,12 +173,19 @@ fn follow(
     };
     Ok(match followed {
         FollowedRow::Same => {
-            SeenTarget { row: read_locked((table, key), cells, context)?, moved_to: None }
+            let row = read_locked((table, key), cells, context)?;
+            if row.is_none() {
+                transaction.give_back(table.id, key, seen)?;
+            }
+            SeenTarget { row, moved_to: None, spare: None }
         }
         FollowedRow::Moved(to) => {
-            SeenTarget { row: read_locked((table, &to), cells, context)?, moved_to: Some(to) }
+            let row = read_locked((table, &to), cells, context)?;
+            SeenTarget { row, moved_to: Some(to), spare: None }
         }
-        FollowedRow::Gone | FollowedRow::Skipped => SeenTarget { row: None, moved_to: None },
+        FollowedRow::Gone | FollowedRow::Skipped => {
+            SeenTarget { row: None, moved_to: None, spare: None }
+        }
     })
 }
 
@@ -234,6 +248,14 @@ impl<'a> Recheck<'a> {
         Recheck { condition: condition.as_ref(), only_of_changed }
     }
 
+    /// Returns whether the condition may hold for a row as the statement sees it.
+    fn may_hold(&self, row: &[Datum], context: &Context) -> Result<bool> {
+        match self.condition.filter(|_| !self.only_of_changed) {
+            None => Ok(true),
+            Some(condition) => Ok(condition.eval_row(row, &context.eval)?.as_bool() == Some(true)),
+        }
+    }
+
     fn holds(
         &self,
         (table, key): (&Table, &[u8]),
@@ -251,17 +273,49 @@ impl<'a> Recheck<'a> {
     }
 }
 
+/// The change that a statement makes to the rows that it has found.
+#[derive(Clone, Copy)]
+pub(super) enum TargetChange {
+    /// UPDATE; a change of a key takes the stronger mode when the row is written.
+    Update,
+    /// DELETE.
+    Delete,
+}
+
+impl TargetChange {
+    fn mode(self) -> LockMode {
+        match self {
+            TargetChange::Update => LockMode::NoKeyExclusive,
+            TargetChange::Delete => LockMode::Exclusive,
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            TargetChange::Update => "updated",
+            TargetChange::Delete => "deleted",
+        }
+    }
+}
+
 /// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row
 /// is not wanted any more, or another part of the statement has changed it.
+///
+/// # Errors
+///
+/// 27000 if a function has changed the row after such a part, and the statement has to take the
+/// newest version of the row as others have changed it since its snapshot (PostgreSQL's
+/// `ExecUpdate`, after `table_tuple_lock`).
 pub(super) fn take_target(
     table: &Table,
-    (target, mode): (&mut Target, LockMode),
+    (target, change): (&mut Target, TargetChange),
     recheck: &Recheck<'_>,
     cells: &mut CellBatch,
     context: &Context,
 ) -> Result<Option<Vec<Datum>>> {
-    let SeenTarget { row, moved_to } = match target.is_point {
-        true => lock_named((table, &target.key), mode, cells, context)?,
+    let mode = change.mode();
+    let SeenTarget { row, moved_to, spare } = match target.is_point {
+        true => lock_named((table, &target.key), (mode, recheck), cells, context)?,
         false => lock_seen((table, &target.key), mode, cells, context)?,
     };
     match moved_to {
@@ -273,9 +327,21 @@ pub(super) fn take_target(
     let Some(mut row) = row else { return Ok(None) };
     row.append(&mut target.extra);
     if !recheck.holds((table, &target.key), &row, context)? {
+        if let Some(lock) = spare {
+            context.transaction.give_back(table.id, &target.key, lock)?;
+        }
         return Ok(None);
     }
-    Ok(context.claims_row(table.id, &target.key).then_some(row))
+    if context.claims_row(table.id, &target.key) {
+        return Ok(Some(row));
+    }
+    if let Some(view) = context.view.get()
+        && context.was_changed_after_claim(table.id, &target.key)?
+        && context.transaction.is_newer(table.id, &target.key, view)?
+    {
+        return Err(already_modified(change.done()));
+    }
+    Ok(None)
 }
 
 /// Checks that no function that the statement calls has changed a row that is about to be `done`:
@@ -294,12 +360,16 @@ pub(super) fn refuse_changed(
     if !context.transaction.has_changed(table.id, key, since)? {
         return Ok(());
     }
+    Err(already_modified(done))
+}
+
+fn already_modified(done: &str) -> Error {
     let message = format!(
         "tuple to be {done} was already modified by an operation triggered by the current command"
     );
     let hint = "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes \
                 to other rows.";
-    Err(Error::new(sqlstate::TRIGGERED_DATA_CHANGE_VIOLATION, message).with_hint(hint))
+    Error::new(sqlstate::TRIGGERED_DATA_CHANGE_VIOLATION, message).with_hint(hint)
 }
 
 /// Gathers the rows of RETURNING.

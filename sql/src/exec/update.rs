@@ -10,7 +10,9 @@ use types::Datum;
 use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::row::{RowWriter, Written, previous};
-use crate::exec::target::{Recheck, Returned, Targets, check_views, refuse_changed, take_target};
+use crate::exec::target::{
+    Recheck, Returned, TargetChange, Targets, check_views, refuse_changed, take_target,
+};
 use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
@@ -23,7 +25,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut writer = RowWriter::new(table);
     let recheck = Recheck::new(&plan.recheck);
     let mut cells = CellBatch::new();
-    let mode = LockMode::NoKeyExclusive;
+    let change = TargetChange::Update;
     let mut row_count = 0;
     let mut seen = AHashSet::new();
     let mut seen_bytes = 0;
@@ -36,7 +38,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
             }
         }
         writer.flush_row(&target.key, context)?;
-        let Some(row) = take_target(table, (&mut target, mode), &recheck, &mut cells, context)?
+        let Some(row) = take_target(table, (&mut target, change), &recheck, &mut cells, context)?
         else {
             continue;
         };

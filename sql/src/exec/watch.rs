@@ -329,13 +329,23 @@ impl Watch {
             return Ok(());
         }
         let transaction = &context.transaction;
-        if !lock_key(transaction, referenced, &reference.key, &place)? {
-            let (is_repeatable, get) =
-                (transaction.isolation().is_repeatable(), Get::new(place.row.as_slice()));
-            if is_repeatable && transaction.get(place.table, &get, &mut CellBatch::new())? {
+        let is_there = lock_key(transaction, referenced, &reference.key, &place)?;
+        if transaction.isolation().is_repeatable() {
+            let get = Get::new(place.row.as_slice());
+            let is_seen = transaction.get(place.table, &get, &mut CellBatch::new())?;
+            if is_seen && !is_there {
                 let detail = "due to concurrent update".to_owned();
                 return Err(store::Error::Serialization { detail }.into());
             }
+            // One that another transaction has committed since is not there for this one.
+            let is_new = is_there && !is_seen && {
+                transaction.is_newer(place.table, &place.row, &transaction.view()?)?
+            };
+            if is_new {
+                return Err(missing(&watched.table, reference, &values, &context.eval.style));
+            }
+        }
+        if !is_there {
             return Err(missing(&watched.table, reference, &values, &context.eval.style));
         }
         let mut known = self.known.lock();

@@ -22,6 +22,9 @@ pub struct RowLock {
     pub strength: LockStrength,
     /// Wait, fail or skip.
     pub wait: LockWait,
+    /// The statement changes the rows: one that its own transaction has changed meanwhile is not
+    /// left out, but for the change to reject.
+    pub for_change: bool,
 }
 
 impl RowLock {

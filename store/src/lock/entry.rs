@@ -5,7 +5,8 @@
 //! 1. No two holders have modes that conflict.
 //! 2. A waiter conflicts with a holder, or with a waiter before it.
 //! 3. A transaction is a holder once, in all modes that it was granted, and waits once.
-//! 4. Only who holds a lock alone has deleted what it is of.
+//! 4. Only who holds a lock alone has deleted what it is of; only who keeps others from changing it
+//!    has changed it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(super) struct LockEntry {
     /// The holder has deleted the row: of those who wait for it now, none is to take another one
     /// that has its key when they get the lock.
     is_deleted: bool,
+    /// The holder that keeps others from changing the row has changed it.
+    is_changed: bool,
 }
 
 /// What an entry has only when several transactions want it.
@@ -65,7 +68,8 @@ pub(super) struct Ticket {
 impl LockEntry {
     /// Returns a lock that one transaction holds.
     pub(super) fn new(table: TableId, holder: Owner, mode: LockMode) -> LockEntry {
-        LockEntry { holder, crowd: None, table, modes: ModeSet::of(mode), is_deleted: false }
+        let modes = ModeSet::of(mode);
+        LockEntry { holder, crowd: None, table, modes, is_deleted: false, is_changed: false }
     }
 
     /// Returns the table that the lock is of.
@@ -105,6 +109,16 @@ impl LockEntry {
         let is_news = self.holder == owner && self.is_deleted != is_deleted;
         self.is_deleted ^= is_news;
         is_news
+    }
+
+    /// Notes that the row is changed by the holder who keeps others from changing it.
+    pub(super) fn note_change(&mut self, changes: bool) {
+        self.is_changed |= changes;
+    }
+
+    /// Returns whether another holder than a transaction changes the row.
+    pub(super) fn is_changed_by_other(&self, owner: Owner) -> bool {
+        self.is_changed && !self.modes_of(owner).is_some_and(is_of_changer)
     }
 
     /// Returns whether a transaction holds it and has deleted the row.
@@ -192,6 +206,7 @@ impl LockEntry {
 
     /// Takes a holder out and hands the lock on. Returns whether anybody holds it now.
     pub(super) fn release(&mut self, owner: Owner) -> bool {
+        self.is_changed &= !self.modes_of(owner).is_some_and(is_of_changer);
         if self.holder == owner {
             self.is_deleted = false;
             let Some(crowd) = &mut self.crowd else { return false };
@@ -223,6 +238,7 @@ impl LockEntry {
 
     /// Leaves a holder some of its modes and hands on what others may have of the rest.
     pub(super) fn weaken(&mut self, owner: Owner, modes: ModeSet) {
+        self.is_changed &= is_of_changer(modes) || !self.modes_of(owner).is_some_and(is_of_changer);
         if self.holder == owner {
             self.modes = modes;
         } else if let Some(crowd) = &mut self.crowd
@@ -268,6 +284,11 @@ impl LockEntry {
             self.crowd = None;
         }
     }
+}
+
+/// Returns whether a holder with these modes may change the row: there is no other such holder.
+fn is_of_changer(modes: ModeSet) -> bool {
+    modes.covers(LockMode::NoKeyExclusive)
 }
 
 impl Ticket {

@@ -84,8 +84,10 @@ struct ListState {
 /// What a list says of a lock that its owner wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListedLock {
-    /// It has it, now or since before.
+    /// It had it before.
     Held,
+    /// It was added.
+    Added,
     /// It is to be taken in the table of locks.
     Elsewhere,
 }
@@ -145,7 +147,7 @@ impl LockList {
                 state.places.push((place, count));
             }
             state.rows.push(row);
-            return Ok(ListedLock::Held);
+            return Ok(ListedLock::Added);
         }
         // Rows that come in another order are hardly ever in it, and need not be found: the owner
         // may have both, a row in its list and an entry.
@@ -164,6 +166,22 @@ impl LockList {
         let key = LockKey::new(self.table, row);
         self.restore(&mut state, key, row, table)?;
         Ok(ListedLock::Elsewhere)
+    }
+
+    /// Takes the lock out that was added last, if it is that of a row. Returns whether the lock has
+    /// an entry in the table of locks.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading what was spilled.
+    pub(crate) fn take_back(&self, row: &[u8]) -> Result<bool> {
+        let mut state = self.state.lock();
+        if !state.rows.is_last(row) {
+            return Ok(false);
+        }
+        let count = state.rows.count() - 1;
+        state.rows.truncate(count)?;
+        Ok(state.restored.remove(&LockKey::new(self.table, row)).is_some())
     }
 
     /// Returns whether it has the lock of a row in a mode, or a stronger one.
@@ -249,6 +267,8 @@ impl LockList {
             }
         };
         entry.hold(self.owner, self.mode);
+        // It may be.
+        entry.note_change(true);
         if is_deleted {
             entry.set_deleted(self.owner, true);
         }

@@ -136,6 +136,11 @@ impl OrderedRows {
         self.count == 0 || self.last.as_slice() < row
     }
 
+    /// Returns whether a row is the last of them.
+    pub(super) fn is_last(&self, row: &[u8]) -> bool {
+        self.count > 0 && self.last.as_slice() == row
+    }
+
     /// Adds a row, which comes behind all others.
     pub(super) fn push(&mut self, row: &[u8]) {
         debug_assert!(self.is_before(row));

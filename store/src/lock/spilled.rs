@@ -325,6 +325,17 @@ impl HeldLocks {
         unmarked.iter().rev().take(LAST_LOCKS).any(|taken| *taken == key)
     }
 
+    /// Removes a lock if it is one of the last few and no savepoint is behind it. Returns whether
+    /// it was removed.
+    pub(crate) fn take_back(&mut self, key: LockKey) -> bool {
+        let first = usize::try_from(self.marked.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        let first = first.max(self.keys.len().saturating_sub(LAST_LOCKS));
+        let unmarked = self.keys.get(first..).unwrap_or_default();
+        let Some(at) = unmarked.iter().rposition(|taken| *taken == key) else { return false };
+        self.keys.remove(first + at);
+        true
+    }
+
     /// Returns how many are in memory.
     pub(crate) fn count(&self) -> usize {
         self.keys.len() + self.pinned.len()
@@ -443,6 +454,8 @@ impl LockTable {
                 }
             };
             record.modes.iter().for_each(|mode| entry.hold(list.owner, mode));
+            // It may be.
+            entry.note_change(record.modes.covers(LockMode::NoKeyExclusive));
             if locks.has_deleted(&record) {
                 entry.set_deleted(list.owner, true);
             }

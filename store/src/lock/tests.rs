@@ -13,6 +13,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 fn patience(wait: LockWait) -> Patience<'static> {
     Patience {
         wait,
+        changes: false,
         timeout: None,
         deadlock_after: Duration::ZERO,
         cancelled: &NEVER,

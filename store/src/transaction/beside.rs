@@ -28,6 +28,7 @@ impl Transaction {
             for other in self.engine.locks.holders_against(self.owner, key, mode) {
                 let patience = Patience {
                     wait: LockWait::Wait,
+                    changes: false,
                     timeout: limits.lock_timeout,
                     deadlock_after: limits.deadlock_timeout,
                     cancelled: &self.options.cancelled,

@@ -12,7 +12,7 @@ use crate::region::Surroundings;
 use crate::scan::Get;
 use crate::table::Table;
 use crate::transaction::staging::Staging;
-use crate::transaction::{Savepoint, SeenRow, StatementView, Transaction};
+use crate::transaction::{Savepoint, SeenLock, SeenRow, StatementView, Transaction};
 
 /// What has become of a row that a statement saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Transaction {
     }
 
     /// Follows a row that a statement saw and that is locked, with what came of that, to the key
-    /// that it has by now.
+    /// that it has by now. The lock of a key that the row does not have any more is given back.
     ///
     /// # Errors
     ///
@@ -114,18 +114,19 @@ impl Transaction {
     /// rows got other keys since that it may be one of them.
     pub fn follow_row(
         &self,
-        (table, row, mut seen): (TableId, &[u8], SeenRow),
+        (table, row, mut lock): (TableId, &[u8], SeenLock),
         (mode, wait): (LockMode, LockWait),
         view: &StatementView,
     ) -> Result<FollowedRow> {
         let moves = &self.engine.moves;
         let mut after: Sequence = view.sequence();
         let mut key: Option<Vec<u8>> = None;
-        while seen != SeenRow::Skipped && !moves.is_empty() {
-            let present = LockKey::new(table, key.as_deref().unwrap_or(row));
-            let Some((at, to)) = moves.next(present, after) else { break };
+        while lock.row != SeenRow::Skipped && !moves.is_empty() {
+            let present = key.as_deref().unwrap_or(row);
+            let Some((at, to)) = moves.next(LockKey::new(table, present), after) else { break };
+            self.give_back(table, present, lock)?;
             let Some(to) = to else { return Ok(FollowedRow::Gone) };
-            seen = self.lock_seen_row(table, &to, mode, wait)?;
+            lock = self.lock_seen_row(table, &to, mode, wait)?;
             (after, key) = (at, Some(to));
         }
         if key.is_none() && moves.lost() > view.sequence() {
@@ -135,7 +136,7 @@ impl Transaction {
                 return Err(Error::Serialization { detail });
             }
         }
-        Ok(match (seen, key) {
+        Ok(match (lock.row, key) {
             (SeenRow::Skipped, _) => FollowedRow::Skipped,
             (SeenRow::Gone, _) => FollowedRow::Gone,
             (SeenRow::Locked, None) => FollowedRow::Same,

@@ -33,15 +33,29 @@ impl Transaction {
         LockPlace { held: held.mark(), listed, strengthened, reads }
     }
 
-    /// Takes a row lock that can be one of a list. Returns whether it is.
-    pub(super) fn take_listed(&self, table: &Table, row: &[u8], mode: LockMode) -> Result<bool> {
+    /// Takes a row lock that can be one of a list.
+    pub(super) fn take_listed(
+        &self,
+        table: &Table,
+        row: &[u8],
+        mode: LockMode,
+    ) -> Result<ListedLock> {
         if !self.has_lists.load(Ordering::Relaxed) {
-            return Ok(false);
+            return Ok(ListedLock::Elsewhere);
         }
         let held = self.held.lock();
-        let Some(list) = held.list_of(table.id()) else { return Ok(false) };
-        let taken = list.take(row, (mode, held.lock_places), &self.engine.locks)?;
-        Ok(taken == ListedLock::Held)
+        let Some(list) = held.list_of(table.id()) else { return Ok(ListedLock::Elsewhere) };
+        list.take(row, (mode, held.lock_places), &self.engine.locks)
+    }
+
+    /// Takes a lock out of its list if it was added last. Returns whether it has an entry.
+    pub(super) fn take_back_listed(
+        &self,
+        held: &HeldLocks,
+        table: TableId,
+        row: &[u8],
+    ) -> Result<bool> {
+        held.list_of(table).map_or(Ok(false), |list| list.take_back(row))
     }
 
     /// Begins a list of the row locks of a table once the transaction has taken many.

@@ -15,6 +15,7 @@ mod staging;
 mod unchanged;
 mod collapse;
 mod spilled_commit;
+mod row_lock;
 mod write;
 mod listed;
 mod followed;
@@ -40,9 +41,7 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{CommitClock, Engine, Writes};
 use crate::error::{Error, Result};
 use crate::family_store::ReadSpec;
-use crate::lock::{
-    ADVISORY_LOCKS, End, HeldLocks, LockKey, Owner, Patience, READ, ReadLocks, Taken,
-};
+use crate::lock::{ADVISORY_LOCKS, End, HeldLocks, LockKey, Owner, READ, ReadLocks};
 use crate::moves::StagedMove;
 use crate::observer::{Fate, Hooks, RegionChain};
 use crate::quota::{Access, Quota};
@@ -68,6 +67,7 @@ use followed::StagedDeletion;
 pub use parts::RowRange;
 pub use prepared::PreparedTransaction;
 pub use reader::{Parallelism, ReadAhead, StatementView, TableReader};
+pub use row_lock::{SeenLock, SeenRow};
 
 /// Which snapshot statements read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,26 +207,6 @@ pub struct Transaction {
     has_session: AtomicBool,
 }
 
-/// How a row is locked that a statement has seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenRow {
-    /// The transaction has the lock.
-    Locked,
-    /// It has the lock, and the row was deleted while it waited for that: another one may have its
-    /// key.
-    Gone,
-    /// Somebody else has it, and the row was to be skipped then.
-    Skipped,
-}
-
-/// What came of the lock of a row.
-#[derive(Clone, Copy)]
-struct RowLock {
-    taken: Taken,
-    /// It is not the row that was waited for.
-    is_gone: bool,
-}
-
 /// What the reads of the present statement see.
 struct Statement {
     snapshot: Option<Arc<Snapshot>>,
@@ -247,9 +227,6 @@ impl Statement {
         }
     }
 }
-
-/// Locks after which they are counted, when nothing is staged meanwhile.
-const CHARGE_STEP_LOCKS: usize = 1024;
 
 /// Above every committed sequence and below every staged one.
 const NEWEST_COMMIT: Sequence = Sequence(Sequence::STAGED - 1);
@@ -549,48 +526,6 @@ impl Transaction {
         self.reader(table)?.scan(scan)
     }
 
-    /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].
-    ///
-    /// # Errors
-    ///
-    /// At REPEATABLE READ, [`Error::Serialization`] if the row was changed after the snapshot.
-    pub fn lock_row(
-        &self,
-        table: TableId,
-        row: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<bool> {
-        let table = self.engine.table(table)?;
-        let lock = self.lock_in(&table, row, mode, wait)?;
-        self.spill_locks()?;
-        Ok(lock.taken != Taken::Skipped)
-    }
-
-    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen. At
-    /// REPEATABLE READ one that is locked as [`LockMode::KeyShared`] may be newer than the snapshot
-    /// ([`Transaction::is_newer`]), as long as it has the same row key.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Transaction::lock_row`].
-    pub fn lock_seen_row(
-        &self,
-        table: TableId,
-        row: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<SeenRow> {
-        let table = self.engine.table(table)?;
-        let lock = self.lock_in(&table, row, mode, wait)?;
-        self.spill_locks()?;
-        Ok(match lock.taken {
-            Taken::Skipped => SeenRow::Skipped,
-            Taken::New | Taken::Held if lock.is_gone => SeenRow::Gone,
-            Taken::New | Taken::Held => SeenRow::Locked,
-        })
-    }
-
     /// Says that nobody else knows of a table before the transaction ends, which has created it:
     /// its rows need no locks.
     ///
@@ -600,87 +535,6 @@ impl Transaction {
     pub fn created_table(&self, table: TableId) -> Result<()> {
         self.engine.table(table)?.make_private_to(self.owner);
         Ok(())
-    }
-
-    /// Locks a row until the end of the transaction, whatever has become of it since the snapshot,
-    /// and has the transaction see it as it is ([`Transaction::get_locked`]). Returns `false` only
-    /// for [`LockWait::Skip`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
-    pub fn lock_present_row(
-        &self,
-        table: TableId,
-        row: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<bool> {
-        let table = self.engine.table(table)?;
-        let lock = self.lock_as_it_is(&table, row, mode, wait)?;
-        self.spill_locks()?;
-        Ok(lock.taken != Taken::Skipped)
-    }
-
-    fn lock_in(
-        &self,
-        table: &Table,
-        row: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<RowLock> {
-        let lock = self.lock_as_it_is(table, row, mode, wait)?;
-        if lock.taken != Taken::Skipped && self.options.isolation.is_repeatable() {
-            self.check_unchanged(table, row, (mode, lock.is_gone))?;
-        }
-        Ok(lock)
-    }
-
-    /// Locks a row, whatever has become of it since the snapshot.
-    fn lock_as_it_is(
-        &self,
-        table: &Table,
-        row: &[u8],
-        mode: LockMode,
-        wait: LockWait,
-    ) -> Result<RowLock> {
-        if table.is_private_to(self.owner) {
-            return Ok(RowLock { taken: Taken::Held, is_gone: false });
-        }
-        if self.take_listed(table, row, mode)? {
-            return Ok(RowLock { taken: Taken::Held, is_gone: false });
-        }
-        let limits = *self.limits.lock();
-        let patience = Patience {
-            wait,
-            timeout: limits.lock_timeout,
-            deadlock_after: limits.deadlock_timeout,
-            cancelled: &self.options.cancelled,
-            blocking: &*self.engine.options().blocking,
-            on_wait: &|| table.regions().of_row(row).load().lock_wait(),
-        };
-        let asked = (table.id(), row);
-        let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
-        self.raise_floor(grant.mark);
-        // UPDATE locks a row, and then its key if that changes.
-        if let Some(before) = grant.before
-            && !self.held.lock().is_unmarked(grant.key)
-        {
-            self.strengthened.lock().push((grant.key, before));
-        }
-        if grant.taken == Taken::New {
-            let mut held = self.held.lock();
-            held.push(grant.key);
-            let counts = held.count().is_multiple_of(CHARGE_STEP_LOCKS);
-            if counts {
-                self.list_locks(table, mode, &mut held);
-            }
-            drop(held);
-            if counts {
-                self.charge(&mut self.staging.lock())?;
-            }
-        }
-        Ok(RowLock { taken: grant.taken, is_gone: grant.is_gone })
     }
 
     /// Returns whether a row that this transaction has locked was changed by another one since what

@@ -26,7 +26,7 @@ use crate::descriptor::{Durability, TableId};
 use crate::engine::{Engine, UNPLACED};
 use crate::error::{Error, Result};
 use crate::lock::{End, LockKey, Owner, Patience, Taken};
-use crate::lock_mode::LockMode;
+use crate::lock_mode::{LockMode, ModeSet};
 use crate::moves::NetMove;
 use crate::mutation::{LockWait, Mutation};
 use crate::observer::Fate;
@@ -272,6 +272,7 @@ fn read_prepared(
         let Some(key) = input.array().map(LockKey::from_bytes) else { return Ok(None) };
         let patience = Patience {
             wait: LockWait::NoWait,
+            changes: ModeSet::of(*mode).covers(LockMode::NoKeyExclusive),
             timeout: None,
             deadlock_after: Duration::ZERO,
             cancelled: &NEVER,

@@ -39,6 +39,7 @@ impl Transaction {
         let limits = *self.limits.lock();
         let patience = Patience {
             wait: LockWait::Wait,
+            changes: false,
             timeout: limits.lock_timeout,
             deadlock_after: limits.deadlock_timeout,
             cancelled: &self.options.cancelled,

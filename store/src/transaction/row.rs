@@ -12,12 +12,13 @@ use crate::cell::{CellBatch, CellRef, Timestamp};
 use crate::descriptor::TableId;
 use crate::error::{Error, Result};
 use crate::lock_mode::LockMode;
-use crate::mutation::{Edit, LockWait, Mutation};
+use crate::mutation::{Edit, Mutation};
 use crate::observer::{Flow, Hooks, RegionChain};
 use crate::row_mutation::{ColumnName, Condition, RowChange, RowMutation, Written};
 use crate::scan::{Get, TimeRange};
 use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::transaction::row_lock::RowLockRequest;
 use crate::transaction::write::Origin;
 
 /// A row mutation that is being carried out.
@@ -106,7 +107,7 @@ impl Transaction {
     ) -> Result<Option<Vec<Written>>> {
         let table = self.engine.table(table)?;
         self.check_writable()?;
-        self.lock_in(&table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?;
+        self.lock_in(&table, &mutation.row, RowLockRequest::change(LockMode::Exclusive))?;
         let before = self.staging.lock().count();
         let done = match table.observers().chain_for(Hooks::ROW_CHANGE) {
             None => self.check_and_change(&table, None, condition, mutation),

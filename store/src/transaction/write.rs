@@ -23,7 +23,8 @@ use crate::observer::{Attachment, Caller, Fate, Hooks, RegionChain, Transacting,
 use crate::scan::Get;
 use crate::staged::StagedFamilies;
 use crate::table::Table;
-use crate::transaction::{RowLock, Transaction};
+use crate::transaction::Transaction;
+use crate::transaction::row_lock::{RowLock, RowLockRequest};
 
 /// New rows from which on it is worth a look whether all are behind those that are there.
 const LOOK_ONCE_MUTATIONS: usize = 8;
@@ -147,33 +148,8 @@ impl Transaction {
         let mut ascends = true;
         for (index, mutation) in batch.iter().enumerate() {
             ascends &= index == 0 || batch[index - 1].row < mutation.row;
-            let lock = match mutation.locking {
-                // A row that somebody else has put there since the snapshot is in the way of a new
-                // one; one that has gone is not.
-                // Who looks for the key of a row that is new finds none before the commit.
-                Locking::Row | Locking::RowKeepsKey | Locking::RowGoes
-                    if mutation.expect == Expect::Absent =>
-                {
-                    let (row, mode) = (&mutation.row, LockMode::NoKeyExclusive);
-                    self.lock_as_it_is(table, row, mode, LockWait::Wait)?
-                }
-                Locking::Entry => {
-                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
-                    self.lock_as_it_is(table, row, mode, LockWait::Wait)?
-                }
-                Locking::Row => {
-                    self.lock_in(table, &mutation.row, LockMode::Exclusive, LockWait::Wait)?
-                }
-                Locking::RowKeepsKey => {
-                    self.lock_in(table, &mutation.row, LockMode::NoKeyExclusive, LockWait::Wait)?
-                }
-                Locking::RowGoes => {
-                    let (row, mode) = (&mutation.row, LockMode::Exclusive);
-                    let lock = self.lock_in(table, row, mode, LockWait::Wait)?;
-                    self.note_deleted(table, row);
-                    lock
-                }
-                Locking::Covered => RowLock { taken: Taken::Held, is_gone: false },
+            let Some(lock) = self.lock_mutation(table, mutation, index == 0)? else {
+                return Ok(index);
             };
             let taken = lock.taken;
             // A row whose lock is new, or that is behind all others, cannot have been here before.
@@ -187,6 +163,62 @@ impl Transaction {
             }
         }
         Ok(batch.len())
+    }
+
+    /// Takes the lock of a mutation. `None` if that of a new row is not free and the mutation is
+    /// not the `first` of its batch: those before it are staged then, so that their errors come
+    /// first.
+    fn lock_mutation(
+        &self,
+        table: &Table,
+        mutation: &Mutation,
+        first: bool,
+    ) -> Result<Option<RowLock>> {
+        let row = mutation.row.as_slice();
+        let alone = RowLockRequest::change(LockMode::Exclusive);
+        let lock = match mutation.locking {
+            Locking::Covered => RowLock::COVERED,
+            Locking::Row | Locking::RowKeepsKey | Locking::RowGoes
+                if mutation.expect == Expect::Absent =>
+            {
+                return self.lock_new_row(table, mutation, first);
+            }
+            Locking::RowKeepsKey => {
+                self.lock_in(table, row, RowLockRequest::change(LockMode::NoKeyExclusive))?
+            }
+            Locking::Row => self.lock_in(table, row, alone)?,
+            Locking::RowGoes => {
+                let lock = self.lock_in(table, row, alone)?;
+                self.note_deleted(table, row);
+                lock
+            }
+            Locking::Entry => self.lock_as_it_is(table, row, alone)?,
+        };
+        Ok(Some(lock))
+    }
+
+    /// Locks the key of a new row. A row that was committed since the snapshot conflicts with it;
+    /// one that was deleted does not. No foreign key finds a new row before the commit, so the
+    /// weaker mode is enough. A row that exists is an error at once, also if another transaction
+    /// has locked it, unless that has changed it.
+    fn lock_new_row(
+        &self,
+        table: &Table,
+        mutation: &Mutation,
+        first: bool,
+    ) -> Result<Option<RowLock>> {
+        let (row, mode) = (mutation.row.as_slice(), LockMode::NoKeyExclusive);
+        let lock = self.lock_as_it_is(table, row, RowLockRequest::lock(mode, LockWait::Skip))?;
+        if lock.taken != Taken::Skipped {
+            return Ok(Some(lock));
+        }
+        if !first {
+            return Ok(None);
+        }
+        if self.is_taken(table, row)? {
+            return Err(row_exists(table, mutation));
+        }
+        self.lock_as_it_is(table, row, RowLockRequest::lock(mode, LockWait::Wait)).map(Some)
     }
 
     fn check_expectations(&self, table: &Table, batch: &mut [Mutation]) -> Result<()> {
@@ -205,11 +237,7 @@ impl Transaction {
             self.check_newer(table, &get.row)?;
             if self.get_in(table, asked, Consistency::Strong, staged.as_ref(), &mut found)? {
                 self.note_row(table.id(), &get.row);
-                return Err(Error::RowExists {
-                    table: table.id(),
-                    row: mutation.row.clone(),
-                    puts: mutation.puts(),
-                });
+                return Err(row_exists(table, mutation));
             }
             mutation.previous = Previous::Absent;
         }
@@ -294,6 +322,11 @@ impl Transacting for Transaction {
     fn check_cancelled(&self) -> Result<()> {
         Transaction::check_cancelled(self)
     }
+}
+
+/// Returns the error for a row that was expected to be absent.
+fn row_exists(table: &Table, mutation: &Mutation) -> Error {
+    Error::RowExists { table: table.id(), row: mutation.row.clone(), puts: mutation.puts() }
 }
 
 /// Checks that rows and families are such as the table can have.

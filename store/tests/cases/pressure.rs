@@ -225,7 +225,7 @@ fn locked(
     mode: LockMode,
     wait: LockWait,
 ) -> store::Result<SeenRow> {
-    transaction.lock_seen_row(TABLE, &row.to_be_bytes(), mode, wait)
+    transaction.lock_seen_row(TABLE, &row.to_be_bytes(), mode, wait).map(|lock| lock.row)
 }
 
 #[test]
@@ -269,6 +269,48 @@ fn row_locks_that_do_not_stay_in_memory_keep_others_out() {
     assert_eq!(locked(&other, 6, LockMode::Exclusive, LockWait::NoWait).unwrap(), SeenRow::Locked);
     drop((many, other));
     assert_eq!((store.status().transaction_bytes, staged_files(&env)), (0, 0));
+}
+
+#[test]
+fn a_new_lock_can_be_given_back_and_an_old_one_stays() {
+    let env = FaultEnv::new(1);
+    let store = small(&env);
+    store.create_table(descriptor(&[], 1)).unwrap();
+    let put = |row: u32| Mutation::new(row.to_be_bytes()).put(0, "q", "1".into());
+    let fill = begin(&store);
+    fill.mutate(TABLE, vec![put(0), put(7000)]).unwrap();
+    fill.commit().unwrap().durable.wait().unwrap();
+    let (many, other) = (begin(&store), begin(&store));
+    let mode = LockMode::Exclusive;
+    let give_back = |row: u32| {
+        let key = row.to_be_bytes();
+        let lock = many.lock_seen_row(TABLE, &key, mode, LockWait::Wait).unwrap();
+        many.give_back(TABLE, &key, lock).unwrap();
+    };
+    // In the table of locks, then in a list.
+    for rows in [0..10_u32, 10..3000] {
+        for row in rows.clone() {
+            locked(&many, row, mode, LockWait::Wait).unwrap();
+        }
+        give_back(rows.end - 1);
+        give_back(6000);
+        assert_eq!(locked(&many, 6000, mode, LockWait::Wait).unwrap(), SeenRow::Locked);
+        give_back(6000);
+        assert!(many.has_lock(TABLE, &6000_u32.to_be_bytes(), mode));
+        give_back(6001);
+        assert!(!many.has_lock(TABLE, &6001_u32.to_be_bytes(), mode));
+    }
+    for (row, expected) in
+        [(9, SeenRow::Skipped), (2999, SeenRow::Skipped), (6000, SeenRow::Skipped)]
+    {
+        assert_eq!(locked(&other, row, mode, LockWait::Skip).unwrap(), expected, "row {row}");
+    }
+    assert_eq!(locked(&other, 6001, mode, LockWait::NoWait).unwrap(), SeenRow::Locked);
+    // A row that is there needs no lock for who wants its key, a key without a row does.
+    assert!(!other.lock_absent_row(TABLE, &7000_u32.to_be_bytes()).unwrap());
+    assert!(other.lock_absent_row(TABLE, &7001_u32.to_be_bytes()).unwrap());
+    assert_eq!(locked(&many, 7000, mode, LockWait::NoWait).unwrap(), SeenRow::Locked);
+    assert_eq!(locked(&many, 7001, mode, LockWait::Skip).unwrap(), SeenRow::Skipped);
 }
 
 #[test]

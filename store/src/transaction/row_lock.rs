@@ -1,0 +1,272 @@
+//! Row locks of a transaction: locking rows that a statement has seen, keys of rows that are to be
+//! new, and giving back a lock that turns out to be of nothing.
+//!
+//! A lock is of a key, whether there is a row or not. A lock that was granted for a row which is
+//! deleted by then protects nothing, and would make an insert of the key wait: it is given back
+//! ([`Transaction::give_back`]). In the same way a row that is there needs no lock for who wants to
+//! insert its key: unless its holder has changed or deleted it, the key is taken
+//! ([`Transaction::lock_absent_row`]). Source: PostgreSQL's `heap_lock_tuple`, which locks no
+//! deleted row, and `_bt_check_unique`, which waits only for who inserts, updates or deletes a row.
+
+use crate::cell::CellBatch;
+use crate::descriptor::TableId;
+use crate::error::Result;
+use crate::lock::{End, ListedLock, LockKey, Patience, Taken};
+use crate::lock_mode::LockMode;
+use crate::mutation::LockWait;
+use crate::scan::Get;
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// Locks after which they are counted, when nothing is staged meanwhile.
+const CHARGE_STEP_LOCKS: usize = 1024;
+
+/// State of the lock of a row that a statement has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenRow {
+    /// The transaction has the lock.
+    Locked,
+    /// The row was deleted while the transaction waited for the lock: another one may have its key.
+    /// The lock was given back, unless the transaction had it before.
+    Gone,
+    /// Another transaction holds it, and the request was to skip such rows.
+    Skipped,
+}
+
+/// The outcome of a request for the lock of a row that a statement has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenLock {
+    /// State of the lock.
+    pub row: SeenRow,
+    /// The transaction did not have the lock before.
+    is_new: bool,
+}
+
+/// The outcome of a request for the lock of a row.
+#[derive(Clone, Copy)]
+pub(super) struct RowLock {
+    pub(super) taken: Taken,
+    /// It is not the row that was waited for.
+    pub(super) is_gone: bool,
+    /// The transaction did not have the lock before.
+    pub(super) is_new: bool,
+}
+
+/// A request for the lock of a row.
+#[derive(Clone, Copy)]
+pub(super) struct RowLockRequest {
+    pub(super) mode: LockMode,
+    pub(super) wait: LockWait,
+    /// The row is there, and is changed or deleted under the lock.
+    pub(super) changes: bool,
+}
+
+impl RowLockRequest {
+    /// Returns a request for a lock alone.
+    pub(super) fn lock(mode: LockMode, wait: LockWait) -> RowLockRequest {
+        RowLockRequest { mode, wait, changes: false }
+    }
+
+    /// Returns a request for who is about to change a row that is there.
+    pub(super) fn change(mode: LockMode) -> RowLockRequest {
+        RowLockRequest { mode, wait: LockWait::Wait, changes: true }
+    }
+}
+
+impl RowLock {
+    /// The lock of a row that needs none, or is covered by another lock.
+    pub(super) const COVERED: RowLock =
+        RowLock { taken: Taken::Held, is_gone: false, is_new: false };
+}
+
+impl Transaction {
+    /// Locks a row until the end of the transaction. Returns `false` only for [`LockWait::Skip`].
+    ///
+    /// # Errors
+    ///
+    /// At REPEATABLE READ, [`Error::Serialization`] if the row was changed after the snapshot.
+    pub fn lock_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        let lock = self.lock_in(&table, row, RowLockRequest::lock(mode, wait))?;
+        self.spill_locks()?;
+        Ok(lock.taken != Taken::Skipped)
+    }
+
+    /// Locks a row as [`Transaction::lock_row`] does, one that the present statement has seen. At
+    /// REPEATABLE READ one that is locked as [`LockMode::KeyShared`] may be newer than the snapshot
+    /// ([`Transaction::is_newer`]), as long as it has the same row key.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::lock_row`].
+    pub fn lock_seen_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<SeenLock> {
+        let table = self.engine.table(table)?;
+        let lock = self.lock_in(&table, row, RowLockRequest::lock(mode, wait))?;
+        let seen = match lock.taken {
+            Taken::Skipped => SeenRow::Skipped,
+            Taken::New | Taken::Held if lock.is_gone => {
+                self.give_back_lock(&table, row, lock.is_new)?;
+                SeenRow::Gone
+            }
+            Taken::New | Taken::Held => SeenRow::Locked,
+        };
+        self.spill_locks()?;
+        Ok(SeenLock { row: seen, is_new: lock.is_new && seen == SeenRow::Locked })
+    }
+
+    /// Gives back the lock of a row that was deleted, or that a statement does not want after all,
+    /// if it was new and is one of the last few that the transaction has taken. Nothing may be
+    /// staged under it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`](crate::Error::NoSuchTable); those of reading what was spilled.
+    pub fn give_back(&self, table: TableId, row: &[u8], lock: SeenLock) -> Result<()> {
+        if !lock.is_new {
+            return Ok(());
+        }
+        self.give_back_lock(&*self.engine.table(table)?, row, lock.is_new)
+    }
+
+    fn give_back_lock(&self, table: &Table, row: &[u8], is_new: bool) -> Result<()> {
+        if !is_new {
+            return Ok(());
+        }
+        let key = LockKey::new(table.id(), row);
+        let mut held = self.held.lock();
+        let is_entry = held.take_back(key) || self.take_back_listed(&held, table.id(), row)?;
+        drop(held);
+        if is_entry {
+            self.engine.locks.release(self.owner, vec![key], (End::Undone, self.floor()));
+        }
+        Ok(())
+    }
+
+    /// Locks the key of a row that is not there, for who is to insert it. Returns `false` if there
+    /// is such a row, of this transaction or committed; its lock is not taken then. Waits for who
+    /// has inserted, changed or deleted such a row and has not ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::lock_present_row`] and of reading the row.
+    pub fn lock_absent_row(&self, table: TableId, row: &[u8]) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        if self.is_taken(&table, row)? {
+            return Ok(false);
+        }
+        let request = RowLockRequest::lock(LockMode::NoKeyExclusive, LockWait::Wait);
+        let lock = self.lock_as_it_is(&table, row, request)?;
+        let is_absent = !self.get_newest(&table, &Get::new(row), &mut CellBatch::new())?;
+        if !is_absent {
+            self.give_back_lock(&table, row, lock.is_new)?;
+        }
+        self.spill_locks()?;
+        Ok(is_absent)
+    }
+
+    /// Returns whether there is a row now that no other open transaction has changed.
+    pub(super) fn is_taken(&self, table: &Table, row: &[u8]) -> Result<bool> {
+        // In this order: what is deleted later is there now.
+        let is_changed = !table.is_private_to(self.owner)
+            && self.engine.locks.is_changed_by_other(self.owner, (table.id(), row))?;
+        Ok(!is_changed && self.get_newest(table, &Get::new(row), &mut CellBatch::new())?)
+    }
+
+    /// Locks a row until the end of the transaction, also if it has changed since the snapshot; the
+    /// transaction reads its newest version ([`Transaction::get_locked`]). Returns `false` only for
+    /// [`LockWait::Skip`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
+    pub fn lock_present_row(
+        &self,
+        table: TableId,
+        row: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let table = self.engine.table(table)?;
+        let lock = self.lock_as_it_is(&table, row, RowLockRequest::lock(mode, wait))?;
+        self.spill_locks()?;
+        Ok(lock.taken != Taken::Skipped)
+    }
+
+    /// Locks a row; at REPEATABLE READ it is as the snapshot shows it.
+    pub(super) fn lock_in(
+        &self,
+        table: &Table,
+        row: &[u8],
+        request: RowLockRequest,
+    ) -> Result<RowLock> {
+        let lock = self.lock_as_it_is(table, row, request)?;
+        if lock.taken != Taken::Skipped && self.options.isolation.is_repeatable() {
+            self.check_unchanged(table, row, (request.mode, lock.is_gone))?;
+        }
+        Ok(lock)
+    }
+
+    /// Locks a row, also if it has changed since the snapshot.
+    pub(super) fn lock_as_it_is(
+        &self,
+        table: &Table,
+        row: &[u8],
+        request: RowLockRequest,
+    ) -> Result<RowLock> {
+        let RowLockRequest { mode, wait, changes } = request;
+        if table.is_private_to(self.owner) {
+            return Ok(RowLock::COVERED);
+        }
+        match self.take_listed(table, row, mode)? {
+            ListedLock::Elsewhere => {}
+            listed => {
+                return Ok(RowLock { is_new: listed == ListedLock::Added, ..RowLock::COVERED });
+            }
+        }
+        let limits = *self.limits.lock();
+        let patience = Patience {
+            wait,
+            changes,
+            timeout: limits.lock_timeout,
+            deadlock_after: limits.deadlock_timeout,
+            cancelled: &self.options.cancelled,
+            blocking: &*self.engine.options().blocking,
+            on_wait: &|| table.regions().of_row(row).load().lock_wait(),
+        };
+        let asked = (table.id(), row);
+        let grant = self.engine.locks.lock(self.owner, asked, mode, patience)?;
+        self.raise_floor(grant.mark);
+        // UPDATE locks a row, and then its key if that changes.
+        if let Some(before) = grant.before
+            && !self.held.lock().is_unmarked(grant.key)
+        {
+            self.strengthened.lock().push((grant.key, before));
+        }
+        if grant.taken == Taken::New {
+            let mut held = self.held.lock();
+            held.push(grant.key);
+            let counts = held.count().is_multiple_of(CHARGE_STEP_LOCKS);
+            if counts {
+                self.list_locks(table, mode, &mut held);
+            }
+            drop(held);
+            if counts {
+                self.charge(&mut self.staging.lock())?;
+            }
+        }
+        let is_new = grant.taken == Taken::New;
+        Ok(RowLock { taken: grant.taken, is_gone: grant.is_gone, is_new })
+    }
+}
