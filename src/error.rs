@@ -15,6 +15,11 @@ pub enum Error {
     Store(store::Error),
     /// A statement has failed.
     Sql(Box<sql::Error>),
+    /// Statements of a script on standard input have failed; each has been reported.
+    Script {
+        /// The number of them.
+        failed: usize,
+    },
     /// An address could not be listened on.
     Listen {
         /// The address.
@@ -49,6 +54,8 @@ impl fmt::Display for Error {
             Error::Usage(message) => f.write_str(message),
             Error::Store(error) => error.fmt(f),
             Error::Sql(error) => write!(f, "{} (SQLSTATE {})", error.message, error.sqlstate),
+            Error::Script { failed: 1 } => f.write_str("a statement failed"),
+            Error::Script { failed } => write!(f, "{failed} statements failed"),
             Error::Listen { address, source } => {
                 write!(f, "could not listen on {address}: {source}")
             }

@@ -203,10 +203,21 @@ fn run_sql(
     let database = open(&read_config(Source { data, ..Source::default() }, config)?)?;
     let mut session = database.session(DEFAULT_USER);
     let mut out = std::io::stdout().lock();
-    match text {
-        Some(text) => shell::run(&mut session, &text, &mut out)?,
-        None => shell::interact(&mut session, &mut std::io::stdin().lock(), &mut out)?,
-    }
+    let outcome = match text {
+        Some(text) => shell::run(&mut session, &text, &mut out),
+        None => {
+            let is_terminal = std::io::stdin().is_terminal();
+            let (mut input, mut errors) = (std::io::stdin().lock(), std::io::stderr());
+            let mut streams = shell::Streams {
+                input: &mut input,
+                output: &mut out,
+                errors: &mut errors,
+                is_terminal,
+            };
+            shell::interact(&mut session, &mut streams)
+        }
+    };
     drop(session);
-    database.shut_down()
+    database.shut_down()?;
+    outcome
 }

@@ -20,6 +20,7 @@ mod quotas;
 mod random_queries;
 mod raw;
 mod serializable;
+mod shell;
 mod side_by_side;
 mod signatures;
 mod slt;
