@@ -92,6 +92,7 @@ const PORTABLE: &[&str] = &[
     "volatile_calls",
     "plpgsql_transactions",
     "flushed_columns",
+    "relation_sizes",
     "large_index_builds",
     "signature_columns",
     "equality",

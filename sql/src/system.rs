@@ -50,6 +50,7 @@ use types::expr::Routine;
 use types::{Batch, DataType, Datum, SqlType};
 
 use crate::advisory::SessionLocks;
+use crate::ast::TableName;
 use crate::attach::Coprocessors;
 use crate::binder::{self, EndpointShape, SEQUENCE_ROWS, SessionConstants, SystemCatalog};
 use crate::catalog::name::ObjectName;
@@ -294,6 +295,12 @@ impl SystemCatalog for SystemNames<'_> {
             None => Err(binder::no_endpoint(table, name)),
         }
     }
+}
+
+/// Returns whether a name is that of a system catalog, as PostgreSQL has it as a table.
+pub(crate) fn is_catalog_table(name: &TableName) -> bool {
+    let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
+    shape::find(schema, &name.name.value).is_some_and(|shape| shape.is_table)
 }
 
 /// Returns the OIDs of the relations that the columns of a result come from, and the columns'

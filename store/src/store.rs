@@ -394,6 +394,20 @@ impl Store {
         Ok(all)
     }
 
+    /// Returns the bytes of a table: of its store files and memstores.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchTable`].
+    pub fn table_bytes(&self, table: TableId) -> Result<u64> {
+        let regions = self.engine.table(table)?.regions();
+        let bytes = regions
+            .all()
+            .iter()
+            .map(|region| region.compaction_figures().file_bytes + region.memstore_bytes());
+        Ok(bytes.sum())
+    }
+
     /// Returns the time from which on all states of a table are whole. What was dropped before,
     /// by VERSIONS, TTL or deletes, was visible until then at the latest; `Timestamp(i64::MIN)` if
     /// nothing was dropped.

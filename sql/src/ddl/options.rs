@@ -16,6 +16,7 @@ use crate::ast::{CreateTable, OptionValue, TableOption};
 use crate::catalog::retained::{Parameter, set_parameter};
 use crate::ddl::storage_parameters::{is_of_toast, is_without_oids, table_parameter};
 use crate::error::{Error, Result, sqlstate};
+use crate::settings::parse_bytes;
 
 /// What the options of a table come to.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +129,7 @@ impl TableOptions {
                 }
             }
             "memstore_flushsize" => {
-                self.memstore_flush_bytes = Some(integer(option, 1 << 16, i64::MAX)? as u64);
+                self.memstore_flush_bytes = Some(bytes(option, 1 << 16, i64::MAX)? as u64);
             }
             "split_policy" | "max_filesize" => set_split_option(&mut self.split, option)?,
             "split_algorithm" => {
@@ -277,7 +278,7 @@ pub fn set_split_option(split: &mut SplitOptions, option: &TableOption) -> Resul
     }
     match option.name.value.as_str() {
         "split_policy" => split.policy = split_policy(option)?,
-        _ => split.max_file_bytes = integer(option, 1 << 16, i64::MAX)? as u64,
+        _ => split.max_file_bytes = bytes(option, 1 << 16, i64::MAX)? as u64,
     }
     Ok(())
 }
@@ -371,7 +372,7 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
                 _ => return Err(bad(option, "use TRUE or FALSE")),
             }
         }
-        "blocksize" => family.block_bytes = integer(option, 1 << 10, 1 << 24)? as u32,
+        "blocksize" => family.block_bytes = bytes(option, 1 << 10, 1 << 24)? as u32,
         name if NOT_YET.contains(&name) => {
             return Err(Error::not_supported(
                 format!("the option {}", name.to_uppercase()),
@@ -426,6 +427,18 @@ fn integer(option: &TableOption, low: i64, high: i64) -> Result<i64> {
         .ok()
         .filter(|number| (low..=high).contains(number))
         .ok_or_else(|| bad(option, &format!("it must be a whole number from {low} to {high}")))
+}
+
+/// Reads a number of bytes, with a unit such as `'64MB'` or without.
+fn bytes(option: &TableOption, low: i64, high: i64) -> Result<i64> {
+    let written = match &option.value {
+        OptionValue::String(text) => parse_bytes(text).and_then(|bytes| i64::try_from(bytes).ok()),
+        OptionValue::Number(text) => text.parse().ok(),
+        _ => None,
+    };
+    written.filter(|bytes| (low..=high).contains(bytes)).ok_or_else(|| {
+        bad(option, &format!("it must be a number of bytes from {low} to {high}, such as '64MB'"))
+    })
 }
 
 fn word(option: &TableOption) -> Result<String> {

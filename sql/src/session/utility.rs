@@ -30,7 +30,7 @@ use crate::session::two_phase::is_two_phase;
 use crate::session::worker::Worker;
 use crate::session::{Execution, Notice, Parsed, Session, read_only};
 use crate::settings::Settings;
-use crate::system::SystemNames;
+use crate::system::{SystemNames, is_catalog_table};
 
 impl Session {
     /// Runs a statement that has no plan.
@@ -684,8 +684,18 @@ impl Session {
             [] => self.with_planning(|planning| {
                 Ok(planning.catalog.tables().into_iter().cloned().collect())
             }),
-            named => named.iter().map(|name| self.table(name)).collect(),
+            named => {
+                let stored = |name: &&ast::TableName| !self.names_catalog_table(name);
+                named.iter().filter(stored).map(|name| self.table(name)).collect()
+            }
         }
+    }
+
+    /// Returns whether a name is that of a system catalog, which is computed and has no rows of its
+    /// own to maintain.
+    fn names_catalog_table(&self, name: &ast::TableName) -> bool {
+        let path = self.constants.search_path();
+        self.catalog().find(name, path).is_none() && is_catalog_table(name)
     }
 
     /// Returns a table by name as this session sees it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::TableId;
 use types::datatype::RegKind;
 use types::datum::{Nested, Record};
 use types::encoding::Encoding;
@@ -19,7 +20,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::system::definition::{self, qualified};
 use crate::system::objects::{
-    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, made, number_of,
+    DATABASE, DATABASE_CLASS, DATABASE_NAME, Kind, Objects, Relation, made,
 };
 use crate::system::shape::PG_CATALOG;
 use crate::system::snapshot::Snapshot;
@@ -460,13 +461,6 @@ fn serial_sequence(
     Ok(text_or_null(sequence.map(|one| qualified(&one.schema, &one.name))))
 }
 
-/// Returns the bytes of the store files behind a table of the store.
-fn stored_bytes(source: &SystemRowSource, oid: u32) -> Result<i64> {
-    let Some(number) = number_of(oid) else { return Ok(0) };
-    let figures = source.engine.store().compaction_figures(Some(store::TableId(number)))?;
-    Ok(i64::try_from(figures.file_bytes).unwrap_or(i64::MAX))
-}
-
 fn relation_size(
     source: &SystemRowSource,
     objects: &Objects,
@@ -474,28 +468,31 @@ fn relation_size(
     oid: u32,
 ) -> Result<Datum> {
     let Some(relation) = objects.relation(oid) else { return Ok(Datum::Null) };
-    let indexes = |of: &Relation| match &of.kind {
+    let (own, indexes) = match &relation.kind {
         Kind::Table(table) | Kind::Materialized(table, _) => {
-            let bytes = table.indexes.iter();
-            let bytes = bytes
-                .map(|one| source.engine.store().compaction_figures(Some(one.spec.store_table)));
-            let bytes = bytes.map(|figures| figures.map(|figures| figures.file_bytes));
-            bytes.sum::<std::result::Result<u64, _>>().map_err(Error::from)
+            let indexes = table.indexes.iter().map(|index| index.spec.store_table);
+            (Some(table.id), indexes.collect())
         }
-        _ => Ok(0),
-    };
-    let own = || match &relation.kind {
-        Kind::Table(_) | Kind::Materialized(..) | Kind::Index(..) => stored_bytes(source, oid),
+        Kind::Index(_, index) => (Some(index.spec.store_table), Vec::new()),
         // The primary key is in the table itself.
-        _ => Ok(0),
+        _ => (None, Vec::new()),
     };
-    Ok(Datum::Int8(match function {
-        "pg_indexes_size" => i64::try_from(indexes(relation)?).unwrap_or(i64::MAX),
+    let bytes = |tables: &[TableId]| -> store::Result<u64> {
+        tables.iter().map(|table| source.engine.store().table_bytes(*table)).sum()
+    };
+    let bytes = match function {
+        "pg_indexes_size" => bytes(&indexes),
         "pg_total_relation_size" => {
-            own()?.saturating_add(i64::try_from(indexes(relation)?).unwrap_or(i64::MAX))
+            bytes(own.as_slice()).and_then(|own| Ok(own + bytes(&indexes)?))
         }
-        _ => own()?,
-    }))
+        _ => bytes(own.as_slice()),
+    };
+    match bytes {
+        Ok(bytes) => Ok(int8(bytes)),
+        // It was dropped, or its rows replaced, since the catalog was read.
+        Err(store::Error::NoSuchTable(_)) => Ok(Datum::Null),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn database_size(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {

@@ -201,11 +201,6 @@ fn shown_schema(schema: &Schema) -> u32 {
     }
 }
 
-/// Returns the number that the catalog gave to what has this OID.
-pub(super) fn number_of(oid: u32) -> Option<u32> {
-    oid.checked_sub(FIRST_USER_OID)?.checked_add(FIRST_USER_TABLE)
-}
-
 /// Returns an OID made of the OID of what something belongs to, and its name there.
 pub(super) fn made(owner: u32, name: &str) -> u32 {
     // Fixed keys: it is to be the same after a restart.

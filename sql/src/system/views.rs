@@ -117,7 +117,7 @@ fn role(shape: &Shape, number: u32, name: &str) -> Row {
             ("rolreplication", Datum::Bool(false)),
             ("rolbypassrls", Datum::Bool(false)),
             ("rolconnlimit", int4(-1)),
-            ("rolpassword", text("********")),
+            ("rolpassword", password(shape)),
         ]);
     }
     shape.row([
@@ -131,8 +131,17 @@ fn role(shape: &Shape, number: u32, name: &str) -> Row {
         ("rolreplication", Datum::Bool(true)),
         ("rolbypassrls", Datum::Bool(true)),
         ("rolconnlimit", int4(-1)),
-        ("rolpassword", text("********")),
+        ("rolpassword", password(shape)),
     ])
+}
+
+/// Returns the password of a role in a view: roles have none, and PostgreSQL's views for everybody
+/// hide that.
+fn password(shape: &Shape) -> Datum {
+    match shape.name {
+        "pg_authid" | "pg_shadow" => Datum::Null,
+        _ => text("********"),
+    }
 }
 
 fn user(shape: &Shape, number: u32, name: &str) -> Row {
@@ -143,7 +152,7 @@ fn user(shape: &Shape, number: u32, name: &str) -> Row {
         ("usesuper", Datum::Bool(true)),
         ("userepl", Datum::Bool(true)),
         ("usebypassrls", Datum::Bool(true)),
-        ("passwd", text("********")),
+        ("passwd", password(shape)),
     ])
 }
 
