@@ -374,11 +374,20 @@ pub struct Join {
     pub choice: JoinChoice,
 }
 
+impl Join {
+    /// Returns whether rows can be yielded in the order of the left ones.
+    pub(crate) fn keeps_order(&self) -> bool {
+        !matches!(self.kind, JoinKind::Right | JoinKind::Full)
+    }
+}
+
 /// What the planner has found out about a join; the binder says nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct JoinChoice {
     /// About how many rows come out.
     pub rows: Option<f64>,
+    /// About how many left rows there are for each of them.
+    pub left_rows_for_each: Option<f64>,
     /// The rows of the right side, a table with conditions, are looked up by key for each left row.
     /// The values of the left row are parameters of the statement, from this index on, one for each
     /// equality of the join in turn.

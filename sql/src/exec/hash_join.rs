@@ -2,7 +2,8 @@
 //!
 //! The right side is kept in memory. Where the left one is a scan, region threads pair its rows as
 //! they read them ([`stage`](crate::exec::stage)). If the right side does not fit, both sides are
-//! cut into partitions on disk, by the hashes of their keys, and joined partition by partition.
+//! cut into partitions on disk, by the hashes of their keys, and joined partition by partition; the
+//! order of the left rows is lost by that, and is restored by a sort where it is required.
 
 use std::sync::Arc;
 
@@ -14,8 +15,10 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::pairs::{Candidates, JoinParts, PairJoin, RightSide};
 use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
+use crate::exec::sort::Sort;
 use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator, build};
+use crate::logical::{JoinKind, SortKey};
 use crate::plan::KeyJoinNode;
 use crate::spill::SpillFile;
 
@@ -59,6 +62,10 @@ pub(super) struct HashJoin {
     was_begun: bool,
     /// The right side stays as it is from round to round of a recursive query.
     keeps: bool,
+    /// The order that partitions have to be sorted in.
+    order: Vec<SortKey>,
+    /// All rows of the partitions in that order, if there are any.
+    sorted: Option<Box<Sort>>,
 }
 
 /// Rows of both sides with some hashes of their keys.
@@ -82,6 +89,8 @@ impl HashJoin {
             piped: None,
             was_begun: false,
             keeps: context.keeps(&node.right),
+            order: node.order.clone(),
+            sorted: None,
         };
         join.run(build(&node.left, context)?, build(&node.right, context)?);
         Ok(join)
@@ -109,6 +118,34 @@ impl HashJoin {
         self.level = level;
         self.run(Box::new(left), Box::new(right));
         Ok(true)
+    }
+
+    /// Sorts what the partitions yield, if an order is required.
+    fn sort_partitions(&mut self) {
+        let keys = std::mem::take(&mut self.order);
+        if keys.is_empty() {
+            return;
+        }
+        let mut types = self.left_types.to_vec();
+        if !matches!(self.node.kind, JoinKind::Semi | JoinKind::Anti) {
+            types.extend_from_slice(&self.right_types);
+        }
+        let partitioned = HashJoin {
+            node: Arc::clone(&self.node),
+            context: Arc::clone(&self.context),
+            left_types: Arc::clone(&self.left_types),
+            right_types: Arc::clone(&self.right_types),
+            running: None,
+            level: self.level,
+            pending: std::mem::take(&mut self.pending),
+            piped: None,
+            was_begun: true,
+            keeps: false,
+            order: Vec::new(),
+            sorted: None,
+        };
+        let sort = Sort::of(Box::new(partitioned), (&keys, &types), &self.context);
+        self.sorted = Some(Box::new(sort));
     }
 
     /// Cuts what a join was to have into partitions.
@@ -199,6 +236,9 @@ impl Operator for HashJoin {
             return left.next();
         }
         loop {
+            if let Some(sorted) = &mut self.sorted {
+                return sorted.next();
+            }
             let Some(mut join) = self.running.take() else {
                 if self.advance()? {
                     continue;
@@ -209,6 +249,7 @@ impl Operator for HashJoin {
             let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem());
             if !join.read_right(room)? {
                 self.cut(join)?;
+                self.sort_partitions();
                 continue;
             }
             if let Some(batch) = join.next()? {

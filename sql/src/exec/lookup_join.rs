@@ -24,12 +24,13 @@ use crate::exec::pairs::{Collected, JoinParts, PairJoin};
 use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::project::columns_of;
 use crate::exec::range_reader::{RangeReader, RowOptions};
+use crate::exec::scan::first_rows;
 use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build};
 use crate::plan::scan::ScanNode;
 use crate::plan::{LookupJoinNode, Node};
 
-/// So many left rows are gathered before their keys are looked up.
+/// So many left rows are gathered before their keys are looked up, fewer at first with a row goal.
 const GATHERED_ROWS: usize = 256;
 
 /// See the module.
@@ -39,6 +40,8 @@ pub(super) struct LookupJoin {
     /// The left batch at hand and its right rows.
     pairs: Option<PairJoin<KeyIndex>>,
     was_begun: bool,
+    /// So many left rows are gathered next.
+    gathered_rows: usize,
 }
 
 /// Finds the right rows of left batches.
@@ -73,7 +76,9 @@ impl LookupJoin {
             node: Arc::clone(node),
             context: Arc::clone(context),
         };
+        let first = first_rows(&node.goal, context)?;
         Ok(LookupJoin {
+            gathered_rows: first.unwrap_or(GATHERED_ROWS).clamp(1, GATHERED_ROWS),
             left: Input::new(build(&node.left, context)?),
             lookup: Arc::new(lookup),
             pairs: None,
@@ -83,13 +88,15 @@ impl LookupJoin {
 
     /// Gathers the next left rows.
     fn gather(&mut self) -> Result<Option<Batch>> {
+        let wanted = self.gathered_rows;
+        self.gathered_rows = (wanted * 4).min(GATHERED_ROWS);
         let Some(first) = self.left.next()? else { return Ok(None) };
-        if first.row_count >= GATHERED_ROWS {
+        if first.row_count >= wanted {
             return Ok(Some(first));
         }
         let mut all = Collected::new(&self.lookup.node.left_types);
         all.add(&first);
-        while all.row_count < GATHERED_ROWS && all.byte_count() < BATCH_BYTES {
+        while all.row_count < wanted && all.byte_count() < BATCH_BYTES {
             let Some(batch) = self.left.next()? else { break };
             all.add(&batch);
         }

@@ -2,7 +2,8 @@
 //!
 //! The right side is kept in memory. For each left batch the pairs of a row and its candidates are
 //! made a batch at a time, checked against what must hold besides, and yielded; which rows found a
-//! match is remembered as far as the kind of join asks for it.
+//! match is remembered as far as the kind of join asks for it. Rows come in the order of the left
+//! side; right rows without a match come last.
 
 use std::sync::Arc;
 
@@ -136,6 +137,15 @@ pub(super) struct Probe<C: Candidates> {
     row: usize,
     /// The next candidate of `row`.
     candidate: Option<u32>,
+    /// Rows before this one were yielded, as pairs or padded with NULLs.
+    yielded: usize,
+}
+
+/// Pairs that match, in the order of the left rows.
+struct MatchedPairs {
+    batch: Batch,
+    /// The left row of each.
+    left: Vec<u32>,
 }
 
 impl<C: Candidates> RightSide<C> {
@@ -148,6 +158,7 @@ impl<C: Candidates> RightSide<C> {
             candidate: self.candidates.first(&found, 0),
             found,
             batch,
+            yielded: 0,
         })
     }
 
@@ -161,10 +172,19 @@ impl<C: Candidates> RightSide<C> {
         while let Some(at_hand) = probe {
             context.check()?;
             let (left, right) = self.pairs(at_hand);
-            let batch = match left.is_empty() {
-                true => probe.take().and_then(|probe| self.finish(&probe)),
-                false => self.check(at_hand, (&left, &right), right_matched, context)?,
+            let is_last = left.is_empty();
+            let pairs = match is_last {
+                true => None,
+                false => self.check(at_hand, (left, &right), right_matched, context)?,
             };
+            let batch = match self.kind {
+                JoinKind::Left | JoinKind::Full => self.with_unmatched(at_hand, pairs),
+                JoinKind::Semi | JoinKind::Anti if is_last => self.decided(at_hand),
+                _ => pairs.map(|pairs| pairs.batch),
+            };
+            if is_last {
+                *probe = None;
+            }
             if batch.is_some() {
                 return Ok(batch);
             }
@@ -208,10 +228,10 @@ impl<C: Candidates> RightSide<C> {
     fn check(
         &self,
         probe: &mut Probe<C>,
-        (left, right): (&[u32], &[u32]),
+        (left, right): (Vec<u32>, &[u32]),
         right_matched: &mut [bool],
         context: &Context,
-    ) -> Result<Option<Batch>> {
+    ) -> Result<Option<MatchedPairs>> {
         let yields = !matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
         if !yields && self.on.is_none() {
             left.iter().for_each(|&row| probe.matched[row as usize] = true);
@@ -219,10 +239,10 @@ impl<C: Candidates> RightSide<C> {
         }
         // A row of a large table often has just one match, in the small one that it refers to.
         let each_once = left.len() == probe.batch.row_count
-            && (0u32..).zip(left).all(|(row, left)| row == *left);
+            && (0u32..).zip(&left).all(|(row, left)| row == *left);
         let columns = probe.batch.columns.iter().map(|column| match each_once {
             true => Arc::clone(column),
-            false => Arc::new(column.take(left)),
+            false => Arc::new(column.take(&left)),
         });
         let columns = columns.chain(self.rows.take(right)).collect();
         let mut pairs = Batch { columns, row_count: left.len() };
@@ -241,33 +261,49 @@ impl<C: Candidates> RightSide<C> {
             None => (0..left.len()).for_each(&mut mark),
             Some(selection) => selection.iter().for_each(|&pair| mark(pair as usize)),
         }
+        let mut left = left;
         if let Some(selection) = selection
             && yields
             && selection.len() < pairs.row_count
         {
             pairs = pairs.take(&selection);
+            left = selection.iter().map(|&pair| left[pair as usize]).collect();
         }
-        Ok((yields && pairs.row_count > 0).then_some(pairs))
+        let is_some = yields && pairs.row_count > 0;
+        Ok(is_some.then_some(MatchedPairs { batch: pairs, left }))
     }
 
-    /// What a left batch yields when all its pairs were made.
-    fn finish(&self, probe: &Probe<C>) -> Option<Batch> {
-        let wanted = match self.kind {
-            JoinKind::Inner | JoinKind::Right => return None,
-            JoinKind::Semi => true,
-            JoinKind::Left | JoinKind::Full | JoinKind::Anti => false,
-        };
+    /// Returns pairs with those left rows among them, in order and padded with NULLs, that have
+    /// turned out to have no match.
+    fn with_unmatched(&self, probe: &mut Probe<C>, pairs: Option<MatchedPairs>) -> Option<Batch> {
+        let decided = std::mem::replace(&mut probe.yielded, probe.row)..probe.row;
+        let is_unmatched = |row: &u32| !probe.matched[*row as usize];
+        let unmatched: Vec<u32> =
+            (decided.start as u32..decided.end as u32).filter(is_unmatched).collect();
+        if unmatched.is_empty() {
+            return pairs.map(|pairs| pairs.batch);
+        }
+        let mut padded = probe.batch.take(&unmatched);
+        padded.columns.extend(nulls(&self.right_types, unmatched.len()));
+        let Some(MatchedPairs { batch, left }) = pairs else { return Some(padded) };
+        let mut order: Vec<u32> = (0..(left.len() + unmatched.len()) as u32).collect();
+        let rows = [left, unmatched].concat();
+        order.sort_by_key(|&position| rows[position as usize]);
+        let types: Vec<DataType> =
+            self.left_types.iter().chain(&self.right_types).copied().collect();
+        let mut all = Collected::new(&types);
+        all.add(&batch);
+        all.add(&padded);
+        Some(all.batch(&order))
+    }
+
+    /// Returns the left rows that a semi or anti join yields of a batch whose pairs were made.
+    fn decided(&self, probe: &Probe<C>) -> Option<Batch> {
+        let wanted = self.kind == JoinKind::Semi;
         let rows = (0u32..).zip(&probe.matched);
         let rows: Vec<u32> =
             rows.filter(|(_, matched)| **matched == wanted).map(|(row, _)| row).collect();
-        if rows.is_empty() {
-            return None;
-        }
-        let mut batch = probe.batch.take(&rows);
-        if matches!(self.kind, JoinKind::Left | JoinKind::Full) {
-            batch.columns.extend(nulls(&self.right_types, rows.len()));
-        }
-        Some(batch)
+        (!rows.is_empty()).then(|| probe.batch.take(&rows))
     }
 
     /// Returns whether right rows are yielded that have no match.

@@ -9,7 +9,8 @@
 //!
 //! Only the columns that are yielded or checked are decoded, from columnar blocks without a look at
 //! the others; those that are not checked only of the rows that pass. With a row goal batches begin
-//! small and grow, so that a LIMIT does not read a thousand rows for one.
+//! small and grow, so that a LIMIT does not read a thousand rows for one; with a goal that is an
+//! estimate the scan goes on as long as rows are asked for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,9 +53,22 @@ pub(super) struct TableScan {
     time_range: TimeRange,
 }
 
-/// Returns the number of rows that will be taken; `None` for all.
+/// Returns the number of rows that will be taken; `None` for all, or if that is not known.
 pub(super) fn goal_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Option<u64>> {
+    match goal.as_ref().filter(|goal| goal.is_exact()) {
+        Some(goal) => wanted_rows(goal, context),
+        None => Ok(None),
+    }
+}
+
+/// Returns about how many rows will be taken at first; `None` for all.
+pub(super) fn first_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Option<usize>> {
     let Some(goal) = goal else { return Ok(None) };
+    let Some(wanted) = wanted_rows(goal, context)? else { return Ok(None) };
+    Ok(Some((wanted as f64 * goal.rows_for_each.unwrap_or(1.0)).ceil() as usize))
+}
+
+fn wanted_rows(goal: &RowGoal, context: &Context) -> Result<Option<u64>> {
     let count = |datum: Datum| datum.as_i64().map(|count| count.max(0).unsigned_abs());
     let Some(limit) = count(context.value(&goal.limit)?) else { return Ok(None) };
     let offset = match &goal.offset {
@@ -69,6 +83,7 @@ impl TableScan {
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<TableScan> {
         let stage = Arc::new(RowStage::open(node, context)?);
         let left = goal_rows(&node.goal, context)?;
+        let first = first_rows(&node.goal, context)?;
         let exact = !node.has_filter();
         let time_range = history::time_range(node, context)?;
         let options = RowOptions {
@@ -80,13 +95,8 @@ impl TableScan {
         };
         // Locking is the session's.
         let side_by_side = node.lock.is_none();
-        let batch_rows = match left {
-            Some(left) => {
-                let least = if exact { 1 } else { FIRST_BATCH_ROWS };
-                usize::try_from(left).unwrap_or(BATCH_ROWS).clamp(least, BATCH_ROWS)
-            }
-            None => BATCH_ROWS,
-        };
+        let least = if exact && left.is_some() { 1 } else { FIRST_BATCH_ROWS };
+        let batch_rows = first.map_or(BATCH_ROWS, |rows| rows.clamp(least, BATCH_ROWS));
         Ok(TableScan {
             feed: RowFeed::open(&node.path, options, side_by_side.then_some(&stage), context)?,
             node: Arc::clone(node),
@@ -144,9 +154,7 @@ impl TableScan {
                 Fed::Rows if self.rows.stored.is_empty() => Vec::new(),
                 Fed::Rows => self.process()?,
             };
-            if self.left.is_some() {
-                self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
-            }
+            self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
             self.ready.extend(batches);
         }
     }
@@ -169,7 +177,7 @@ impl Operator for TableScan {
         batch.map_err(|error| history::named(error, (&self.node, self.time_range), &self.context))
     }
 
-    /// With a row goal few rows are read, and it is for the session to say when it has enough.
+    /// With an exact row goal few rows are read, and the session ends the scan.
     fn takes_stages(&self) -> bool {
         self.left.is_none() && self.feed.may_join()
     }

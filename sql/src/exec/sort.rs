@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use types::Batch;
 use types::vector::BATCH_ROWS;
+use types::{Batch, DataType};
 
 use crate::error::Result;
 use crate::exec::merge_runs::{MergeRuns, RunWriter, merge_until};
@@ -12,6 +12,7 @@ use crate::exec::pairs::Collected;
 use crate::exec::row_order::RowOrder;
 use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
+use crate::logical::SortKey;
 use crate::plan::SortNode;
 use crate::spill::SpillFile;
 
@@ -20,9 +21,10 @@ const SLACK_ROWS: usize = 8 * BATCH_ROWS;
 
 /// See the module.
 pub(super) struct Sort {
-    node: Arc<SortNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
+    /// Number of columns of the rows; computed sort keys stand behind them.
+    width: usize,
     goal: Option<usize>,
     order: Arc<RowOrder>,
     sorted: Option<Sorted>,
@@ -40,14 +42,25 @@ impl Sort {
     /// Opens it and what is below.
     pub(super) fn open(node: &Arc<SortNode>, context: &Arc<Context>) -> Result<Sort> {
         let goal = goal_rows(&node.goal, context)?;
-        Ok(Sort {
-            input: build(&node.input, context)?,
-            order: Arc::new(RowOrder::new(&node.keys, &node.types)),
-            node: Arc::clone(node),
+        let goal = goal.map(|goal| usize::try_from(goal).unwrap_or(usize::MAX));
+        let input = build(&node.input, context)?;
+        Ok(Sort { goal, ..Sort::of(input, (&node.keys, &node.types), context) })
+    }
+
+    /// Returns the sort of all rows of an operator by these keys; they have columns of these types.
+    pub(super) fn of(
+        input: Box<dyn Operator>,
+        (keys, types): (&[SortKey], &[DataType]),
+        context: &Arc<Context>,
+    ) -> Sort {
+        Sort {
+            input,
+            order: Arc::new(RowOrder::new(keys, types)),
+            width: types.len(),
             context: Arc::clone(context),
-            goal: goal.map(|goal| usize::try_from(goal).unwrap_or(usize::MAX)),
+            goal: None,
             sorted: None,
-        })
+        }
     }
 
     fn read_all(&mut self) -> Result<Sorted> {
@@ -92,7 +105,7 @@ impl Sort {
 
     /// Leaves out what was computed to sort by.
     fn yielded(&self, mut batch: Batch) -> Batch {
-        batch.columns.truncate(self.node.types.len());
+        batch.columns.truncate(self.width);
         batch
     }
 }

@@ -42,6 +42,32 @@ impl Logical {
         }
     }
 
+    /// As [`Logical::inputs`], to be changed.
+    pub fn inputs_mut(&mut self) -> Vec<&mut Logical> {
+        match self {
+            Logical::Scan(_)
+            | Logical::SystemRows(_)
+            | Logical::Values { .. }
+            | Logical::CteScan(_) => Vec::new(),
+            Logical::Filter { input, .. }
+            | Logical::Project { input, .. }
+            | Logical::Aggregate { input, .. }
+            | Logical::Sort { input, .. }
+            | Logical::Limit { input, .. }
+            | Logical::Distinct { input, .. } => vec![input],
+            Logical::Join(join) => vec![&mut join.left, &mut join.right],
+            Logical::Apply(apply) => vec![&mut apply.input, &mut apply.subquery],
+            Logical::SetOperation(operation) => vec![&mut operation.left, &mut operation.right],
+            Logical::LockRows(LockRows { input, again, .. }) => vec![input, again],
+            Logical::ProjectSet(sets) => vec![&mut sets.input],
+            Logical::GroupingSets(grouping) => vec![&mut grouping.input],
+            Logical::Window(window) => vec![&mut window.input],
+            Logical::With(with) => vec![&mut with.query, &mut with.body],
+            Logical::RecursiveUnion(union) => vec![&mut union.start, &mut union.step],
+            Logical::Append { inputs } => inputs.iter_mut().collect(),
+        }
+    }
+
     /// Calls `visit` on each expression of the step itself, not of its inputs.
     pub fn for_each_own_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {

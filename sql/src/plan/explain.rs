@@ -649,8 +649,12 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
             names
         }
     };
-    if let Some(goal) = &scan.goal {
-        line.push_str(&format!(", limit {}", text(&goal.limit, &[])));
+    match &scan.goal {
+        Some(goal) if goal.is_exact() => {
+            line.push_str(&format!(", limit {}", text(&goal.limit, &[])));
+        }
+        Some(goal) => line.push_str(&format!(", about {:.0} rows first", goal.estimate().ceil())),
+        None => {}
     }
     if scan.lock.is_some() {
         line.push_str(", locks rows");

@@ -291,6 +291,9 @@ pub struct KeyJoinNode {
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
+    /// The order that the rows must come in, which is one that the left rows have; a hash join has
+    /// to sort them if the right side does not fit into memory. Empty: any.
+    pub order: Vec<SortKey>,
 }
 
 /// See [`Node::LookupJoin`]. For each batch of left rows the right rows with their keys are read,
@@ -316,6 +319,8 @@ pub struct LookupJoinNode {
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
+    /// Number of left rows whose pairs the step above will take.
+    pub goal: Option<RowGoal>,
 }
 
 /// See [`Node::LoopJoin`]. The right side is kept in memory.
@@ -535,6 +540,9 @@ pub struct RowGoal {
     pub limit: Expr,
     /// The offset.
     pub offset: Option<Expr>,
+    /// About how many rows of the step are read for each row that is wanted, where steps above it
+    /// drop or add some. `None`: none does, and no row beyond the goal is read.
+    pub rows_for_each: Option<f64>,
 }
 
 /// A get by the whole primary key whose answer is plain columns of the row.
@@ -739,12 +747,26 @@ impl RowGoal {
             Expr::Constant { value, .. } => value.as_i64().map_or(USUAL, |count| count as f64),
             _ => USUAL,
         };
-        rows(&self.limit) + self.offset.as_ref().map_or(0.0, rows)
+        let wanted = rows(&self.limit) + self.offset.as_ref().map_or(0.0, rows);
+        wanted * self.rows_for_each.unwrap_or(1.0)
+    }
+
+    /// Returns whether no row beyond the goal is read.
+    pub fn is_exact(&self) -> bool {
+        self.rows_for_each.is_none()
+    }
+
+    /// Returns the goal of a step below one that takes so many of its rows, about, for each that it
+    /// yields.
+    pub(crate) fn below(self, rows_for_each: f64) -> RowGoal {
+        let rows_for_each = Some(self.rows_for_each.unwrap_or(1.0) * rows_for_each);
+        RowGoal { rows_for_each, ..self }
     }
 
     /// Returns the goal of a LIMIT without columns.
     pub fn of(limit: &Option<Expr>, offset: &Option<Expr>) -> Option<RowGoal> {
-        limit.as_ref().map(|limit| RowGoal { limit: limit.clone(), offset: offset.clone() })
+        let (limit, offset) = (limit.clone()?, offset.clone());
+        Some(RowGoal { limit, offset, rows_for_each: None })
     }
 }
 

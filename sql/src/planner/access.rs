@@ -21,7 +21,7 @@ use types::rowcode::{KeyColumn, Place, RowLayout};
 use crate::catalog::table::{Index, IndexState};
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{KeyCondition, PathShape};
-use crate::planner::conjunct::{Columns, add_columns, column, parameter_count};
+use crate::planner::conjunct::{Columns, add_columns, column, columns_of, parameter_count};
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::key_term;
@@ -84,6 +84,21 @@ pub(super) fn choose(question: &Question<'_>) -> Candidate {
         Some(known) => cheapest(question, Estimator { statistics: known.as_ref() }),
         None => best_by_rule(question),
     }
+}
+
+/// Returns the candidate of an index, or of the primary key; `None` if the index has no entries of
+/// some rows, or is not to be used.
+pub(super) fn of_index(index: Option<&Arc<Index>>, question: &Question<'_>) -> Option<Candidate> {
+    match index {
+        None => Some(primary(question)),
+        Some(index) => is_usable(index, question).then(|| secondary(index, question)),
+    }
+}
+
+/// Returns whether an index entry is enough to check a condition.
+pub(super) fn is_checked_by_entry(index: &Index, conjunct: &Expr) -> bool {
+    let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
+    columns_of(conjunct).is_subset(&covered) || is_of_all_entries(index, conjunct)
 }
 
 fn cheapest(question: &Question<'_>, estimator: Estimator<'_>) -> Candidate {

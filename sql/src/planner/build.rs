@@ -1,7 +1,8 @@
 //! Logical to physical: operators, and for scans their paths.
 //!
-//! Works from the top, carrying down what the step above would like ([`Wanted`]): an order, which a
-//! scan may have for nothing, and how many rows will be taken.
+//! Works from the top, carrying down the properties that the step above requires ([`Wanted`]): an
+//! order, which a scan may have for nothing, and how many rows will be taken. Both pass projections,
+//! filters, and joins that keep the order of their left side.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{
-    ApplyGroups, ApplyKind, GroupingSets, Logical, ProjectSet, SetKind, SetOperation, SortKey,
-    Window, sort_keys,
+    ApplyGroups, ApplyKind, GroupingSets, JoinKind, Logical, ProjectSet, SetKind, SetOperation,
+    SortKey, Window, sort_keys,
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyGroupsNode, ApplyNode, CteScanNode, DistinctNode, FilterNode,
-    GroupingSetsNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
+    GroupingSetsNode, LoopJoinNode, Node, ProjectNode, ProjectSetNode, RecursiveUnionNode, RowGoal,
     SetOperationNode, SortNode, SystemRowsNode, ValuesNode, WindowAggNode, WithNode,
 };
 use crate::planner::conjunct::{
@@ -34,6 +35,12 @@ use crate::planner::scan::{self, narrow};
 use crate::planner::shape::width_of;
 use crate::planner::statistics::NoStatistics;
 use crate::planner::wanted::{Built, Wanted};
+
+/// About how many rows a filter takes for each that it lets through, where nothing is known of it.
+const FILTERED: f64 = 3.0;
+
+/// So many extremes of a table are found one by one at most.
+const EXTREMES_MAX: usize = 32;
 
 /// Returns the physical plan of a query.
 pub(super) fn build(plan: Logical, notes: Notes<'_>) -> Node {
@@ -70,8 +77,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             }
             input => {
                 // Rows that the filter drops do not count towards the goal.
-                let wanted = Wanted { goal: None, ..wanted };
-                let input = build_wanted(input, wanted, notes);
+                let input = build_wanted(input, wanted.below(FILTERED), notes);
                 let node = FilterNode { input: input.node, predicate };
                 Built { node: Node::Filter(Arc::new(node)), ordered: input.ordered }
             }
@@ -79,18 +85,17 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Project { input, expressions } => {
             build_project(*input, expressions, wanted, notes)
         }
-        Logical::Join(join) => unordered(join_method::build(join, notes, &|plan, wanted| {
+        Logical::Join(join) => join_method::build(join, wanted, notes, &|plan, wanted| {
             build_wanted(plan, wanted, notes)
-        })),
+        }),
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
             let width = input_types.len();
             // Of rows that are joined, it is not known how many are wanted.
-            let goal = match apply.kind {
-                ApplyKind::Rows { .. } => None,
-                _ => wanted.goal,
+            let wanted = match apply.kind {
+                ApplyKind::Rows { .. } => wanted.below(1.0),
+                _ => wanted,
             };
-            let wanted = Wanted { goal, ..wanted };
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
             let wanted = if passes { wanted } else { Wanted::default() };
             let input = build_wanted(*apply.input, wanted, notes);
@@ -118,9 +123,9 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::ProjectSet(sets) => {
             let width = width_of(&sets.input);
             let passes = wanted.order.iter().all(|key| within(&key.expression, 0..width));
-            let order = if passes { wanted.order } else { Vec::new() };
+            let wanted = if passes { wanted.below(1.0) } else { Wanted::default() };
             let ProjectSet { input, functions, ordinality, outer, unread } = sets;
-            let input = build_wanted(*input, Wanted { order, goal: None }, notes);
+            let input = build_wanted(*input, wanted, notes);
             let input_node = input.node;
             let node = ProjectSetNode { input: input_node, functions, ordinality, outer, unread };
             Built { node: Node::ProjectSet(Arc::new(node)), ordered: passes && input.ordered }
@@ -130,7 +135,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         }
         Logical::GroupingSets(grouping) => unordered(build_grouping_sets(grouping, notes)),
         Logical::Sort { input, keys } => {
-            Built { node: build_sort(*input, keys, wanted.goal, notes), ordered: false }
+            Built { node: build_sort(*input, keys, wanted.exact_goal(), notes), ordered: false }
         }
         Logical::Limit { input, limit, offset, ties }
             if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
@@ -140,7 +145,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             build_wanted(below_values(*input, limited), wanted, notes)
         }
         Logical::LockRows(lock) => {
-            unordered(locked::build(lock, wanted.goal, notes, &build_wanted))
+            unordered(locked::build(lock, wanted.exact_goal(), notes, &build_wanted))
         }
         Logical::Limit { input, limit, offset, ties } => {
             let goal = if ties.is_empty() { RowGoal::of(&limit, &offset) } else { None };
@@ -258,7 +263,7 @@ fn build_filtered_scan(
     let Some(predicate) = all(volatile) else {
         return scan::build(table_scan, conjuncts, wanted, notes);
     };
-    let wanted = Wanted { order: wanted.order.clone(), goal: None };
+    let wanted = wanted.clone().below(FILTERED);
     let built = scan::build(table_scan, conjuncts, &wanted, notes);
     let node = FilterNode { input: built.node, predicate };
     Built { node: Node::Filter(Arc::new(node)), ordered: built.ordered }
@@ -326,7 +331,7 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 /// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
 fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: Notes<'_>) -> Node {
     let types = input.column_types();
-    if keys.iter().all(|key| !is_volatile(&key.expression)) && reaches_scan(&input) {
+    if keys.iter().all(|key| !is_volatile(&key.expression)) && may_have_order(&input) {
         let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
         let built = build_wanted(input.clone(), wanted, notes);
         if built.ordered {
@@ -417,6 +422,18 @@ fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
     Built { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
 
+/// Returns whether rows may come in the order of a key.
+fn may_have_order(plan: &Logical) -> bool {
+    match plan {
+        Logical::Scan(_) => true,
+        Logical::Filter { input, .. } | Logical::Project { input, .. } => may_have_order(input),
+        Logical::Apply(apply) => may_have_order(&apply.input),
+        Logical::ProjectSet(sets) => may_have_order(&sets.input),
+        Logical::Join(join) => join.keeps_order() && may_have_order(&join.left),
+        _ => false,
+    }
+}
+
 fn reaches_scan(plan: &Logical) -> bool {
     match plan {
         Logical::Scan(_) => true,
@@ -454,8 +471,7 @@ fn build_aggregate(
 ) -> Node {
     let (input, group_by, aggregates) = without_projections(input, group_by, aggregates);
     if group_by.is_empty()
-        && let [aggregate] = aggregates.as_slice()
-        && let Some(node) = build_extreme(&input, aggregate, notes)
+        && let Some(node) = build_extremes(&input, &aggregates, notes)
     {
         return node;
     }
@@ -511,6 +527,28 @@ fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
     let on = all_columns(&input);
     let input = build(input, notes);
     Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false }))
+}
+
+/// Returns the one row of several extremes ([`build_extreme`]), each with a scan of its own, if all
+/// aggregates are extremes of keys.
+fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -> Option<Node> {
+    if aggregates.len() > EXTREMES_MAX {
+        return None;
+    }
+    let (first, others) = aggregates.split_first()?;
+    let mut node = build_extreme(input, first, notes)?;
+    let mut left_types = vec![first.data_type];
+    for aggregate in others {
+        let right = build_extreme(input, aggregate, notes)?;
+        let right_types = vec![aggregate.data_type];
+        let mut types = left_types.clone();
+        types.push(aggregate.data_type);
+        let kind = JoinKind::Inner;
+        let join = LoopJoinNode { kind, left: node, right, on: None, left_types, right_types };
+        node = Node::LoopJoin(Arc::new(join));
+        left_types = types;
+    }
+    Some(node)
 }
 
 /// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
-use crate::logical::{Join, JoinChoice, JoinKind, Logical, sort_keys};
+use crate::logical::{Join, JoinChoice, JoinKind, Logical, SortKey, sort_keys};
 use crate::plan::scan::ScanNode;
 use crate::plan::{KeyJoinNode, LookupJoinNode, LoopJoinNode, Node};
 use crate::planner::conjunct::{
@@ -22,13 +22,27 @@ use crate::planner::wanted::{Built, Wanted};
 /// Makes a step of a plan, as the step above would like it.
 pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, Wanted) -> Built;
 
+/// Returns what a join requires of its left side to provide what is required of itself.
+fn wanted_of_left(join: &Join, wanted: Wanted, left_width: usize) -> Wanted {
+    let is_of_left = |key: &SortKey| within(&key.expression, 0..left_width);
+    if !join.keeps_order() || !wanted.order.iter().all(is_of_left) {
+        return Wanted::default();
+    }
+    match join.kind {
+        // Each left row yields one at least.
+        JoinKind::Left => wanted,
+        _ => wanted.below(join.choice.left_rows_for_each.unwrap_or(1.0)),
+    }
+}
+
 /// Returns the step that does a join, by look-ups if that was chosen, else by a merge where both
 /// sides come in order, else by hash, and without an equality by trying all pairs.
-pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
+pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildStep<'_>) -> Built {
     let whole = |plan: Logical| step(plan, Wanted::default()).node;
     let left_types = join.left.column_types();
     let right_types = join.right.column_types();
     let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
+    let wanted = wanted_of_left(&join, wanted, left_width);
     let mut conjuncts = Vec::new();
     split(join.on, &mut conjuncts);
     let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -45,9 +59,11 @@ pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
     let residual = all(rest);
     let keys = (left_keys.as_slice(), right_keys.as_slice());
     if let Some((right, bindings)) = look_up(&join.right, join.choice, keys, notes) {
-        return Node::LookupJoin(Arc::new(LookupJoinNode {
+        let goal = wanted.goal.clone();
+        let Built { node: left, ordered } = step(*join.left, wanted);
+        let node = LookupJoinNode {
             kind,
-            left: whole(*join.left),
+            left,
             right,
             bindings,
             left_keys,
@@ -55,19 +71,28 @@ pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
             residual,
             left_types,
             right_types,
-        }));
+            goal,
+        };
+        return Built { node: Node::LookupJoin(Arc::new(node)), ordered };
     }
     let streams =
         matches!(kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti);
-    let sides = match join.choice.merge && streams {
+    let sides = match join.choice.merge && streams && wanted.order.is_empty() {
         true => merge((&join.left, &join.right), (&mut left_keys, &mut right_keys), step),
         false => None,
     };
     let is_merge = sides.is_some();
-    let (left, right) = sides.unwrap_or_else(|| (whole(*join.left), whole(*join.right)));
+    let (left, ordered, right, order) = match sides {
+        Some((left, right)) => (left, false, right, Vec::new()),
+        None => {
+            let order = wanted.order.clone();
+            let Built { node: left, ordered } = step(*join.left, wanted);
+            (left, ordered, whole(*join.right), if ordered { order } else { Vec::new() })
+        }
+    };
     if left_keys.is_empty() {
         let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
-        return Node::LoopJoin(Arc::new(node));
+        return Built { node: Node::LoopJoin(Arc::new(node)), ordered };
     }
     let node = Arc::new(KeyJoinNode {
         kind,
@@ -78,8 +103,10 @@ pub(super) fn build(join: Join, notes: Notes<'_>, step: BuildStep<'_>) -> Node {
         residual,
         left_types,
         right_types,
+        order,
     });
-    if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) }
+    let node = if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) };
+    Built { node, ordered }
 }
 
 /// Returns both sides in the order of the keys, if they have it for nothing. The order is that of

@@ -7,6 +7,8 @@
 //!
 //! This file knows no plans: sizes and selectivities in, a tree out.
 
+mod first_rows;
+
 use crate::planner::cost;
 
 /// So many connected relations are tried in every order.
@@ -78,6 +80,17 @@ pub(super) enum JoinTree {
         /// Rows that come out, by estimate.
         rows: f64,
     },
+}
+
+/// The order of joins that costs least for all rows.
+#[derive(Debug)]
+pub(super) struct WholeOrder {
+    /// The order.
+    pub tree: JoinTree,
+    /// Rows that come out, by estimate.
+    pub rows: f64,
+    /// Cost of all of them.
+    pub cost: f64,
 }
 
 /// A set of relations, a bit for each.
@@ -231,19 +244,25 @@ impl JoinGraph {
             [(left, right, Method::LookUpRight), (right, left, Method::LookUpLeft)]
         {
             let JoinTree::Relation(relation) = inner.tree else { continue };
-            let known = |class: &usize| {
-                self.classes[*class].members.iter().any(|(relation, _)| outer.set.has(*relation))
-            };
-            for path in &self.relations[relation].lookups {
-                if path.classes.iter().all(known) {
-                    let cost = outer.cost + cost::lookup_join(outer.rows, path.cost, rows);
-                    if cost < best.0 {
-                        best = (cost, method);
-                    }
+            if let Some(lookup) = self.lookup_cost(&outer.set, relation) {
+                let cost = outer.cost + cost::lookup_join(outer.rows, lookup, rows);
+                if cost < best.0 {
+                    best = (cost, method);
                 }
             }
         }
         best
+    }
+
+    /// Returns the least cost of looking up the rows of a relation for one row of a set; `None` if
+    /// that cannot be.
+    fn lookup_cost(&self, outer: &Set, relation: usize) -> Option<f64> {
+        let is_known = |class: &usize| {
+            self.classes[*class].members.iter().any(|(relation, _)| outer.has(*relation))
+        };
+        let paths = self.relations[relation].lookups.iter();
+        let usable = paths.filter(|path| path.classes.iter().all(is_known));
+        usable.map(|path| path.cost).min_by(f64::total_cmp)
     }
 
     /// Joins two sets whose join has so many rows.
@@ -393,9 +412,8 @@ impl JoinGraph {
         open.first().map(|&node| nodes[node].clone())
     }
 
-    /// Returns the order to join all relations in, and about how many rows come out; `None` if
-    /// there are none.
-    pub(super) fn order(&self) -> Option<(JoinTree, f64)> {
+    /// Returns the order to join all relations in; `None` if there are none.
+    pub(super) fn order(&self) -> Option<WholeOrder> {
         let mut nodes = Vec::new();
         for component in self.components() {
             if component.len() <= EXHAUSTIVE {
@@ -404,7 +422,8 @@ impl JoinGraph {
                 nodes.extend(component.iter().map(|&relation| self.single(relation)));
             }
         }
-        self.greedy(nodes).map(|joined| (joined.tree, joined.rows))
+        let Joined { tree, rows, cost, .. } = self.greedy(nodes)?;
+        Some(WholeOrder { tree, rows, cost })
     }
 }
 
@@ -427,7 +446,7 @@ mod tests {
     }
 
     fn order(graph: &JoinGraph) -> String {
-        text(&graph.order().unwrap().0)
+        text(&graph.order().unwrap().tree)
     }
 
     #[test]
@@ -489,7 +508,7 @@ mod tests {
                 }
             }
             let relations = order.iter().map(|&which| all[which].0.clone()).collect();
-            let (_, rows) = JoinGraph::new(relations, classes, Vec::new()).order().unwrap();
+            let rows = JoinGraph::new(relations, classes, Vec::new()).order().unwrap().rows;
             assert!((rows - 6e6).abs() < 1.0, "{order:?}: {rows}");
         }
     }
@@ -506,7 +525,7 @@ mod tests {
         };
         let classes = (0..count - 1).map(class).collect();
         let graph = JoinGraph::new(vec![relation(10.0, 10.0); count], classes, Vec::new());
-        let (_, rows) = graph.order().unwrap();
+        let rows = graph.order().unwrap().rows;
         assert!((rows - 10.0).abs() < 1e-6, "{rows}");
     }
 }

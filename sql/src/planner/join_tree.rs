@@ -5,35 +5,28 @@
 //!   -> units with their own conditions, constants of their classes included -> sizes -> order
 //!   -> joins, each with the conditions that can stand there first -> tail -> columns as before
 //! ```
+//!
+//! The tree for the first rows only ([`FirstRows`]), which streams its outer unit, is compared with
+//! the best one for all rows under a LIMIT.
 
-use std::cell::Cell;
-
+use types::Datum;
 use types::expr::Expr;
-use types::{DataType, Datum};
 
-use crate::logical::{Join, JoinChoice, JoinKind, Logical};
+use crate::logical::{JoinChoice, JoinKind, Logical};
 use crate::planner::alternatives::part_of_pairs;
-use crate::planner::conjunct::{
-    Columns, add_columns, all, as_operator, columns_of, is_free, renumber, within,
-};
+use crate::planner::conjunct::{Columns, as_operator, columns_of, renumber};
 use crate::planner::cost;
 use crate::planner::equivalence::{Classes, Member, equal, sides};
 use crate::planner::estimate::Estimator;
-use crate::planner::join_group::{JoinGroup, Tail, Unit, on};
+use crate::planner::first_rows::FirstRows;
+use crate::planner::join_group::{JoinGroup, Unit};
 use crate::planner::join_order::{
     EqualityClass, JoinCondition, JoinGraph, JoinTree, LookupPath, Relation,
 };
+use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
+use crate::planner::join_tail::{Sizes, before_tail, done_early, with_tail};
 use crate::planner::lookup::filtered_table;
-
-/// A semi or anti join that drops less than this part of a unit's rows waits for the other joins.
-const EARLY_SEMI_JOIN: f64 = 0.5;
-
-/// What a column of a group belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    Unit(usize),
-    Tail(usize),
-}
+use crate::planner::shape::{is_empty, no_rows};
 
 /// A condition and the units it is about, ascending.
 struct Condition {
@@ -56,118 +49,64 @@ struct Sorted {
     never: bool,
 }
 
-/// What choices are made with.
-#[derive(Clone, Copy)]
-pub(super) struct Chooser<'a> {
-    pub estimator: Estimator<'a>,
-    /// The first parameter of the statement that nobody uses yet.
-    pub next_parameter: &'a Cell<usize>,
-}
-
-impl Chooser<'_> {
-    /// Returns the first of so many new parameters.
-    fn new_parameters(&self, count: usize) -> usize {
-        self.next_parameter.replace(self.next_parameter.get() + count)
-    }
-}
-
-/// Puts conditions on plans; the rest of the rule that this file is a part of.
-pub(super) type PushInto<'a> = &'a mut dyn FnMut(Logical, Vec<Expr>) -> Logical;
-
 /// Returns the plan of a group.
 pub(super) fn put_together(
     mut group: JoinGroup,
+    first: Option<FirstRows>,
     chooser: Chooser<'_>,
     push_into: PushInto<'_>,
 ) -> Logical {
     let estimator = chooser.estimator;
     let owners = owners_of(&group);
     let sorted = sort(std::mem::take(&mut group.conjuncts), &group, &owners);
+    let nothing = || no_rows(group.outputs.iter().map(Expr::data_type).collect());
     if sorted.never {
-        let types = group.outputs.iter().map(Expr::data_type).collect();
-        return Logical::Values { types, rows: Vec::new() };
+        return nothing();
     }
-    let mut parts: Vec<Part> = Vec::with_capacity(group.units.len());
+    let mut parts: Vec<JoinPart> = Vec::with_capacity(group.units.len());
     for (unit, conjuncts) in group.units.into_iter().zip(sorted.of_unit) {
         let first = unit.columns.start;
         let own = conjuncts.into_iter().map(|c| renumber(c, &|index| index - first)).collect();
         let plan = push_into(unit.plan, own);
-        parts.push(Part { plan, columns: unit.columns.collect() });
+        if is_empty(&plan) {
+            return nothing();
+        }
+        parts.push(JoinPart { plan, columns: unit.columns.collect() });
     }
     let mut late = Vec::new();
-    for (tail, conjuncts) in group.tail.into_iter().zip(sorted.of_tail) {
-        let right = Unit { plan: push_into(tail.right.plan, Vec::new()), ..tail.right };
-        let tail = Tail { right, ..tail };
-        if let Some(tail) = done_early(tail, &mut parts, &owners, chooser) {
-            late.push((tail, conjuncts));
+    for (tail, conjuncts) in std::mem::take(&mut group.tail).into_iter().zip(sorted.of_tail) {
+        let tail = tail.with_right(push_into);
+        match (tail.kind, is_empty(&tail.right.plan)) {
+            (JoinKind::Semi, true) => return nothing(),
+            (JoinKind::Anti, true) => {}
+            _ => late.push((tail, conjuncts)),
         }
     }
-    let graph = graph_of(&parts, &sorted.classes, &sorted.between, estimator);
-    let Some((tree, mut rows)) = graph.order() else { unreachable!("a group has units") };
+    let first = first.map(|first| before_tail(first.over(&group.outputs), &late));
+    let conditions = (sorted.classes.as_slice(), sorted.between.as_slice());
+    let streamed = first.and_then(|first| streamed(first, &parts, conditions, estimator));
+    let (tree, mut sizes) = streamed.unwrap_or_else(|| {
+        let early =
+            |(tail, conjuncts)| Some((done_early(tail, &mut parts, &owners, chooser)?, conjuncts));
+        late = std::mem::take(&mut late).into_iter().filter_map(early).collect();
+        let order = graph_of(&parts, conditions, estimator).order();
+        let Some(order) = order else { unreachable!("a group has units") };
+        (order.tree, Sizes { rows: order.rows, needed: None })
+    });
     let mut builder = Builder {
         parts: parts.into_iter().map(Some).collect(),
         classes: sorted.classes,
         between: sorted.between.into_iter().map(Some).collect(),
+        merges: sizes.needed.is_none(),
         chooser,
     };
     let (mut part, _) = builder.build(&tree);
     for (tail, conjuncts) in late {
-        part = with_tail(part, tail, &mut rows, chooser);
+        part = with_tail(part, tail, &mut sizes, chooser);
         part = part.filtered(conjuncts);
     }
     part = part.filtered(group.volatile);
     part.yielding(group.outputs)
-}
-
-/// A plan, and which columns of the group its columns are.
-struct Part {
-    plan: Logical,
-    columns: Vec<usize>,
-}
-
-impl Part {
-    /// Returns the positions of the group's columns, by their numbers.
-    fn positions(&self) -> ahash::AHashMap<usize, usize> {
-        self.columns.iter().enumerate().map(|(position, &column)| (column, position)).collect()
-    }
-
-    /// Returns an expression over the group's columns as one over the plan's.
-    fn over(&self, expressions: Vec<Expr>) -> Vec<Expr> {
-        let positions = self.positions();
-        expressions.into_iter().map(|e| renumber(e, &|index| positions[&index])).collect()
-    }
-
-    fn filtered(self, conjuncts: Vec<Expr>) -> Part {
-        let Some(predicate) = all(self.over(conjuncts)) else { return self };
-        Part { plan: Logical::Filter { input: Box::new(self.plan), predicate }, ..self }
-    }
-
-    /// Returns the plan with these columns.
-    fn yielding(self, outputs: Vec<Expr>) -> Logical {
-        let as_it_is = outputs.len() == self.columns.len()
-            && outputs.iter().zip(&self.columns).all(
-                |(output, column)| matches!(output, Expr::Column { index, .. } if index == column),
-            );
-        if as_it_is {
-            return self.plan;
-        }
-        let expressions = self.over(outputs);
-        Logical::Project { input: Box::new(self.plan), expressions }
-    }
-
-    fn joined(self, kind: JoinKind, right: Part, conjuncts: Vec<Expr>, choice: JoinChoice) -> Part {
-        let both = Part {
-            plan: Logical::Values { types: Vec::new(), rows: Vec::new() },
-            columns: self.columns.iter().chain(&right.columns).copied().collect(),
-        };
-        let on = on(both.over(conjuncts));
-        let columns = match kind {
-            JoinKind::Semi | JoinKind::Anti => self.columns,
-            _ => both.columns,
-        };
-        let (left, right) = (Box::new(self.plan), Box::new(right.plan));
-        Part { plan: Logical::Join(Join { kind, left, right, on, choice }), columns }
-    }
 }
 
 fn owners_of(group: &JoinGroup) -> Vec<Owner> {
@@ -276,103 +215,26 @@ impl Sorted {
     }
 }
 
-/// Does a semi or anti join on the one unit whose columns it uses, if it drops many of its rows or
-/// there are no others. Returns it otherwise.
-fn done_early(
-    tail: Tail,
-    parts: &mut [Part],
-    owners: &[Owner],
-    chooser: Chooser<'_>,
-) -> Option<Tail> {
-    let estimator = chooser.estimator;
-    if !matches!(tail.kind, JoinKind::Semi | JoinKind::Anti) {
-        return Some(tail);
-    }
-    let mut used = Columns::new();
-    tail.on.iter().for_each(|conjunct| add_columns(conjunct, &mut used));
-    used.retain(|column| !tail.right.columns.contains(column));
-    let mut units = used.iter().map(|&column| owners[column]);
-    let Some(Owner::Unit(unit)) = units.next() else { return Some(tail) };
-    if units.any(|other| other != Owner::Unit(unit)) {
-        return Some(tail);
-    }
-    let part = &mut parts[unit];
-    let empty = Logical::Values { types: Vec::new(), rows: Vec::new() };
-    let left =
-        Part { plan: std::mem::replace(&mut part.plan, empty), columns: part.columns.clone() };
-    let before = estimator.rows(&left.plan);
-    let right =
-        Part { plan: tail.right.plan.clone(), columns: tail.right.columns.clone().collect() };
-    let joined = left.joined(tail.kind, right, tail.on.clone(), JoinChoice::default());
-    let alone = parts.len() == 1;
-    let rows = estimator.rows(&joined.plan);
-    let Part { plan: Logical::Join(mut join), columns } = joined else {
-        unreachable!("it was joined above")
+/// Returns the order of joins for the first rows, if it costs less than the best one for all rows
+/// and a sort, and how many rows of the joined units are needed.
+fn streamed(
+    first: FirstRows,
+    parts: &[JoinPart],
+    conditions: Conditions<'_>,
+    estimator: Estimator<'_>,
+) -> Option<(JoinTree, Sizes)> {
+    let outer_cost = |unit: usize, rows: f64| {
+        let JoinPart { plan, columns } = &parts[unit];
+        let start = columns.first().copied().unwrap_or(0);
+        let own = first.within(start..start + columns.len())?;
+        FirstRows { rows, ..own }.cost(plan, estimator)
     };
-    if alone || rows <= before * EARLY_SEMI_JOIN {
-        join.choice = tail_choice(&tail, before, rows, chooser);
-        parts[unit] = Part { plan: Logical::Join(join), columns };
-        return None;
-    }
-    parts[unit].plan = *join.left;
-    Some(tail)
-}
-
-/// Does a join of the tail.
-fn with_tail(left: Part, tail: Tail, rows: &mut f64, chooser: Chooser<'_>) -> Part {
-    let estimator = chooser.estimator;
-    let (left_rows, right_rows) = (*rows, estimator.rows(&tail.right.plan));
-    *rows = match tail.kind {
-        JoinKind::Left => left_rows,
-        _ => (left_rows * 0.5).max(1.0),
-    };
-    let choice = tail_choice(&tail, left_rows, *rows, chooser);
-    let right = Part { plan: tail.right.plan, columns: tail.right.columns.collect() };
-    match tail.kind {
-        // The smaller side is kept in memory.
-        JoinKind::Left if right_rows > left_rows && choice.lookup.is_none() => {
-            right.joined(JoinKind::Right, left, tail.on, choice)
-        }
-        kind => left.joined(kind, right, tail.on, choice),
-    }
-}
-
-/// Returns how a join of the tail is best done, of so many left rows that yield so many.
-fn tail_choice(tail: &Tail, left_rows: f64, rows: f64, chooser: Chooser<'_>) -> JoinChoice {
-    let estimator = chooser.estimator;
-    let right_rows = estimator.rows(&tail.right.plan);
-    let kept = if tail.kind == JoinKind::Left { left_rows.min(right_rows) } else { right_rows };
-    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(left_rows, kept, rows);
-    let lookup = tail_lookup(tail, estimator)
-        .filter(|lookup| cost::lookup_join(left_rows, *lookup, rows) < whole)
-        .map(|_| chooser.new_parameters(tail.on.len()));
-    JoinChoice { rows: Some(rows), lookup, merge: kept >= cost::MANY_KEPT }
-}
-
-/// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.
-fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
-    let table = filtered_table(&tail.right.plan)?;
-    let right = &tail.right.columns;
-    let key = |conjunct: &Expr| {
-        let (a, b) = sides(conjunct)?;
-        let is_inner = |side: &Expr| within(side, right.clone()) && !is_free(side);
-        let is_outer = |side: &Expr| !columns_of(side).iter().any(|column| right.contains(column));
-        let (inner, outer) = if is_inner(a) { (a, b) } else { (b, a) };
-        (is_inner(inner) && is_outer(outer) && !is_free(outer)).then(|| {
-            let inner = renumber(inner.clone(), &|index| index - right.start);
-            (inner, outer.data_type())
-        })
-    };
-    let keys: Vec<(Expr, DataType)> = tail.on.iter().filter_map(key).collect();
-    table.key_path(&keys, estimator).map(|path| path.cost)
-}
-
-/// Returns the cost of all rows of a plan.
-fn read_cost(plan: &Logical, estimator: Estimator<'_>) -> f64 {
-    match filtered_table(plan) {
-        Some(table) => table.scan_cost(estimator),
-        None => estimator.rows(plan),
-    }
+    let graph = graph_of(parts, conditions, estimator);
+    let streamed = graph.streamed(first.rows, &outer_cost)?;
+    let whole = graph.order()?;
+    let sort = if first.order.is_empty() { 0.0 } else { cost::TOP * whole.rows };
+    let sizes = Sizes { rows: streamed.rows, needed: Some(first.rows) };
+    (streamed.cost < whole.cost + sort).then_some((streamed.tree, sizes))
 }
 
 /// Returns the ways to look up the rows of a unit by what it has in some classes.
@@ -395,10 +257,12 @@ fn lookups(plan: &Logical, keys: &[(usize, Expr)], estimator: Estimator<'_>) -> 
     paths
 }
 
+/// The conditions between units: classes, and others.
+type Conditions<'a> = (&'a [Vec<Member>], &'a [Condition]);
+
 fn graph_of(
-    parts: &[Part],
-    classes: &[Vec<Member>],
-    between: &[Condition],
+    parts: &[JoinPart],
+    (classes, between): Conditions<'_>,
     estimator: Estimator<'_>,
 ) -> JoinGraph {
     let own = |unit: usize, expression: &Expr| {
@@ -454,15 +318,17 @@ fn hashable(predicate: &Expr) -> bool {
 
 /// Makes joins of a tree, taking the conditions as they can stand.
 struct Builder<'a> {
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<JoinPart>>,
     classes: Vec<Vec<Member>>,
     between: Vec<Option<Condition>>,
+    /// Large sides may be merged rather than kept.
+    merges: bool,
     chooser: Chooser<'a>,
 }
 
 impl Builder<'_> {
     /// Returns the joined plan and its units, ascending.
-    fn build(&mut self, tree: &JoinTree) -> (Part, Columns) {
+    fn build(&mut self, tree: &JoinTree) -> (JoinPart, Columns) {
         let (left, right, lookup, rows) = match tree {
             JoinTree::Relation(unit) => {
                 let part = self.parts[*unit].take().expect("each unit is joined once");
@@ -489,8 +355,10 @@ impl Builder<'_> {
             conjuncts.extend(condition.take_if(ready).map(|condition| condition.predicate));
         }
         let lookup = lookup.then(|| self.chooser.new_parameters(conjuncts.len()));
-        let merge = self.chooser.estimator.rows(&right.plan) >= cost::MANY_KEPT;
-        let choice = JoinChoice { rows: Some(rows), lookup, merge };
+        let estimator = self.chooser.estimator;
+        let merge = self.merges && estimator.rows(&right.plan) >= cost::MANY_KEPT;
+        let left_rows_for_each = Some(estimator.rows(&left.plan) / rows);
+        let choice = JoinChoice { rows: Some(rows), left_rows_for_each, lookup, merge };
         (left.joined(JoinKind::Inner, right, conjuncts, choice), units)
     }
 }

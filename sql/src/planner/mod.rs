@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! Bound -> push_down (with semi_join, join_group, join_order, join_tree) -> prune
-//!   -> build (with access, scan) -> Plan
+//!   -> combined_indexes -> build (with access, scan) -> Plan
 //! ```
 //!
 //! * [`push_down`]: conditions move to where their columns come from; EXISTS and IN become joins;
 //!   joins are done in the order that costs least, by what [`estimate`] makes of [`statistics`].
 //! * [`prune`]: columns that nobody reads go.
+//! * [`combined_indexes`]: rows that several indexes name are united or intersected.
 //! * [`build`]: operators are chosen; each scan gets its access path, sorts that a key already
 //!   does go, aggregates over a table move into its regions.
 
@@ -29,12 +30,16 @@ mod decorrelate;
 mod lateral;
 mod join_group;
 mod join_order;
+mod first_rows;
+mod join_part;
+mod join_tail;
 mod join_tree;
 mod value_first;
 mod wanted;
 mod notes;
 mod locked;
 mod push_down;
+mod combined_indexes;
 mod prune;
 mod scan;
 mod in_region;
@@ -145,8 +150,10 @@ fn plan_columns(
 ) -> Node {
     let next_parameter = Cell::new(*parameter_count);
     let logical = push_down::push_down(logical, aids.statistics, &next_parameter);
+    let mut logical = prune::to_first(logical, wanted);
+    combined_indexes::combine(&mut logical, aids.statistics, &next_parameter);
     *parameter_count = next_parameter.get();
-    build::build(prune::to_first(logical, wanted), aids.notes)
+    build::build(logical, aids.notes)
 }
 
 fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn> {

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use types::DataType;
+use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{
@@ -23,14 +24,16 @@ use crate::planner::conjunct::{
 };
 use crate::planner::decorrelate::decorrelated;
 use crate::planner::estimate::Estimator;
+use crate::planner::first_rows::FirstRows;
 use crate::planner::join_group::JoinGroup;
-use crate::planner::join_tree::{self, Chooser};
+use crate::planner::join_part::Chooser;
+use crate::planner::join_tree;
 use crate::planner::kept_order::{Order, order_of};
 use crate::planner::lateral;
 use crate::planner::limited::{below_values, is_for_each_row};
 use crate::planner::locked::at_the_scan;
-use crate::planner::semi_join;
-use crate::planner::shape::width_of;
+use crate::planner::semi_join::{self, Alternatives};
+use crate::planner::shape::{is_empty, no_rows, padded, width_of};
 use crate::planner::statistics::Statistics;
 use crate::planner::value_first::{ValueFirst, value_first};
 
@@ -89,6 +92,15 @@ impl PushDown<'_> {
         Box::new(self.push(plan, conjuncts))
     }
 
+    fn boxed_first(
+        &self,
+        plan: Logical,
+        conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
+    ) -> Box<Logical> {
+        Box::new(self.push_first(plan, conjuncts, first))
+    }
+
     /// Returns what is known of a table that has paths to choose among.
     fn known(&self, scan: &TableScan) -> Option<Arc<KnownTable>> {
         let table = &scan.table;
@@ -103,18 +115,22 @@ impl PushDown<'_> {
         }))
     }
 
-    fn push_filter(&self, input: Logical, predicate: Expr, mut conjuncts: Vec<Expr>) -> Logical {
+    fn push_filter(
+        &self,
+        (input, predicate): (Logical, Expr),
+        mut conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
+    ) -> Logical {
         let mut own = Vec::new();
         split(predicate, &mut own);
         if own.iter().any(is_never_true) {
-            let types = input.column_types();
-            return Logical::Values { types, rows: Vec::new() };
+            return no_rows(input.column_types());
         }
         let stays = |one: &Expr| is_volatile(one) && !goes_to_one(&input, one);
         let (stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(stays);
         if stay.is_empty() {
             go.append(&mut conjuncts);
-            return self.push(input, go);
+            return self.push_first(input, go, first);
         }
         // What is computed of the rows is computed for those that pass.
         let input = match input {
@@ -140,6 +156,11 @@ impl PushDown<'_> {
 
     /// Returns `plan` with `conjuncts`, which are over its columns, applied to it.
     fn push(&self, plan: Logical, conjuncts: Vec<Expr>) -> Logical {
+        self.push_first(plan, conjuncts, None)
+    }
+
+    /// As [`PushDown::push`], of which the step above takes the first rows only.
+    fn push_first(&self, plan: Logical, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         match plan {
             Logical::Scan(mut scan) => {
                 scan.known = self.known(&scan);
@@ -151,7 +172,7 @@ impl PushDown<'_> {
             Logical::Window(window) => self.push_window(window, conjuncts),
             Logical::With(with) => {
                 let query = self.boxed(*with.query, Vec::new());
-                let body = self.boxed(*with.body, conjuncts);
+                let body = self.boxed_first(*with.body, conjuncts, first);
                 Logical::With(With { query, body, ..with })
             }
             Logical::RecursiveUnion(union) => {
@@ -160,25 +181,22 @@ impl PushDown<'_> {
                 let union = RecursiveUnion { start, step, ..union };
                 filter(Logical::RecursiveUnion(union), conjuncts)
             }
-            Logical::Filter { input, predicate } => self.push_filter(*input, predicate, conjuncts),
-            Logical::Project { input, expressions } => {
-                self.push_project(*input, expressions, conjuncts)
+            Logical::Filter { input, predicate } => {
+                self.push_filter((*input, predicate), conjuncts, first)
             }
-            Logical::Join(join) => self.push_join(join, conjuncts),
-            Logical::Apply(apply) => self.push_apply(apply, conjuncts),
+            Logical::Project { input, expressions } => {
+                self.push_project((*input, expressions), conjuncts, first)
+            }
+            Logical::Join(join) => self.push_join(join, conjuncts, first),
+            Logical::Apply(apply) => self.push_apply(apply, conjuncts, first),
             Logical::Aggregate { input, group_by, aggregates } => {
-                let keys = group_by.len();
-                let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts
-                    .into_iter()
-                    .partition(|conjunct| keys > 0 && within(conjunct, 0..keys));
-                let go = go.into_iter().map(|conjunct| substitute(conjunct, &group_by)).collect();
-                let input = self.boxed(*input, go);
-                filter(Logical::Aggregate { input, group_by, aggregates }, stay)
+                self.push_aggregate(*input, (group_by, aggregates), conjuncts)
             }
             Logical::ProjectSet(sets) => self.push_project_set(sets, conjuncts),
             Logical::GroupingSets(grouping) => self.push_grouping_sets(grouping, conjuncts),
             Logical::Sort { input, keys } => {
-                Logical::Sort { input: self.boxed(*input, conjuncts), keys }
+                let first = first.and_then(|first| first.sorted(&keys));
+                Logical::Sort { input: self.boxed_first(*input, conjuncts, first), keys }
             }
             Logical::LockRows(lock) => {
                 let again = self.boxed(*lock.again, conjuncts.clone());
@@ -197,7 +215,8 @@ impl PushDown<'_> {
                 self.push(limited, conjuncts)
             }
             Logical::Limit { input, limit, offset, ties } => {
-                let input = self.boxed(*input, Vec::new());
+                let first = FirstRows::of_limit(&limit, &offset, &ties);
+                let input = self.boxed_first(*input, Vec::new(), first);
                 filter(Logical::Limit { input, limit, offset, ties }, conjuncts)
             }
             Logical::Distinct { input, on } => self.push_distinct(*input, on, conjuncts),
@@ -209,6 +228,21 @@ impl PushDown<'_> {
                     .collect(),
             },
         }
+    }
+
+    /// Conditions on keys leave whole groups out.
+    fn push_aggregate(
+        &self,
+        input: Logical,
+        (group_by, aggregates): (Vec<Expr>, Vec<Aggregate>),
+        conjuncts: Vec<Expr>,
+    ) -> Logical {
+        let keys = group_by.len();
+        let is_of_keys = |conjunct: &Expr| keys > 0 && within(conjunct, 0..keys);
+        let (go, stay): (Vec<Expr>, Vec<Expr>) = conjuncts.into_iter().partition(is_of_keys);
+        let go = go.into_iter().map(|conjunct| substitute(conjunct, &group_by)).collect();
+        let input = self.boxed(input, go);
+        filter(Logical::Aggregate { input, group_by, aggregates }, stay)
     }
 
     /// Where all rows that agree in some columns but one go, conditions on these alone may pass.
@@ -267,9 +301,9 @@ impl PushDown<'_> {
 
     fn push_project(
         &self,
-        input: Logical,
-        expressions: Vec<Expr>,
+        (input, expressions): (Logical, Vec<Expr>),
         conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
     ) -> Logical {
         let volatile: Vec<usize> = expressions
             .iter()
@@ -281,12 +315,13 @@ impl PushDown<'_> {
             columns_of(conjunct).iter().any(|column| volatile.contains(column))
         });
         let go = go.into_iter().map(|conjunct| substitute(conjunct, &expressions)).collect();
-        let input = Box::new(self.push(input, go));
+        let first = first.filter(|_| stay.is_empty()).map(|first| first.over(&expressions));
+        let input = self.boxed_first(input, go, first);
         filter(Logical::Project { input, expressions }, stay)
     }
 
     /// Joins are taken apart and put together in the best order, each condition as low as it goes.
-    fn push_join(&self, join: Join, conjuncts: Vec<Expr>) -> Logical {
+    fn push_join(&self, join: Join, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         let group = JoinGroup::new(join, conjuncts);
         let push = &mut |plan, conjuncts| match plan {
             // What is still one in a group is done as it is.
@@ -295,19 +330,42 @@ impl PushDown<'_> {
             }
             plan => self.push(plan, conjuncts),
         };
-        join_tree::put_together(group, self.chooser, push)
+        join_tree::put_together(group, first, self.chooser, push)
     }
 
     fn push_full_join(&self, join: Join, conjuncts: Vec<Expr>) -> Logical {
         let (left, right) =
             (self.boxed(*join.left, Vec::new()), self.boxed(*join.right, Vec::new()));
-        filter(Logical::Join(Join { left, right, ..join }), conjuncts)
+        let mut on = Vec::new();
+        split(join.on.clone(), &mut on);
+        let (no_left, no_right) = (is_empty(&left), is_empty(&right));
+        if !no_left && !no_right && !on.iter().any(is_never_true) {
+            return filter(Logical::Join(Join { left, right, ..join }), conjuncts);
+        }
+        // No row of one side meets one of the other.
+        let (left_types, right_types) = (left.column_types(), right.column_types());
+        let sides = [padded(&[], *left, &right_types), padded(&left_types, *right, &[])];
+        let mut inputs: Vec<Logical> = sides.into_iter().filter(|side| !is_empty(side)).collect();
+        let plan = match inputs.len() {
+            0 => no_rows([left_types, right_types].concat()),
+            1 => inputs.remove(0),
+            _ => Logical::Append { inputs },
+        };
+        filter(plan, conjuncts)
     }
 
     /// Conditions on the input's columns pass an apply. One that is the added column itself, or its
     /// negation, may turn the apply into a semi or anti join.
-    fn push_apply(&self, mut apply: Apply, conjuncts: Vec<Expr>) -> Logical {
+    fn push_apply(
+        &self,
+        mut apply: Apply,
+        conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
+    ) -> Logical {
         let width = width_of(&apply.input);
+        if let Some(alternatives) = semi_join::by_alternatives(&mut apply) {
+            return self.push_alternatives(alternatives, conjuncts, first);
+        }
         let (mut go, mut stay): (Vec<Expr>, Vec<Expr>) =
             conjuncts.into_iter().partition(|conjunct| within(conjunct, 0..width));
         let wanted = stay.iter().enumerate().find_map(|(position, conjunct)| match conjunct {
@@ -321,21 +379,24 @@ impl PushDown<'_> {
             && let Some(join) = semi_join::from_apply(&mut apply, wanted)
         {
             stay.remove(position);
-            return filter(self.push(in_order(join, order), go), stay);
+            let first = first.filter(|_| stay.is_empty());
+            return filter(self.push_first(in_order(join, order), go, first), stay);
         }
         if !matches!(order, Order::Lost)
             && let Some(plan) = lateral::joined(&mut apply)
                 .or_else(|| decorrelated(&mut apply, &go, self.chooser.estimator))
         {
             go.extend(stay);
-            return self.push(in_order(plan, order), go);
+            return self.push_first(in_order(plan, order), go, first);
         }
         let parameter = self.chooser.next_parameter.get();
         if let Some(first) = value_first(&apply, (&go, &stay), parameter) {
             self.chooser.next_parameter.set(parameter + 1);
             return self.push_value_first(first, parameter);
         }
-        let input = self.boxed(*apply.input, go);
+        let own = first.as_ref().filter(|_| stay.is_empty());
+        let own = own.and_then(|first| first.within(0..width));
+        let input = self.boxed_first(*apply.input, go, own);
         let mut kind = apply.kind;
         let below = match &mut kind {
             ApplyKind::Rows { on, outer } => {
@@ -347,6 +408,13 @@ impl PushDown<'_> {
                 }
                 let of_subquery =
                     |conjunct: &Expr| !is_volatile(conjunct) && within(conjunct, width..usize::MAX);
+                if matches.iter().any(is_never_true) {
+                    let added = apply.subquery.column_types();
+                    return match *outer {
+                        true => filter(padded(&[], *input, &added), stay),
+                        false => no_rows([input.column_types(), added].concat()),
+                    };
+                }
                 let (below, rest): (Vec<Expr>, Vec<Expr>) =
                     matches.into_iter().partition(of_subquery);
                 *on = all(rest).unwrap_or_else(|| boolean(true));
@@ -354,12 +422,28 @@ impl PushDown<'_> {
             }
             _ => Vec::new(),
         };
-        let subquery = self.boxed(*apply.subquery, below);
+        // EXISTS takes one row.
+        let first = matches!(kind, ApplyKind::Exists).then(|| FirstRows::of(1.0));
+        let subquery = self.boxed_first(*apply.subquery, below, first);
         let groups = apply.groups.map(|groups| {
             Box::new(ApplyGroups { plan: self.push(groups.plan, Vec::new()), ..*groups })
         });
         let (bindings, guard) = (apply.bindings, apply.guard);
         filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), stay)
+    }
+
+    /// Pushes conditions over an EXISTS down into one apply for each of its alternatives.
+    fn push_alternatives(
+        &self,
+        Alternatives { plan, columns }: Alternatives,
+        conjuncts: Vec<Expr>,
+        first: Option<FirstRows>,
+    ) -> Logical {
+        let mut over = Vec::new();
+        conjuncts.into_iter().for_each(|one| split(substitute(one, &columns), &mut over));
+        let first = first.map(|first| first.over(&columns));
+        let input = self.boxed_first(plan, over, first);
+        Logical::Project { input, expressions: columns }
     }
 
     fn push_value_first(&self, first: ValueFirst, parameter: usize) -> Logical {

@@ -5,6 +5,9 @@
 //! WHERE, when the subquery limits or groups its rows, and for NOT IN unless neither side can be
 //! NULL. It also holds back where there is no equality to hash by.
 //!
+//! `EXISTS (… WHERE a = x OR b = y)` has no equality to hash by, but is `EXISTS (… WHERE a = x) OR
+//! EXISTS (… WHERE b = y)` ([`by_alternatives`]), each of which may become a join.
+//!
 //! The apply's column is put back as a constant, since in every row that is left it has the value
 //! that was asked for; [`prune`](super::prune) drops it where nobody reads it.
 
@@ -13,10 +16,13 @@ use types::expr::Expr;
 
 use crate::logical::{Apply, ApplyKind, Join, JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, all, as_operator, boolean, column, is_volatile, renumber, split, substitute,
+    Columns, all, as_operator, boolean, column, is_free, is_volatile, renumber, split, substitute,
     uses_parameters, within,
 };
 use crate::planner::shape::{is_never_null, width_of};
+
+/// So many alternatives of an EXISTS become an apply each, at most.
+const ALTERNATIVES_MAX: usize = 8;
 
 /// Returns the join that stands for the apply under the condition that its column is `wanted`. If
 /// there is one it has the apply's input, which the apply is without then.
@@ -71,6 +77,74 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
         left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
     output.push(boolean(wanted));
     Some(Logical::Project { input: Box::new(Logical::Join(join)), expressions: output })
+}
+
+/// An EXISTS as one for each alternative of its condition.
+pub(super) struct Alternatives {
+    /// Adds the value of each.
+    pub plan: Logical,
+    /// The columns of the one apply, over the plan's.
+    pub columns: Vec<Expr>,
+}
+
+/// Returns an EXISTS whose condition on outer columns is a disjunction as one apply for each
+/// alternative, one above the other. `None` if some
+/// alternative has no equality of both sides, or if rows can be found without that.
+pub(super) fn by_alternatives(apply: &mut Apply) -> Option<Alternatives> {
+    let is_plain = apply.guard.is_none() && matches!(apply.kind, ApplyKind::Exists);
+    if !is_plain || apply.bindings.is_empty() || !may_be_repeated(&apply.subquery) {
+        return None;
+    }
+    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
+    let Inner { plan, correlated, .. } = pull_up(&apply.subquery, &outer)?;
+    let is_key = |conjunct: &Expr| is_key_of_alternative(conjunct, &outer);
+    if correlated.iter().any(is_key) {
+        return None;
+    }
+    let has_key = |alternative: &Expr| {
+        let mut conjuncts = Vec::new();
+        split(alternative.clone(), &mut conjuncts);
+        conjuncts.iter().any(is_key)
+    };
+    let position = correlated.iter().position(|conjunct| match conjunct {
+        Expr::Or(operands) => operands.len() <= ALTERNATIVES_MAX && operands.iter().all(has_key),
+        _ => false,
+    })?;
+    let Expr::Or(alternatives) = &correlated[position] else { return None };
+    let width = width_of(&apply.input);
+    let mut input = take_input(apply);
+    for alternative in alternatives {
+        let mut conjuncts = correlated.clone();
+        conjuncts[position] = alternative.clone();
+        let predicate = all(conjuncts).unwrap_or_else(|| boolean(true));
+        let subquery = Box::new(Logical::Filter { input: Box::new(plan.clone()), predicate });
+        let (bindings, kind) = (apply.bindings.clone(), ApplyKind::Exists);
+        let exists = Apply { input, subquery, bindings, kind, guard: None, groups: None };
+        input = Box::new(Logical::Apply(exists));
+    }
+    let values = (0..alternatives.len()).map(|at| column(width + at, DataType::Bool)).collect();
+    let types = input.column_types().into_iter().take(width).enumerate();
+    let columns = types.map(|(index, data_type)| column(index, data_type));
+    let columns = columns.chain([Expr::Or(values)]).collect();
+    Some(Alternatives { plan: *input, columns })
+}
+
+/// Returns whether it makes no difference that a plan is there several times.
+fn may_be_repeated(plan: &Logical) -> bool {
+    let mut is_named = false;
+    plan.walk(&mut |step| {
+        is_named |= matches!(step, Logical::With(_) | Logical::RecursiveUnion(_));
+    });
+    !is_named && !plan.has_effects()
+}
+
+/// Returns whether a condition is an equality of inner columns and outer parameters.
+fn is_key_of_alternative(conjunct: &Expr, outer: &Columns) -> bool {
+    let Some(("=", a, b)) = as_operator(conjunct) else { return false };
+    let sides = |inner: &Expr, value: &Expr| {
+        !uses_parameters(inner, outer) && !is_free(inner) && is_free(value)
+    };
+    sides(a, b) || sides(b, a)
 }
 
 /// Takes the input out of an apply that a plan is made of which stands for it: it may be large.

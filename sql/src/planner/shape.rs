@@ -1,7 +1,7 @@
 //! What can be read off a logical plan: the types of its columns, its expressions.
 
-use types::Datum;
 use types::expr::Expr;
+use types::{DataType, Datum};
 
 use crate::logical::{ApplyKind, LockRows, Logical, TIMESTAMP_COLUMN};
 use crate::planner::conjunct::parameter_count;
@@ -23,6 +23,39 @@ pub(super) fn width_of(plan: &Logical) -> usize {
         Logical::ProjectSet(sets) => width_of(&sets.input) + sets.set_types().count(),
         plan => plan.column_types().len(),
     }
+}
+
+/// Returns whether a plan has no rows for any content of the tables.
+pub(super) fn is_empty(plan: &Logical) -> bool {
+    match plan {
+        Logical::Values { rows, .. } => rows.is_empty(),
+        Logical::Filter { input, .. }
+        | Logical::Project { input, .. }
+        | Logical::Sort { input, .. }
+        | Logical::Limit { input, .. }
+        | Logical::Distinct { input, .. } => is_empty(input),
+        Logical::Apply(apply) => is_empty(&apply.input),
+        Logical::ProjectSet(sets) => is_empty(&sets.input),
+        Logical::Window(window) => is_empty(&window.input),
+        Logical::Aggregate { input, group_by, .. } => !group_by.is_empty() && is_empty(input),
+        Logical::SetOperation(operation) => is_empty(&operation.left),
+        Logical::Append { inputs } => inputs.iter().all(is_empty),
+        _ => false,
+    }
+}
+
+/// Returns a plan without rows.
+pub(super) fn no_rows(types: Vec<DataType>) -> Logical {
+    Logical::Values { types, rows: Vec::new() }
+}
+
+/// Returns the rows of a plan with columns of NULLs before and behind its own.
+pub(super) fn padded(before: &[DataType], plan: Logical, after: &[DataType]) -> Logical {
+    let null = |&data_type: &DataType| Expr::constant(Datum::Null, data_type);
+    let own = plan.column_types().into_iter().enumerate();
+    let own = own.map(|(index, data_type)| Expr::column(index, data_type));
+    let expressions = before.iter().map(null).chain(own).chain(after.iter().map(null)).collect();
+    Logical::Project { input: Box::new(plan), expressions }
 }
 
 /// Returns whether a plan is one row of no columns.

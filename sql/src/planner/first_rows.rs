@@ -1,0 +1,83 @@
+//! Row goals of logical plans: how many rows a LIMIT takes, in which order, and what these cost.
+//!
+//! A LIMIT above joins makes the order of joins a matter of the first rows
+//! ([`JoinGraph::streamed`](crate::planner::join_order::JoinGraph::streamed)): the outer table is
+//! read in the order that is required, as far as needed, and the others are looked up or hashed.
+
+use types::expr::Expr;
+
+use crate::logical::{Logical, SortKey};
+use crate::plan::RowGoal;
+use crate::planner::access::{Question, choose};
+use crate::planner::conjunct::{is_volatile, renumber, substitute, within};
+use crate::planner::estimate::Estimator;
+use crate::planner::lookup::filtered_table;
+
+/// The first rows of a plan in an order.
+#[derive(Debug, Clone)]
+pub(super) struct FirstRows {
+    /// About how many.
+    pub rows: f64,
+    /// The order, over the plan's columns; empty: any.
+    pub order: Vec<SortKey>,
+}
+
+impl FirstRows {
+    /// Returns the first rows of a plan in any order.
+    pub(super) fn of(rows: f64) -> FirstRows {
+        FirstRows { rows, order: Vec::new() }
+    }
+
+    /// Returns the rows that a LIMIT takes; `None` if it takes all, or those that tie.
+    pub(super) fn of_limit(
+        limit: &Option<Expr>,
+        offset: &Option<Expr>,
+        ties: &[Expr],
+    ) -> Option<FirstRows> {
+        let goal = RowGoal::of(limit, offset).filter(|_| ties.is_empty())?;
+        Some(FirstRows::of(goal.estimate()))
+    }
+
+    /// Returns the same of the input of a sort by these keys.
+    pub(super) fn sorted(self, keys: &[SortKey]) -> Option<FirstRows> {
+        let is_plain =
+            self.order.is_empty() && !keys.iter().any(|key| is_volatile(&key.expression));
+        is_plain.then(|| FirstRows { order: keys.to_vec(), ..self })
+    }
+
+    /// Returns the same of a plan over which these expressions are the columns.
+    pub(super) fn over(self, expressions: &[Expr]) -> FirstRows {
+        let over =
+            |key: SortKey| SortKey { expression: substitute(key.expression, expressions), ..key };
+        FirstRows { order: self.order.into_iter().map(over).collect(), ..self }
+    }
+
+    /// Returns the same of the part of a plan that has the columns of a range; `None` if the order
+    /// is not one of these.
+    pub(super) fn within(&self, columns: std::ops::Range<usize>) -> Option<FirstRows> {
+        let is_own = |key: &SortKey| within(&key.expression, columns.clone());
+        let own = |key: &SortKey| SortKey {
+            expression: renumber(key.expression.clone(), &|index| index - columns.start),
+            ..*key
+        };
+        let order = || self.order.iter().map(own).collect();
+        self.order.iter().all(is_own).then(|| FirstRows { order: order(), ..*self })
+    }
+
+    /// Returns what they cost of a plan; `None` if it has to be sorted for them.
+    pub(super) fn cost(&self, plan: &Logical, estimator: Estimator<'_>) -> Option<f64> {
+        let Some(table) = filtered_table(plan) else {
+            return self.order.is_empty().then(|| estimator.rows(plan));
+        };
+        let order: Vec<SortKey> = self
+            .order
+            .iter()
+            .map(|key| SortKey { expression: table.over_table(key.expression.clone()), ..*key })
+            .collect();
+        let (scan, conjuncts) = (table.scan, table.conjuncts.as_slice());
+        let question = Question { scan, conjuncts, order: &order, goal: Some(self.rows) };
+        let candidate = choose(&question);
+        let has_order = order.is_empty() || candidate.order.is_some();
+        has_order.then(|| candidate.cost(&question, estimator))
+    }
+}

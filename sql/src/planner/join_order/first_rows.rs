@@ -1,0 +1,144 @@
+//! Join orders for a row goal: left-deep trees whose outer relation is read as far as needed.
+//!
+//! Every other relation is looked up for the outer rows at hand, or is the build side of a hash
+//! join. Such a tree keeps the order of the outer relation, and costs what the first rows cost. The
+//! next relation is the one that adds least.
+
+use crate::planner::cost;
+use crate::planner::join_order::{EXHAUSTIVE, JoinGraph, JoinTree, Link, Set};
+
+/// An order of joins for the first rows.
+#[derive(Debug)]
+pub(in crate::planner) struct StreamedOrder {
+    /// The order.
+    pub tree: JoinTree,
+    /// Rows that come out in all, by estimate.
+    pub rows: f64,
+    /// Cost of the first rows.
+    pub cost: f64,
+}
+
+/// Knows the cost of so many rows of a relation, the first ones in the order that is required;
+/// `None` if it cannot be read in that order.
+pub(in crate::planner) type OuterCost<'a> = &'a dyn Fn(usize, f64) -> Option<f64>;
+
+/// A relation to be joined next.
+struct Step {
+    relation: usize,
+    lookup: bool,
+    cost: f64,
+    rows: f64,
+}
+
+impl JoinGraph {
+    /// Returns the order in which the first `goal` rows cost least; `None` if no relation can be
+    /// the outer one, or where the relations are many.
+    pub(in crate::planner) fn streamed(
+        &self,
+        goal: f64,
+        outer_cost: OuterCost<'_>,
+    ) -> Option<StreamedOrder> {
+        let count = self.relations.len();
+        if count > EXHAUSTIVE {
+            return None;
+        }
+        let total = self.rows(&Set::of(count, 0..count));
+        let outers = (0..count).filter_map(|outer| {
+            let rows = self.relations[outer].rows;
+            let needed = (goal * rows / total).clamp(1.0, rows);
+            let cost = outer_cost(outer, needed)?;
+            Some(self.streamed_from(outer, needed, cost))
+        });
+        outers.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    }
+
+    /// Joins all other relations to `needed` rows of one, which cost so much.
+    fn streamed_from(&self, outer: usize, mut needed: f64, mut cost: f64) -> StreamedOrder {
+        let count = self.relations.len();
+        let mut set = Set::of(count, [outer]);
+        let (mut tree, mut rows) = (JoinTree::Relation(outer), self.relations[outer].rows);
+        for _ in 1..count {
+            let others = (0..count).filter(|&relation| !set.has(relation));
+            let steps = others.map(|relation| self.step(&set, relation, needed));
+            let least = steps.min_by(|(a, a_step), (b, b_step)| {
+                b.cmp(a).then(a_step.cost.total_cmp(&b_step.cost))
+            });
+            let Some((_, step)) = least else { break };
+            set = set.with(&Set::of(count, [step.relation]));
+            needed *= step.rows / rows;
+            cost += step.cost + cost::OUTPUT * needed;
+            rows = step.rows;
+            tree = JoinTree::Join {
+                left: Box::new(tree),
+                right: Box::new(JoinTree::Relation(step.relation)),
+                lookup: step.lookup,
+                rows,
+            };
+        }
+        StreamedOrder { tree, rows, cost }
+    }
+
+    /// Returns how a relation is joined to so many rows of a set, and what connects them.
+    fn step(&self, set: &Set, relation: usize, needed: f64) -> (Link, Step) {
+        let own = Set::of(self.relations.len(), [relation]);
+        let link = self.link(set, &own);
+        let inner = &self.relations[relation];
+        let pairs = match link {
+            Link::Equality => cost::hash_join(needed, inner.rows, 0.0),
+            Link::Pairs | Link::None => cost::loop_join(needed, inner.rows, 0.0),
+        };
+        let whole = inner.cost + pairs;
+        let lookup = self.lookup_cost(set, relation).map(|one| cost::lookup_join(needed, one, 0.0));
+        let cost = lookup.map_or(whole, |lookup| lookup.min(whole));
+        let rows = self.rows(&set.with(&own));
+        (link, Step { relation, lookup: lookup.is_some_and(|lookup| lookup < whole), cost, rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::join_order::{EqualityClass, LookupPath, Relation};
+
+    fn relation(rows: f64, lookup: Option<usize>) -> Relation {
+        let path = |class| LookupPath { classes: vec![class], cost: cost::GET };
+        let lookups = lookup.map(path).into_iter().collect();
+        Relation { rows, base_rows: rows, cost: rows, lookups }
+    }
+
+    /// Rows of a large table, each with one of a small and one of a large one.
+    fn graph() -> JoinGraph {
+        let relations = vec![relation(1e6, None), relation(16.0, Some(0)), relation(1e5, Some(1))];
+        let classes = vec![
+            EqualityClass { members: vec![(0, 16.0), (1, 16.0)] },
+            EqualityClass { members: vec![(0, 1e5), (2, 1e5)] },
+        ];
+        JoinGraph::new(relations, classes, Vec::new())
+    }
+
+    fn outers(order: &StreamedOrder) -> Vec<(usize, bool)> {
+        let (mut tree, mut inners) = (&order.tree, Vec::new());
+        while let JoinTree::Join { left, right, lookup, .. } = tree {
+            let JoinTree::Relation(inner) = **right else { panic!("not left-deep") };
+            inners.push((inner, *lookup));
+            tree = left;
+        }
+        inners.reverse();
+        inners
+    }
+
+    #[test]
+    fn few_rows_look_large_relations_up() {
+        let first = |outer: usize, rows: f64| (outer == 0).then_some(rows);
+        let few = graph().streamed(20.0, &first).unwrap();
+        assert_eq!(outers(&few), [(1, false), (2, true)]);
+        assert!(few.cost < 1000.0, "{}", few.cost);
+        let many = graph().streamed(5e5, &first).unwrap();
+        assert_eq!(outers(&many), [(1, false), (2, false)]);
+    }
+
+    #[test]
+    fn a_relation_without_the_order_is_not_outer() {
+        assert!(graph().streamed(20.0, &|_, _| None).is_none());
+    }
+}

@@ -1,0 +1,176 @@
+//! The tail of a group of joins: outer, semi and anti joins that are done after its units are joined.
+
+use types::DataType;
+use types::expr::Expr;
+
+use crate::logical::{JoinChoice, JoinKind, Logical};
+use crate::planner::conjunct::{
+    Columns, add_columns, columns_of, is_free, is_never_true, renumber, within,
+};
+use crate::planner::cost;
+use crate::planner::equivalence::sides;
+use crate::planner::estimate::Estimator;
+use crate::planner::first_rows::FirstRows;
+use crate::planner::join_group::{Tail, Unit};
+use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
+use crate::planner::lookup::filtered_table;
+use crate::planner::shape::{is_empty, no_rows, padded};
+
+/// A semi or anti join that drops less than this part of a unit's rows waits for the other joins.
+pub(super) const EARLY_SEMI_JOIN: f64 = 0.5;
+/// About which part of the rows a semi or anti join of the tail yields.
+pub(super) const SEMI_JOIN: f64 = 0.5;
+/// About which part of the rows a condition on the tail is true for.
+pub(super) const OF_TAIL: f64 = 1.0 / 3.0;
+
+/// Returns the first rows of the joined units, of which these joins yield those of the group.
+pub(super) fn before_tail(first: FirstRows, tails: &[(Tail, Vec<Expr>)]) -> FirstRows {
+    let part = |(tail, conjuncts): &(Tail, Vec<Expr>)| {
+        part_of_tail(tail.kind) * OF_TAIL.powi(conjuncts.len().min(9) as i32)
+    };
+    let rows = first.rows / tails.iter().map(part).product::<f64>();
+    FirstRows { rows, ..first }
+}
+
+impl Tail {
+    /// Pushes conditions down in the right side, of which nothing is read if the join's condition
+    /// is never true.
+    pub(super) fn with_right(self, push_into: PushInto<'_>) -> Tail {
+        let plan = match self.on.iter().any(is_never_true) {
+            true => no_rows(self.right.plan.column_types()),
+            false => push_into(self.right.plan, Vec::new()),
+        };
+        Tail { right: Unit { plan, ..self.right }, ..self }
+    }
+}
+
+/// Numbers of rows that a join yields, by estimate.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    /// All of them.
+    pub rows: f64,
+    /// The first ones, that the steps above take; `None`: all.
+    pub needed: Option<f64>,
+}
+
+impl Sizes {
+    /// Returns the same of a join of the tail.
+    pub(super) fn after(self, kind: JoinKind) -> Sizes {
+        let part = part_of_tail(kind);
+        let needed = self.needed.map(|needed| needed * part);
+        Sizes { rows: (self.rows * part).max(1.0), needed }
+    }
+}
+
+/// About which part of the left rows a join of the tail yields.
+pub(super) fn part_of_tail(kind: JoinKind) -> f64 {
+    if kind == JoinKind::Left { 1.0 } else { SEMI_JOIN }
+}
+
+/// Does a semi or anti join on the one unit whose columns it uses, if it drops many of its rows or
+/// there are no others. Returns it otherwise.
+pub(super) fn done_early(
+    tail: Tail,
+    parts: &mut [JoinPart],
+    owners: &[Owner],
+    chooser: Chooser<'_>,
+) -> Option<Tail> {
+    let estimator = chooser.estimator;
+    if !matches!(tail.kind, JoinKind::Semi | JoinKind::Anti) {
+        return Some(tail);
+    }
+    let mut used = Columns::new();
+    tail.on.iter().for_each(|conjunct| add_columns(conjunct, &mut used));
+    used.retain(|column| !tail.right.columns.contains(column));
+    let mut units = used.iter().map(|&column| owners[column]);
+    let Some(Owner::Unit(unit)) = units.next() else { return Some(tail) };
+    if units.any(|other| other != Owner::Unit(unit)) {
+        return Some(tail);
+    }
+    let part = &mut parts[unit];
+    let empty = Logical::Values { types: Vec::new(), rows: Vec::new() };
+    let left =
+        JoinPart { plan: std::mem::replace(&mut part.plan, empty), columns: part.columns.clone() };
+    let before = estimator.rows(&left.plan);
+    let right =
+        JoinPart { plan: tail.right.plan.clone(), columns: tail.right.columns.clone().collect() };
+    let joined = left.joined(tail.kind, right, tail.on.clone(), JoinChoice::default());
+    let alone = parts.len() == 1;
+    let rows = estimator.rows(&joined.plan);
+    let JoinPart { plan: Logical::Join(mut join), columns } = joined else {
+        unreachable!("it was joined above")
+    };
+    if alone || rows <= before * EARLY_SEMI_JOIN {
+        let left = Sizes { rows: before, needed: None };
+        join.choice = tail_choice(&tail, left, rows, chooser);
+        parts[unit] = JoinPart { plan: Logical::Join(join), columns };
+        return None;
+    }
+    parts[unit].plan = *join.left;
+    Some(tail)
+}
+
+/// Does a join of the tail.
+pub(super) fn with_tail(
+    left: JoinPart,
+    tail: Tail,
+    sizes: &mut Sizes,
+    chooser: Chooser<'_>,
+) -> JoinPart {
+    let before = std::mem::replace(sizes, sizes.after(tail.kind));
+    if is_empty(&tail.right.plan) {
+        let plan = padded(&[], left.plan, &tail.right.plan.column_types());
+        return JoinPart {
+            plan,
+            columns: left.columns.into_iter().chain(tail.right.columns).collect(),
+        };
+    }
+    let choice = tail_choice(&tail, before, sizes.rows, chooser);
+    let is_larger = chooser.estimator.rows(&tail.right.plan) > before.rows;
+    let right = JoinPart { plan: tail.right.plan, columns: tail.right.columns.collect() };
+    match tail.kind {
+        // The smaller side is kept in memory.
+        JoinKind::Left if is_larger && choice.lookup.is_none() && before.needed.is_none() => {
+            right.joined(JoinKind::Right, left, tail.on, choice)
+        }
+        kind => left.joined(kind, right, tail.on, choice),
+    }
+}
+
+/// Returns how a join of the tail is best done, of left rows that yield so many.
+pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<'_>) -> JoinChoice {
+    let estimator = chooser.estimator;
+    let right_rows = estimator.rows(&tail.right.plan);
+    let kept = match (tail.kind, left.needed) {
+        (JoinKind::Left, None) => left.rows.min(right_rows),
+        _ => right_rows,
+    };
+    let left_rows_for_each = left.rows / rows;
+    let needed = left.needed.unwrap_or(left.rows);
+    let yielded = needed / left_rows_for_each;
+    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(needed, kept, yielded);
+    let lookup = tail_lookup(tail, estimator)
+        .filter(|lookup| cost::lookup_join(needed, *lookup, yielded) < whole)
+        .map(|_| chooser.new_parameters(tail.on.len()));
+    let merge = kept >= cost::MANY_KEPT && left.needed.is_none();
+    let left_rows_for_each = Some(left_rows_for_each);
+    JoinChoice { rows: Some(rows), left_rows_for_each, lookup, merge }
+}
+
+/// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.
+pub(super) fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
+    let table = filtered_table(&tail.right.plan)?;
+    let right = &tail.right.columns;
+    let key = |conjunct: &Expr| {
+        let (a, b) = sides(conjunct)?;
+        let is_inner = |side: &Expr| within(side, right.clone()) && !is_free(side);
+        let is_outer = |side: &Expr| !columns_of(side).iter().any(|column| right.contains(column));
+        let (inner, outer) = if is_inner(a) { (a, b) } else { (b, a) };
+        (is_inner(inner) && is_outer(outer) && !is_free(outer)).then(|| {
+            let inner = renumber(inner.clone(), &|index| index - right.start);
+            (inner, outer.data_type())
+        })
+    };
+    let keys: Vec<(Expr, DataType)> = tail.on.iter().filter_map(key).collect();
+    table.key_path(&keys, estimator).map(|path| path.cost)
+}
