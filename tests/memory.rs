@@ -126,7 +126,7 @@ fn the_largest_statement_fails_and_its_memory_is_given_back() {
         let grown = "DO $$ DECLARE s text := repeat('x', 1000000); BEGIN FOR i IN 1..9 LOOP \
                      s := s || s; END LOOP; END $$";
         let gathered = format!("SELECT array_agg(t) FROM ({}) s", rows(1_000_000));
-        let listed = format!("SELECT 1 WHERE 1 IN ({}0)", "7,".repeat(700_000));
+        let listed = format!("SELECT 1 WHERE 1 IN ({}0)", "7+0,".repeat(700_000));
         let window =
             format!("SELECT count(x) FROM (SELECT lag(t) OVER () x FROM ({}) s) s", rows(600_000));
         for text in [grown, &gathered, &listed, &window] {
@@ -166,6 +166,49 @@ fn a_copy_line_without_an_end_is_not_in_memory_twice() {
         };
         assert_eq!(error.code().map(|code| code.code()), Some("53200"), "{error}");
         run(client, "SELECT 1").await.unwrap();
+    });
+}
+
+#[test]
+fn long_lists_of_constants_take_little_more_than_their_text() {
+    let list = |count: i32, item: &dyn Fn(i32) -> String| {
+        (0..count).map(item).collect::<Vec<String>>().join(", ")
+    };
+    run_on_server(async |_, client| {
+        run(client, "CREATE TABLE listed (a int PRIMARY KEY, b varchar(9), c int DEFAULT 7)")
+            .await
+            .unwrap();
+        let rows = list(60_000, &|i| format!("({i}, 'too long {i}')"));
+        let failed = run(client, &format!("INSERT INTO listed (a, b) VALUES {rows}")).await;
+        assert_eq!(failed.unwrap_err().0, "22001");
+        let rows = list(60_000, &|i| format!("({i}, 'n''{i}')"));
+        run(client, &format!("INSERT INTO listed (a, b) VALUES {rows}")).await.unwrap();
+        let numbers = list(500_000, &|i| (2 * i - 100).to_string());
+        let texts = list(5_000, &|i| format!("'n''{i}'"));
+        let mixed = list(150_000, &|i| format!("({i}, {}, NULL, 'x')", 50_000 * i64::from(i)));
+        for (query, answer) in [
+            ("SELECT format('%s %s %s', count(*), min(b), sum(c)) FROM listed", "60000 n'0 420000"),
+            (&format!("SELECT count(*)::text FROM listed WHERE a IN ({numbers})"), "30000"),
+            (
+                &format!("SELECT format('%s', count(*)) FROM listed WHERE b NOT IN ({texts}, 'x')"),
+                "55000",
+            ),
+            (
+                &format!(
+                    "SELECT format('%s %s %s %s', count(*), sum(v), max(pg_typeof(v)::text), \
+                     count(n)) \
+                     FROM (VALUES {mixed}) t (i, v, n, x) WHERE x = 'x'"
+                ),
+                "150000 562496250000000 bigint 0",
+            ),
+            (
+                &format!("SELECT (1.5 IN ({numbers}, 1.5))::text || (NULL IN ({numbers}) IS NULL)"),
+                "truetrue",
+            ),
+        ] {
+            let found = client.simple_query(query).await.unwrap();
+            assert!(format!("{found:?}").contains(answer), "{answer}: {found:?}");
+        }
     });
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
 use types::function::FunctionId;
-use types::{DataType, Datum, SqlType};
+use types::{Batch, DataType, Datum, SqlType};
 
 use crate::catalog::statistics::TableStatistics;
 use crate::catalog::table::Table;
@@ -53,6 +53,15 @@ pub enum Origin {
     System(u32),
 }
 
+/// Rows of values, column by column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConstantRows {
+    /// Types of the columns.
+    pub types: Vec<DataType>,
+    /// The rows.
+    pub rows: Arc<Batch>,
+}
+
 /// A plan that yields rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Logical {
@@ -67,6 +76,8 @@ pub enum Logical {
         /// The rows; expressions without columns.
         rows: Vec<Vec<Expr>>,
     },
+    /// The rows of VALUES, where they are many.
+    Constants(ConstantRows),
     /// Rows for which the predicate is true.
     Filter {
         /// Where the rows come from.
@@ -779,6 +790,7 @@ impl Logical {
                 rows.columns.iter().map(|column| column.sql_type.base).collect()
             }
             Logical::Values { types, .. } => types.clone(),
+            Logical::Constants(constants) => constants.types.clone(),
             Logical::Filter { input, .. }
             | Logical::Sort { input, .. }
             | Logical::Limit { input, .. }

@@ -8,6 +8,7 @@
 
 use types::datatype::SqlType;
 
+use super::constant_run::ConstantRun;
 use super::query::{OrderItem, Query};
 use super::window::Over;
 use super::{Collation, Ident};
@@ -95,6 +96,8 @@ pub enum Expr {
         /// Where it stands.
         position: usize,
     },
+    /// All constants of IN, or all rows of VALUES, where they are many.
+    Constants(ConstantRun),
     /// `DATE '…'` and its kin: a constant of a type.
     TypedString {
         /// The type.
@@ -364,6 +367,7 @@ impl Expr {
             | Expr::Array { position, .. }
             | Expr::ArraySubquery { position, .. }
             | Expr::SqlValue { position, .. } => *position,
+            Expr::Constants(run) => run.position,
             Expr::TypedString { type_name, .. } => type_name.position,
             Expr::Column(parts) | Expr::WholeRow(parts) => {
                 parts.first().map_or(1, |part| part.position)

@@ -19,6 +19,7 @@ pub mod domain;
 pub mod function;
 pub mod enumeration;
 mod expr;
+pub mod constant_run;
 pub mod query;
 pub mod dml;
 pub mod constraint;

@@ -4,6 +4,7 @@ use types::expr::Expr;
 use types::interrupt::check_planned;
 use types::{DataType, Datum, SqlType};
 
+use crate::ast::constant_run::ConstantRun;
 use crate::ast::{self, TruthTest, TypeName};
 use crate::binder::arrays::internal;
 use crate::binder::level::{Binder, Clause};
@@ -26,6 +27,10 @@ impl Binder<'_> {
                 Ok(Typed::boolean(boolean(*value), *position))
             }
             ast::Expr::Number { text, position } => number(text, *position),
+            ast::Expr::Constants(run) => {
+                let message = "a list of constants stands where one value is expected";
+                Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(run.position))
+            }
             ast::Expr::String { value, position } => {
                 let value = Datum::Text(value.as_str().into());
                 Ok(Typed::constant(value, DataType::Unknown, *position))
@@ -328,6 +333,9 @@ impl Binder<'_> {
         negated: bool,
         position: usize,
     ) -> Result<Typed> {
+        if let [ast::Expr::Constants(run)] = list {
+            return self.bind_in_run(operand, run, negated, position);
+        }
         if let ast::Expr::Row { fields, .. } = operand {
             let left = self.bind_list(fields)?;
             let mut rows = Vec::new();
@@ -352,6 +360,24 @@ impl Binder<'_> {
         }
         let expr = self.in_list(value, list, position)?;
         Ok(Typed::boolean(negate(expr, negated), start))
+    }
+
+    fn bind_in_run(
+        &mut self,
+        operand: &ast::Expr,
+        run: &ConstantRun,
+        negated: bool,
+        position: usize,
+    ) -> Result<Typed> {
+        if !matches!(operand, ast::Expr::Row { .. }) {
+            let value = self.bind_expr(operand)?;
+            let start = value.position;
+            if let Some(expr) = self.in_run(&value, run)? {
+                return Ok(Typed::boolean(negate(expr, negated), start));
+            }
+        }
+        let list: Vec<ast::Expr> = run.rows().flatten().collect();
+        self.bind_in_list(operand, &list, negated, position)
     }
 
     /// Returns whether a value is in a list.
@@ -485,7 +511,7 @@ fn narrowed(value: &Typed, list: Vec<Typed>) -> Vec<Typed> {
     narrow.into_iter().zip(list).map(constant).collect()
 }
 
-fn narrow(constant: &Datum, to: DataType) -> Option<Datum> {
+pub(super) fn narrow(constant: &Datum, to: DataType) -> Option<Datum> {
     let wide = match constant {
         Datum::Int2(value) => i64::from(*value),
         Datum::Int4(value) => i64::from(*value),

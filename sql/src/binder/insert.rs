@@ -6,6 +6,7 @@ use types::DataType;
 use types::cast::CastContext;
 use types::expr::Expr;
 
+use crate::ast::constant_run::ConstantRun;
 use crate::ast::{self, AssignedValue, InsertSource, OnDuplicate, Overriding, TargetColumn};
 use crate::binder::assignment::default_of;
 use crate::binder::bound_query::BoundQuery;
@@ -86,6 +87,18 @@ impl Binder<'_> {
                 let row = table.columns.iter().map(default_of).collect();
                 let plan = Logical::Values { types: column_types(table), rows: vec![row] };
                 Ok((plan, Vec::new()))
+            }
+            InsertSource::Values(rows) if run_of(rows).is_some() => {
+                let Some(run) = run_of(rows) else { return Err(uneven_values(1)) };
+                let bind =
+                    |binder: &mut Self| binder.bind_target_run(written, names, run, identity);
+                let (bound, _) = self.within(Scope::default(), Clause::Values, bind)?;
+                if let Some(bound) = bound {
+                    return Ok(bound);
+                }
+                let rows = run.rows().map(|row| row.into_iter().map(AssignedValue::Expr).collect());
+                let source = InsertSource::Values(rows.collect());
+                self.bind_insert_source(written, names, &source, overriding)
             }
             InsertSource::Values(rows) => {
                 let bind =
@@ -234,6 +247,15 @@ impl Binder<'_> {
             expressions[at] = in_domain(column, whole);
         }
         Ok(Logical::Project { input, expressions })
+    }
+}
+
+/// Returns the run that stands for all rows, if one does.
+fn run_of(rows: &[Vec<AssignedValue>]) -> Option<&ConstantRun> {
+    let [row] = rows else { return None };
+    match row.as_slice() {
+        [AssignedValue::Expr(ast::Expr::Constants(run))] => Some(run),
+        _ => None,
     }
 }
 

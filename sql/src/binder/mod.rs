@@ -53,6 +53,7 @@ mod records;
 mod json_records;
 mod sample;
 mod expressions;
+mod constant_runs;
 mod subqueries;
 mod names;
 mod variadic;

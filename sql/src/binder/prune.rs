@@ -172,9 +172,10 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             rows.iter_mut().for_each(|row| retain(row, needed));
             numbered(needed.iter().copied())
         }
-        Logical::SystemRows(_) | Logical::Values { .. } | Logical::CteScan(_) => {
-            unchanged(needed.len())
-        }
+        Logical::SystemRows(_)
+        | Logical::Values { .. }
+        | Logical::Constants(_)
+        | Logical::CteScan(_) => unchanged(needed.len()),
         Logical::Filter { input, predicate } => {
             let mut needed = needed.to_vec();
             mark(predicate, &mut needed);

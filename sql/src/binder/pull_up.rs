@@ -287,6 +287,7 @@ fn is_simple(plan: &Logical) -> bool {
         | Logical::Scan(_)
         | Logical::SystemRows(_)
         | Logical::Values { .. }
+        | Logical::Constants(_)
         | Logical::CteScan(_) => true,
         _ => false,
     }

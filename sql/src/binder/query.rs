@@ -140,6 +140,27 @@ impl Binder<'_> {
     }
 
     fn bind_values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
+        let [row] = rows else { return self.bind_value_rows(rows) };
+        let [ast::Expr::Constants(run)] = row.as_slice() else {
+            return self.bind_value_rows(rows);
+        };
+        let bind = |binder: &mut Self| binder.bind_run(run);
+        let Some((constants, positions)) = self.within(Scope::default(), Clause::Values, bind)?.0
+        else {
+            let rows: Vec<Vec<ast::Expr>> = run.rows().collect();
+            return self.bind_value_rows(&rows);
+        };
+        sizes::check_entries(constants.types.len())?;
+        let columns = constants.types.iter().enumerate().map(|(index, data_type)| OutputColumn {
+            name: format!("column{}", index + 1),
+            sql_type: (*data_type).into(),
+            origin: None,
+        });
+        let columns = columns.collect();
+        Ok(BoundQuery { plan: Logical::Constants(constants), columns, positions })
+    }
+
+    fn bind_value_rows(&mut self, rows: &[Vec<ast::Expr>]) -> Result<BoundQuery> {
         let bind = |binder: &mut Self| {
             let mut columns: Vec<Vec<Typed>> = Vec::new();
             for (at, row) in rows.iter().enumerate() {

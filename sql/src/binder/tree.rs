@@ -52,6 +52,7 @@ pub(super) fn width(plan: &Logical) -> usize {
         Logical::Scan(scan) => scan.columns.len(),
         Logical::SystemRows(rows) => rows.columns.len(),
         Logical::Values { types, .. } => types.len(),
+        Logical::Constants(constants) => constants.types.len(),
         Logical::Filter { input, .. }
         | Logical::Sort { input, .. }
         | Logical::Limit { input, .. }
@@ -86,6 +87,7 @@ pub(super) fn for_each_input<'p>(plan: &'p mut Logical, visit: &mut dyn FnMut(&'
         Logical::Scan(_)
         | Logical::SystemRows(_)
         | Logical::Values { .. }
+        | Logical::Constants(_)
         | Logical::CteScan(_) => {}
         Logical::Filter { input, .. }
         | Logical::Project { input, .. }
@@ -129,6 +131,7 @@ pub(super) fn for_each_expression(plan: &mut Logical, visit: &mut dyn FnMut(&mut
     match plan {
         Logical::Scan(scan) => scan.as_of.iter_mut().for_each(visit),
         Logical::SystemRows(rows) => rows.arguments.iter_mut().for_each(visit),
+        Logical::Constants(_) => {}
         Logical::Values { rows, .. } => rows.iter_mut().flatten().for_each(visit),
         Logical::Filter { predicate, .. } => visit(predicate),
         Logical::Project { expressions, .. } => expressions.iter_mut().for_each(visit),

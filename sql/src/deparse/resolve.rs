@@ -72,6 +72,8 @@ impl<'a> Writer<'a> {
                 Node::Constant { value: Some(value.to_string()), sql_type: DataType::Bool.into() }
             }
             Expr::Number { text, .. } => number(text),
+            // Texts of definitions have none.
+            Expr::Constants(run) => number(&run.text),
             Expr::TypedString { value, .. } => self.literal(value, self.type_of(expr)),
             Expr::Parameter { number, .. } => {
                 Node::Word { text: format!("${number}"), row_type: None }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::vector::BATCH_ROWS;
+use types::vector::{BATCH_ROWS, RowSizes};
 use types::{Batch, Vector};
 
 use crate::error::Result;
@@ -32,6 +32,13 @@ impl Values {
 impl Operator for Values {
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
+        if let Some(constants) = &self.node.constants {
+            let sizes = RowSizes::of(&constants.columns);
+            let to = self.next + sizes.batch_len(self.next..constants.row_count);
+            let rows: Vec<u32> = (self.next as u32..to as u32).collect();
+            self.next = to;
+            return Ok((!rows.is_empty()).then(|| constants.take(&rows)));
+        }
         let rest = &self.node.rows[self.next..];
         let rows = &rest[..rest.len().min(self.row_limit)];
         if rows.is_empty() {

@@ -22,6 +22,7 @@ impl Logical {
             Logical::Scan(_)
             | Logical::SystemRows(_)
             | Logical::Values { .. }
+            | Logical::Constants(_)
             | Logical::CteScan(_) => Vec::new(),
             Logical::Filter { input, .. }
             | Logical::Project { input, .. }
@@ -48,6 +49,7 @@ impl Logical {
             Logical::Scan(_)
             | Logical::SystemRows(_)
             | Logical::Values { .. }
+            | Logical::Constants(_)
             | Logical::CteScan(_) => Vec::new(),
             Logical::Filter { input, .. }
             | Logical::Project { input, .. }
@@ -93,7 +95,8 @@ impl Logical {
             }
             Logical::Distinct { on, .. } => on.iter().for_each(visit),
             Logical::Window(window) => window.for_each_expression(visit),
-            Logical::SetOperation(_)
+            Logical::Constants(_)
+            | Logical::SetOperation(_)
             | Logical::LockRows(_)
             | Logical::With(_)
             | Logical::CteScan(_)

@@ -13,6 +13,7 @@ use types::key_words;
 
 use super::array::with_leading_names;
 use super::call::interval_fields;
+use super::constant_runs::run_of;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use super::limits;
@@ -555,6 +556,9 @@ impl Cursor<'_> {
             | Value::UnicodeStringLiteral(value) => Expr::String { value, position },
             Value::DollarQuotedString(quoted) => Expr::String { value: quoted.value, position },
             Value::Placeholder(text) => {
+                if let Some(run) = run_of(&text, self.source.text(), position) {
+                    return placed(Expr::Constants(run), position);
+                }
                 parameter(&text, position).ok_or_else(|| self.bad_placeholder(&text, position))?
             }
             Value::SingleQuotedByteStringLiteral(digits) => bit_string('b', &digits, position),

@@ -6,6 +6,7 @@
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
+use super::constant_runs;
 use super::dialect::BennuDialect;
 use super::error::{ParseError, Result, sqlstate};
 use super::source::Source;
@@ -16,9 +17,13 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
     let mut tokens = Vec::with_capacity(source.text().len() / 4);
     // What the tokenizer reads is the text from here on.
     let mut from = Location::new(1, 1);
+    let mut runs = source.runs().iter().peekable();
     loop {
         let first = tokens.len();
-        let rest = &source.text()[source.byte(from)..];
+        let start = source.byte(from);
+        while runs.next_if(|run| run.range.start < start).is_some() {}
+        let end = runs.peek().map_or(source.text().len(), |run| run.range.start);
+        let rest = &source.text()[start..end];
         let read = Tokenizer::new(dialect, rest).tokenize_with_location_into_buf(&mut tokens);
         for token in &mut tokens[first..] {
             token.span.start = moved(token.span.start, from);
@@ -35,7 +40,15 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
             tokens.push(token);
             continue;
         }
-        let Err(mut error) = read else { break };
+        let Err(mut error) = read else {
+            let Some(run) = runs.next() else { break };
+            let (start, end) = (run.range.start, run.range.end);
+            from = source.location(end);
+            let token = Token::Placeholder(constant_runs::token(run));
+            let span = source.location(start).span_to(from);
+            tokens.push(TokenWithSpan { token, span });
+            continue;
+        };
         error.location = moved(error.location, from);
         let start = tokens.last().map_or(from, |token| token.span.end);
         let begins = source.text()[source.byte(start)..].starts_with(['e', 'E']);

@@ -14,6 +14,7 @@
 //! Syntax errors read as PostgreSQL's: `syntax error at or near "x"`, with the position.
 
 pub mod error;
+pub mod constant_runs;
 mod source;
 mod literal;
 pub mod plain_strings;
@@ -102,7 +103,7 @@ pub struct ParsedStatement {
 ///
 /// The first thing that is wrong with any of the statements; none is returned then.
 pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
-    with_cursor(sql, |cursor| {
+    with_cursor(Source::new(sql).with_runs(), |cursor| {
         let mut statements = Vec::new();
         let input: Arc<str> = sql.into();
         loop {
@@ -127,7 +128,7 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
 ///
 /// What is wrong with it.
 pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
-    with_cursor(sql, |cursor| {
+    with_cursor(Source::new(sql), |cursor| {
         let expression = cursor.expr()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -142,7 +143,7 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
 ///
 /// What is wrong with it.
 pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
-    with_cursor(sql, |cursor| {
+    with_cursor(Source::new(sql), |cursor| {
         let query = cursor.query()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -176,7 +177,7 @@ pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, Parse
     if text.trim().is_empty() {
         return Err(ParseError::syntax(format!("invalid type name \"{text}\""), None));
     }
-    with_cursor(text, |cursor| {
+    with_cursor(Source::new(text), |cursor| {
         let parsed = cursor.type_name()?;
         if cursor.peek() != &Token::EOF {
             return Err(cursor.unexpected());
@@ -261,9 +262,11 @@ pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
 }
 
 /// Checks the limits of a text and runs `parse` over its tokens.
-fn with_cursor<T>(sql: &str, parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -> Result<T> {
-    limits::check_size(sql)?;
-    let source = Source::new(sql);
+fn with_cursor<T>(
+    source: Source<'_>,
+    parse: impl FnOnce(&mut Cursor<'_>) -> Result<T>,
+) -> Result<T> {
+    limits::check_size(source.text())?;
     let dialect = BennuDialect::default();
     let mut tokens = tokenize(&dialect, &source)?;
     limits::check_tokens(&tokens, &source)?;

@@ -5,6 +5,8 @@
 
 use sqlparser::tokenizer::Location;
 
+use super::constant_runs::{self, FoundRun};
+
 /// A script with its line starts.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
@@ -13,6 +15,8 @@ pub(crate) struct Source<'a> {
     lines: Vec<(usize, usize)>,
     /// Byte offset of every [`STRIDE`]th character; empty if all are of one byte.
     marks: Vec<usize>,
+    /// Long lists of constants.
+    runs: Vec<FoundRun>,
 }
 
 /// Characters between two marks.
@@ -33,7 +37,16 @@ impl<'a> Source<'a> {
                 lines.push((byte + 1, character));
             }
         }
-        Source { text, lines, marks }
+        Source { text, lines, marks, runs: Vec::new() }
+    }
+
+    /// Has long lists of constants become one token each.
+    pub(crate) fn with_runs(self) -> Source<'a> {
+        Source { runs: constant_runs::find(self.text), ..self }
+    }
+
+    pub(crate) fn runs(&self) -> &[FoundRun] {
+        &self.runs
     }
 
     pub(crate) fn text(&self) -> &'a str {
@@ -48,6 +61,17 @@ impl<'a> Source<'a> {
         let line = usize::try_from(location.line).unwrap_or(usize::MAX) - 1;
         let column = usize::try_from(location.column).unwrap_or(0);
         self.lines.get(line).map_or(0, |(_, character)| character + column)
+    }
+
+    /// Returns the location of a byte at which a character begins.
+    pub(crate) fn location(&self, byte: usize) -> Location {
+        let line = self.lines.partition_point(|(start, _)| *start <= byte).saturating_sub(1);
+        let start = self.lines[line].0;
+        let column = match self.marks.is_empty() {
+            true => byte - start,
+            false => self.text[start..byte].chars().count(),
+        };
+        Location::new(line as u64 + 1, column as u64 + 1)
     }
 
     /// Returns the byte offset of a location, at most the length of the text.
@@ -94,7 +118,7 @@ mod tests {
         let source = Source::new(&text);
         let mut at = Location { line: 1, column: 1 };
         for (byte, c) in text.char_indices() {
-            assert_eq!(source.byte(at), byte);
+            assert_eq!((source.byte(at), source.location(byte)), (byte, at));
             at = match c {
                 '\n' => Location { line: at.line + 1, column: 1 },
                 _ => Location { line: at.line, column: at.column + 1 },

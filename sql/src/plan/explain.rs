@@ -276,7 +276,8 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
             }
         }
         Node::Values(values) => {
-            let count = values.rows.len();
+            let constants = values.constants.as_ref();
+            let count = constants.map_or(values.rows.len(), |rows| rows.row_count);
             let line = format!("Values: {count} row{}", plural(count));
             let names =
                 (0..values.types.len()).map(|index| format!("column{}", index + 1)).collect();

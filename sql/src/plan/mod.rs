@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use coprocessors::columns::SectionsOfGet;
 use store::TableId;
-use types::DataType;
 use types::aggregate::Aggregate;
 use types::expr::{Expr, Routine};
+use types::{Batch, DataType};
 
 use crate::catalog::table::Table;
 use crate::logical::{
@@ -235,6 +235,8 @@ pub struct ValuesNode {
     pub types: Vec<DataType>,
     /// The rows.
     pub rows: Vec<Vec<Expr>>,
+    /// Or, where they are many constants, their columns.
+    pub constants: Option<Arc<Batch>>,
 }
 
 /// See [`Node::Filter`].

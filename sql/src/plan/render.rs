@@ -322,7 +322,11 @@ mod tests {
 ]"#;
         let summary = [("Planning Time", Figure::Time(Duration::from_micros(250)))];
         assert_eq!(document(&plan, Shown::default(), &summary, Format::Json), wanted);
-        let node = Node::Values(Arc::new(ValuesNode { types: Vec::new(), rows: Vec::new() }));
+        let node = Node::Values(Arc::new(ValuesNode {
+            types: Vec::new(),
+            rows: Vec::new(),
+            constants: None,
+        }));
         let mut estimates = Estimates::default();
         estimates.set(&node, Estimate { startup: 0.5, total: 12.3456, rows: 99.6, width: 8 });
         let shown = Shown { estimates: Some(&estimates), ..Shown::default() };

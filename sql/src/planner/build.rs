@@ -12,8 +12,8 @@ use types::expr::Expr;
 use types::{DataType, Datum};
 
 use crate::logical::{
-    ApplyGroups, ApplyKind, GroupingSets, JoinKind, Logical, ProjectSet, SetKind, SetOperation,
-    SortKey, Window, sort_keys,
+    ApplyGroups, ApplyKind, ConstantRows, GroupingSets, JoinKind, Logical, ProjectSet, SetKind,
+    SetOperation, SortKey, Window, sort_keys,
 };
 use crate::plan::{
     AggregateNode, AppendNode, ApplyGroupsNode, ApplyNode, CteScanNode, DistinctNode, FilterNode,
@@ -69,7 +69,11 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             endpoint: rows.endpoint,
         }))),
         Logical::Values { types, rows } => {
-            unordered(Node::Values(Arc::new(ValuesNode { types, rows })))
+            unordered(Node::Values(Arc::new(ValuesNode { types, rows, constants: None })))
+        }
+        Logical::Constants(ConstantRows { types, rows }) => {
+            let constants = Some(rows);
+            unordered(Node::Values(Arc::new(ValuesNode { types, rows: Vec::new(), constants })))
         }
         Logical::Filter { input, predicate } => match *input {
             Logical::Scan(table_scan) => {

@@ -56,6 +56,7 @@ impl Estimator<'_> {
             Logical::Scan(scan) => self.table_rows(&scan.table),
             Logical::SystemRows(_) => SYSTEM_ROWS,
             Logical::Values { rows, .. } => rows.len() as f64,
+            Logical::Constants(constants) => constants.rows.row_count as f64,
             Logical::Filter { input, predicate } => {
                 self.rows(input) * self.selectivity(predicate, input)
             }
@@ -192,6 +193,7 @@ impl Estimator<'_> {
                 Some(key) => self.distinct(key, &grouping.input),
                 None => DISTINCT,
             },
+            Logical::Constants(constants) => constants.rows.row_count as f64,
             Logical::Values { rows, .. } => rows.len() as f64,
             Logical::SystemRows(_) => SYSTEM_ROWS,
             Logical::Window(window) => {

@@ -6,11 +6,14 @@
 //! Works from the top: each step is told which of its columns are read above it, and says which it
 //! kept ([`Pruned::kept`], positions before, ascending); whoever is above renumbers.
 
+use std::sync::Arc;
+
+use types::Batch;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::logical::{
-    Apply, ApplyGroups, ApplyKind, GroupingSets, Join, JoinKind, Logical, ProjectSet,
+    Apply, ApplyGroups, ApplyKind, ConstantRows, GroupingSets, Join, JoinKind, Logical, ProjectSet,
     RecursiveUnion, SetFunction, SetOperation, Window, WindowFunction, With,
 };
 use crate::planner::conjunct::{Columns, add_columns, column, renumber};
@@ -100,6 +103,12 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
         Logical::SystemRows(rows) => {
             let kept = (0..rows.columns.len()).collect();
             Pruned { plan: Logical::SystemRows(rows), kept }
+        }
+        Logical::Constants(ConstantRows { types, rows }) => {
+            let columns = keep(rows.columns.clone(), required);
+            let rows = Arc::new(Batch { columns, row_count: rows.row_count });
+            let plan = Logical::Constants(ConstantRows { types: keep(types, required), rows });
+            Pruned { plan, kept: list(required) }
         }
         Logical::Values { types, rows } => {
             let required = &with_volatile(required, rows.iter().flat_map(|row| numbered(row)));

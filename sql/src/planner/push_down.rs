@@ -166,9 +166,10 @@ impl PushDown<'_> {
                 scan.known = self.known(&scan);
                 filter(Logical::Scan(scan), conjuncts)
             }
-            Logical::SystemRows(_) | Logical::Values { .. } | Logical::CteScan(_) => {
-                filter(plan, conjuncts)
-            }
+            Logical::SystemRows(_)
+            | Logical::Values { .. }
+            | Logical::Constants(_)
+            | Logical::CteScan(_) => filter(plan, conjuncts),
             Logical::Window(window) => self.push_window(window, conjuncts),
             Logical::With(with) => {
                 let query = self.boxed(*with.query, Vec::new());

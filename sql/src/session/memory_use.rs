@@ -7,6 +7,7 @@ use store::memory::AccountId;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::memory_governor;
+use crate::parser::constant_runs;
 use crate::rows::{out_of_memory, stopped};
 use crate::session::Session;
 use crate::timer::MemoryShortage;
@@ -15,6 +16,8 @@ use crate::timer::MemoryShortage;
 const FEW_TOKENS: usize = 50_000;
 /// What a token takes at most while it is parsed: itself, and its part of two trees.
 const TOKEN_BYTES: usize = 400;
+/// The same for each constant of a long list, a short one on average.
+const CONSTANT_BYTES: usize = 80;
 
 impl Session {
     /// Returns the memory account of the session, for the thread that works for it.
@@ -51,13 +54,21 @@ pub(super) fn check_text(text: &str) -> Result<()> {
     if text.len() <= FEW_TOKENS || memory::limit().is_none() {
         return Ok(());
     }
-    let (tokens, free) = (count_tokens(text.as_bytes()), memory::free_bytes());
-    if tokens <= FEW_TOKENS || tokens.saturating_mul(TOKEN_BYTES) <= free {
+    let (mut tokens, mut constants, mut at) = (0, 0, 0);
+    for run in constant_runs::find(text) {
+        tokens += count_tokens(&text.as_bytes()[at..run.range.start]);
+        constants += run.constant_count;
+        at = run.range.end;
+    }
+    tokens += count_tokens(&text.as_bytes()[at..]);
+    let (bytes, free) = (tokens * TOKEN_BYTES + constants * CONSTANT_BYTES, memory::free_bytes());
+    if tokens + constants <= FEW_TOKENS || bytes <= free {
         return Ok(());
     }
     let detail = format!(
-        "The text has about {tokens} tokens, which take {} MiB to parse; {} MiB are free.",
-        (tokens * TOKEN_BYTES) >> 20,
+        "The text has about {tokens} tokens and lists of {constants} constants, which take {} MiB \
+         to parse; {} MiB are free.",
+        bytes >> 20,
         free >> 20
     );
     Err(out_of_memory(MemoryShortage { detail }))

@@ -163,6 +163,7 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
     let line = match plan {
         Logical::Scan(scan) => scan_text(scan),
         Logical::SystemRows(rows) => format!("system {}({})", rows.name, texts(&rows.arguments)),
+        Logical::Constants(constants) => format!("{} constant rows", constants.rows.row_count),
         Logical::Values { rows, .. } => {
             let row = |row: &Vec<Expr>| format!("({})", texts(row));
             format!("values {}", rows.iter().map(row).collect::<Vec<_>>().join(", "))
@@ -234,7 +235,10 @@ fn node(plan: &Logical, depth: usize, out: &mut String) {
 
 fn inputs(plan: &Logical) -> Vec<&Logical> {
     match plan {
-        Logical::Scan(_) | Logical::SystemRows(_) | Logical::Values { .. } => Vec::new(),
+        Logical::Scan(_)
+        | Logical::SystemRows(_)
+        | Logical::Values { .. }
+        | Logical::Constants(_) => Vec::new(),
         Logical::Filter { input, .. }
         | Logical::Project { input, .. }
         | Logical::Aggregate { input, .. }

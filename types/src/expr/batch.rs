@@ -21,7 +21,7 @@ use super::row::{distinct, first_type};
 use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_json, kernel_text};
 use crate::cast;
 use crate::datatype::DataType;
-use crate::datum::Datum;
+use crate::datum::{Datum, Nested};
 use crate::error::{Error, Result};
 use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
 use crate::vector::{Batch, Vector, VectorData, positions};
@@ -187,6 +187,12 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
                 let values = evaluate(path.base, rows, context)?;
                 if let Some(found) = path.follow(&values, context) {
                     return found;
+                }
+            }
+            if let Some((operand, items)) = equal_to_any(*function, arguments) {
+                let value = evaluate(operand, rows, context)?;
+                if let Operand::Vector(vector) = &value {
+                    return Ok(among_items(vector, items, operand.data_type()));
                 }
             }
             let mut operands = Vec::with_capacity(arguments.len());
@@ -657,12 +663,38 @@ fn in_list<'a>(
     for item in list {
         items.push(item.eval_row(&[], context)?);
     }
-    let item_count = items.len();
-    items.retain(|item| *item != Datum::Null);
-    let unknown = items.len() < item_count;
-    let found = find_in(vector, &items, data_type);
+    Ok(among_items(vector, &items, data_type))
+}
+
+/// Returns what `value = ANY (array)` compares, if the array is constant and has many elements of
+/// the type of the value.
+fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &[Datum])> {
+    const FEW: usize = 8;
+    let [Expr::Constant { value: Datum::Int4(comparison), .. }, operand, array] = arguments else {
+        return None;
+    };
+    let Expr::Constant { value: Datum::Nested(Nested::Array(array)), .. } = array else {
+        return None;
+    };
+    let comparison = function::signature(FunctionId(u16::try_from(*comparison).ok()?));
+    let data_type = operand.data_type();
+    let is_so = function::signature(function).name == "any of"
+        && comparison.name == "="
+        && comparison.arguments == [data_type; 2]
+        && array.elements.len() > FEW;
+    is_so.then_some((operand, &array.elements))
+}
+
+/// Returns which values of a vector are among items of their type.
+fn among_items<'a>(vector: &Vector, all: &[Datum], data_type: DataType) -> Operand<'a> {
+    let unknown = all.contains(&Datum::Null);
+    let known: Vec<Datum> = match unknown {
+        true => all.iter().filter(|item| **item != Datum::Null).cloned().collect(),
+        false => Vec::new(),
+    };
+    let found = find_in(vector, if unknown { &known } else { all }, data_type);
     let validity = match (&vector.validity, unknown) {
-        _ if item_count == 0 => None,
+        _ if all.is_empty() => None,
         (None, false) => None,
         (valid, _) => Some(
             found
@@ -674,7 +706,7 @@ fn in_list<'a>(
                 .collect(),
         ),
     };
-    Ok(Operand::owned(VectorData::Bool(found), validity))
+    Operand::owned(VectorData::Bool(found), validity)
 }
 
 /// Returns which values of a vector are among `items`.

@@ -1,0 +1,231 @@
+//! Long lists of constants in a text: those of IN, and the rows of VALUES.
+//!
+//! Such a list becomes one token and one node of the tree ([`ConstantRun`]) instead of some for
+//! each constant. Only lists of nothing but plain constants do, in long texts that define nothing:
+//! all others are parsed constant by constant.
+
+use std::ops::Range;
+
+use crate::ast::constant_run::{Behind, ConstantReader, ConstantRun};
+
+/// A shorter text has no run.
+const TEXT_BYTES_MIN: usize = 64 << 10;
+/// Fewer constants are no run.
+const CONSTANTS_MIN: usize = 1_000;
+
+/// Stands in front of the token of a run, before the bytes of its range.
+const MARK: &str = "\0constants ";
+
+/// A run in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// The bytes from the first constant to the last one.
+    pub range: Range<usize>,
+    /// The number of its constants.
+    pub constant_count: usize,
+}
+
+/// Returns the runs of a text, in their order.
+pub fn find(sql: &str) -> Vec<FoundRun> {
+    let mut finder = Finder { sql, at: 0, runs: Vec::new() };
+    if sql.len() >= TEXT_BYTES_MIN {
+        while finder.at < sql.len() {
+            finder.step();
+        }
+    }
+    finder.runs
+}
+
+/// Returns the text of the token of a run.
+pub(super) fn token(run: &FoundRun) -> String {
+    format!("{MARK}{} {}", run.range.start, run.range.end)
+}
+
+/// Returns the run that a token stands for.
+pub(super) fn run_of(token: &str, sql: &str, position: usize) -> Option<ConstantRun> {
+    let (start, end) = token.strip_prefix(MARK)?.split_once(' ')?;
+    let text = sql.get(start.parse().ok()?..end.parse().ok()?)?;
+    Some(ConstantRun { text: text.into(), position })
+}
+
+struct Finder<'a> {
+    sql: &'a str,
+    at: usize,
+    runs: Vec<FoundRun>,
+}
+
+impl<'a> Finder<'a> {
+    fn rest(&self) -> &'a str {
+        &self.sql[self.at..]
+    }
+
+    /// Skips what is no word; reads a word, and the run behind it.
+    fn step(&mut self) {
+        let rest = self.rest();
+        let first = rest.as_bytes()[0];
+        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
+        match first {
+            b'\'' => self.skip_quoted('\'', false),
+            b'"' => self.skip_quoted('"', false),
+            b'-' if rest.starts_with("--") => self.skip_behind(2, "\n"),
+            b'/' if rest.starts_with("/*") => self.skip_comment(),
+            b'$' => self.skip_dollars(),
+            _ if rest.starts_with(is_word) => {
+                let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                self.at += length;
+                self.after_word(&rest[..length]);
+            }
+            _ => self.at += rest.chars().next().map_or(1, char::len_utf8),
+        }
+    }
+
+    fn after_word(&mut self, word: &str) {
+        let is_escaped = word.eq_ignore_ascii_case("e") && self.rest().starts_with('\'');
+        if is_escaped {
+            return self.skip_quoted('\'', true);
+        }
+        if word.eq_ignore_ascii_case("create") {
+            // What the catalog retains of a statement is its text, which others read.
+            (self.at, self.runs) = (self.sql.len(), Vec::new());
+            return;
+        }
+        let is_list = word.eq_ignore_ascii_case("in");
+        if !is_list && !word.eq_ignore_ascii_case("values") {
+            return;
+        }
+        let open = self.rest().trim_start();
+        if !open.starts_with('(') {
+            return;
+        }
+        let start = self.sql.len() - open.len() + 1;
+        if let Some(run) = read(&self.sql[start..], start, is_list)
+            && run.constant_count >= CONSTANTS_MIN
+        {
+            self.at = run.range.end;
+            self.runs.push(run);
+        }
+    }
+
+    fn skip_quoted(&mut self, quote: char, has_escapes: bool) {
+        self.at += 1;
+        loop {
+            let Some(found) = self.rest().find([quote, '\\']) else {
+                self.at = self.sql.len();
+                return;
+            };
+            self.at += found + 1;
+            match self.sql[self.at - 1..].starts_with(quote) {
+                true => return,
+                false if has_escapes => {
+                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+                }
+                false => {}
+            }
+        }
+    }
+
+    fn skip_behind(&mut self, first: usize, mark: &str) {
+        self.at += first;
+        self.at += self.rest().find(mark).map_or(self.rest().len(), |found| found + mark.len());
+    }
+
+    fn skip_comment(&mut self) {
+        let mut depth = 0;
+        loop {
+            let rest = self.rest();
+            let (step, change) = match rest.as_bytes() {
+                [] => return,
+                [b'/', b'*', ..] => (2, 1),
+                [b'*', b'/', ..] => (2, -1),
+                _ => (rest.chars().next().map_or(1, char::len_utf8), 0),
+            };
+            self.at += step;
+            depth += change;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Skips `$tag$…$tag$`, or the dollar of something else.
+    fn skip_dollars(&mut self) {
+        let rest = self.rest();
+        let tag = rest[1..].find('$').map(|length| &rest[..length + 2]);
+        let is_tag = |tag: &&str| {
+            let name = &tag[1..tag.len() - 1];
+            !name.starts_with(|c: char| c.is_ascii_digit())
+                && name.chars().all(|c| c.is_alphanumeric() || c == '_' || !c.is_ascii())
+        };
+        match tag.filter(is_tag) {
+            Some(tag) => self.skip_behind(tag.len(), tag),
+            None => self.at += 1,
+        }
+    }
+}
+
+/// Reads what stands behind a parenthesis, at so many bytes of the text, up to the end of the list,
+/// or of the rows; `None` if that is anything but constants, or rows have not one width.
+fn read(text: &str, start: usize, is_list: bool) -> Option<FoundRun> {
+    let mut reader = ConstantReader::new(text, 1);
+    let (mut constant_count, mut row_count, mut width) = (0, 0, 0);
+    loop {
+        reader.constant()?;
+        constant_count += 1;
+        let end = text.len() - reader.rest().len();
+        match reader.behind()? {
+            Behind::Constant => continue,
+            Behind::Row => {}
+            Behind::End => return None,
+        }
+        row_count += 1;
+        if row_count == 1 {
+            width = constant_count;
+        }
+        if constant_count != row_count * width {
+            return None;
+        }
+        let goes_on = !is_list && reader.rest().trim_start().starts_with(',');
+        if !goes_on {
+            return Some(FoundRun { range: start..start + end, constant_count });
+        }
+        reader.next_row()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(sql: &str) -> Vec<(String, usize)> {
+        let padded = format!("{sql} /* {} */", " ".repeat(TEXT_BYTES_MIN));
+        let runs = find(&padded).into_iter();
+        runs.map(|run| (padded[run.range].chars().take(12).collect(), run.constant_count)).collect()
+    }
+
+    #[test]
+    fn long_lists_of_constants_are_found() {
+        let numbers = vec!["-7"; CONSTANTS_MIN].join(" ,\n");
+        let rows = vec!["(1, 'a)''(')"; CONSTANTS_MIN / 2].join(", ");
+        let run = (numbers.chars().take(12).collect::<String>(), CONSTANTS_MIN);
+        let row_run = ("1, 'a)''('),".to_owned(), CONSTANTS_MIN);
+        assert_eq!(found(&format!("x in ({numbers}) or y NOT IN( {numbers} )")).len(), 2);
+        assert_eq!(found(&format!("x in ({numbers}) and 1")), [run]);
+        assert_eq!(found(&format!("insert into t values{rows} returning 1")), [row_run]);
+        for none in [
+            format!("x in ({numbers}, a)"),
+            format!("x in (select 1, {numbers})"),
+            format!("values {rows}, (1)"),
+            format!("values {rows}, (1, default)"),
+            format!("f({numbers})"),
+            format!("select 1 in ({numbers}); create view v as select 1"),
+            format!("'x in ({numbers})'"),
+            format!("E'\\' x in ({numbers})'"),
+            format!("$$ x in ({numbers}) $$"),
+            format!("/* /* */ x in ({numbers}) */ -- x in ({numbers})"),
+            format!("\"x in ({numbers})\""),
+            "x in (1, 2, 3)".to_owned(),
+        ] {
+            assert_eq!(found(&none), [], "{none:.60}");
+        }
+    }
+}
