@@ -136,7 +136,7 @@ impl Spill {
     /// What the files raise.
     pub fn create(self: &Arc<Spill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
         let path = self.area.new_path();
-        let to = self.area.env.create(&path)?;
+        let to = self.area.env.create_temporary(&path)?;
         let (spill, types) = (Arc::clone(self), Arc::clone(types));
         let file =
             SpillFile { spill, types, path, byte_count: 0, row_count: 0, batch_bytes_max: 0 };
@@ -199,7 +199,7 @@ impl ScratchSpace for ScratchArea {
     fn create(&self) -> store::Result<Box<dyn ScratchFile>> {
         let spill = Arc::clone(&self.0);
         let path = spill.area.new_path();
-        let to = spill.area.env.create(&path)?;
+        let to = spill.area.env.create_temporary(&path)?;
         Ok(Box::new(RawWriter { file: RawFile { spill, path, byte_count: 0 }, to }))
     }
 }

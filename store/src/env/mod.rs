@@ -1,5 +1,5 @@
-//! The outside world: files, clock, randomness. Everything that could make two runs differ comes in
-//! here, so that tests can fail a write on purpose or choose the time.
+//! Environment of a store: files, clock, randomness. Everything that could make two runs differ comes
+//! in here, so that tests can fail a write on purpose or choose the time.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -13,8 +13,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::Advice;
 
 use crate::descriptor::DatabaseId;
+use crate::env::open_files::{CachedFile, OpenFiles};
 use crate::error::{Error, Result};
 
+mod open_files;
 #[doc(hidden)]
 pub mod fault;
 #[doc(hidden)]
@@ -68,6 +70,12 @@ pub trait Env: Send + Sync {
 
     /// Creates a file for appending; an existing one is emptied.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+
+    /// Creates a file for appending that need not survive a crash; an existing one is emptied. A
+    /// process may have any number of them: none needs a file descriptor of its own.
+    fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        self.create(path)
+    }
 
     /// Creates a file for writing at chosen places; an existing one is emptied.
     fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>>;
@@ -175,9 +183,25 @@ const OTHERS: u32 = 0o077;
 /// What others than the owner may change.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The operating system.
-#[derive(Debug, Default)]
-pub struct RealEnv {}
+/// Environment of the operating system.
+#[derive(Debug)]
+pub struct RealEnv {
+    files: Arc<OpenFiles>,
+}
+
+impl RealEnv {
+    /// Returns an environment that holds at most so many descriptors of store files and temporary
+    /// files open; the default is half of what the process may have.
+    pub fn with_descriptors(max: usize) -> RealEnv {
+        RealEnv { files: OpenFiles::new(max) }
+    }
+}
+
+impl Default for RealEnv {
+    fn default() -> RealEnv {
+        RealEnv { files: OpenFiles::of_process() }
+    }
+}
 
 struct RealAppend {
     file: File,
@@ -189,9 +213,9 @@ struct RealSegment {
     path: PathBuf,
 }
 
-struct RealRead {
-    file: File,
-    path: PathBuf,
+struct RealTemporary {
+    file: Arc<CachedFile>,
+    byte_count: u64,
 }
 
 impl AppendFile for RealAppend {
@@ -214,32 +238,48 @@ impl SegmentFile for RealSegment {
     }
 }
 
-impl ReadFile for RealRead {
+impl AppendFile for RealTemporary {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.file.descriptor()?.write_all_at(bytes, self.byte_count);
+        written.map_err(|source| Error::io(self.file.path(), source))?;
+        self.byte_count += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let synced = self.file.descriptor()?.sync_data();
+        synced.map_err(|source| Error::io(self.file.path(), source))
+    }
+}
+
+impl ReadFile for CachedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(buffer, offset).map_err(|source| {
+        self.descriptor()?.read_exact_at(buffer, offset).map_err(|source| {
             if source.kind() == ErrorKind::UnexpectedEof {
                 let detail = format!("{} bytes wanted, the file ends before", buffer.len());
-                return Error::corrupt(&self.path, offset, detail);
+                return Error::corrupt(self.path(), offset, detail);
             }
-            Error::io(&self.path, source)
+            Error::io(self.path(), source)
         })
     }
 
     fn byte_count(&self) -> Result<u64> {
-        let metadata = self.file.metadata().map_err(|source| Error::io(&self.path, source))?;
-        Ok(metadata.len())
+        let metadata = self.descriptor()?.metadata();
+        Ok(metadata.map_err(|source| Error::io(self.path(), source))?.len())
     }
 
     fn expect_scattered_reads(&self) {
-        // Advice: where it is not taken, reads only cost more.
-        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
+        // Advice: an error of the file is met again by the first read.
+        let _ = CachedFile::expect_scattered_reads(self);
     }
 
     fn expect_reads(&self, bytes: Range<u64>) {
         let length = NonZeroU64::new(bytes.end.saturating_sub(bytes.start));
-        if length.is_some() {
+        if length.is_some()
+            && let Ok(file) = self.descriptor()
+        {
             // Advice, as before.
-            let _ = rustix::fs::fadvise(&self.file, bytes.start, length, Advice::WillNeed);
+            let _ = rustix::fs::fadvise(&*file, bytes.start, length, Advice::WillNeed);
         }
     }
 }
@@ -258,14 +298,18 @@ impl Env for RealEnv {
         Ok(Box::new(RealAppend { file, path: path.to_owned() }))
     }
 
+    fn create_temporary(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        let file = self.files.create_temporary(path)?;
+        Ok(Box::new(RealTemporary { file, byte_count: 0 }))
+    }
+
     fn create_segment(&self, path: &Path) -> Result<Arc<dyn SegmentFile>> {
         let file = create(path)?;
         Ok(Arc::new(RealSegment { file, path: path.to_owned() }))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        let file = File::open(path).map_err(|source| Error::io(path, source))?;
-        Ok(Arc::new(RealRead { file, path: path.to_owned() }))
+        Ok(self.files.open(path)?)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

@@ -305,8 +305,11 @@ mod tests {
     fn rows_are_found_in_any_order_in_memory_and_on_disk() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Arc::new(BlockCache::new(1 << 20));
-        let files =
-            SpillDirectory::new(Arc::new(RealEnv {}), directory.path().join("staged"), &cache);
+        let files = SpillDirectory::new(
+            Arc::new(RealEnv::default()),
+            directory.path().join("staged"),
+            &cache,
+        );
         let mut rows = OrderedRows::default();
         assert!(!rows.contains(b"").unwrap() && rows.is_before(b""));
         for number in 0..5_000 {
