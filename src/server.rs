@@ -1,5 +1,6 @@
 //! The server: a listener, a task for each client, and a clean stop.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +21,17 @@ use crate::config::{CONNECTIONS_MAX, Config, TlsFiles};
 use crate::database::{DEFAULT_USER, Database};
 use crate::error::{Error, Result};
 use crate::pgwire::{
-    Addresses, Authentication, CancelRegistry, Service, panic_message, refuse, serve,
+    Authentication, CancelRegistry, LoginThrottle, Service, is_out_of_descriptors, panic_message,
+    reject, serve,
 };
 use crate::secret_file;
 
 /// How many threads there may be: one for each session, and some for what the server does itself.
 const THREADS_MAX: usize = CONNECTIONS_MAX + 64;
-/// Its socket, once more to end it, and once more while it is idle.
+/// Descriptors of a session: its socket, a second one to end it, and a third one while it is idle.
 const FILES_PER_SESSION: u64 = 3;
-/// What a store of some hundred regions has open.
-const FILES_OF_STORE: u64 = 2_048;
+/// Descriptors of the server itself: sockets, the log, the manifest, files being written.
+const FILES_OF_SERVER: u64 = 16;
 /// How long running statements may go on after the server was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long statements have to notice that they were cancelled.
@@ -59,23 +61,45 @@ pub fn runtime() -> Result<Runtime> {
     Ok(runtime)
 }
 
-/// Raises the limit of open files as far as the system allows: a session has up to
-/// [`FILES_PER_SESSION`], the store its segments and store files. Says so if that is too few.
+/// Raises the limit of file descriptors as far as the system allows, and warns if it leaves fewer
+/// sessions than `connections_max`.
 pub fn raise_file_limit(connections_max: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files could not be raised");
     }
-    let wanted = FILES_OF_STORE + FILES_PER_SESSION * connections_max as u64;
-    if let Some(files) = getrlimit(Resource::Nofile).current
-        && files < wanted
-    {
+    let shares = DescriptorShares::of_process();
+    if shares.sessions < connections_max {
         tracing::warn!(
-            files,
-            connections_max,
-            "the system allows few open files: raise the limit (ulimit -n) to {wanted}"
+            max_connections = shares.sessions,
+            "the limit of open files (ulimit -n) is too low for {connections_max} connections"
         );
+    }
+}
+
+/// Numbers of clients for which the process has file descriptors. Half of the descriptors are for
+/// store files and temporary files (`store::env::RealEnv`), so that connections cannot take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DescriptorShares {
+    /// Sessions: 3/8 of the descriptors, less those of the log, the manifest and new store files.
+    sessions: usize,
+    /// Clients that have not logged in: a 16th.
+    startup_slots: usize,
+}
+
+impl DescriptorShares {
+    fn of_process() -> DescriptorShares {
+        DescriptorShares::of(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
+    }
+
+    fn of(descriptors: u64) -> DescriptorShares {
+        let sessions = (descriptors / 8 * 3).saturating_sub(FILES_OF_SERVER) / FILES_PER_SESSION;
+        let count = |share: u64| usize::try_from(share).unwrap_or(usize::MAX);
+        DescriptorShares {
+            sessions: count(sessions).max(1),
+            startup_slots: count(descriptors / 16).max(2),
+        }
     }
 }
 
@@ -133,6 +157,7 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (stopping, receiver) = watch::channel(false);
+        let shares = DescriptorShares::of_process();
         let service = Service {
             database,
             tls,
@@ -140,8 +165,8 @@ impl Server {
             authentication: Authentication::new(config.password.as_deref(), certificate.as_deref()),
             cancels: Arc::new(CancelRegistry::default()),
             incoming: Arc::default(),
-            addresses: Arc::new(Addresses::default()),
-            connections_max: config.connections_max,
+            login_throttle: Arc::new(LoginThrottle::new(shares.startup_slots)),
+            connections_max: config.connections_max.min(shares.sessions),
             log: config.log,
             stopping: receiver,
         };
@@ -168,6 +193,7 @@ impl Server {
         }
         clients.spawn(keep_looking_for_clients(Arc::clone(&service)));
         tokio::pin!(shutdown);
+        let mut reserve = ReserveDescriptor::open();
         loop {
             tokio::select! {
                 biased;
@@ -177,6 +203,9 @@ impl Server {
                     Ok((stream, address)) => admit((stream, address), &service, &mut clients),
                     Err(error) => {
                         tracing::warn!(%error, "could not accept a client");
+                        if is_out_of_descriptors(&error) {
+                            reserve.reject_next(&listener).await;
+                        }
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
@@ -240,7 +269,26 @@ async fn keep_analyzed(service: Arc<Service>, period: Duration) {
     }
 }
 
-/// Starts to serve a client, unless too many are on their way in.
+/// File descriptor that is held to answer a client when the process has no other one left.
+struct ReserveDescriptor(Option<File>);
+
+impl ReserveDescriptor {
+    fn open() -> ReserveDescriptor {
+        ReserveDescriptor(File::open("/dev/null").ok())
+    }
+
+    /// Accepts the next client with the reserve, tells it that there are too many, and closes its
+    /// connection.
+    async fn reject_next(&mut self, listener: &TcpListener) {
+        self.0 = None;
+        if let Ok(Ok((stream, _))) = tokio::time::timeout(ACCEPT_PAUSE, listener.accept()).await {
+            reject(&stream);
+        }
+        *self = ReserveDescriptor::open();
+    }
+}
+
+/// Starts to serve a client.
 fn admit(
     (stream, address): (TcpStream, SocketAddr),
     service: &Arc<Service>,
@@ -251,15 +299,8 @@ fn admit(
         tracing::debug!(%error, "a client is gone before it was served");
         return;
     }
-    match service.addresses.begin(address.ip()) {
-        Some(starting) => {
-            clients.spawn(serve((stream, address), Arc::clone(service), starting));
-        }
-        None => {
-            tracing::warn!(%address, "a client is turned away: too many are on their way in");
-            refuse(&stream);
-        }
-    }
+    let slot = service.login_throttle.acquire(address.ip());
+    clients.spawn(serve((stream, address), Arc::clone(service), slot));
 }
 
 async fn drain(clients: &mut JoinSet<()>) {
@@ -316,6 +357,23 @@ mod tests {
     /// A startup packet of a user.
     const STARTUP: &[u8] = b"\0\0\0\x14\0\x03\0\0user\0bennu\0\0";
     const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+
+    #[test]
+    fn clients_share_the_descriptors_that_files_leave() {
+        let shares = |descriptors| {
+            let DescriptorShares { sessions, startup_slots } = DescriptorShares::of(descriptors);
+            (sessions, startup_slots)
+        };
+        assert_eq!(shares(0), (1, 2));
+        assert_eq!(shares(128), (10, 8));
+        assert_eq!(shares(1_024), (122, 64));
+        for descriptors in [64, 100, 1_000, 4_096] {
+            let (sessions, slots) = shares(descriptors);
+            let used = sessions as u64 * FILES_PER_SESSION + slots as u64 + FILES_OF_SERVER;
+            assert!(used <= descriptors / 2, "{descriptors}");
+        }
+        assert!(shares(u64::MAX).0 > 1 << 32);
+    }
 
     /// Runs `client` against a server on a fresh directory, then stops the server.
     fn with_server(client: impl FnOnce(SocketAddr, &mut dyn FnMut()) + Send + 'static) {

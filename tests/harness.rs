@@ -168,12 +168,13 @@ impl Process {
         Process::start(binary(), data, arguments)
     }
 
-    /// Starts `bennu serve` with so many KiB of address space.
-    pub(crate) fn serve_within(data: &Path, address_space_kib: u64, arguments: &[&str]) -> Process {
-        let limited = format!("ulimit -v {address_space_kib}; exec \"$0\" \"$@\"");
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(limited).arg(binary().get_program());
-        Process::start(command, data, arguments)
+    /// Starts `bennu serve` under a limit of the shell's `ulimit`: `-v` and KiB of address space, or
+    /// `-n` and file descriptors.
+    pub(crate) fn serve_limited(data: &Path, limit: &str, arguments: &[&str]) -> Process {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(binary().get_program());
+        Process::start(shell, data, arguments)
     }
 
     fn start(mut command: Command, data: &Path, arguments: &[&str]) -> Process {

@@ -102,7 +102,7 @@ fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
 #[test]
 fn memory_that_the_system_refuses_ends_the_statement() {
     let directory = tempfile::tempdir().unwrap();
-    let process = Process::serve_within(directory.path(), 2_500_000, &["--memory", "4GB"]);
+    let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = connect(process.address()).await;

@@ -11,10 +11,10 @@ use pgwire::api::auth::sasl::scram::{
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::startup::{Authentication as Request, PasswordMessageFamily};
 
-use crate::pgwire::addresses::Starting;
 use crate::pgwire::failure::{Failure, Result, run};
 use crate::pgwire::frame;
 use crate::pgwire::frame::{Frame, Phase};
+use crate::pgwire::login_throttle::StartupSlot;
 use crate::pgwire::start_channel::StartChannel;
 
 /// `invalid_password`
@@ -57,19 +57,19 @@ impl Authentication {
     }
 
     /// Lets a client prove that it may be `user`. The last message is put, but not sent.
-    /// Where logins have failed, the client waits for its turn.
+    /// After failed logins the check is delayed ([`crate::pgwire::login_throttle`]).
     pub(crate) async fn authenticate(
         &self,
         channel: &mut StartChannel,
         user: &str,
-        starting: &Starting,
+        slot: &StartupSlot,
     ) -> Result<()> {
         if let Authentication::Scram(scram) = self {
-            let result = scram.authenticate(channel, user, starting).await;
+            let result = scram.authenticate(channel, user, slot).await;
             match &result {
-                Ok(()) => starting.succeeded(),
+                Ok(()) => slot.record_success(user),
                 Err(Failure::Fatal(error)) if error.sqlstate == INVALID_PASSWORD => {
-                    starting.failed();
+                    slot.record_failure(user);
                 }
                 Err(_) => {}
             }
@@ -85,7 +85,7 @@ impl Scram {
         &self,
         channel: &mut StartChannel,
         user: &str,
-        starting: &Starting,
+        slot: &StartupSlot,
     ) -> Result<()> {
         let bound = self.bound.as_ref().filter(|_| channel.is_encrypted());
         let mut mechanisms = Vec::from(bound.map(|_| BOUND.to_owned()).as_slice());
@@ -95,7 +95,7 @@ impl Scram {
         let (server_first, waiting) = self.first(bound, &mechanisms, body, user)?;
         channel.output().put(&Request::SASLContinue(server_first));
         let body = answer(channel).await?;
-        starting.wait_for_turn().await;
+        slot.wait_for_check(user).await;
         let server_final = attempt(user, || {
             let response = body.into_sasl_response()?;
             waiting.on_client_final_message(&response.data)

@@ -19,10 +19,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
-use crate::pgwire::addresses::Starting;
 use crate::pgwire::client_log::Client;
 use crate::pgwire::connection::{Connection, PATIENCE, Worked, going_down};
-use crate::pgwire::failure::{Failure, Result, panic_message};
+use crate::pgwire::failure::{Failure, Result, is_out_of_descriptors, panic_message};
+use crate::pgwire::login_throttle::StartupSlot;
 use crate::pgwire::message::{Output, Severity};
 use crate::pgwire::service::Service;
 use crate::pgwire::start_channel::StartChannel;
@@ -34,8 +34,12 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a client may take to take its last error.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a client is told whose place on the way in was taken by another one.
-const PLACE_LOST: &str = "too many clients are on their way in, and this one takes longest";
+/// Pause between two looks for bytes of an idle client when the process has no descriptor left.
+const NO_DESCRIPTOR_PAUSE: Duration = Duration::from_millis(50);
+
+/// Message to a client whose startup slot another one has taken over.
+const SLOT_PREEMPTED: &str =
+    "too many clients are connecting, and this one has taken longest to log in";
 
 /// The classes of errors that say that a client may not come in: it is not who it says it is, or
 /// there is no such database.
@@ -44,11 +48,11 @@ const NOT_LET_IN: [&str; 2] = ["28", "3D"];
 /// Ready when the server stops.
 type Stopping = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Serves a client from its first byte to its last. `starting` is given back once it is let in.
+/// Serves a client from its first byte to its last. Its startup slot is released after the login.
 pub(crate) async fn serve(
     (stream, address): (TcpStream, SocketAddr),
     service: Arc<Service>,
-    starting: Starting,
+    slot: StartupSlot,
 ) {
     let began = Instant::now();
     let mut client = Client::at(address);
@@ -58,16 +62,16 @@ pub(crate) async fn serve(
     let started = tokio::select! {
         biased;
         () = &mut stopping => Err(going_down()),
-        () = starting.lost() => Err(Failure::fatal(TOO_MANY_CONNECTIONS, PLACE_LOST)),
+        () = slot.preempted() => Err(Failure::fatal(TOO_MANY_CONNECTIONS, SLOT_PREEMPTED)),
         started = tokio::time::timeout(
             START_TIMEOUT,
-            startup::start(&mut channel, &service, (&mut client, &starting)),
+            startup::start(&mut channel, &service, (&mut client, &slot)),
         ) => {
             let late = || Failure::fatal(sqlstate::QUERY_CANCELED, "startup took too long");
             started.unwrap_or_else(|_| Err(late()))
         }
     };
-    drop(starting);
+    drop(slot);
     match started {
         Ok(Some(Started { session, registration })) => {
             let terminated = Arc::new(Notify::new());
@@ -121,9 +125,16 @@ async fn on_thread(part: impl FnOnce() -> Worked + Send + 'static) -> Worked {
     }
 }
 
-/// Waits until an idle client sends something, or leaves.
+/// Waits until an idle client sends something or disconnects.
 async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Notify) -> Result<()> {
-    let socket = connection.watched()?;
+    let socket = match connection.watched() {
+        // The session keeps the descriptors that it has; a thread looks for bytes now and then.
+        Err(error) if is_out_of_descriptors(&error) => {
+            tokio::time::sleep(NO_DESCRIPTOR_PAUSE).await;
+            return Ok(());
+        }
+        socket => socket?,
+    };
     let limit = connection.idle_limit();
     tokio::select! {
         biased;
@@ -138,10 +149,11 @@ async fn wait(connection: &Connection, stopping: &mut Stopping, terminated: &Not
     }
 }
 
-/// Turns a client away because there are too many, without waiting for it.
-pub(crate) fn refuse(stream: &TcpStream) {
+/// Rejects a client for which the process has no file descriptors, without waiting for it.
+pub(crate) fn reject(stream: &TcpStream) {
     let mut output = Output::default();
-    let error = sql::Error::new(TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS);
+    let error = sql::Error::new(TOO_MANY_CONNECTIONS, TOO_MANY_CLIENTS)
+        .with_detail("The server has no file descriptors left.");
     output.put_error(Severity::Fatal, &error);
     // If the socket does not take it at once, the end of the connection says enough.
     let _ = stream.try_write(&output.bytes);

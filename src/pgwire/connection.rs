@@ -19,6 +19,7 @@
 //! 4. The answers to Sync, Query and Flush, and errors, are sent before the next message is looked
 //!    at, even if it has come already: it may have to wait for something.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -189,8 +190,8 @@ impl Connection {
     }
 
     /// Returns the client's socket, to wait for what it sends; [`Connection::work`] takes it back.
-    pub(super) fn watched(&self) -> Result<TcpStream> {
-        Ok(self.channel.watched()?)
+    pub(super) fn watched(&self) -> io::Result<TcpStream> {
+        self.channel.watched()
     }
 
     /// Returns whether the client has sent something, while the socket is

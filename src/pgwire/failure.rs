@@ -4,12 +4,16 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use rustix::io::Errno;
 use sql::Error;
 use sql::error::sqlstate;
 
 use crate::pgwire::frame::Malformed;
 
-/// Why a message could not be answered.
+/// `insufficient_resources`
+const INSUFFICIENT_RESOURCES: &str = "53000";
+
+/// Failure to answer a message.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The statement failed; the connection goes on.
@@ -38,8 +42,17 @@ impl From<Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        Failure::Gone(error)
+        match is_out_of_descriptors(&error) {
+            true => Failure::fatal(INSUFFICIENT_RESOURCES, error.to_string()),
+            false => Failure::Gone(error),
+        }
     }
+}
+
+/// Returns whether the process, or the system, has no file descriptors left.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
 }
 
 impl From<Malformed> for Failure {

@@ -1,4 +1,4 @@
-//! What all connections of a server share.
+//! State that all connections of a server share.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::LogOptions;
 use crate::database::Database;
-use crate::pgwire::addresses::Addresses;
 use crate::pgwire::authentication::Authentication;
 use crate::pgwire::cancel::CancelRegistry;
 use crate::pgwire::incoming::IncomingMessages;
+use crate::pgwire::login_throttle::LoginThrottle;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 pub(crate) struct Service {
     /// Where sessions are opened.
     pub(crate) database: Database,
@@ -26,8 +26,8 @@ pub(crate) struct Service {
     pub(crate) cancels: Arc<CancelRegistry>,
     /// Their messages that have come in part.
     pub(crate) incoming: Arc<IncomingMessages>,
-    /// Who is on the way in, and whose logins have failed.
-    pub(crate) addresses: Arc<Addresses>,
+    /// Startup slots and failed logins.
+    pub(crate) login_throttle: Arc<LoginThrottle>,
     /// How many sessions there may be.
     pub(crate) connections_max: usize,
     /// What is logged of clients.

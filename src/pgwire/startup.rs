@@ -14,11 +14,11 @@ use sql::session::Session;
 
 use crate::config::RESERVED_CONNECTIONS;
 use crate::database::DEFAULT_USER;
-use crate::pgwire::addresses::Starting;
 use crate::pgwire::cancel::Registration;
 use crate::pgwire::client_log::Client;
 use crate::pgwire::failure::{Failure, Result};
 use crate::pgwire::frame;
+use crate::pgwire::login_throttle::StartupSlot;
 use crate::pgwire::service::Service;
 use crate::pgwire::start_channel::StartChannel;
 
@@ -54,7 +54,7 @@ pub(crate) struct Started {
 pub(crate) async fn start(
     channel: &mut StartChannel,
     service: &Service,
-    (client, starting): (&mut Client, &Starting),
+    (client, slot): (&mut Client, &StartupSlot),
 ) -> Result<Option<Started>> {
     let Some(packet) = prologue(channel, service).await? else { return Ok(None) };
     let startup = decode(channel, packet)?;
@@ -74,7 +74,7 @@ pub(crate) async fn start(
             .with_hint("Connect with sslmode=require.");
         return Err(Failure::Fatal(Box::new(error)));
     }
-    service.authentication.authenticate(channel, &user, starting).await?;
+    service.authentication.authenticate(channel, &user, slot).await?;
     check_room(service, &user)?;
     let mut session = service.database.session(&user);
     for (name, value) in service.log.settings() {

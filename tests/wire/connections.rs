@@ -1,14 +1,19 @@
-//! How many clients there may be, and what those on their way in can keep from others.
+//! Limits of connections: how many clients there may be, login attempts, file descriptors.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
-use crate::harness::{Setup, TestServer, connection_string};
+use crate::harness::{Process, Setup, TestServer, connect, connection_string};
 
 async fn login(server: &TestServer, user: &str) -> Result<Client, tokio_postgres::Error> {
-    let config = format!("{} user={user}", connection_string(server.address()));
+    login_at(server.address(), user).await
+}
+
+async fn login_at(address: SocketAddr, user: &str) -> Result<Client, tokio_postgres::Error> {
+    let config = format!("{} user={user}", connection_string(address));
     let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
@@ -48,4 +53,78 @@ async fn connections_that_send_nothing_keep_nobody_out() {
         client.batch_execute("SELECT 1").await.unwrap();
     }
     drop(silent);
+}
+
+#[tokio::test]
+async fn files_do_not_take_the_descriptors_of_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve_limited(directory.path(), "-n 128", &[]);
+    let client = connect(process.address()).await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (k int PRIMARY KEY, v int) WITH (salt_buckets = 200);
+             INSERT INTO t SELECT i, i FROM generate_series(1, 5000) i;
+             FLUSH t;
+             SET work_mem = '64kB'",
+        )
+        .await
+        .unwrap();
+    // One store file in each bucket, and 32 grouping sets that spill 32 partitions each.
+    let text = "SELECT count(*), sum(n)::bigint FROM (SELECT count(*) n \
+                FROM (SELECT v % 2500 a FROM t) s GROUP BY CUBE (a, a+1, a+2, a+3, a+4)) s";
+    let row = client.query_one(text, &[]).await.unwrap();
+    // Each set but the empty one has 2,500 groups, and all of them have all rows.
+    assert_eq!(row.get::<_, i64>(0), 31 * 2_500 + 1);
+    assert_eq!(row.get::<_, i64>(1), 32 * 5_000);
+    // A client without descriptors gets an error, and the sessions before it go on.
+    let mut clients = vec![client];
+    let error = loop {
+        assert!(clients.len() < 100, "more clients than descriptors");
+        match login_at(process.address(), "bennu").await {
+            Ok(client) => clients.push(client),
+            Err(error) => break error,
+        }
+    };
+    let error = error.as_db_error().expect("the server has answered");
+    assert_eq!(error.code(), &SqlState::TOO_MANY_CONNECTIONS);
+    assert!(clients.len() > 8, "{} clients", clients.len());
+    // So do they beside connections that send nothing, which get an answer once there are too many.
+    let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(process.address()).unwrap()).collect();
+    for client in &clients {
+        client.query_one(text, &[]).await.unwrap();
+    }
+    drop((clients, silent));
+    while login_at(process.address(), "bennu").await.is_err() {}
+}
+
+#[tokio::test]
+async fn guessers_do_not_lock_a_user_out() {
+    let password = Some("right".to_owned());
+    let server = TestServer::start_with(Setup { password, ..Setup::default() });
+    let address = server.address();
+    let guess = |user: String| async move {
+        let config = format!("{} user={user} password=wrong", connection_string(address));
+        loop {
+            let error = tokio_postgres::connect(&config, NoTls).await.map(drop).unwrap_err();
+            let code = error.as_db_error().map(|error| error.code().clone());
+            assert_eq!(code, Some(SqlState::INVALID_PASSWORD));
+        }
+    };
+    let guessers: Vec<_> = (0..40)
+        .map(|guesser| match guesser % 2 {
+            0 => tokio::spawn(guess("bennu".to_owned())),
+            _ => tokio::spawn(guess(format!("user{guesser}"))),
+        })
+        .collect();
+    // The bound of a delay, and some time on a busy machine.
+    let patience = Duration::from_secs(10);
+    for user in ["bennu", "ann"] {
+        for _ in 0..2 {
+            let config = format!("{} user={user} password=right", connection_string(address));
+            let connected = tokio::time::timeout(patience, tokio_postgres::connect(&config, NoTls));
+            drop(connected.await.expect("a delay within the bound").expect("the right password"));
+        }
+    }
+    guessers.iter().for_each(|guesser| assert!(!guesser.is_finished()));
+    guessers.iter().for_each(tokio::task::JoinHandle::abort);
 }

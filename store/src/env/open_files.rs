@@ -24,7 +24,7 @@
 //!
 //! # Out of scope
 //!
-//! Whether a file's name stays while it is read: its owner removes it after the last reader
+//! Lifetime of a file's name: its owner removes it after the last reader
 //! ([`StoreFile`](crate::file::StoreFile), [`Region`](crate::region::Region)).
 
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 /// Share of the process' descriptors that cached files may use: the others are left to connections,
 /// the log and files being written.
 const SHARE: u64 = 2;
-/// Fewest descriptors that are cached, whatever the limit.
+/// Fewest descriptors that are cached.
 const MAX_AT_LEAST: u64 = 16;
 /// Most descriptors that are cached: each takes some memory of the system.
 const MAX_AT_MOST: u64 = 65_536;
