@@ -333,7 +333,8 @@ mod tests {
             logins.fail(origins(other, 0), now + Duration::from_secs(1));
         }
         assert_eq!(logins.failures.len(), ORIGINS_MAX);
-        logins.fail(origins(0, 0), now + FAILURE_AGE_MAX + Duration::from_secs(1));
+        let address = ORIGINS_MAX as u32;
+        logins.fail(origins(address, 0), now + FAILURE_AGE_MAX + Duration::from_secs(1));
         assert_eq!(logins.failures.len(), 2, "expired failures are dropped first");
     }
 

@@ -123,6 +123,10 @@ pub struct Pattern {
     exact: bool,
 }
 
+/// Longest pattern, in bytes: reading one cannot be cancelled. PostgreSQL's limit is that of its
+/// automaton, which is reached by 50,000 plain characters.
+const PATTERN_BYTES_MAX: usize = 50_000;
+
 impl Pattern {
     /// Reads a pattern.
     ///
@@ -131,6 +135,9 @@ impl Pattern {
     /// 2201B with PostgreSQL's words.
     pub fn new(pattern: &str, options: Options) -> Result<Pattern> {
         let bad = |reason| Error::new("2201B", format!("invalid regular expression: {reason}"));
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(bad(parse::TOO_COMPLEX));
+        }
         let parse::Parsed { part, groups, options } =
             parse::parse(pattern, options).map_err(bad)?;
         let mut written = String::new();

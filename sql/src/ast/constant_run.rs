@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(rows[0][1], Expr::String { value: "it's ä".to_owned(), position: 14 });
         assert_eq!(rows[0][2].position(), 25);
         assert_eq!(rows[1][0], Expr::Null { position: 36 });
-        assert_eq!(rows[2][1], Expr::Boolean { value: false, position: 67 });
+        assert_eq!(rows[2][1], Expr::Boolean { value: false, position: 66 });
         for other in
             ["1e5", "1a", "'a' 'b'", "E'a'", "x", "1 + 2", "- 1", "'a", "date '2020-01-01'"]
         {

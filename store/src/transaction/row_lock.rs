@@ -84,7 +84,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// At REPEATABLE READ, [`Error::Serialization`] if the row was changed after the snapshot.
+    /// At REPEATABLE READ, [`Serialization`](crate::Error::Serialization) if the row was changed
+    /// after the snapshot.
     pub fn lock_row(
         &self,
         table: TableId,
@@ -190,7 +191,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::Deadlock`], [`Error::LockNotAvailable`], [`Error::Cancelled`].
+    /// [`Deadlock`](crate::Error::Deadlock), [`LockNotAvailable`](crate::Error::LockNotAvailable),
+    /// [`Cancelled`](crate::Error::Cancelled).
     pub fn lock_present_row(
         &self,
         table: TableId,

@@ -1,5 +1,7 @@
 //! `json` and `jsonb`: reading values by key, position and path.
 
+use ahash::AHashSet;
+
 use super::argument::{
     array, int4, json_datum, json_text, jsonb, jsonb_datum, jsonb_form, text, text_datum,
 };
@@ -14,6 +16,9 @@ use crate::pieces::Pace;
 use crate::text::{JsonParts, check_json_escapes, json_parts, write_json_tree, write_stored_json};
 
 const TEXTS: DataType = DataType::Array(&Text);
+
+/// Steps of a [`Pace`] that the look-up of a key counts for.
+const KEY_STEPS: usize = 32;
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -58,14 +63,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     row("@>", &[DataType::Jsonb, DataType::Jsonb], Bool, |a, c| contains(&a[0], &a[1], c)),
     row("<@", &[DataType::Jsonb, DataType::Jsonb], Bool, |a, c| contains(&a[1], &a[0], c)),
     row("?", &[DataType::Jsonb, Text], Bool, |a, _| Ok(Datum::Bool(has_key(&a[0], text(&a[1]))))),
-    row("?|", &[DataType::Jsonb, TEXTS], Bool, |a, _| {
-        let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
-        Ok(Datum::Bool(keys.any(|key| has_key(&a[0], key))))
-    }),
-    row("?&", &[DataType::Jsonb, TEXTS], Bool, |a, _| {
-        let mut keys = array(&a[1]).elements.iter().filter_map(Datum::as_str);
-        Ok(Datum::Bool(keys.all(|key| has_key(&a[0], key))))
-    }),
+    row("?|", &[DataType::Jsonb, TEXTS], Bool, |a, c| has_keys(a, true, c)),
+    row("?&", &[DataType::Jsonb, TEXTS], Bool, |a, c| has_keys(a, false, c)),
     row("json_typeof", &[JsonType], Text, |a, c| {
         Ok(text_datum(match json_parts(json_text(&a[0]), &mut c.pace())? {
             JsonParts::Object(_) => "object",
@@ -314,6 +313,42 @@ pub(super) fn written(json: Option<&Json>, pace: &mut Pace<'_>) -> Result<Datum>
         None | Some(Json::Null) => Ok(Datum::Null),
         Some(Json::String(text)) => Ok(Datum::Text(text.clone())),
         Some(other) => super::json_build::jsonb_text(other, pace).map(text_datum),
+    }
+}
+
+/// `?|` and `?&`: returns `decisive` once the look-up of a key has this result, and its negation if
+/// none has.
+fn has_keys(arguments: &[Datum], decisive: bool, context: &EvalContext) -> Result<Datum> {
+    let (json, mut pace) = (&arguments[0], context.pace());
+    let keys = array(&arguments[1]).elements.iter().filter_map(Datum::as_str);
+    // An array is searched once for all keys, an object by its order.
+    let strings: Option<AHashSet<&str>> = match Part::of(json) {
+        Part::Stored(stored) if stored.is_object() => None,
+        _ => match jsonb(json) {
+            Json::Array(elements) => {
+                pace.spend(elements.len() * KEY_STEPS)?;
+                Some(elements.iter().filter_map(json_string).collect())
+            }
+            _ => None,
+        },
+    };
+    for key in keys {
+        pace.spend(KEY_STEPS)?;
+        let is_found = match &strings {
+            Some(strings) => strings.contains(key),
+            None => has_key(json, key),
+        };
+        if is_found == decisive {
+            return Ok(Datum::Bool(decisive));
+        }
+    }
+    Ok(Datum::Bool(!decisive))
+}
+
+fn json_string(json: &Json) -> Option<&str> {
+    match json {
+        Json::String(text) => Some(text),
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `jsonb`: joining, removing, setting and inserting.
 
+use ahash::AHashSet;
+
 use super::argument::{array, grown_jsonb, int4, jsonb, jsonb_datum, text};
 use super::strings::invalid_parameter;
 use super::{Row, row};
@@ -8,16 +10,19 @@ use crate::datatype::DataType::{self, Bool, Int4, Jsonb, Text};
 use crate::datum::{Datum, Json};
 use crate::error::{Error, Result, sqlstate};
 
+/// Steps of a [`Pace`](crate::pieces::Pace) that an item of a document counts for.
+const ITEM_STEPS: usize = 32;
+
 const TEXTS: DataType = DataType::Array(&Text);
 
 /// The rows of this family.
 pub(super) const FUNCTIONS: &[Row] = &[
     row("||", &[Jsonb, Jsonb], Jsonb, |a, _| grown_jsonb(joined(jsonb(&a[0]), jsonb(&a[1])))),
-    row("-", &[Jsonb, Text], Jsonb, |a, _| without_keys(jsonb(&a[0]), &[text(&a[1])])),
-    row("-", &[Jsonb, TEXTS], Jsonb, |a, _| {
+    row("-", &[Jsonb, Text], Jsonb, |a, c| without_keys(jsonb(&a[0]), &[text(&a[1])], c)),
+    row("-", &[Jsonb, TEXTS], Jsonb, |a, c| {
         check_list(&a[1])?;
         let keys: Vec<&str> = array(&a[1]).elements.iter().filter_map(Datum::as_str).collect();
-        without_keys(jsonb(&a[0]), &keys)
+        without_keys(jsonb(&a[0]), &keys, c)
     }),
     row("-", &[Jsonb, Int4], Jsonb, without_element),
     row("#-", &[Jsonb, TEXTS], Jsonb, without_path),
@@ -57,15 +62,30 @@ fn joined(left: &Json, right: &Json) -> Json {
     Json::Array(all)
 }
 
-fn without_keys(json: &Json, keys: &[&str]) -> Result<Datum> {
-    let named = |name: &str| keys.contains(&name);
+fn without_keys(json: &Json, keys: &[&str], context: &EvalContext) -> Result<Datum> {
+    let mut pace = context.pace();
+    pace.spend(keys.len() * ITEM_STEPS)?;
+    let keys: AHashSet<&str> = keys.iter().copied().collect();
     Ok(jsonb_datum(match json {
         Json::Object(pairs) => {
-            Json::Object(pairs.iter().filter(|(name, _)| !named(name)).cloned().collect())
+            let mut remaining = Vec::new();
+            for pair in pairs {
+                pace.spend(ITEM_STEPS)?;
+                if !keys.contains(&*pair.0) {
+                    remaining.push(pair.clone());
+                }
+            }
+            Json::Object(remaining)
         }
         Json::Array(elements) => {
-            let kept = |one: &&Json| !matches!(one, Json::String(text) if named(text));
-            Json::Array(elements.iter().filter(kept).cloned().collect())
+            let mut remaining = Vec::new();
+            for element in elements {
+                pace.spend(ITEM_STEPS)?;
+                if !matches!(element, Json::String(text) if keys.contains(&**text)) {
+                    remaining.push(element.clone());
+                }
+            }
+            Json::Array(remaining)
         }
         _ => return Err(invalid_parameter("cannot delete from scalar")),
     }))

@@ -137,6 +137,7 @@ fn run(
         throws: !is_silent(arguments),
         zoned,
         context,
+        pace: context.pace(),
     };
     let mut found = Vec::new();
     let all = wanted || !path.lax;

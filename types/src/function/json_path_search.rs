@@ -52,7 +52,12 @@ pub(super) struct Executor<'a> {
     /// Whether the session's time zone may be used.
     pub(super) zoned: bool,
     pub(super) context: &'a EvalContext,
+    /// Counts items; a cancellation ends the search, also where errors are passed over.
+    pub(super) pace: Pace<'a>,
 }
+
+/// Steps of a [`Pace`] that an item with a value counts for.
+const ITEM_STEPS: usize = 1_024;
 
 fn structure(code: &'static str, message: impl Into<String>) -> Error {
     Error::new(code, message.into())
@@ -116,6 +121,7 @@ impl<'a> Executor<'a> {
         unwraps: bool,
         mut found: Found<'_, 'a>,
     ) -> Result<Status> {
+        self.pace.spend(ITEM_STEPS)?;
         let unwrapped = unwraps && value.is_array();
         match &item.kind {
             kind if kind.is_predicate() => {

@@ -284,6 +284,11 @@ pub fn overloads(name: &str) -> &'static [Signature] {
     &SIGNATURES[start..end]
 }
 
+/// Returns all functions, sorted by name.
+pub fn all() -> &'static [Signature] {
+    &SIGNATURES
+}
+
 /// Returns the columns of the rows of a function.
 pub fn columns(id: FunctionId) -> &'static [(&'static str, DataType)] {
     FUNCTIONS[usize::from(id.0)].columns

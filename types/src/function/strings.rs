@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use ahash::AHashSet;
+
 use super::argument::{bytea, bytea_datum, int4, int8, text, text_datum};
 use super::arithmetic::int4_range;
 use super::{Row, Shape, row};
@@ -225,12 +227,40 @@ impl Sides {
     }
 }
 
+/// Set of characters with a look-up that does not depend on their number.
+struct CharacterSet {
+    ascii: [bool; 128],
+    others: AHashSet<char>,
+}
+
+impl CharacterSet {
+    fn new(characters: &str, pace: &mut Pace<'_>) -> Result<CharacterSet> {
+        let mut set = CharacterSet { ascii: [false; 128], others: AHashSet::new() };
+        for piece in pieces(characters) {
+            pace.spend(piece.len())?;
+            for character in piece.chars() {
+                match set.ascii.get_mut(character as usize) {
+                    Some(is_in_set) => *is_in_set = true,
+                    None => drop(set.others.insert(character)),
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    fn contains(&self, character: char) -> bool {
+        let ascii = self.ascii.get(character as usize);
+        ascii.copied().unwrap_or_else(|| self.others.contains(&character))
+    }
+}
+
 fn trim_text(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Result<Datum> {
     let string = text(&arguments[0]);
     let set = arguments.get(1).map_or(" ", text);
+    let mut pace = context.pace();
+    let set = CharacterSet::new(set, &mut pace)?;
     let at_left = |piece: &str| piece.len() - piece.trim_start_matches(|c| set.contains(c)).len();
     let at_right = |piece: &str| piece.len() - piece.trim_end_matches(|c| set.contains(c)).len();
-    let mut pace = context.pace();
     let kept = sides.trim(string, &mut pace, [&at_left, &at_right])?;
     match kept.len() == string.len() {
         true => Ok(arguments[0].clone()),
@@ -239,10 +269,16 @@ fn trim_text(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Result
 }
 
 fn trim_bytes(arguments: &[Datum], sides: Sides, context: &EvalContext) -> Result<Datum> {
-    let (bytes, set) = (bytea(&arguments[0]), bytea(&arguments[1]));
-    let at_left = |piece: &[u8]| piece.iter().take_while(|byte| set.contains(byte)).count();
-    let at_right = |piece: &[u8]| piece.iter().rev().take_while(|byte| set.contains(byte)).count();
+    let bytes = bytea(&arguments[0]);
     let mut pace = context.pace();
+    let mut set = [false; 256];
+    for piece in pieces(bytea(&arguments[1])) {
+        pace.spend(piece.len())?;
+        piece.iter().for_each(|byte| set[usize::from(*byte)] = true);
+    }
+    let is_in_set = |byte: &&u8| set[usize::from(**byte)];
+    let at_left = |piece: &[u8]| piece.iter().take_while(is_in_set).count();
+    let at_right = |piece: &[u8]| piece.iter().rev().take_while(is_in_set).count();
     let kept = sides.trim(bytes, &mut pace, [&at_left, &at_right])?;
     pace.copy::<Vec<u8>>(kept).map(bytea_datum)
 }

@@ -8,6 +8,9 @@ use crate::datum::Point;
 use crate::error::Result;
 use crate::pieces::Pace;
 
+/// Steps of a [`Pace`] that a pair of segments counts for.
+pub(super) const SEGMENT_STEPS: usize = 128;
+
 /// The points of a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathPoints<'a> {
@@ -49,7 +52,7 @@ impl<'a> PathPoints<'a> {
         }
         for own in self.segments() {
             for segment in other.segments() {
-                pace.spend(1)?;
+                pace.spend(SEGMENT_STEPS)?;
                 if crossing_of_segments(&own, &segment)?.is_some() {
                     return Ok(true);
                 }
@@ -67,7 +70,7 @@ impl<'a> PathPoints<'a> {
         let mut least = None;
         for own in self.segments() {
             for segment in other.segments() {
-                pace.spend(1)?;
+                pace.spend(SEGMENT_STEPS)?;
                 let found = distance_of_segments(&own, &segment)?;
                 if least.is_none_or(|least| sorts_before(found, least)) {
                     least = Some(found);

@@ -2,7 +2,7 @@
 
 use super::number::sorts_before;
 use super::number::{add, at_least, at_most, divide, greater, is_zero, less, multiply, subtract};
-use super::path::PathPoints;
+use super::path::{PathPoints, SEGMENT_STEPS};
 use super::point::{at, distance, middle, same_point};
 use super::rectangle::{bounds, box_contains_box, overlap};
 use super::segment::{Segment, closest_to_point, crossing_of_segments, segment_contains};
@@ -115,7 +115,7 @@ pub(crate) fn polygons_overlap(
     }
     for own in outline(first).segments() {
         for segment in outline(second).segments() {
-            pace.spend(1)?;
+            pace.spend(SEGMENT_STEPS)?;
             if crossing_of_segments(&own, &segment)?.is_some() {
                 return Ok(true);
             }
@@ -195,7 +195,7 @@ impl Inside<'_, '_> {
         let before = start.checked_sub(1).unwrap_or(self.polygon.len() - 1);
         let (mut edge_start, mut crosses) = (self.polygon[before], false);
         for index in start..self.polygon.len() {
-            self.pace.spend(1)?;
+            self.pace.spend(SEGMENT_STEPS)?;
             let edge = [edge_start, self.polygon[index]];
             let is_inside = if segment_contains(&edge, from)? {
                 if segment_contains(&edge, to)? {

@@ -21,7 +21,7 @@ const BAD_COUNT: &str = "invalid repetition count(s)";
 const BAD_RANGE: &str = "invalid character range";
 const NO_OPERAND: &str = "quantifier operand invalid";
 const BAD_OPTION: &str = "invalid embedded option";
-const TOO_COMPLEX: &str = "regular expression is too complex";
+pub(super) const TOO_COMPLEX: &str = "regular expression is too complex";
 
 type Result<T> = std::result::Result<T, &'static str>;
 

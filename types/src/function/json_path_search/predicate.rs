@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Executor, Status, Truth};
+use super::{Executor, ITEM_STEPS, Status, Truth};
 use crate::context::EvalContext;
 use crate::datum::Json;
 use crate::datum::json_path::{Comparison, Item, Kind};
@@ -106,6 +106,7 @@ impl<'a> Executor<'a> {
         let (mut unknown, mut found) = (false, false);
         for left in &lefts {
             for right in &rights {
+                self.pace.spend(ITEM_STEPS)?;
                 match holds(left, right.as_ref())? {
                     None if !self.path.lax => return Ok(None),
                     None => unknown = true,
