@@ -168,8 +168,8 @@ impl Process {
         Process::start(binary(), data, arguments)
     }
 
-    /// Starts `bennu serve` under a limit of the shell's `ulimit`: `-v` and KiB of address space, or
-    /// `-n` and file descriptors.
+    /// Starts `bennu serve` under a limit of the shell's `ulimit`: `-v` and KiB of address space,
+    /// or `-n` and file descriptors.
     pub(crate) fn serve_limited(data: &Path, limit: &str, arguments: &[&str]) -> Process {
         let mut shell = Command::new("sh");
         let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");

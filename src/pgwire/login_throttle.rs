@@ -4,10 +4,11 @@
 //!
 //! * A client that has not yet logged in holds a [`StartupSlot`]. There are [`SLOTS_MAX`] slots, or
 //!   as many as the process has file descriptors for. An address has half of them at most, and at
-//!   most [`SLOTS_AFTER_FAILURE_MAX`] once a login from it has failed. A client that finds no free slot takes over the oldest one, of its own address if that
-//!   is at its limit, so that connections that send nothing do not lock others out.
-//! * After the nth failure in a row a password is checked 250 ms · 2^(n-1) after that failure at the
-//!   earliest. Failures count for the pair of address and user name, with a delay of at most
+//!   most [`SLOTS_AFTER_FAILURE_MAX`] once a login from it has failed. A client that finds no free
+//!   slot takes over the oldest one, of its own address if that is at its limit, so that
+//!   connections that send nothing do not lock others out.
+//! * After the nth failure in a row a password is checked 250 ms · 2^(n-1) after that failure at
+//!   the earliest. Failures count for the pair of address and user name, with a delay of at most
 //!   [`USER_DELAY_MAX`], and for the address, with at most [`ADDRESS_DELAY_MAX`], because a guesser
 //!   may vary the name. Attempts wait in parallel: a right password is accepted after
 //!   [`USER_DELAY_MAX`] however many guesses fail beside it, and other users of the address wait
@@ -21,8 +22,8 @@
 //!
 //! # Invariants
 //!
-//! 1. No more than [`ORIGINS_MAX`] origins of failures are remembered; the one whose last failure is
-//!    the oldest is dropped for another.
+//! 1. No more than [`ORIGINS_MAX`] origins of failures are remembered; the one whose last failure
+//!    is the oldest is dropped for another.
 //! 2. `slots_by_address` counts the slots of each address and has no entry of zero.
 //!
 //! `Logins::check` asserts both in debug builds.

@@ -1,8 +1,8 @@
 //! Logical to physical: operators, and for scans their paths.
 //!
 //! Works from the top, carrying down the properties that the step above requires ([`Wanted`]): an
-//! order, which a scan may have for nothing, and how many rows will be taken. Both pass projections,
-//! filters, and joins that keep the order of their left side.
+//! order, which a scan may have for nothing, and how many rows will be taken. Both pass
+//! projections, filters, and joins that keep the order of their left side.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Rule: rows of one table are found by several keys or indexes, whose entries are united for OR and
-//! intersected for AND.
+//! Rule: rows of one table are found by several keys or indexes, whose entries are united for OR
+//! and intersected for AND.
 //!
 //! ```text
 //! WHERE a = 1 OR b = 2        Lookup join: by primary key, filter: a = 1 OR b = 2
@@ -12,8 +12,9 @@
 //!
 //! Each input reads the primary keys that one index has for one alternative, with all conditions
 //! that its entries can check; the rows are read once for all of them, and checked again, unless
-//! the keys are all that is asked for and nothing is left to check. It is done where it costs less than the best single path. Without statistics of ANALYZE it is done for
-//! alternatives that each fix a key column, where else the whole table would be read.
+//! the keys are all that is asked for and nothing is left to check. It is done where it costs less
+//! than the best single path. Without statistics of ANALYZE it is done for alternatives that each
+//! fix a key column, where else the whole table would be read.
 //!
 //! Source: PostgreSQL's BitmapOr and BitmapAnd, of which a set of primary keys takes the place.
 

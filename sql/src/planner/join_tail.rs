@@ -1,4 +1,4 @@
-//! The tail of a group of joins: outer, semi and anti joins that are done after its units are joined.
+//! The tail of a group of joins: outer, semi and anti joins that follow the joins of its units.
 
 use types::DataType;
 use types::expr::Expr;

@@ -1,5 +1,5 @@
-//! Environment of a store: files, clock, randomness. Everything that could make two runs differ comes
-//! in here, so that tests can fail a write on purpose or choose the time.
+//! Environment of a store: files, clock, randomness. Everything that could make two runs differ
+//! comes in here, so that tests can fail a write on purpose or choose the time.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};

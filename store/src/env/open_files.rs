@@ -2,10 +2,10 @@
 //! the system.
 //!
 //! A [`CachedFile`] is a file that is open by name; its descriptor is opened at the first access
-//! and may be closed between two accesses, when another file needs one. So the number of store files,
-//! and of the spill files of a statement, does not depend on `ulimit -n`, and connections find
-//! descriptors that no file can take. PostgreSQL (`fd.c`, virtual file descriptors) and RocksDB
-//! (`max_open_files`) do the same.
+//! and may be closed between two accesses, when another file needs one. So the number of store
+//! files, and of the spill files of a statement, does not depend on `ulimit -n`, and connections
+//! find descriptors that no file can take. PostgreSQL (`fd.c`, virtual file descriptors) and
+//! RocksDB (`max_open_files`) do the same.
 //!
 //! The victim is chosen by the clock algorithm: a file that was accessed since the hand last passed
 //! is skipped once. An access to an open file takes no lock.
@@ -15,8 +15,8 @@
 //!
 //! # Invariants
 //!
-//! 1. The clock holds each file with an open descriptor exactly once; beyond `max` one is closed for
-//!    each that is opened.
+//! 1. The clock holds each file with an open descriptor exactly once; beyond `max` one is closed
+//!    for each that is opened.
 //! 2. A descriptor is closed only if the file's name still leads to it: it can be opened again.
 //!
 //! The number of descriptors may exceed `max` by the accesses that run at the moment, and by the
@@ -62,8 +62,8 @@ pub(super) struct OpenFiles {
 #[derive(Debug, Default)]
 struct Clock {
     files: VecDeque<Weak<CachedFile>>,
-    /// Entries of files that were dropped. Below zero while a file whose entry is removed already is
-    /// being dropped.
+    /// Entries of files that were dropped. Below zero while a file whose entry is removed already
+    /// is being dropped.
     dropped: isize,
 }
 
