@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::lexical_span::{comment_length, dollar_quote_length, length_through};
 use crate::ast::constant_run::{Behind, ConstantReader, ConstantRun};
 
 /// A shorter text has no run.
@@ -67,9 +68,9 @@ impl<'a> Finder<'a> {
         match first {
             b'\'' => self.skip_quoted('\'', false),
             b'"' => self.skip_quoted('"', false),
-            b'-' if rest.starts_with("--") => self.skip_behind(2, "\n"),
-            b'/' if rest.starts_with("/*") => self.skip_comment(),
-            b'$' => self.skip_dollars(),
+            b'-' if rest.starts_with("--") => self.at += length_through(rest, 2, "\n"),
+            b'/' if rest.starts_with("/*") => self.at += comment_length(rest),
+            b'$' => self.at += dollar_quote_length(rest),
             _ if rest.starts_with(is_word) => {
                 let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
                 self.at += length;
@@ -121,44 +122,6 @@ impl<'a> Finder<'a> {
                 }
                 false => {}
             }
-        }
-    }
-
-    fn skip_behind(&mut self, first: usize, mark: &str) {
-        self.at += first;
-        self.at += self.rest().find(mark).map_or(self.rest().len(), |found| found + mark.len());
-    }
-
-    fn skip_comment(&mut self) {
-        let mut depth = 0;
-        loop {
-            let rest = self.rest();
-            let (step, change) = match rest.as_bytes() {
-                [] => return,
-                [b'/', b'*', ..] => (2, 1),
-                [b'*', b'/', ..] => (2, -1),
-                _ => (rest.chars().next().map_or(1, char::len_utf8), 0),
-            };
-            self.at += step;
-            depth += change;
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Skips `$tag$…$tag$`, or the dollar of something else.
-    fn skip_dollars(&mut self) {
-        let rest = self.rest();
-        let tag = rest[1..].find('$').map(|length| &rest[..length + 2]);
-        let is_tag = |tag: &&str| {
-            let name = &tag[1..tag.len() - 1];
-            !name.starts_with(|c: char| c.is_ascii_digit())
-                && name.chars().all(|c| c.is_alphanumeric() || c == '_' || !c.is_ascii())
-        };
-        match tag.filter(is_tag) {
-            Some(tag) => self.skip_behind(tag.len(), tag),
-            None => self.at += 1,
         }
     }
 }

@@ -14,6 +14,7 @@
 //! Syntax errors read as PostgreSQL's: `syntax error at or near "x"`, with the position.
 
 pub mod error;
+mod lexical_span;
 pub mod constant_runs;
 mod source;
 mod literal;

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::error::{ParseError, Result, sqlstate};
+use super::lexical_span::{comment_length, dollar_quote_length, length_through};
 
 /// What PostgreSQL warns of: the first escape of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +59,10 @@ impl<'a> Reader<'a> {
         let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
         match first {
             b'\'' => self.plain(self.at),
-            b'"' => self.skip_behind(1, "\""),
-            b'-' if rest.starts_with("--") => self.skip_behind(2, "\n"),
-            b'/' if rest.starts_with("/*") => self.comment(),
-            b'$' => self.dollars(),
+            b'"' => self.at += length_through(rest, 1, "\""),
+            b'-' if rest.starts_with("--") => self.at += length_through(rest, 2, "\n"),
+            b'/' if rest.starts_with("/*") => self.at += comment_length(rest),
+            b'$' => self.at += dollar_quote_length(rest),
             _ if rest.starts_with(is_word) => {
                 let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
                 let (word, start) = (&rest[..length], self.at);
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
                 let gaps = self.string(|_| ());
                 self.copy(&gaps);
             }
-            "b" | "B" | "x" | "X" => self.skip_behind(1, "'"),
+            "b" | "B" | "x" | "X" => self.at += length_through(rest, 1, "'"),
             "n" | "N" => self.plain(start),
             _ => self.plain(self.at),
         }
@@ -160,45 +161,6 @@ impl<'a> Reader<'a> {
             }
         }
         gaps
-    }
-
-    /// Skips so many bytes, and what follows up to the end of a mark.
-    fn skip_behind(&mut self, first: usize, mark: &str) {
-        self.at += first;
-        self.at += self.rest().find(mark).map_or(self.rest().len(), |found| found + mark.len());
-    }
-
-    fn comment(&mut self) {
-        let mut depth = 0;
-        loop {
-            let rest = self.rest();
-            let (step, change) = match rest.as_bytes() {
-                [] => return,
-                [b'/', b'*', ..] => (2, 1),
-                [b'*', b'/', ..] => (2, -1),
-                _ => (rest.chars().next().map_or(1, char::len_utf8), 0),
-            };
-            self.at += step;
-            depth += change;
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Skips `$tag$…$tag$`, or the dollar of something else.
-    fn dollars(&mut self) {
-        let rest = self.rest();
-        let tag = rest[1..].find('$').map(|length| &rest[..length + 2]);
-        let is_tag = |tag: &&str| {
-            let name = &tag[1..tag.len() - 1];
-            let starts = !name.starts_with(|c: char| c.is_ascii_digit());
-            starts && name.chars().all(|c| c.is_alphanumeric() || c == '_' || !c.is_ascii())
-        };
-        match tag.filter(is_tag) {
-            Some(tag) => self.skip_behind(tag.len(), tag),
-            None => self.at += 1,
-        }
     }
 }
 
