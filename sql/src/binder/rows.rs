@@ -3,7 +3,7 @@
 
 use ahash::AHashMap;
 use types::DataType;
-use types::expr::Expr;
+use types::expr::{EvalContext, Expr};
 
 use crate::binder::guard::{Guard, is_computed_once, is_not_false, is_not_true, is_null};
 use crate::binder::level::{SUBQUERY, SUBQUERY_COLUMN, SubqueryUse};
@@ -51,6 +51,8 @@ impl Rows {
 
     /// Returns an expression with its subqueries replaced by columns, which are added here,
     /// computed for the rows for which the expression comes to them.
+    /// What a constant rules out is left out before, as PostgreSQL does it: `(SELECT …) + NULL` is
+    /// NULL, and the subquery is not run.
     pub(super) fn place(&mut self, expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
         self.place_under(expr, &Guard::default(), subqueries)
     }
@@ -62,6 +64,11 @@ impl Rows {
         guard: &Guard,
         subqueries: &[SubqueryUse],
     ) -> Expr {
+        let expr = if has_subquery(&expr) { folded(expr) } else { expr };
+        self.place_part(expr, guard, subqueries)
+    }
+
+    fn place_part(&mut self, expr: Expr, guard: &Guard, subqueries: &[SubqueryUse]) -> Expr {
         if !has_subquery(&expr) {
             return expr;
         }
@@ -86,7 +93,7 @@ impl Rows {
                 Expr::Case { branches, otherwise: Box::new(otherwise), data_type }
             }
             Expr::InList { operand, list } => {
-                let operand = self.place_under(*operand, guard, subqueries);
+                let operand = self.place_part(*operand, guard, subqueries);
                 let operand = match list.iter().any(has_subquery) {
                     true => self.settled(operand, guard),
                     false => operand,
@@ -98,7 +105,7 @@ impl Rows {
                 let list = self.place_operands(list, guard, &differs, subqueries);
                 Expr::InList { operand: Box::new(operand), list }
             }
-            other => other.map_children(&mut |child| self.place_under(child, guard, subqueries)),
+            other => other.map_children(&mut |child| self.place_part(child, guard, subqueries)),
         }
     }
 
@@ -114,7 +121,7 @@ impl Rows {
         let mut open = guard.clone();
         let mut placed = Vec::with_capacity(operands.len());
         for (at, operand) in operands.into_iter().enumerate() {
-            let mut operand = self.place_under(operand, &open, subqueries);
+            let mut operand = self.place_part(operand, &open, subqueries);
             if at < last {
                 operand = self.settled(operand, &open);
                 open = self.shortened(open.and(goes_on(operand.clone())));
@@ -140,15 +147,15 @@ impl Rows {
         let mut open = guard.clone();
         let mut placed = Vec::with_capacity(branches.len());
         for (at, (condition, mut result)) in branches.into_iter().enumerate() {
-            let mut condition = self.place_under(condition, &open, subqueries);
+            let mut condition = self.place_part(condition, &open, subqueries);
             if at < last || has_subquery(&result) {
                 condition = self.settled(condition, &open);
-                result = self.place_under(result, &open.and(condition.clone()), subqueries);
+                result = self.place_part(result, &open.and(condition.clone()), subqueries);
                 open = self.shortened(open.and(is_not_true(condition.clone())));
             }
             placed.push((condition, result));
         }
-        (placed, self.place_under(otherwise, &open, subqueries))
+        (placed, self.place_part(otherwise, &open, subqueries))
     }
 
     /// Places the FILTER of an aggregate; returns the guard of its arguments.
@@ -225,7 +232,7 @@ impl Rows {
         subqueries: &[SubqueryUse],
     ) -> usize {
         if let Some(value) = subquery.as_value() {
-            let value = self.place_under(value.clone(), guard, subqueries);
+            let value = self.place_part(value.clone(), guard, subqueries);
             return self.column_of(match value {
                 column @ Expr::Column { .. } => column,
                 value => guard.guarded(value),
@@ -233,7 +240,7 @@ impl Rows {
         }
         let mut bindings = Vec::new();
         for (parameter, value) in &subquery.bindings {
-            let value = match self.place_under(value.clone(), guard, subqueries) {
+            let value = match self.place_part(value.clone(), guard, subqueries) {
                 column @ Expr::Column { .. } => column,
                 value => guard.guarded(value),
             };
@@ -257,7 +264,7 @@ impl Rows {
         guard: &Guard,
         subqueries: &[SubqueryUse],
     ) -> Expr {
-        let mut comparison = self.place_under(comparison.clone(), guard, subqueries);
+        let mut comparison = self.place_part(comparison.clone(), guard, subqueries);
         let width = self.types.len();
         map_columns(&mut comparison, &|index| {
             if index >= SUBQUERY_COLUMN { width + index - SUBQUERY_COLUMN } else { index }
@@ -383,6 +390,14 @@ fn cost_class(condition: &Expr, subqueries: &[SubqueryUse]) -> u8 {
         (true, _) => 1,
         (false, true) => 2,
     }
+}
+
+/// Returns an expression with its constants computed, unless one of them fails: the last pass
+/// reports that.
+fn folded(expr: Expr) -> Expr {
+    let mut failure = None;
+    let folded = expr.clone().fold_noting(&EvalContext::hasty(), &mut failure);
+    if failure.is_some() { expr } else { folded }
 }
 
 /// Returns whether an expression waits for a subquery.
