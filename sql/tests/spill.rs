@@ -190,11 +190,18 @@ fn joins() {
              {exists} (SELECT 1 FROM t AS r WHERE r.c = l.c AND a % 5 <> 0)"
         )
     });
-    for query in kinds.iter().chain(&half) {
+    // The right rows of the first join do not fit, those of the second do.
+    let two = ["JOIN", "LEFT JOIN"].map(|kind| {
+        format!(
+            "SELECT l.a, r.a, s.d FROM t AS l {kind} t AS r ON r.c = l.c \
+             {kind} (SELECT b, d FROM t WHERE a < 40) AS s ON s.b = l.b + r.a % 2"
+        )
+    });
+    for query in kinds.iter().chain(&half).chain(&two) {
         let [mut roomy, mut tight] = both(&server, &mut session, query);
         roomy.sort_unstable();
         tight.sort_unstable();
-        assert!(roomy.len() > 500, "{query}: {} rows", roomy.len());
+        assert!(roomy.len() > 90, "{query}: {} rows", roomy.len());
         assert_eq!(roomy, tight, "{query}");
     }
 }

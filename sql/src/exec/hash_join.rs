@@ -11,8 +11,8 @@ use types::aggregate::{GroupTable, key_hashes};
 use types::expr::Expr;
 use types::{Batch, DataType, Vector};
 
-use crate::error::{Error, Result, sqlstate};
-use crate::exec::pairs::{Candidates, JoinParts, PairJoin, RightSide};
+use crate::error::Result;
+use crate::exec::pairs::{Candidates, HandedDown, JoinParts, PairJoin, RightSide};
 use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
 use crate::exec::sort::Sort;
@@ -200,12 +200,10 @@ impl HashJoin {
             self.running = Some(join);
             return Ok(());
         }
-        let (mut left, side, _) = join.into_parts();
-        let side: Arc<dyn Stage> = Arc::new(side);
-        if !left.attach(&side)? {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a step takes no stage any more"));
+        match join.hand_down(&self.context)? {
+            HandedDown::Left(left) => self.piped = Some(left),
+            HandedDown::Kept(join) => self.running = Some(join),
         }
-        self.piped = Some(left);
         Ok(())
     }
 }
@@ -341,7 +339,7 @@ impl Candidates for KeyIndex {
         (*head != END).then_some(*head)
     }
 
-    fn after(&self, right_row: u32) -> Option<u32> {
+    fn after(&self, _: &ProbedKeys, _: usize, right_row: u32) -> Option<u32> {
         let next = self.chain[right_row as usize];
         (next != END).then_some(next)
     }

@@ -68,7 +68,7 @@ impl Candidates for AllRows {
         (self.row_count > 0).then_some(0)
     }
 
-    fn after(&self, right_row: u32) -> Option<u32> {
+    fn after(&self, _probe: &(), _left_row: usize, right_row: u32) -> Option<u32> {
         (right_row + 1 < self.row_count).then_some(right_row + 1)
     }
 

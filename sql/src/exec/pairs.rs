@@ -11,7 +11,7 @@ use types::expr::Expr;
 use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::stage::Stage;
 use crate::exec::{Context, Operator, memory};
 use crate::logical::JoinKind;
@@ -27,8 +27,12 @@ pub(super) trait Candidates: Send + Sync {
     fn probe(&self, batch: &Batch, context: &Context) -> Result<Self::Probe>;
     /// Returns the first candidate of a row of that batch.
     fn first(&self, probe: &Self::Probe, left_row: usize) -> Option<u32>;
-    /// Returns the candidate after `right_row`.
-    fn after(&self, right_row: u32) -> Option<u32>;
+    /// Returns the candidate of a row of that batch after this one.
+    fn after(&self, probe: &Self::Probe, left_row: usize, candidate: u32) -> Option<u32>;
+    /// Returns the right row that a candidate is.
+    fn row(&self, candidate: u32) -> u32 {
+        candidate
+    }
     /// Returns the bytes held.
     fn byte_count(&self) -> usize;
 }
@@ -129,6 +133,14 @@ pub(super) struct PairJoin<C: Candidates> {
     probe: Option<Probe<C>>,
 }
 
+/// What became of a join whose pairs were to be made where the left rows are.
+pub(super) enum HandedDown<C: Candidates> {
+    /// The left side, which yields the pairs.
+    Left(Box<dyn Operator>),
+    /// The join as it was.
+    Kept(PairJoin<C>),
+}
+
 /// A left batch at hand.
 pub(super) struct Probe<C: Candidates> {
     batch: Batch,
@@ -204,13 +216,14 @@ impl<C: Candidates> RightSide<C> {
         while left.len() < BATCH_ROWS && bytes < BATCH_BYTES && probe.row < probe.batch.row_count {
             match probe.candidate.filter(|_| !(once && probe.matched[probe.row])) {
                 Some(candidate) => {
+                    let right_row = self.candidates.row(candidate);
                     bytes += left_sizes.byte_count(probe.row);
-                    bytes += right_sizes.byte_count(candidate as usize);
+                    bytes += right_sizes.byte_count(right_row as usize);
                     left.push(probe.row as u32);
-                    right.push(candidate);
+                    right.push(right_row);
                     probe.candidate = match unconditional {
                         true => None,
-                        false => self.candidates.after(candidate),
+                        false => self.candidates.after(&probe.found, probe.row, candidate),
                     };
                 }
                 None => {
@@ -358,6 +371,11 @@ impl<C: Candidates> PairJoin<C> {
         Ok(true)
     }
 
+    /// Returns the number of right rows that were read.
+    pub(super) fn right_row_count(&self) -> usize {
+        self.side.rows.row_count
+    }
+
     /// Returns whether the rows of the right side are long: all pairs of a left batch would be made
     /// before any of them is taken.
     pub(super) fn has_long_rows(&self) -> bool {
@@ -375,6 +393,37 @@ impl<C: Candidates> PairJoin<C> {
     pub(super) fn rewind(&mut self) -> Result<bool> {
         self.probe = None;
         Ok(RightSide::<C>::is_by_left_rows(self.side.kind) && self.left.rewind()?)
+    }
+
+    /// Has the left side pair its rows with the right ones, which were read. It may decline: a join
+    /// there whose own right rows turn out not to fit into memory.
+    pub(super) fn hand_down(self, context: &Arc<Context>) -> Result<HandedDown<C>>
+    where
+        C: 'static,
+    {
+        let (mut left, side, right) = self.into_parts();
+        let side = Arc::new(side);
+        let stage: Arc<dyn Stage> = Arc::clone(&side) as Arc<dyn Stage>;
+        if left.attach(&stage)? {
+            return Ok(HandedDown::Left(left));
+        }
+        drop(stage);
+        let Some(side) = Arc::into_inner(side) else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "a step keeps a stage it declined"));
+        };
+        let context = Arc::clone(context);
+        let (right_matched, right_done, probe) = (Vec::new(), 0, None);
+        let join = PairJoin {
+            left,
+            right,
+            side,
+            context,
+            has_right: true,
+            right_matched,
+            right_done,
+            probe,
+        };
+        Ok(HandedDown::Kept(join))
     }
 
     /// Takes the join apart, which has yielded nothing: its left side, what was read of the right
