@@ -4,6 +4,8 @@
 //! (SELECT sum(y) FROM t WHERE t.k = o.k)    LEFT JOIN (SELECT k, sum(y) FROM t GROUP BY k) ON k
 //! EXISTS (SELECT 1 FROM t WHERE t.k = o.k)
 //!                                         LEFT JOIN (SELECT DISTINCT k FROM t) ON k, k IS NOT NULL
+//! LATERAL (SELECT count(*), max(y) FROM t WHERE t.k = o.k)
+//!                         LEFT JOIN (SELECT k, count(*), max(y) FROM t GROUP BY k) ON k
 //! ```
 //!
 //! All that the subquery takes from its row must stand in equalities. A row whose outer values are
@@ -13,8 +15,9 @@
 //! Where making the groups may fail there may be groups that no row asks for: such groups are tried
 //! first, beside the apply ([`ApplyGroups`]), which runs the subquery for each row if they fail.
 //!
-//! The rule is applied if the groups of all rows cost less than the runs of the subquery; these
-//! are remembered by the outer values, so there are no more than different values.
+//! The rule is applied if the groups of all rows cost less than the runs of the subquery for the
+//! rows that are wanted. Those of an expression are remembered by the outer values, so there are no
+//! more than different values.
 
 use types::aggregate::{Aggregate, AggregateKind, PairStatistic};
 use types::expr::Expr;
@@ -35,11 +38,11 @@ use crate::planner::shape::width_of;
 const RUN: f64 = 50.0;
 
 /// Returns the plan that stands for an apply, if it costs less; it has the apply's input, which the
-/// apply is without then. `conjuncts` hold for its rows. If the groups may fail the apply stays,
-/// and gets them.
+/// apply is without then. `conjuncts` hold for its rows, of which the step above takes `goal`, or
+/// all. If the groups may fail the apply stays, and gets them.
 pub(super) fn decorrelated(
     apply: &mut Apply,
-    conjuncts: &[Expr],
+    (conjuncts, goal): (&[Expr], Option<f64>),
     estimator: Estimator<'_>,
 ) -> Option<Logical> {
     if apply.bindings.is_empty() || apply.subquery.has_effects() {
@@ -48,17 +51,19 @@ pub(super) fn decorrelated(
     let mut grouped = match apply.kind {
         ApplyKind::Scalar => scalar(apply)?,
         ApplyKind::Exists => exists(apply)?,
-        ApplyKind::Array { .. }
-        | ApplyKind::Any { .. }
-        | ApplyKind::All { .. }
-        | ApplyKind::Rows { .. } => return None,
+        ApplyKind::Rows { .. } => lateral_row(apply)?,
+        ApplyKind::Array { .. } | ApplyKind::Any { .. } | ApplyKind::All { .. } => return None,
     };
     let conjuncts: Vec<Expr> = conjuncts.iter().chain(&apply.guard).cloned().collect();
-    if !grouped.pays(apply, &conjuncts, estimator) {
+    let outer_rows = outer_rows(apply, &conjuncts, estimator);
+    let outer_rows = goal.map_or(outer_rows, |goal| outer_rows.min(goal));
+    if !grouped.pays(apply, outer_rows, estimator) {
         return None;
     }
     if grouped.may_fail() {
-        apply.groups = grouped.beside(apply).map(Box::new);
+        if !matches!(apply.kind, ApplyKind::Rows { .. }) {
+            apply.groups = grouped.beside(apply).map(Box::new);
+        }
         return None;
     }
     grouped.guard = apply.guard.clone();
@@ -100,40 +105,55 @@ struct Grouped {
     /// The same, as conditions on the inner rows.
     conditions: Vec<Expr>,
     aggregates: Vec<Aggregate>,
-    /// The value of the subquery, over the aggregates; of EXISTS nothing.
-    value: Option<Expr>,
+    /// The columns of the subquery, over the aggregates; of EXISTS none.
+    values: Vec<Expr>,
     /// For which outer rows the value is computed.
     guard: Option<Expr>,
 }
 
 fn scalar(apply: &Apply) -> Option<Grouped> {
-    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    let Summary { value, holds, aggregates, input } = summary(&apply.subquery)?;
-    let mut value = value.into_iter().next()?;
-    if let Some(holds) = all(holds) {
+    let mut summary = summary(&apply.subquery)?;
+    let mut value = summary.value.into_iter().next()?;
+    if let Some(holds) = all(std::mem::take(&mut summary.holds)) {
         let data_type = value.data_type();
         let otherwise = Box::new(Expr::constant(Datum::Null, data_type));
         value = Expr::Case { branches: vec![(holds, value)], otherwise, data_type };
     }
+    summarised(Summary { value: vec![value], ..summary }, apply)
+}
+
+/// A LATERAL subquery of one row for each row, whatever it finds.
+fn lateral_row(apply: &Apply) -> Option<Grouped> {
+    let ApplyKind::Rows { on, outer } = &apply.kind else { return None };
+    let is_true = matches!(on, Expr::Constant { value: Datum::Bool(true), .. });
+    let summary = summary(&apply.subquery)?;
+    let has_row = summary.holds.is_empty() && (is_true || !outer) && !is_volatile(on);
+    if has_row { summarised(summary, apply) } else { None }
+}
+
+fn summarised(summary: Summary<'_>, apply: &Apply) -> Option<Grouped> {
+    let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
+    let Summary { value: values, aggregates, input, .. } = summary;
     let mut parts = aggregates.iter().flat_map(Aggregate::expressions);
-    if parts.any(|e| uses_parameters(e, &outer) || is_volatile(e)) || is_volatile(&value) {
+    let is_plain = !parts.any(|e| uses_parameters(e, &outer) || is_volatile(e));
+    if !is_plain || values.iter().any(is_volatile) {
         return None;
     }
     let inner = pull_up(input, &outer)?;
     let put_in = |part: Expr| substitute(part, &inner.output);
     let aggregates = aggregates.iter().map(|a| a.clone().map_expressions(&put_in)).collect();
-    grouped(inner, aggregates, Some(value), &outer)
+    grouped(inner, aggregates, values, &outer)
 }
 
 fn exists(apply: &Apply) -> Option<Grouped> {
     let outer: Columns = apply.bindings.iter().map(|(parameter, _)| *parameter).collect();
-    grouped(pull_up(&apply.subquery, &outer)?, Vec::new(), None, &outer)
+    grouped(pull_up(&apply.subquery, &outer)?, Vec::new(), Vec::new(), &outer)
 }
 
 fn grouped(
     inner: Inner,
     aggregates: Vec<Aggregate>,
-    value: Option<Expr>,
+    values: Vec<Expr>,
     outer: &Columns,
 ) -> Option<Grouped> {
     let (mut keys, mut others) = (Vec::new(), Vec::new());
@@ -154,7 +174,7 @@ fn grouped(
         outer: others,
         conditions,
         aggregates,
-        value,
+        values,
         guard: None,
     })
 }
@@ -250,13 +270,16 @@ impl Grouped {
     }
 
     /// Returns whether one step for all rows costs less than a run for each.
-    fn pays(&self, apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> bool {
-        let outer_rows = outer_rows(apply, conjuncts, estimator);
+    fn pays(&self, apply: &Apply, outer_rows: f64, estimator: Estimator<'_>) -> bool {
         let values = apply
             .bindings
             .iter()
             .map(|(_, input)| estimator.distinct(&column(*input, DataType::Unknown), &apply.input));
-        let runs = outer_rows.max(1.0).min(values.product());
+        // Rows are not remembered.
+        let runs = match apply.kind {
+            ApplyKind::Rows { .. } => outer_rows.max(1.0),
+            _ => outer_rows.max(1.0).min(values.product()),
+        };
         let inner_rows = estimator.rows(&self.inner);
         let (read, run) = match filtered_table(&self.inner) {
             Some(table) => {
@@ -273,8 +296,8 @@ impl Grouped {
         together < runs * (RUN + run)
     }
 
-    /// Returns the value of the subquery, over the columns of its row, those of its group behind.
-    fn value(&self, apply: &Apply, left_types: &[DataType]) -> Expr {
+    /// Returns the columns of the subquery, over the columns of its row, those of its group behind.
+    fn values(&self, apply: &Apply, left_types: &[DataType]) -> Vec<Expr> {
         let width = left_types.len();
         let of_group = |index: usize| {
             let aggregate = &self.aggregates[index];
@@ -288,16 +311,13 @@ impl Grouped {
                 }
             }
         };
-        match &self.value {
-            None => {
-                let first = column(width, self.keys[0].data_type());
-                Expr::Not(Box::new(Expr::IsNull(Box::new(first))))
-            }
-            Some(value) => {
-                let groups: Vec<Expr> = (0..self.aggregates.len()).map(of_group).collect();
-                bind(substitute(value.clone(), &groups), apply, left_types)
-            }
+        if matches!(apply.kind, ApplyKind::Exists) {
+            let first = column(width, self.keys[0].data_type());
+            return vec![Expr::Not(Box::new(Expr::IsNull(Box::new(first))))];
         }
+        let groups: Vec<Expr> = (0..self.aggregates.len()).map(of_group).collect();
+        let values = self.values.iter();
+        values.map(|value| bind(substitute(value.clone(), &groups), apply, left_types)).collect()
     }
 
     /// Returns the groups as the apply has them; `None` if rows cannot find theirs by a key's form.
@@ -307,7 +327,7 @@ impl Grouped {
             return None;
         }
         let left_types = apply.input.column_types();
-        let value = self.value(apply, &left_types);
+        let value = self.values(apply, &left_types).pop()?;
         let keys = self.outer.into_iter().map(|outer| bind(outer, apply, &left_types)).collect();
         let input = Box::new(self.inner);
         let plan = Logical::Aggregate { input, group_by: self.keys, aggregates: self.aggregates };
@@ -323,8 +343,7 @@ impl Grouped {
             let outer = bind(outer.clone(), apply, &left_types);
             on.push(equal(&outer, &key).expect("it was an equality"));
         }
-        let value = self.value(apply, &left_types);
-        let value = match self.guard.filter(|_| value.may_fail()) {
+        let guarded = |value: Expr| match self.guard.clone().filter(|_| value.may_fail()) {
             None => value,
             Some(guard) => {
                 let data_type = value.data_type();
@@ -334,7 +353,11 @@ impl Grouped {
         };
         let mut output: Vec<Expr> =
             left_types.iter().enumerate().map(|(index, &t)| column(index, t)).collect();
-        output.push(value);
+        output.extend(self.values(apply, &left_types).into_iter().map(guarded));
+        let matched = match &apply.kind {
+            ApplyKind::Rows { on, .. } => Some(substitute(on.clone(), &output)),
+            _ => None,
+        };
         let right = Logical::Aggregate {
             input: Box::new(self.inner),
             group_by: self.keys,
@@ -347,6 +370,10 @@ impl Grouped {
             on: all(on).unwrap_or_else(|| Expr::constant(Datum::Bool(true), DataType::Bool)),
             choice: JoinChoice::default(),
         };
-        Logical::Project { input: Box::new(Logical::Join(join)), expressions: output }
+        let mut input = Box::new(Logical::Join(join));
+        if let Some(predicate) = matched {
+            input = Box::new(Logical::Filter { input, predicate });
+        }
+        Logical::Project { input, expressions: output }
     }
 }

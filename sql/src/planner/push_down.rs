@@ -384,8 +384,11 @@ impl PushDown<'_> {
             return filter(self.push_first(in_order(join, order), go, first), stay);
         }
         if !matches!(order, Order::Lost)
-            && let Some(plan) = lateral::joined(&mut apply)
-                .or_else(|| decorrelated(&mut apply, &go, self.chooser.estimator))
+            && let Some(plan) = lateral::joined(&mut apply).or_else(|| {
+                let goal = first.as_ref().filter(|_| go.is_empty() && stay.is_empty());
+                let goal = goal.and_then(|first| self.rows_read(first, &apply.input));
+                decorrelated(&mut apply, (&go, goal), self.chooser.estimator)
+            })
         {
             go.extend(stay);
             return self.push_first(in_order(plan, order), go, first);
@@ -431,6 +434,13 @@ impl PushDown<'_> {
         });
         let (bindings, guard) = (apply.bindings, apply.guard);
         filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), stay)
+    }
+
+    /// Returns how many rows of an input are read for the first ones of what is above; `None`: all,
+    /// as they have to be sorted.
+    fn rows_read(&self, first: &FirstRows, input: &Logical) -> Option<f64> {
+        let own = first.within(0..width_of(input))?;
+        own.cost(input, self.chooser.estimator).map(|_| own.rows)
     }
 
     /// Pushes conditions over an EXISTS down into one apply for each of its alternatives.
