@@ -184,6 +184,7 @@ const PORTABLE: &[&str] = &[
     "empty_joins",
     "extremes",
     "index_combinations",
+    "range_lookups",
     "row_goals",
     "enums",
     "foreign_keys",

@@ -4,9 +4,13 @@
 //! left batch -> its different keys -> gets or ranges -> right rows -> hash join with the batch
 //! ```
 //!
+//! Ranges whose bounds the left rows have are read in the same way; their right rows are paired by
+//! a [`RangeIndex`]. They may be many: then the batch is halved, and the right rows of one left row
+//! are not kept but paired as they come.
+//!
 //! The right table is read as it was when the join was opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use store::transaction::TableReader;
@@ -20,25 +24,33 @@ use crate::exec::hash_join::KeyIndex;
 use crate::exec::history;
 use crate::exec::key_range::{Keys, resolve, united};
 use crate::exec::measured::measured;
-use crate::exec::pairs::{Collected, JoinParts, PairJoin};
+use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin};
 use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::project::columns_of;
+use crate::exec::range_index::RangeIndex;
 use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::scan::first_rows;
 use crate::exec::stage::{Input, Stage};
 use crate::exec::{Context, Operator, build};
+use crate::logical::JoinKind;
 use crate::plan::scan::ScanNode;
-use crate::plan::{LookupJoinNode, Node};
+use crate::plan::{KeyRange, LookupJoinNode, Node};
 
 /// So many left rows are gathered before their keys are looked up, fewer at first with a row goal.
 const GATHERED_ROWS: usize = 256;
+/// So many left rows are gathered first for ranges.
+const FIRST_RANGES: usize = 16;
+/// About so many right rows of ranges are read for a batch.
+const RANGE_ROWS: usize = 4096;
 
 /// See the module.
 pub(super) struct LookupJoin {
     left: Input,
     lookup: Arc<Lookup>,
     /// The left batch at hand and its right rows.
-    pairs: Option<PairJoin<KeyIndex>>,
+    pairs: Option<Box<dyn Operator>>,
+    /// What is left of a batch that was halved.
+    halves: VecDeque<Batch>,
     was_begun: bool,
     /// So many left rows are gathered next.
     gathered_rows: usize,
@@ -77,8 +89,10 @@ impl LookupJoin {
             context: Arc::clone(context),
         };
         let first = first_rows(&node.goal, context)?;
+        let most = if node.range.is_some() { FIRST_RANGES } else { GATHERED_ROWS };
         Ok(LookupJoin {
-            gathered_rows: first.unwrap_or(GATHERED_ROWS).clamp(1, GATHERED_ROWS),
+            gathered_rows: first.unwrap_or(most).clamp(1, most),
+            halves: VecDeque::new(),
             left: Input::new(build(&node.left, context)?),
             lookup: Arc::new(lookup),
             pairs: None,
@@ -102,6 +116,48 @@ impl LookupJoin {
         }
         let columns = all.columns.into_iter().map(Arc::new).collect();
         Ok(Some(Batch { columns, row_count: all.row_count }))
+    }
+
+    /// Opens the join of a left batch with right rows in ranges, or of its first half.
+    fn turn_to_ranges(&mut self, batch: Batch, range: &KeyRange) -> Result<Box<dyn Operator>> {
+        let lookup = &self.lookup;
+        let index = RangeIndex::new(&lookup.node, range);
+        let mut pairs = lookup.pairs(batch.clone(), lookup.right_rows(&batch)?, index);
+        if pairs.read_right(Some(lookup.context.work_mem()))? {
+            let fitting = batch.row_count * RANGE_ROWS / pairs.right_row_count().max(1);
+            self.gathered_rows = self.gathered_rows.min(fitting).max(1);
+            return Ok(Box::new(pairs));
+        }
+        drop(pairs);
+        self.gathered_rows = 1;
+        if batch.row_count == 1 {
+            let right = lookup.right_rows(&batch)?;
+            let lookup = Arc::clone(lookup);
+            return Ok(Box::new(OneLeftRow {
+                lookup,
+                left: batch,
+                right,
+                state: OneRowState::Unmatched,
+            }));
+        }
+        let middle = batch.row_count as u32 / 2;
+        let (first, second): (Vec<u32>, Vec<u32>) =
+            (0..batch.row_count as u32).partition(|row| *row < middle);
+        self.halves.push_front(batch.take(&second));
+        self.turn_to_ranges(batch.take(&first), range)
+    }
+
+    /// Opens the join of the next left batch; `None` if there is none.
+    fn next_pairs(&mut self) -> Result<Option<Box<dyn Operator>>> {
+        let next = match self.halves.pop_front() {
+            Some(half) => Some(half),
+            None => self.gather()?,
+        };
+        let Some(batch) = next else { return Ok(None) };
+        match self.lookup.node.range.clone() {
+            Some(range) => self.turn_to_ranges(batch, &range).map(Some),
+            None => Ok(Some(Box::new(self.lookup.turn_to(batch)?))),
+        }
     }
 
     fn own_stage(lookup: &Arc<Lookup>) -> Arc<dyn Stage> {
@@ -143,8 +199,47 @@ impl Lookup {
 
     /// Opens the join of a left batch with its right rows.
     fn turn_to(&self, batch: Batch) -> Result<PairJoin<KeyIndex>> {
+        let right = self.right_rows(&batch)?;
+        Ok(self.pairs(batch, right, self.key_index()))
+    }
+
+    fn key_index(&self) -> KeyIndex {
+        KeyIndex::new(self.node.left_keys.clone(), self.node.right_keys.clone())
+    }
+
+    /// Joins a left batch with right rows.
+    fn pairs<C: Candidates>(
+        &self,
+        batch: Batch,
+        right: Box<dyn Operator>,
+        candidates: C,
+    ) -> PairJoin<C> {
+        let kind = self.node.kind;
+        PairJoin::new(self.parts(kind, batch, right, candidates), &self.context)
+    }
+
+    fn parts<C>(
+        &self,
+        kind: JoinKind,
+        batch: Batch,
+        right: Box<dyn Operator>,
+        candidates: C,
+    ) -> JoinParts<C> {
+        JoinParts {
+            kind,
+            left: Box::new(OneBatch(Some(batch))),
+            right,
+            candidates,
+            on: self.node.residual.clone(),
+            left_types: self.node.left_types.clone(),
+            right_types: self.node.right_types.clone(),
+        }
+    }
+
+    /// Opens the right rows of a left batch.
+    fn right_rows(&self, batch: &Batch) -> Result<Box<dyn Operator>> {
         let layout = &self.scan.path.layout;
-        let source = match self.keys(&batch)? {
+        let source = match self.keys(batch)? {
             Keys::Points(keys) => Source::Points(with_salt(layout, keys).into_iter()),
             Keys::Ranges(ranges) => {
                 let ranges = with_salts(layout, ranges);
@@ -160,17 +255,7 @@ impl Lookup {
             source,
             rows: PathRows::default(),
         };
-        let node = &self.node;
-        let parts = JoinParts {
-            kind: node.kind,
-            left: Box::new(OneBatch(Some(batch))),
-            right: measured(node.right.address(), Box::new(right), &self.context),
-            candidates: KeyIndex::new(node.left_keys.clone(), node.right_keys.clone()),
-            on: node.residual.clone(),
-            left_types: node.left_types.clone(),
-            right_types: node.right_types.clone(),
-        };
-        Ok(PairJoin::new(parts, &self.context))
+        Ok(measured(self.node.right.address(), Box::new(right), &self.context))
     }
 }
 
@@ -185,22 +270,27 @@ impl Stage for Lookup {
 }
 
 impl Operator for LookupJoin {
+    /// The pairs of a batch are made at once for the step above, which ranges may have many of.
     fn takes_stages(&self) -> bool {
-        self.left.takes_stages()
+        self.lookup.node.range.is_none() && self.left.takes_stages()
     }
 
     fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
+        if self.lookup.node.range.is_some() {
+            return Ok(false);
+        }
         self.was_begun = true;
         self.left.attach(|| LookupJoin::own_stage(&self.lookup), stage)
     }
 
     fn rewind(&mut self) -> Result<bool> {
         self.pairs = None;
+        self.halves.clear();
         self.left.rewind()
     }
 
     fn next(&mut self) -> Result<Option<Batch>> {
-        if !std::mem::replace(&mut self.was_begun, true) {
+        if !std::mem::replace(&mut self.was_begun, true) && self.lookup.node.range.is_none() {
             self.left.attach_own(|| LookupJoin::own_stage(&self.lookup))?;
         }
         if self.left.is_attached() {
@@ -213,9 +303,77 @@ impl Operator for LookupJoin {
                 }
                 self.pairs = None;
             }
-            let Some(batch) = self.gather()? else { return Ok(None) };
-            self.pairs = Some(self.lookup.turn_to(batch)?);
+            self.pairs = self.next_pairs()?;
+            if self.pairs.is_none() {
+                return Ok(None);
+            }
         }
+    }
+}
+
+/// One left row with right rows that are not kept.
+struct OneLeftRow {
+    lookup: Arc<Lookup>,
+    left: Batch,
+    right: Box<dyn Operator>,
+    state: OneRowState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OneRowState {
+    Unmatched,
+    Matched,
+    Ended,
+}
+
+impl OneLeftRow {
+    /// Returns the pairs with some right rows, if there are any.
+    fn pairs_with(&self, kind: JoinKind, right: Option<Batch>) -> Result<Option<Batch>> {
+        let Lookup { context, node, .. } = &*self.lookup;
+        let right = Box::new(OneBatch(right));
+        let parts = self.lookup.parts(kind, self.left.clone(), right, self.lookup.key_index());
+        let mut pairs = PairJoin::new(parts, context);
+        let types: Vec<DataType> =
+            node.left_types.iter().chain(&node.right_types).copied().collect();
+        let mut all = Collected::new(&types);
+        while let Some(batch) = pairs.next()? {
+            all.add(&batch);
+        }
+        Ok((all.row_count > 0).then(|| all.into_batch()))
+    }
+}
+
+impl Operator for OneLeftRow {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let kind = self.lookup.node.kind;
+        while self.state != OneRowState::Ended {
+            self.lookup.context.check()?;
+            let right = self.right.next()?;
+            let is_last = right.is_none();
+            let pairs = match right {
+                Some(right) => self.pairs_with(JoinKind::Inner, Some(right))?,
+                None => None,
+            };
+            if pairs.is_some() {
+                self.state = OneRowState::Matched;
+            }
+            let is_matched = self.state == OneRowState::Matched;
+            let is_decided = is_matched && matches!(kind, JoinKind::Semi | JoinKind::Anti);
+            if is_last || is_decided {
+                self.state = OneRowState::Ended;
+            }
+            match kind {
+                JoinKind::Semi if is_matched => return Ok(Some(self.left.clone())),
+                JoinKind::Anti if is_last && !is_matched => return Ok(Some(self.left.clone())),
+                JoinKind::Left if is_last && !is_matched => {
+                    return self.pairs_with(JoinKind::Left, None);
+                }
+                JoinKind::Semi | JoinKind::Anti => {}
+                _ if pairs.is_some() => return Ok(pairs),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 }
 

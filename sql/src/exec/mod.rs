@@ -35,6 +35,7 @@ mod row_order;
 mod merge_runs;
 mod sort;
 mod hash_join;
+mod range_index;
 mod lookup_join;
 mod merge_join;
 mod loop_join;

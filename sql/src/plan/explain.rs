@@ -517,10 +517,14 @@ fn join_step(
 ) -> Step {
     let left = inputs[0].names.clone();
     let names: Vec<String> = left.iter().chain(&inputs[1].names).cloned().collect();
-    let mut line = format!("{operator}: {}{keys}", kind_name(kind));
-    if let Some(residual) = residual {
-        line.push_str(&format!(", filter: {}", text(residual, &names)));
-    }
+    let filter = residual.as_ref().map(|residual| text(residual, &names));
+    // A look-up by ranges has no keys.
+    let conditions = match filter {
+        None => keys,
+        Some(filter) if keys.is_empty() => filter,
+        Some(filter) => format!("{keys}, filter: {filter}"),
+    };
+    let line = format!("{operator}: {}{conditions}", kind_name(kind));
     let names = if is_half(kind) { left } else { names };
     Step { line: line + ", in the session", names, inputs, address: None, relation: None }
 }

@@ -315,7 +315,10 @@ pub struct LookupJoinNode {
     pub left_keys: Vec<Expr>,
     /// Keys over the right columns, of the same types.
     pub right_keys: Vec<Expr>,
-    /// What must hold besides, over left columns followed by right columns.
+    /// The range of right rows that each left row has, among those with its keys.
+    pub range: Option<KeyRange>,
+    /// What must hold besides, over left columns followed by right columns; the bounds of the range
+    /// are among it.
     pub residual: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
@@ -323,6 +326,33 @@ pub struct LookupJoinNode {
     pub right_types: Vec<DataType>,
     /// Number of left rows whose pairs the step above will take.
     pub goal: Option<RowGoal>,
+}
+
+/// A range of the right rows of a join, with bounds of the left row.
+#[derive(Debug, Clone)]
+pub struct KeyRange {
+    /// What is within the bounds, over the right columns.
+    pub key: Expr,
+    /// The lower bound.
+    pub low: Option<RangeBound>,
+    /// The upper bound.
+    pub high: Option<RangeBound>,
+}
+
+/// A bound of a [`KeyRange`].
+#[derive(Debug, Clone)]
+pub struct RangeBound {
+    /// Its value, over the left columns.
+    pub value: Expr,
+    /// Whether the value itself is in the range.
+    pub is_inclusive: bool,
+}
+
+impl KeyRange {
+    /// Returns a range without bounds.
+    pub fn of(key: Expr) -> KeyRange {
+        KeyRange { key, low: None, high: None }
+    }
 }
 
 /// See [`Node::LoopJoin`]. The right side is kept in memory.

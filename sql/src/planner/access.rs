@@ -32,8 +32,7 @@ const RANGES_MAX: usize = 4096;
 /// So many conditions are looked at, at most, to take alternatives one by one.
 const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
 
-/// A range with a bound that only the run knows is taken to be no larger a part of the rows: what
-/// an index costs too much is bounded, what it saves is not.
+/// See [`Question::open_range`]: what an index costs too much is bounded, what it saves is not.
 const OPEN_RANGE: f64 = 0.05;
 
 /// A way to read a table, and what it leaves to do.
@@ -69,12 +68,28 @@ pub(super) struct Question<'a> {
     pub order: &'a [SortKey],
     /// Only so many of the first rows will be taken.
     pub goal: Option<f64>,
+    /// A range with a bound that only the run knows is taken to be no larger a part of the rows.
+    pub open_range: f64,
 }
 
 impl<'a> Question<'a> {
     /// Asks for all rows in any order.
     pub(super) fn of_all(scan: &'a TableScan, conjuncts: &'a [Expr]) -> Question<'a> {
-        Question { scan, conjuncts, order: &[], goal: None }
+        Question::of_first(scan, conjuncts, (&[], None))
+    }
+
+    /// Asks for rows in an order, of which so many of the first ones will be taken, if not all.
+    pub(super) fn of_first(
+        scan: &'a TableScan,
+        conjuncts: &'a [Expr],
+        (order, goal): (&'a [SortKey], Option<f64>),
+    ) -> Question<'a> {
+        Question { scan, conjuncts, order, goal, open_range: OPEN_RANGE }
+    }
+
+    /// Asks for all rows that are looked up for a row of another step, many times over.
+    pub(super) fn of_lookup(scan: &'a TableScan, conjuncts: &'a [Expr]) -> Question<'a> {
+        Question { open_range: 1.0, ..Question::of_all(scan, conjuncts) }
     }
 }
 
@@ -197,7 +212,7 @@ impl Candidate {
             let conjuncts: Vec<Expr> = conjuncts.map(|c| question.conjuncts[c].clone()).collect();
             let part = estimator.selectivity_of_all(&conjuncts, &table);
             let open = conjuncts.iter().any(is_open_range);
-            if open { part.min(OPEN_RANGE) } else { part }
+            if open { part.min(question.open_range) } else { part }
         };
         let positions = 0..question.conjuncts.len();
         let answered = |position: &usize| !self.rest.contains(position);

@@ -164,3 +164,9 @@ pub(super) fn as_equal_to_any(expression: &Expr) -> Option<(&Expr, &Expr)> {
     let is_so = is_so && left.data_type().has_equality();
     is_so.then_some((left, array))
 }
+
+/// Returns whether a hash join may be done by a condition: an equality whose sides share no column.
+pub(super) fn hashable(predicate: &Expr) -> bool {
+    let Some(("=", left, right)) = as_operator(predicate) else { return false };
+    columns_of(left).is_disjoint(&columns_of(right))
+}

@@ -69,12 +69,17 @@ fn domain(data_type: DataType) -> DataType {
 
 /// Returns the equality of two expressions of one domain; `None` if there is no operator for it.
 pub(super) fn equal(left: &Expr, right: &Expr) -> Option<Expr> {
+    compared(CompareOp::Eq, left, right)
+}
+
+/// Returns a comparison of two expressions; `None` if there is no operator for it.
+pub(super) fn compared(op: CompareOp, left: &Expr, right: &Expr) -> Option<Expr> {
     let operand = |data_type| match data_type {
         DataType::Varchar => DataType::Text,
         data_type => data_type,
     };
     let types = [operand(left.data_type()), operand(right.data_type())];
-    let function = types::function::find(CompareOp::Eq.symbol(), &types)?;
+    let function = types::function::find(op.symbol(), &types)?;
     let arguments = vec![left.clone(), right.clone()];
     Some(Expr::Call { function, arguments, data_type: DataType::Bool })
 }

@@ -75,7 +75,7 @@ impl FirstRows {
             .map(|key| SortKey { expression: table.over_table(key.expression.clone()), ..*key })
             .collect();
         let (scan, conjuncts) = (table.scan, table.conjuncts.as_slice());
-        let question = Question { scan, conjuncts, order: &order, goal: Some(self.rows) };
+        let question = Question::of_first(scan, conjuncts, (&order, Some(self.rows)));
         let candidate = choose(&question);
         let has_order = order.is_empty() || candidate.order.is_some();
         has_order.then(|| candidate.cost(&question, estimator))

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use types::expr::Expr;
+use types::expr::{CompareOp, Expr};
 use types::{DataType, SqlType};
 
-use crate::logical::{Join, JoinChoice, JoinKind, Logical, SortKey, sort_keys};
+use crate::logical::{Join, JoinKind, Logical, SortKey, sort_keys};
 use crate::plan::scan::ScanNode;
-use crate::plan::{KeyJoinNode, LookupJoinNode, LoopJoinNode, Node};
+use crate::plan::{KeyJoinNode, KeyRange, LookupJoinNode, LoopJoinNode, Node, RangeBound};
 use crate::planner::conjunct::{
     Columns, add_columns, all, as_column, as_operator, is_volatile, renumber, split, within,
 };
 use crate::planner::key_term::is_integer;
+use crate::planner::lookup::{LookupKey, lookup_sides};
 use crate::planner::notes::Notes;
 use crate::planner::scan;
 use crate::planner::wanted::{Built, Wanted};
@@ -23,7 +24,7 @@ use crate::planner::wanted::{Built, Wanted};
 pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, Wanted) -> Built;
 
 /// Returns what a join requires of its left side to provide what is required of itself.
-fn wanted_of_left(join: &Join, wanted: Wanted, left_width: usize) -> Wanted {
+pub(super) fn wanted_of_left(join: &Join, wanted: Wanted, left_width: usize) -> Wanted {
     let is_of_left = |key: &SortKey| within(&key.expression, 0..left_width);
     if !join.keeps_order() || !wanted.order.iter().all(is_of_left) {
         return Wanted::default();
@@ -56,9 +57,17 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
         }
     }
     let kind = join.kind;
+    let bounds = rest.iter().filter_map(|one| bound_of(one, left_width, width));
+    let bounds: Vec<LookupTerm> = bounds.collect();
     let residual = all(rest);
-    let keys = (left_keys.as_slice(), right_keys.as_slice());
-    if let Some((right, bindings)) = look_up(&join.right, join.choice, keys, notes) {
+    let found = join.choice.lookup.and_then(|first| {
+        let keys = left_keys.iter().zip(&right_keys).map(|(left, right)| LookupTerm {
+            key: LookupKey::equal(right.clone(), left.data_type()),
+            outer: left.clone(),
+        });
+        look_up(&join.right, (first, keys.chain(bounds).collect()), notes)
+    });
+    if let Some(LookupScan { right, bindings, range }) = found {
         let goal = wanted.goal.clone();
         let Built { node: left, ordered } = step(*join.left, wanted);
         let node = LookupJoinNode {
@@ -68,6 +77,7 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
             bindings,
             left_keys,
             right_keys,
+            range,
             residual,
             left_types,
             right_types,
@@ -149,20 +159,59 @@ fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> 
     (built.ordered && direct).then_some(built.node)
 }
 
-/// Returns the scan that looks right rows up, if that was chosen, and where its parameters come
-/// from.
+/// A key of a look-up, and what it is compared with.
+struct LookupTerm {
+    /// Over the right columns.
+    key: LookupKey,
+    /// Over the left columns.
+    outer: Expr,
+}
+
+/// A scan that looks right rows up.
+struct LookupScan {
+    right: Node,
+    /// Where its parameters come from.
+    bindings: Vec<(usize, Expr)>,
+    /// The bounds among them.
+    range: Option<KeyRange>,
+}
+
+/// Returns the scan that looks right rows up by some of these terms; `None` if it can use none.
 fn look_up(
     right: &Logical,
-    choice: JoinChoice,
-    (left_keys, right_keys): (&[Expr], &[Expr]),
+    (first, terms): (usize, Vec<LookupTerm>),
     notes: Notes<'_>,
-) -> Option<(Node, Vec<(usize, Expr)>)> {
-    let first = choice.lookup?;
-    let keys = right_keys.iter().zip(left_keys).enumerate();
-    let keys: Vec<(Expr, usize, DataType)> =
-        keys.map(|(at, (right, left))| (right.clone(), first + at, left.data_type())).collect();
-    let (node, used) = scan::build_lookup(right, &keys, notes)?;
-    Some((node, used.iter().map(|&key| (first + key, left_keys[key].clone())).collect()))
+) -> Option<LookupScan> {
+    let keys: Vec<LookupKey> = terms.iter().map(|term| term.key.clone()).collect();
+    let (right, used) = scan::build_lookup(right, (first, &keys), notes)?;
+    let bindings = used.iter().map(|&at| (first + at, terms[at].outer.clone())).collect();
+    let mut range: Option<KeyRange> = None;
+    for term in used.into_iter().map(|at| &terms[at]) {
+        let (inner, op) = (&term.key.inner, term.key.op);
+        if op == CompareOp::Eq {
+            continue;
+        }
+        let range = range.get_or_insert_with(|| KeyRange::of(inner.clone()));
+        let is_inclusive = matches!(op, CompareOp::Ge | CompareOp::Le);
+        let bound = Some(RangeBound { value: term.outer.clone(), is_inclusive });
+        match op {
+            // More than the first bound of a side is left to the conditions.
+            _ if range.key != *inner => {}
+            CompareOp::Gt | CompareOp::Ge => range.low = range.low.take().or(bound),
+            _ => range.high = range.high.take().or(bound),
+        }
+    }
+    Some(LookupScan { right, bindings, range })
+}
+
+/// Returns an inequality between the sides as a term of a look-up.
+fn bound_of(conjunct: &Expr, left_width: usize, width: usize) -> Option<LookupTerm> {
+    let is_inner = |side: &Expr| within(side, left_width..width);
+    let is_outer = |side: &Expr| within(side, 0..left_width);
+    let found = lookup_sides(conjunct, &is_inner, &is_outer)?;
+    let inner = renumber(found.inner.clone(), &|index| index - left_width);
+    let key = LookupKey { inner, op: found.op, data_type: found.outer.data_type() };
+    (found.op != CompareOp::Eq).then(|| LookupTerm { key, outer: found.outer.clone() })
 }
 
 /// An equality between the sides whose values can be hashed: the key of each side.

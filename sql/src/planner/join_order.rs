@@ -32,6 +32,8 @@ pub(super) struct Relation {
 pub(super) struct LookupPath {
     /// The classes whose values must be known.
     pub classes: Vec<usize>,
+    /// The conditions whose other relations must be there.
+    pub conditions: Vec<usize>,
     /// Cost of the rows of one combination of values.
     pub cost: f64,
 }
@@ -260,8 +262,14 @@ impl JoinGraph {
         let is_known = |class: &usize| {
             self.classes[*class].members.iter().any(|(relation, _)| outer.has(*relation))
         };
+        let is_there = |condition: &usize| {
+            let mut relations = self.conditions[*condition].relations.iter();
+            relations.all(|&other| other == relation || outer.has(other))
+        };
         let paths = self.relations[relation].lookups.iter();
-        let usable = paths.filter(|path| path.classes.iter().all(is_known));
+        let usable = paths.filter(|path| {
+            path.classes.iter().all(is_known) && path.conditions.iter().all(is_there)
+        });
         usable.map(|path| path.cost).min_by(f64::total_cmp)
     }
 
@@ -471,7 +479,7 @@ mod tests {
 
     #[test]
     fn few_rows_look_up_many() {
-        let by_key = LookupPath { classes: vec![0], cost: cost::GET };
+        let by_key = LookupPath { classes: vec![0], conditions: Vec::new(), cost: cost::GET };
         let mut graph = JoinGraph::new(
             vec![Relation { lookups: vec![by_key], ..relation(1e6, 1e6) }, relation(10.0, 1e3)],
             vec![EqualityClass { members: vec![(0, 1e6), (1, 1e3)] }],

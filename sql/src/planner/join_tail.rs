@@ -1,19 +1,17 @@
 //! The tail of a group of joins: outer, semi and anti joins that follow the joins of its units.
 
-use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{JoinChoice, JoinKind, Logical};
 use crate::planner::conjunct::{
-    Columns, add_columns, columns_of, is_free, is_never_true, renumber, within,
+    Columns, add_columns, columns_of, hashable, is_never_true, renumber, within,
 };
 use crate::planner::cost;
-use crate::planner::equivalence::sides;
 use crate::planner::estimate::Estimator;
 use crate::planner::first_rows::FirstRows;
 use crate::planner::join_group::{Tail, Unit};
 use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
-use crate::planner::lookup::filtered_table;
+use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
 use crate::planner::shape::{is_empty, no_rows, padded};
 
 /// A semi or anti join that drops less than this part of a unit's rows waits for the other joins.
@@ -148,7 +146,11 @@ pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<
     let left_rows_for_each = left.rows / rows;
     let needed = left.needed.unwrap_or(left.rows);
     let yielded = needed / left_rows_for_each;
-    let whole = read_cost(&tail.right.plan, estimator) + cost::hash_join(needed, kept, yielded);
+    let pairs = match tail.on.iter().any(hashable) {
+        true => cost::hash_join(needed, kept, yielded),
+        false => cost::loop_join(needed, kept, yielded),
+    };
+    let whole = read_cost(&tail.right.plan, estimator) + pairs;
     let lookup = tail_lookup(tail, estimator)
         .filter(|lookup| cost::lookup_join(needed, *lookup, yielded) < whole)
         .map(|_| chooser.new_parameters(tail.on.len()));
@@ -161,16 +163,13 @@ pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<
 pub(super) fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
     let table = filtered_table(&tail.right.plan)?;
     let right = &tail.right.columns;
+    let is_inner = |side: &Expr| within(side, right.clone());
+    let is_outer = |side: &Expr| !columns_of(side).iter().any(|column| right.contains(column));
     let key = |conjunct: &Expr| {
-        let (a, b) = sides(conjunct)?;
-        let is_inner = |side: &Expr| within(side, right.clone()) && !is_free(side);
-        let is_outer = |side: &Expr| !columns_of(side).iter().any(|column| right.contains(column));
-        let (inner, outer) = if is_inner(a) { (a, b) } else { (b, a) };
-        (is_inner(inner) && is_outer(outer) && !is_free(outer)).then(|| {
-            let inner = renumber(inner.clone(), &|index| index - right.start);
-            (inner, outer.data_type())
-        })
+        let found = lookup_sides(conjunct, &is_inner, &is_outer)?;
+        let inner = renumber(found.inner.clone(), &|index| index - right.start);
+        Some(LookupKey { inner, op: found.op, data_type: found.outer.data_type() })
     };
-    let keys: Vec<(Expr, DataType)> = tail.on.iter().filter_map(key).collect();
+    let keys: Vec<LookupKey> = tail.on.iter().filter_map(key).collect();
     table.key_path(&keys, estimator).map(|path| path.cost)
 }

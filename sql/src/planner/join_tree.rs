@@ -14,7 +14,7 @@ use types::expr::Expr;
 
 use crate::logical::{JoinChoice, JoinKind, Logical};
 use crate::planner::alternatives::part_of_pairs;
-use crate::planner::conjunct::{Columns, as_operator, columns_of, renumber};
+use crate::planner::conjunct::{Columns, columns_of, hashable, renumber};
 use crate::planner::cost;
 use crate::planner::equivalence::{Classes, Member, equal, sides};
 use crate::planner::estimate::Estimator;
@@ -25,7 +25,7 @@ use crate::planner::join_order::{
 };
 use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
 use crate::planner::join_tail::{Sizes, before_tail, done_early, with_tail};
-use crate::planner::lookup::filtered_table;
+use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
 use crate::planner::shape::{is_empty, no_rows};
 
 /// A condition and the units it is about, ascending.
@@ -237,22 +237,60 @@ fn streamed(
     (streamed.cost < whole.cost + sort).then_some((streamed.tree, sizes))
 }
 
-/// Returns the ways to look up the rows of a unit by what it has in some classes.
-fn lookups(plan: &Logical, keys: &[(usize, Expr)], estimator: Estimator<'_>) -> Vec<LookupPath> {
+/// What a unit has in common with others: a class, or a condition between units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeySource {
+    Class(usize),
+    Condition(usize),
+}
+
+/// Returns the ways to look up the rows of a unit: by all keys, by the classes alone, by one class,
+/// and by the conditions on the same other units.
+fn lookups(
+    plan: &Logical,
+    keys: &[(KeySource, LookupKey)],
+    between: &[Condition],
+    estimator: Estimator<'_>,
+) -> Vec<LookupPath> {
     let Some(table) = filtered_table(plan) else { return Vec::new() };
     let mut paths: Vec<LookupPath> = Vec::new();
-    let mut add = |keys: &[(usize, Expr)]| {
-        let values: Vec<_> = keys.iter().map(|(_, e)| (e.clone(), e.data_type())).collect();
-        if let Some(path) = table.key_path(&values, estimator) {
-            let classes: Vec<usize> = path.used.iter().map(|&key| keys[key].0).collect();
-            if paths.iter().all(|known| known.classes != classes) {
-                paths.push(LookupPath { classes, cost: path.cost });
+    let mut add = |is_in: &dyn Fn(KeySource) -> bool| {
+        let keys = || keys.iter().filter(|(source, _)| is_in(*source));
+        let values: Vec<LookupKey> = keys().map(|(_, key)| key.clone()).collect();
+        let Some(path) = table.key_path(&values, estimator) else { return };
+        let sources: Vec<KeySource> = keys().map(|(source, _)| *source).collect();
+        let (mut classes, mut conditions) = (Vec::new(), Vec::new());
+        for used in path.used {
+            match sources[used] {
+                KeySource::Class(class) => classes.push(class),
+                KeySource::Condition(condition) => conditions.push(condition),
             }
         }
+        let is_known =
+            |known: &LookupPath| known.classes == classes && known.conditions == conditions;
+        if !paths.iter().any(is_known) {
+            paths.push(LookupPath { classes, conditions, cost: path.cost });
+        }
     };
-    add(keys);
-    if keys.len() > 1 {
-        keys.iter().for_each(|key| add(std::slice::from_ref(key)));
+    add(&|_| true);
+    if keys.len() == 1 {
+        return paths;
+    }
+    let is_class = |source| matches!(source, KeySource::Class(_));
+    add(&is_class);
+    for (source, _) in keys {
+        match *source {
+            KeySource::Class(_) => add(&|other| other == *source),
+            KeySource::Condition(number) => {
+                let units = &between[number].units;
+                let is_of_same = |other| match other {
+                    KeySource::Class(_) => false,
+                    KeySource::Condition(other) => between[other].units == *units,
+                };
+                add(&is_of_same);
+                add(&|other| is_class(other) || is_of_same(other));
+            }
+        }
     }
     paths
 }
@@ -269,11 +307,25 @@ fn graph_of(
         let first = parts[unit].columns.first().copied().unwrap_or(0);
         renumber(expression.clone(), &|index| index - first)
     };
-    let mut keys: Vec<Vec<(usize, Expr)>> = vec![Vec::new(); parts.len()];
+    let mut keys: Vec<Vec<(KeySource, LookupKey)>> = vec![Vec::new(); parts.len()];
     for (number, class) in classes.iter().enumerate() {
         for member in class {
             if let Some(unit) = member.unit {
-                keys[unit].push((number, own(unit, &member.expression)));
+                let inner = own(unit, &member.expression);
+                let data_type = inner.data_type();
+                keys[unit].push((KeySource::Class(number), LookupKey::equal(inner, data_type)));
+            }
+        }
+    }
+    for (number, condition) in between.iter().enumerate() {
+        for &unit in &condition.units {
+            let columns = &parts[unit].columns;
+            let is_own = |side: &Expr| columns_of(side).iter().all(|one| columns.contains(one));
+            let is_outer = |side: &Expr| !columns_of(side).iter().any(|one| columns.contains(one));
+            if let Some(found) = lookup_sides(&condition.predicate, &is_own, &is_outer) {
+                let inner = own(unit, found.inner);
+                let key = LookupKey { inner, op: found.op, data_type: found.outer.data_type() };
+                keys[unit].push((KeySource::Condition(number), key));
             }
         }
     }
@@ -281,7 +333,7 @@ fn graph_of(
         rows: estimator.rows(&part.plan),
         base_rows: estimator.unfiltered_rows(&part.plan),
         cost: read_cost(&part.plan, estimator),
-        lookups: lookups(&part.plan, keys, estimator),
+        lookups: lookups(&part.plan, keys, between, estimator),
     });
     let class = |class: &Vec<Member>| {
         let members = class.iter().filter_map(|member| {
@@ -308,12 +360,6 @@ fn graph_of(
         classes.iter().map(class).collect(),
         between.iter().map(condition).collect(),
     )
-}
-
-/// Returns whether a hash join may be done by a condition: an equality whose sides share no column.
-fn hashable(predicate: &Expr) -> bool {
-    let Some(("=", left, right)) = as_operator(predicate) else { return false };
-    columns_of(left).is_disjoint(&columns_of(right))
 }
 
 /// Makes joins of a tree, taking the conditions as they can stand.

@@ -1,18 +1,18 @@
 //! Which tables can be looked up by key for the rows of another step, and what that costs; and what
 //! it costs to read a table whole.
 //!
-//! A look-up is a scan under equalities whose other sides are parameters: [`access`] finds its
-//! path as it finds that of any scan.
+//! A look-up is a scan under comparisons whose other sides are parameters: [`access`] finds its
+//! path as it finds that of any scan. Equalities make keys, inequalities make ranges.
 //!
 //! [`access`]: crate::planner::access
 
 use types::DataType;
-use types::expr::Expr;
+use types::expr::{CompareOp, Expr};
 
 use crate::logical::{Logical, TableScan};
 use crate::planner::access::{Question, choose};
-use crate::planner::conjunct::{is_volatile, renumber, split};
-use crate::planner::equivalence::equal;
+use crate::planner::conjunct::{is_free, is_volatile, renumber, split};
+use crate::planner::equivalence::{compared, sides};
 use crate::planner::estimate::Estimator;
 
 /// A table with conditions.
@@ -47,15 +47,66 @@ pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
     }
 }
 
-/// Returns the equality of a key, over the scan's columns, and a parameter, over the table's.
-pub(super) fn bound_key(
-    scan: &TableScan,
-    key: &Expr,
-    parameter: usize,
-    data_type: DataType,
-) -> Option<Expr> {
-    let key = renumber(key.clone(), &|index| scan.columns[index]);
-    equal(&key, &Expr::Parameter { index: parameter, data_type })
+/// A comparison of a table with what the rows of another step have.
+#[derive(Debug, Clone)]
+pub(super) struct LookupKey {
+    /// What is compared, over the columns of the scan.
+    pub inner: Expr,
+    /// How, with `inner` on the left.
+    pub op: CompareOp,
+    /// The type of the other side.
+    pub data_type: DataType,
+}
+
+/// The sides of a condition by which rows may be looked up.
+pub(super) struct LookupSides<'e> {
+    /// Of the table that is looked up.
+    pub inner: &'e Expr,
+    /// How they are compared, with `inner` on the left.
+    pub op: CompareOp,
+    /// Of the other rows.
+    pub outer: &'e Expr,
+}
+
+impl LookupKey {
+    /// Returns an equality.
+    pub(super) fn equal(inner: Expr, data_type: DataType) -> LookupKey {
+        LookupKey { inner, op: CompareOp::Eq, data_type }
+    }
+
+    /// Returns the comparison with a parameter, over the table's columns.
+    pub(super) fn bound(&self, scan: &TableScan, parameter: usize) -> Option<Expr> {
+        let inner = renumber(self.inner.clone(), &|index| scan.columns[index]);
+        let parameter = Expr::Parameter { index: parameter, data_type: self.data_type };
+        compared(self.op, &inner, &parameter)
+    }
+}
+
+/// Returns the sides of a comparison that a look-up can use: an equality, or a bound of a range.
+pub(super) fn lookup_sides<'e>(
+    conjunct: &'e Expr,
+    is_inner: &dyn Fn(&Expr) -> bool,
+    is_outer: &dyn Fn(&Expr) -> bool,
+) -> Option<LookupSides<'e>> {
+    let (a, op, b) = conjunct.as_comparison()?;
+    let is_usable = match op {
+        CompareOp::Eq => sides(conjunct).is_some(),
+        CompareOp::Ne => false,
+        _ => true,
+    };
+    if !is_usable || is_volatile(conjunct) {
+        return None;
+    }
+    let are = |inner: &Expr, outer: &Expr| {
+        is_inner(inner) && !is_free(inner) && is_outer(outer) && !is_free(outer)
+    };
+    if are(a, b) {
+        Some(LookupSides { inner: a, op, outer: b })
+    } else if are(b, a) {
+        Some(LookupSides { inner: b, op: op.flip(), outer: a })
+    } else {
+        None
+    }
 }
 
 impl FilteredTable<'_> {
@@ -70,21 +121,16 @@ impl FilteredTable<'_> {
         choose(&question).cost(&question, estimator)
     }
 
-    /// Returns the best path that uses some of these keys, which are over the scan's columns; with
-    /// each the type of the values that it is to equal.
-    pub(super) fn key_path(
-        &self,
-        keys: &[(Expr, DataType)],
-        estimator: Estimator<'_>,
-    ) -> Option<KeyPath> {
+    /// Returns the best path that uses some of these keys.
+    pub(super) fn key_path(&self, keys: &[LookupKey], estimator: Estimator<'_>) -> Option<KeyPath> {
         if self.scan.lock.is_some() {
             return None;
         }
         let mut conjuncts = self.conjuncts.clone();
-        for (key, data_type) in keys {
-            conjuncts.push(bound_key(self.scan, key, 0, *data_type)?);
+        for key in keys {
+            conjuncts.push(key.bound(self.scan, 0)?);
         }
-        let question = Question::of_all(self.scan, &conjuncts);
+        let question = Question::of_lookup(self.scan, &conjuncts);
         let candidate = choose(&question);
         let own = self.conjuncts.len();
         let used: Vec<usize> =

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use coprocessors::columns::wanted_sections;
-use types::DataType;
 use types::expr::Expr;
 
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
@@ -11,9 +10,24 @@ use crate::plan::scan::{AccessPath, LockRows, Lookup, PathShape, ScanNode};
 use crate::plan::{FilterNode, Node, PointGet, RowGoal};
 use crate::planner::access::{Candidate, Question, choose, needed};
 use crate::planner::conjunct::{Columns, add_columns, all, as_column, renumber, within};
-use crate::planner::lookup::{FilteredTable, bound_key, filtered_table};
+use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
 use crate::planner::notes::Notes;
 use crate::planner::wanted::{Built, Wanted};
+
+/// Returns whether [`build`] yields rows in the wanted order.
+pub(super) fn provides_order(scan: &TableScan, conjuncts: &[Expr], wanted: &Wanted) -> bool {
+    let conjuncts = over_table(scan, conjuncts.to_vec());
+    let order = order_over_table(scan, wanted);
+    let goal = wanted.goal.as_ref().map(RowGoal::estimate);
+    let candidate = choose(&Question::of_first(scan, &conjuncts, (&order, goal)));
+    candidate.order.is_some() && !order.is_empty()
+}
+
+fn order_over_table(scan: &TableScan, wanted: &Wanted) -> Vec<SortKey> {
+    let over_table =
+        |key: &SortKey| SortKey { expression: to_table(scan, key.expression.clone()), ..*key };
+    wanted.order.iter().map(over_table).collect()
+}
 
 /// Returns the scan of a table under these conditions, which are over its columns.
 pub(super) fn build(
@@ -24,13 +38,9 @@ pub(super) fn build(
 ) -> Built {
     let over_scan = conjuncts;
     let conjuncts = over_table(scan, over_scan.clone());
-    let order = wanted
-        .order
-        .iter()
-        .map(|key| SortKey { expression: to_table(scan, key.expression.clone()), ..*key })
-        .collect::<Vec<SortKey>>();
+    let order = order_over_table(scan, wanted);
     let goal = wanted.goal.as_ref().map(RowGoal::estimate);
-    let question = Question { scan, conjuncts: &conjuncts, order: &order, goal };
+    let question = Question::of_first(scan, &conjuncts, (&order, goal));
     let candidate = choose(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
@@ -73,19 +83,18 @@ pub(super) fn build(
 }
 
 /// Returns the scan of a table that looks up by key, and which of the keys it uses; `None` if it
-/// can use none. Each key is an expression over the scan's columns, with the parameter that it is
-/// to equal and the type of that. Only the path uses the parameters.
+/// can use none. Their parameters are `first` and those after it. Only the path uses the parameters.
 pub(super) fn build_lookup(
     plan: &Logical,
-    keys: &[(Expr, usize, DataType)],
+    (first, keys): (usize, &[LookupKey]),
     notes: Notes<'_>,
 ) -> Option<(Node, Vec<usize>)> {
     let FilteredTable { scan, mut conjuncts } = filtered_table(plan)?;
     let own = conjuncts.len();
-    for (key, parameter, data_type) in keys {
-        conjuncts.push(bound_key(scan, key, *parameter, *data_type)?);
+    for (at, key) in keys.iter().enumerate() {
+        conjuncts.push(key.bound(scan, first + at)?);
     }
-    let question = Question::of_all(scan, &conjuncts);
+    let question = Question::of_lookup(scan, &conjuncts);
     let candidate = choose(&question);
     let used: Vec<usize> =
         (0..keys.len()).filter(|key| !candidate.rest.contains(&(own + key))).collect();

@@ -101,7 +101,8 @@ mod tests {
     use crate::planner::join_order::{EqualityClass, LookupPath, Relation};
 
     fn relation(rows: f64, lookup: Option<usize>) -> Relation {
-        let path = |class| LookupPath { classes: vec![class], cost: cost::GET };
+        let path =
+            |class| LookupPath { classes: vec![class], conditions: Vec::new(), cost: cost::GET };
         let lookups = lookup.map(path).into_iter().collect();
         Relation { rows, base_rows: rows, cost: rows, lookups }
     }
