@@ -51,8 +51,8 @@ impl Rows {
 
     /// Returns an expression with its subqueries replaced by columns, which are added here,
     /// computed for the rows for which the expression comes to them.
-    /// What a constant rules out is left out before, as PostgreSQL does it: `(SELECT …) + NULL` is
-    /// NULL, and the subquery is not run.
+    /// Constants are folded before, as PostgreSQL does it: `(SELECT …) + NULL` is NULL, and the
+    /// subquery is not run.
     pub(super) fn place(&mut self, expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
         self.place_under(expr, &Guard::default(), subqueries)
     }

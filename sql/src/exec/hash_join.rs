@@ -202,7 +202,7 @@ impl HashJoin {
         }
         match join.hand_down(&self.context)? {
             HandedDown::Left(left) => self.piped = Some(left),
-            HandedDown::Kept(join) => self.running = Some(join),
+            HandedDown::Kept(join) => self.running = Some(*join),
         }
         Ok(())
     }

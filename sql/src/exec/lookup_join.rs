@@ -49,7 +49,7 @@ pub(super) struct LookupJoin {
     lookup: Arc<Lookup>,
     /// The left batch at hand and its right rows.
     pairs: Option<Box<dyn Operator>>,
-    /// What is left of a batch that was halved.
+    /// The rest of a batch that was halved.
     halves: VecDeque<Batch>,
     was_begun: bool,
     /// So many left rows are gathered next.

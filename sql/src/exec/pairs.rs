@@ -133,12 +133,12 @@ pub(super) struct PairJoin<C: Candidates> {
     probe: Option<Probe<C>>,
 }
 
-/// What became of a join whose pairs were to be made where the left rows are.
+/// A join whose pairs were to be made where the left rows are.
 pub(super) enum HandedDown<C: Candidates> {
     /// The left side, which yields the pairs.
     Left(Box<dyn Operator>),
     /// The join as it was.
-    Kept(PairJoin<C>),
+    Kept(Box<PairJoin<C>>),
 }
 
 /// A left batch at hand.
@@ -423,7 +423,7 @@ impl<C: Candidates> PairJoin<C> {
             right_done,
             probe,
         };
-        Ok(HandedDown::Kept(join))
+        Ok(HandedDown::Kept(Box::new(join)))
     }
 
     /// Takes the join apart, which has yielded nothing: its left side, what was read of the right

@@ -317,8 +317,8 @@ pub struct LookupJoinNode {
     pub right_keys: Vec<Expr>,
     /// The range of right rows that each left row has, among those with its keys.
     pub range: Option<KeyRange>,
-    /// What must hold besides, over left columns followed by right columns; the bounds of the range
-    /// are among it.
+    /// Other conditions, over left columns followed by right columns; the bounds of the range are
+    /// among them.
     pub residual: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
@@ -331,7 +331,7 @@ pub struct LookupJoinNode {
 /// A range of the right rows of a join, with bounds of the left row.
 #[derive(Debug, Clone)]
 pub struct KeyRange {
-    /// What is within the bounds, over the right columns.
+    /// The value within the bounds, over the right columns.
     pub key: Expr,
     /// The lower bound.
     pub low: Option<RangeBound>,
@@ -344,7 +344,7 @@ pub struct KeyRange {
 pub struct RangeBound {
     /// Its value, over the left columns.
     pub value: Expr,
-    /// Whether the value itself is in the range.
+    /// The value itself is in the range.
     pub is_inclusive: bool,
 }
 

@@ -211,7 +211,6 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
     }
 }
 
-/// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
 /// Returns whether a plan has neither rows with a name nor parameters, but for those that it sets
 /// itself.
 fn depends_on_nothing(plan: &Logical) -> bool {
@@ -231,6 +230,7 @@ fn depends_on_nothing(plan: &Logical) -> bool {
     !named && used.is_subset(&set)
 }
 
+/// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
 fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
@@ -254,16 +254,20 @@ fn all_columns(plan: &Logical) -> Vec<Expr> {
     types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
 }
 
+/// Returns the volatile conditions of a predicate, and the others.
+fn volatile_parts(predicate: Expr) -> (Vec<Expr>, Vec<Expr>) {
+    let mut conjuncts = Vec::new();
+    split(predicate, &mut conjuncts);
+    conjuncts.into_iter().partition(Expr::is_volatile)
+}
+
 fn build_filtered_scan(
     table_scan: &crate::logical::TableScan,
     predicate: Expr,
     wanted: &Wanted,
     notes: Notes<'_>,
 ) -> Built {
-    let mut conjuncts = Vec::new();
-    split(predicate, &mut conjuncts);
-    let (volatile, conjuncts): (Vec<Expr>, Vec<Expr>) =
-        conjuncts.into_iter().partition(Expr::is_volatile);
+    let (volatile, conjuncts) = volatile_parts(predicate);
     let Some(predicate) = all(volatile) else {
         return scan::build(table_scan, conjuncts, wanted, notes);
     };
@@ -335,11 +339,13 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
 /// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
 fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: Notes<'_>) -> Node {
     let types = input.column_types();
-    if keys.iter().all(|key| !is_volatile(&key.expression)) && may_have_order(&input) {
+    if keys.iter().all(|key| !is_volatile(&key.expression)) {
         let wanted = Wanted { order: keys.clone(), goal: goal.clone() };
-        let built = build_wanted(input.clone(), wanted, notes);
-        if built.ordered {
-            return built.node;
+        if provides_order(&input, wanted.clone()) {
+            let built = build_wanted(input.clone(), wanted, notes);
+            if built.ordered {
+                return built.node;
+            }
         }
         if let Some(goal) = &goal
             && let Some(node) = build_top_n(input.clone(), &keys, goal, notes)
@@ -426,14 +432,44 @@ fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
     Built { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
 
-/// Returns whether rows may come in the order of a key.
-fn may_have_order(plan: &Logical) -> bool {
+/// Returns whether a plan yields its rows in the wanted order without a sort. Nothing is built for
+/// that: sorts may stand below sorts, many of them.
+fn provides_order(plan: &Logical, wanted: Wanted) -> bool {
+    let passes = |width: usize| wanted.order.iter().all(|key| within(&key.expression, 0..width));
     match plan {
-        Logical::Scan(_) => true,
-        Logical::Filter { input, .. } | Logical::Project { input, .. } => may_have_order(input),
-        Logical::Apply(apply) => may_have_order(&apply.input),
-        Logical::ProjectSet(sets) => may_have_order(&sets.input),
-        Logical::Join(join) => join.keeps_order() && may_have_order(&join.left),
+        Logical::Scan(scan) => scan::provides_order(scan, &[], &wanted),
+        Logical::Filter { input, predicate } => match input.as_ref() {
+            Logical::Scan(scan) => {
+                let (volatile, conjuncts) = volatile_parts(predicate.clone());
+                let wanted = if volatile.is_empty() { wanted } else { wanted.below(FILTERED) };
+                scan::provides_order(scan, &conjuncts, &wanted)
+            }
+            input => provides_order(input, wanted.below(FILTERED)),
+        },
+        Logical::Project { input, expressions } => {
+            let over = |key: SortKey| SortKey {
+                expression: substitute(key.expression, expressions),
+                ..key
+            };
+            let order = wanted.order.into_iter().map(over).collect();
+            provides_order(input, Wanted { order, goal: wanted.goal })
+        }
+        Logical::Apply(apply) => {
+            let wanted_below = match apply.kind {
+                ApplyKind::Rows { .. } => wanted.clone().below(1.0),
+                _ => wanted.clone(),
+            };
+            passes(width_of(&apply.input)) && provides_order(&apply.input, wanted_below)
+        }
+        Logical::ProjectSet(sets) => {
+            passes(width_of(&sets.input)) && provides_order(&sets.input, wanted.below(1.0))
+        }
+        Logical::Join(join) => {
+            let width = width_of(&join.left);
+            let has_order = join.keeps_order() && passes(width);
+            has_order
+                && provides_order(&join.left, join_method::wanted_of_left(join, wanted, width))
+        }
         _ => false,
     }
 }

@@ -122,7 +122,7 @@ fn scalar(apply: &Apply) -> Option<Grouped> {
     summarised(Summary { value: vec![value], ..summary }, apply)
 }
 
-/// A LATERAL subquery of one row for each row, whatever it finds.
+/// Returns the groups of a LATERAL subquery that yields exactly one row for each row.
 fn lateral_row(apply: &Apply) -> Option<Grouped> {
     let ApplyKind::Rows { on, outer } = &apply.kind else { return None };
     let is_true = matches!(on, Expr::Constant { value: Datum::Bool(true), .. });

@@ -44,29 +44,14 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
     let right_types = join.right.column_types();
     let (left_width, width) = (left_types.len(), left_types.len() + right_types.len());
     let wanted = wanted_of_left(&join, wanted, left_width);
-    let mut conjuncts = Vec::new();
-    split(join.on, &mut conjuncts);
-    let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-    for conjunct in conjuncts {
-        match equality(&conjunct, left_width, width) {
-            Some((left, right)) => {
-                left_keys.push(left);
-                right_keys.push(right);
-            }
-            None => rest.push(conjunct),
-        }
-    }
+    let terms = JoinTerms::of(join.on, left_width, width);
     let kind = join.kind;
-    let bounds = rest.iter().filter_map(|one| bound_of(one, left_width, width));
-    let bounds: Vec<LookupTerm> = bounds.collect();
+    let found = join
+        .choice
+        .lookup
+        .and_then(|first| look_up(&join.right, (first, terms.of_lookup(left_width, width)), notes));
+    let JoinTerms { mut left_keys, mut right_keys, rest } = terms;
     let residual = all(rest);
-    let found = join.choice.lookup.and_then(|first| {
-        let keys = left_keys.iter().zip(&right_keys).map(|(left, right)| LookupTerm {
-            key: LookupKey::equal(right.clone(), left.data_type()),
-            outer: left.clone(),
-        });
-        look_up(&join.right, (first, keys.chain(bounds).collect()), notes)
-    });
     if let Some(LookupScan { right, bindings, range }) = found {
         let goal = wanted.goal.clone();
         let Built { node: left, ordered } = step(*join.left, wanted);
@@ -117,6 +102,45 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
     });
     let node = if is_merge { Node::MergeJoin(node) } else { Node::HashJoin(node) };
     Built { node, ordered }
+}
+
+/// The conditions of a join.
+struct JoinTerms {
+    /// Keys over the left columns.
+    left_keys: Vec<Expr>,
+    /// Keys over the right columns, each equal to one of these.
+    right_keys: Vec<Expr>,
+    /// Other conditions, over both.
+    rest: Vec<Expr>,
+}
+
+impl JoinTerms {
+    fn of(on: Expr, left_width: usize, width: usize) -> JoinTerms {
+        let mut conjuncts = Vec::new();
+        split(on, &mut conjuncts);
+        let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for conjunct in conjuncts {
+            match equality(&conjunct, left_width, width) {
+                Some((left, right)) => {
+                    left_keys.push(left);
+                    right_keys.push(right);
+                }
+                None => rest.push(conjunct),
+            }
+        }
+        JoinTerms { left_keys, right_keys, rest }
+    }
+
+    /// Returns the terms that look-ups may use: the keys, then bounds.
+    fn of_lookup(&self, left_width: usize, width: usize) -> Vec<LookupTerm> {
+        let keys = self.left_keys.iter().zip(&self.right_keys);
+        let keys = keys.map(|(left, right)| LookupTerm {
+            key: LookupKey::equal(right.clone(), left.data_type()),
+            outer: left.clone(),
+        });
+        let bounds = self.rest.iter().filter_map(|one| bound_of(one, left_width, width));
+        keys.chain(bounds).collect()
+    }
 }
 
 /// Returns both sides in the order of the keys, if they have it for nothing. The order is that of
@@ -170,7 +194,7 @@ struct LookupTerm {
 /// A scan that looks right rows up.
 struct LookupScan {
     right: Node,
-    /// Where its parameters come from.
+    /// Its parameters, and the expressions over the left columns that they take their values from.
     bindings: Vec<(usize, Expr)>,
     /// The bounds among them.
     range: Option<KeyRange>,

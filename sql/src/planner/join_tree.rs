@@ -237,7 +237,7 @@ fn streamed(
     (streamed.cost < whole.cost + sort).then_some((streamed.tree, sizes))
 }
 
-/// What a unit has in common with others: a class, or a condition between units.
+/// A class or a condition that connects a unit with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeySource {
     Class(usize),

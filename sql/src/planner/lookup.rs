@@ -50,9 +50,9 @@ pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
 /// A comparison of a table with what the rows of another step have.
 #[derive(Debug, Clone)]
 pub(super) struct LookupKey {
-    /// What is compared, over the columns of the scan.
+    /// The side of the table, over the columns of the scan.
     pub inner: Expr,
-    /// How, with `inner` on the left.
+    /// The operator, with `inner` on the left.
     pub op: CompareOp,
     /// The type of the other side.
     pub data_type: DataType,
@@ -62,7 +62,7 @@ pub(super) struct LookupKey {
 pub(super) struct LookupSides<'e> {
     /// Of the table that is looked up.
     pub inner: &'e Expr,
-    /// How they are compared, with `inner` on the left.
+    /// The operator, with `inner` on the left.
     pub op: CompareOp,
     /// Of the other rows.
     pub outer: &'e Expr,

@@ -83,7 +83,7 @@ pub(super) fn build(
 }
 
 /// Returns the scan of a table that looks up by key, and which of the keys it uses; `None` if it
-/// can use none. Their parameters are `first` and those after it. Only the path uses the parameters.
+/// can use none. Their parameters are `first` and those after it, which only the path uses.
 pub(super) fn build_lookup(
     plan: &Logical,
     (first, keys): (usize, &[LookupKey]),

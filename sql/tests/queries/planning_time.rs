@@ -76,3 +76,33 @@ fn it_grows_with_the_statement_and_not_with_its_square() {
     }
     assert!(slow.is_empty(), "{}", slow.join("\n"));
 }
+
+#[test]
+fn steps_below_sorts_are_planned_once() {
+    let mut database = Database::default();
+    database.script("create table t (a int primary key, b int, c int); create index t_c on t (c);");
+    let joined = (0..12).fold("select a, b from t".to_owned(), |query, n| {
+        format!(
+            "select t.a, x.b + {n} as b from t join ({query} limit 9) as x on x.b = t.c \
+             order by t.b, x.b"
+        )
+    });
+    let lateral = (0..12).fold("select a as k from t".to_owned(), |query, n| {
+        format!(
+            "select o{n}.a as k from t as o{n}, \
+             lateral (select k from ({query}) as q where q.k > o{n}.b limit 5) as x \
+             order by x.k, o{n}.b"
+        )
+    });
+    let applied = (0..12).fold("select a as k from t".to_owned(), |query, n| {
+        format!(
+            "select o{n}.a as k from t as o{n} where o{n}.b > \
+             all (select k from ({query}) as q where q.k <> o{n}.c limit 9) order by o{n}.b"
+        )
+    });
+    for query in [joined, lateral, applied] {
+        let time = planning_time(&database, &query);
+        println!("{:.2} ms", time * 1e3);
+        assert!(time < 0.1, "{time} s: {query}");
+    }
+}
