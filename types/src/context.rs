@@ -13,6 +13,8 @@ use crate::pieces::Pace;
 use crate::random::Random;
 use crate::text::TextStyle;
 
+pub use crate::item_set::ItemSets;
+
 /// What an evaluation may know beside its row.
 #[derive(Debug, Clone)]
 pub struct EvalContext {
@@ -27,6 +29,8 @@ pub struct EvalContext {
     pub sequences: Sequences,
     /// What `random()` draws from.
     pub random: Random,
+    /// The hash tables of long lists of constants, made once for an execution.
+    pub item_sets: ItemSets,
 }
 
 impl Default for EvalContext {
@@ -38,6 +42,7 @@ impl Default for EvalContext {
             statement_timestamp: 0,
             sequences: Sequences::default(),
             random: Random::default(),
+            item_sets: ItemSets::default(),
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod datetime;
 pub mod datum;
 mod geometry;
 pub mod vector;
+mod item_set;
 pub mod modifier;
 pub mod routine;
 pub mod system;

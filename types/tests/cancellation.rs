@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use types::aggregate::{self, Aggregate, Groups, Resolved};
 use types::datatype::GeometryKind;
-use types::expr::EvalContext;
+use types::expr::{EvalContext, Expr};
 use types::function::{self, Signature, sets};
 use types::interrupt::Interrupt;
 use types::text::{self, TextStyle};
-use types::{DataType, Datum, SqlType, Vector, cast};
+use types::{Batch, DataType, Datum, SqlType, Vector, cast};
 
 /// Longest time between two looks: a tenth of a second, and what a debug build takes longer.
 const GAP_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 100 });
@@ -332,6 +333,96 @@ fn set_returning_functions_look_often() {
         });
     }
     assert!(caller.failures.is_empty(), "long times without a look:\n{}", caller.failures);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn aggregates_look_often() {
+    let types = [
+        DataType::Text,
+        DataType::Bytea,
+        DataType::Varbit,
+        DataType::Numeric,
+        DataType::Float8,
+        DataType::Int8,
+        DataType::Bool,
+        DataType::Json,
+        DataType::Jsonb,
+        DataType::Interval,
+        DataType::Text.array().unwrap(),
+    ];
+    let mut caller = Caller::new();
+    for name in AGGREGATES {
+        for first in types {
+            let lists: [&[DataType]; 2] = [&[first], &[first, DataType::Text]];
+            for list in lists {
+                let Some(resolved) = aggregate::resolve(name, list) else { continue };
+                let list: Vec<DataType> = list.to_vec();
+                for distinct in [false, true] {
+                    let called = if distinct { format!("{name} distinct") } else { (*name).into() };
+                    let resolved = resolved.clone();
+                    caller.call(&called, &list, move |values, types, context| {
+                        gather(&resolved, distinct, (values, types), context);
+                    });
+                }
+            }
+        }
+    }
+    assert!(caller.called > 100, "{}", caller.called);
+    assert!(caller.failures.is_empty(), "long times without a look:\n{}", caller.failures);
+}
+
+/// Aggregates by name.
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "bool_and",
+    "stddev_pop",
+    "var_samp",
+    "approx_count_distinct",
+    "bit_and",
+    "bit_xor",
+    "any_value",
+    "corr",
+    "array_agg",
+    "string_agg",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "jsonb_object_agg",
+];
+
+/// Gathers the same values many times, in batches, until it is ended.
+fn gather(
+    resolved: &Resolved,
+    distinct: bool,
+    (values, types): (&[Datum], &[DataType]),
+    context: &EvalContext,
+) {
+    const ROWS: usize = 4;
+    let columns = || values.iter().zip(types).enumerate();
+    let arguments =
+        columns().map(|(index, (_, data_type))| Expr::Column { index, data_type: *data_type });
+    let aggregate = Aggregate {
+        kind: resolved.kind,
+        arguments: arguments.collect(),
+        distinct,
+        order_by: Vec::new(),
+        filter: None,
+        data_type: resolved.data_type,
+    };
+    let rows: Vec<Vec<Datum>> = (0..ROWS).map(|_| values.to_vec()).collect();
+    let batch = Batch::from_rows(types, &rows);
+    let mut groups = Groups::new(&[], &[aggregate], context);
+    while context.style.interrupt.check().is_ok() {
+        if groups.feed(&batch, context).is_err() || groups.byte_count() > (512 << 20) {
+            break;
+        }
+    }
+    let _ = groups.finish(0..1);
 }
 
 #[test]

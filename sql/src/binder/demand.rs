@@ -8,6 +8,8 @@
 //! A guard may be wider than the demand, never narrower: a condition that is volatile, or over
 //! columns that are made above the subquery, is left out of it.
 
+use std::sync::Arc;
+
 use types::expr::Expr;
 
 use crate::binder::guard::{is_not_false, is_not_true, is_null};
@@ -157,7 +159,8 @@ impl Demand {
             Expr::InList { operand, list } => {
                 self.walk(operand, around, end);
                 let differs = |item: Expr| {
-                    is_not_true(Expr::InList { operand: operand.clone(), list: vec![item] })
+                    let list = Arc::new(vec![item]);
+                    is_not_true(Expr::InList { operand: operand.clone(), list })
                 };
                 self.walk_operands(list, &differs, around, end);
             }

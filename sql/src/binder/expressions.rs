@@ -1,5 +1,7 @@
 //! Expressions: from the syntax tree to [`types::expr::Expr`].
 
+use std::sync::Arc;
+
 use types::expr::Expr;
 use types::interrupt::check_planned;
 use types::{DataType, Datum, SqlType};
@@ -422,7 +424,7 @@ impl Binder<'_> {
         let cast = all.into_iter().map(|one| self.implicit(one, common));
         let mut cast = cast.collect::<Result<Vec<Expr>>>()?;
         let operand = Box::new(cast.remove(0));
-        Ok(Expr::InList { operand, list: cast })
+        Ok(Expr::InList { operand, list: Arc::new(cast) })
     }
 
     fn bind_case(

@@ -1,6 +1,8 @@
 //! A plan under construction with the types of its columns, and the placing of expressions on it:
 //! subqueries become [`Apply`] nodes below, which add their value as a column.
 
+use std::sync::Arc;
+
 use ahash::AHashMap;
 use types::DataType;
 use types::expr::{EvalContext, Expr};
@@ -100,9 +102,10 @@ impl Rows {
                 };
                 let differs = |item: Expr| {
                     let operand = Box::new(operand.clone());
-                    is_not_true(Expr::InList { operand, list: vec![item] })
+                    is_not_true(Expr::InList { operand, list: Arc::new(vec![item]) })
                 };
-                let list = self.place_operands(list, guard, &differs, subqueries);
+                let list = Arc::unwrap_or_clone(list);
+                let list = Arc::new(self.place_operands(list, guard, &differs, subqueries));
                 Expr::InList { operand: Box::new(operand), list }
             }
             other => other.map_children(&mut |child| self.place_part(child, guard, subqueries)),

@@ -38,7 +38,7 @@ pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
         },
         Expr::InList { operand, list } if is_key(operand) => {
             let usable = list.iter().all(|value| is_bound(value, key.data_type()));
-            usable.then(|| Matched { term: KeyTerm::In(list.clone()), exact: true })
+            usable.then(|| Matched { term: KeyTerm::In(list.to_vec()), exact: true })
         }
         Expr::Or(operands) => {
             let mut terms = Vec::with_capacity(operands.len());

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use store::transaction::TableLockMode;
 use store::{ReadLocks, TableId};
 use types::Datum;
-use types::context::Sequences;
+use types::context::{ItemSets, Sequences};
 use types::expr::EvalContext;
 use types::random::Random;
 use types::system::System;
@@ -364,6 +364,7 @@ impl Worker {
             statement_timestamp: transaction::now(&self.engine),
             sequences: self.sequences_of(open),
             random: self.random.clone(),
+            item_sets: ItemSets::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Expressions taken apart: what the planner asks about them.
 
+use std::sync::Arc;
+
 use super::Expr;
 use crate::cast;
 use crate::datatype::DataType;
@@ -107,7 +109,7 @@ impl Expr {
             }
             Expr::InList { operand, list } => {
                 visit(operand);
-                list.iter_mut().for_each(visit);
+                Arc::make_mut(list).iter_mut().for_each(visit);
             }
             Expr::Case { branches, otherwise, .. } => {
                 for (condition, result) in branches {
@@ -170,7 +172,7 @@ impl Expr {
             Expr::Or(operands) => Expr::Or(operands.into_iter().map(change).collect()),
             Expr::InList { operand, list } => Expr::InList {
                 operand: boxed(operand),
-                list: list.into_iter().map(change).collect(),
+                list: Arc::new(Arc::unwrap_or_clone(list).into_iter().map(change).collect()),
             },
             Expr::Case { branches, otherwise, data_type } => Expr::Case {
                 branches: branches

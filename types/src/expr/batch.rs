@@ -11,19 +11,17 @@
 //! error is the answer. What this costs only failing statements pay.
 
 use std::borrow::Cow;
-use std::hash::Hash;
 use std::sync::Arc;
-
-use ahash::AHashSet;
 
 use super::operand::{Operand, Typed};
 use super::row::{distinct, first_type};
 use super::{EvalContext, Expr, kernel_arithmetic, kernel_compare, kernel_json, kernel_text};
 use crate::cast;
 use crate::datatype::DataType;
-use crate::datum::{Datum, Nested};
+use crate::datum::{Array, Datum, Nested};
 use crate::error::{Error, Result};
 use crate::function::{self, CompareOp, FunctionId, LikePattern, Shape, Volatility};
+use crate::item_set::ItemSet;
 use crate::vector::{Batch, Vector, VectorData, positions};
 
 impl Expr {
@@ -192,7 +190,8 @@ fn evaluate<'a>(expr: &Expr, rows: Rows<'a>, context: &EvalContext) -> Result<Op
             if let Some((operand, items)) = equal_to_any(*function, arguments) {
                 let value = evaluate(operand, rows, context)?;
                 if let Operand::Vector(vector) = &value {
-                    return Ok(among_items(vector, items, operand.data_type()));
+                    let make = || ItemSet::new(&items.elements, operand.data_type());
+                    return Ok(among(vector, &context.item_sets.of(items, make)));
                 }
             }
             let mut operands = Vec::with_capacity(arguments.len());
@@ -646,7 +645,7 @@ fn coalesce<'a>(
 
 fn in_list<'a>(
     operand: &Expr,
-    list: &[Expr],
+    list: &Arc<Vec<Expr>>,
     rows: Rows<'a>,
     context: &EvalContext,
 ) -> Result<Operand<'a>> {
@@ -660,15 +659,23 @@ fn in_list<'a>(
         return connect_list(&value, data_type, list, rows, context);
     }
     let mut items = Vec::with_capacity(list.len());
-    for item in list {
+    if list.iter().all(|item| matches!(item, Expr::Constant { .. })) {
+        let constants = list.iter().filter_map(|item| match item {
+            Expr::Constant { value, .. } => Some(value),
+            _ => None,
+        });
+        let set = context.item_sets.of(list, || ItemSet::new(constants, data_type));
+        return Ok(among(vector, &set));
+    }
+    for item in list.iter() {
         items.push(item.eval_row(&[], context)?);
     }
-    Ok(among_items(vector, &items, data_type))
+    Ok(among(vector, &ItemSet::new(&items, data_type)))
 }
 
 /// Returns what `value = ANY (array)` compares, if the array is constant and has many elements of
 /// the type of the value.
-fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &[Datum])> {
+fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &Arc<Array>)> {
     const FEW: usize = 8;
     let [Expr::Constant { value: Datum::Int4(comparison), .. }, operand, array] = arguments else {
         return None;
@@ -682,81 +689,13 @@ fn equal_to_any(function: FunctionId, arguments: &[Expr]) -> Option<(&Expr, &[Da
         && comparison.name == "="
         && comparison.arguments == [data_type; 2]
         && array.elements.len() > FEW;
-    is_so.then_some((operand, &array.elements))
+    is_so.then_some((operand, array))
 }
 
-/// Returns which values of a vector are among items of their type.
-fn among_items<'a>(vector: &Vector, all: &[Datum], data_type: DataType) -> Operand<'a> {
-    let unknown = all.contains(&Datum::Null);
-    let known: Vec<Datum> = match unknown {
-        true => all.iter().filter(|item| **item != Datum::Null).cloned().collect(),
-        false => Vec::new(),
-    };
-    let found = find_in(vector, if unknown { &known } else { all }, data_type);
-    let validity = match (&vector.validity, unknown) {
-        _ if all.is_empty() => None,
-        (None, false) => None,
-        (valid, _) => Some(
-            found
-                .iter()
-                .enumerate()
-                .map(|(i, found)| {
-                    valid.as_ref().is_none_or(|valid| valid[i]) && (*found || !unknown)
-                })
-                .collect(),
-        ),
-    };
+/// Returns which values of a vector are in a set.
+fn among<'a>(vector: &Vector, items: &ItemSet) -> Operand<'a> {
+    let (found, validity) = items.find(vector);
     Operand::owned(VectorData::Bool(found), validity)
-}
-
-/// Returns which values of a vector are among `items`.
-fn find_in(vector: &Vector, items: &[Datum], data_type: DataType) -> Vec<bool> {
-    let integer = |item: &Datum| match item {
-        Datum::Int2(value) => i64::from(*value),
-        Datum::Int4(value) | Datum::Date(value) => i64::from(*value),
-        Datum::Int8(value) | Datum::Timestamp(value) | Datum::Timestamptz(value) => *value,
-        other => unreachable!("{other:?} is no integer"),
-    };
-    match &vector.data {
-        VectorData::Int2(values) => {
-            among(values.iter().map(|v| i64::from(*v)), items.iter().map(integer).collect())
-        }
-        VectorData::Int4(values) | VectorData::Date(values) => {
-            among(values.iter().map(|v| i64::from(*v)), items.iter().map(integer).collect())
-        }
-        VectorData::Int8(values)
-        | VectorData::Timestamp(values)
-        | VectorData::Timestamptz(values) => {
-            among(values.iter().copied(), items.iter().map(integer).collect())
-        }
-        VectorData::Text(values) => {
-            let blanks_count = data_type != DataType::Char;
-            let key = |text| if blanks_count { text } else { kernel_compare::trimmed(text) };
-            let texts: Vec<&[u8]> = items
-                .iter()
-                .map(|item| match item {
-                    Datum::Text(text) => key(text.as_bytes()),
-                    other => unreachable!("{other:?} is no text"),
-                })
-                .collect();
-            among((0..values.len()).map(|i| key(values.get(i))), texts)
-        }
-        _ => (0..vector.len())
-            .map(|i| {
-                let value = vector.datum(i);
-                value != Datum::Null && items.iter().any(|item| !distinct(&value, item, data_type))
-            })
-            .collect(),
-    }
-}
-
-fn among<T: Eq + Hash>(values: impl Iterator<Item = T>, items: Vec<T>) -> Vec<bool> {
-    const FEW: usize = 8;
-    if items.len() <= FEW {
-        return values.map(|value| items.contains(&value)).collect();
-    }
-    let items: AHashSet<T> = items.into_iter().collect();
-    values.map(|value| items.contains(&value)).collect()
 }
 
 /// Computes IN with a list of expressions: a row leaves when an item is equal.

@@ -207,6 +207,8 @@ fn follows_from_values(known: &Values<'_>, wanted: &Expr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::datatype::DataType;
 
@@ -231,7 +233,7 @@ mod tests {
     }
 
     fn is_in(list: &[i32]) -> Expr {
-        let list = list.iter().map(|value| number(*value)).collect();
+        let list = Arc::new(list.iter().map(|value| number(*value)).collect());
         Expr::InList { operand: Box::new(column(0)), list }
     }
 

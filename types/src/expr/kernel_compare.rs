@@ -7,6 +7,7 @@ use super::operand::{Operand, Side, Typed, both_valid};
 use crate::datetime::Interval;
 use crate::datum::compare_floats;
 use crate::function::{CompareOp, midnight};
+use crate::item_set::trimmed;
 use crate::vector::VectorData;
 
 /// Compares two operands of one type, or of two number types; `None` if there is no typed loop for
@@ -73,13 +74,6 @@ pub(super) fn compare_blanks<'a>(
         _ => return None,
     };
     Some(Operand::owned(VectorData::Bool(results), both_valid(left, right)))
-}
-
-/// Returns a text without its trailing blanks.
-#[inline]
-pub(super) fn trimmed(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-    &text[..end]
 }
 
 /// Compares dates with timestamps, as the midnights that the days begin with; `None` for operands

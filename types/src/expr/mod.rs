@@ -127,7 +127,7 @@ pub enum Expr {
         /// What is looked for.
         operand: Box<Expr>,
         /// Where.
-        list: Vec<Expr>,
+        list: Arc<Vec<Expr>>,
     },
     /// `CASE WHEN … THEN … ELSE … END`; the simple form is bound to comparisons.
     Case {

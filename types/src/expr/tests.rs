@@ -135,7 +135,7 @@ impl Random {
                         random.expr(data_type, depth.min(1))
                     }
                 };
-                let list = (0..self.below(12)).map(|_| item(self)).collect();
+                let list = Arc::new((0..self.below(12)).map(|_| item(self)).collect());
                 Expr::InList { operand, list }
             }
             _ => self.call(Bool, depth),

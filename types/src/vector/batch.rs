@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::pieces::Pace;
 
 /// Some rows, column by column. Columns are shared, so that a projection copies nothing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     /// The columns.
     pub columns: Vec<Arc<Vector>>,
