@@ -3,15 +3,18 @@
 //! A setting is accepted only with values that have their effect here; everything else is refused
 //! with 22023 or 0A000, never ignored. Values are kept in the form that SHOW prints.
 
+mod modes;
 mod own;
+mod parsed;
 mod quantity;
 
+pub(crate) use modes::Modes;
+pub(crate) use parsed::ParsedSettings;
 pub(crate) use quantity::parse_bytes;
 pub use quantity::parse_time;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::{DateOrder, DateStyle, IntervalStyle, MICROS_PER_SECOND, TimeZone};
@@ -165,21 +168,30 @@ pub struct Description<'s> {
     pub words: Option<&'static [&'static str]>,
 }
 
-/// The values of all settings of a session. Cheap to clone, so that a rollback can restore them.
+/// Settings of a session, and the modes of its transaction. A clone shares the values until one
+/// of both changes: a rollback restores them, and each statement has a copy.
 #[derive(Clone)]
 pub struct Settings {
-    values: Arc<Vec<Arc<str>>>,
-    /// What RESET goes back to: the defaults, or what the client has passed at its start.
-    initial: Arc<Initial>,
-    /// Settings of the client's own, whose names have a dot, by name in lower case.
-    custom: Arc<BTreeMap<String, Arc<str>>>,
-    style: TextStyle,
-    /// The schema of the session's temporary things; empty without a session.
-    temp_schema: Arc<str>,
-    logged: LoggedStatements,
-    /// The modes of the present transaction, in the order of [`MODES`]; a value that has been set
+    shared: Arc<SettingValues>,
+    /// Modes of the present transaction, in the order of [`MODES`]; a value that has been set
     /// since has none here.
     modes: [Option<&'static str>; 3],
+}
+
+/// Values of all settings.
+#[derive(Clone)]
+struct SettingValues {
+    /// In the order of [`SPECS`].
+    values: Arc<Vec<Arc<str>>>,
+    /// Values that RESET restores: the defaults, or the client's start-up parameters.
+    initial: Arc<Initial>,
+    /// Custom settings, whose names have a dot, by name in lower case.
+    custom: BTreeMap<String, Arc<str>>,
+    style: TextStyle,
+    /// Schema of the session's temporary tables; empty without a session.
+    temp_schema: Arc<str>,
+    logged: LoggedStatements,
+    parsed: ParsedSettings,
 }
 
 /// What RESET goes back to.
@@ -192,12 +204,12 @@ struct Initial {
 impl Settings {
     /// Gives the session a schema for temporary things, which need not be there.
     pub fn set_temp_schema(&mut self, name: &str) {
-        self.temp_schema = Arc::from(name);
+        Arc::make_mut(&mut self.shared).temp_schema = Arc::from(name);
     }
 
     /// Returns the schema of the session's temporary things.
     pub fn temp_schema(&self) -> &str {
-        &self.temp_schema
+        &self.shared.temp_schema
     }
 
     /// Returns where names without a schema are looked for.
@@ -220,15 +232,16 @@ impl Settings {
         let values: Arc<Vec<Arc<str>>> =
             Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect());
         let initial = Initial { values: Arc::clone(&values), custom: BTreeMap::new() };
-        let mut settings = Settings {
+        let shared = SettingValues {
+            parsed: ParsedSettings::of(&values),
             values,
             initial: Arc::new(initial),
-            custom: Arc::default(),
+            custom: BTreeMap::new(),
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
             logged: LoggedStatements::None,
-            modes: [None; 3],
         };
+        let mut settings = Settings { shared: Arc::new(shared), modes: [None; 3] };
         let AdmissionOptions { handlers } = admission;
         let of_server = [
             ("session_authorization", user.to_owned()),
@@ -245,8 +258,9 @@ impl Settings {
     /// Sets what the server was started with, which a client perhaps cannot change.
     pub fn set_of_server(&mut self, name: &str, value: &str) {
         let index = position(name).expect("the server names settings of SPECS");
-        Arc::make_mut(&mut self.values)[index] = Arc::from(value);
-        self.logged = LoggedStatements::named(self.value("log_statement"));
+        let shared = Arc::make_mut(&mut self.shared);
+        shared.put(index, value);
+        shared.logged = LoggedStatements::named(value_of(&shared.values, "log_statement"));
         self.keep_initial(name);
     }
 
@@ -262,11 +276,12 @@ impl Settings {
     }
 
     fn keep_initial(&mut self, name: &str) {
-        let initial = Arc::make_mut(&mut self.initial);
+        let SettingValues { values, initial, custom, .. } = Arc::make_mut(&mut self.shared);
+        let initial = Arc::make_mut(initial);
         let lower = name.to_ascii_lowercase();
-        match (position(name), self.custom.get(&lower)) {
+        match (position(name), custom.get(&lower)) {
             (Some(index), _) => {
-                Arc::make_mut(&mut initial.values)[index] = Arc::clone(&self.values[index]);
+                Arc::make_mut(&mut initial.values)[index] = Arc::clone(&values[index]);
             }
             (None, Some(value)) => {
                 initial.custom.insert(lower, Arc::clone(value));
@@ -284,7 +299,7 @@ impl Settings {
         if let Some(index) = position(name) {
             return Ok((SPECS[index].name, self.value_at(index)));
         }
-        let custom = self.custom.get_key_value(&name.to_ascii_lowercase());
+        let custom = self.shared.custom.get_key_value(&name.to_ascii_lowercase());
         custom.map(|(name, value)| (name.as_str(), &**value)).ok_or_else(|| unknown(name))
     }
 
@@ -302,7 +317,7 @@ impl Settings {
     fn value_at(&self, index: usize) -> &str {
         let mode = MODES.iter().position(|mode| *mode == index);
         let shown = mode.and_then(|mode| self.modes[mode]);
-        shown.unwrap_or(&self.values[index])
+        shown.unwrap_or(&self.shared.values[index])
     }
 
     /// Returns name, value and description of all settings, by name.
@@ -313,7 +328,7 @@ impl Settings {
 
     /// Returns all settings with what `pg_settings` tells of them, by name.
     pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
-        let pairs = SPECS.iter().enumerate().zip(self.initial.values.iter());
+        let pairs = SPECS.iter().enumerate().zip(self.shared.initial.values.iter());
         pairs.map(|((index, spec), initial)| Description {
             name: spec.name,
             value: self.value_at(index),
@@ -338,7 +353,7 @@ impl Settings {
 
     /// Returns the settings that clients are told of.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
-        REPORTED.iter().map(|index| (SPECS[*index].name, &self.values[*index]))
+        REPORTED.iter().map(|index| (SPECS[*index].name, &self.shared.values[*index]))
     }
 
     /// Sets a setting; `None` gives it the value that the session began with.
@@ -353,18 +368,19 @@ impl Settings {
         if matches!(spec.kind, Kind::Fixed) && value.is_none() {
             return Ok(());
         }
-        let initial = Arc::clone(&self.initial.values[index]);
+        let initial = Arc::clone(&self.shared.initial.values[index]);
         let value = value.unwrap_or(&initial);
         if ["role", "session_authorization"].contains(&spec.name) {
             return self.set_role(index, value);
         }
+        let SettingValues { style, logged, .. } = Arc::make_mut(&mut self.shared);
         let canonical = match spec.kind {
             Kind::Zone => {
-                self.style.time_zone = read_zone(value)?;
-                self.style.time_zone.name().to_owned()
+                style.time_zone = read_zone(value)?;
+                style.time_zone.name().to_owned()
             }
             Kind::Dates => {
-                let style = &mut self.style.formats.style;
+                let style = &mut style.formats.style;
                 (style.date, style.order) = read_date_style(value, (style.date, style.order))?;
                 print_date_style(style.date, style.order)
             }
@@ -376,9 +392,9 @@ impl Settings {
             _ => canonical(spec, value)?,
         };
         match spec.name {
-            "bytea_output" => self.style.formats.escape_bytea = canonical == "escape",
+            "bytea_output" => style.formats.escape_bytea = canonical == "escape",
             "IntervalStyle" => {
-                self.style.formats.style.interval = match &*canonical {
+                style.formats.style.interval = match &*canonical {
                     "postgres_verbose" => IntervalStyle::PostgresVerbose,
                     "sql_standard" => IntervalStyle::SqlStandard,
                     "iso_8601" => IntervalStyle::Iso8601,
@@ -386,15 +402,15 @@ impl Settings {
                 };
             }
             "client_encoding" => {
-                self.style.encoding = Encoding::named(&canonical).unwrap_or_default();
+                style.encoding = Encoding::named(&canonical).unwrap_or_default();
             }
-            "log_statement" => self.logged = LoggedStatements::named(&canonical),
+            "log_statement" => *logged = LoggedStatements::named(&canonical),
             "extra_float_digits" => {
-                self.style.formats.float_digits = canonical.parse().unwrap_or(1);
+                style.formats.float_digits = canonical.parse().unwrap_or(1);
             }
             _ => {}
         }
-        Arc::make_mut(&mut self.values)[index] = Arc::from(canonical);
+        Arc::make_mut(&mut self.shared).put(index, &canonical);
         if let Some(mode) = MODES.iter().position(|mode| *mode == index) {
             self.modes[mode] = None;
         }
@@ -409,7 +425,7 @@ impl Settings {
         if is_none || role == user {
             if is_role {
                 let taken = if is_none { "none" } else { role };
-                Arc::make_mut(&mut self.values)[index] = Arc::from(taken);
+                Arc::make_mut(&mut self.shared).put(index, taken);
             }
             return Ok(());
         }
@@ -444,12 +460,12 @@ impl Settings {
             Some(value) => Arc::from(value),
             None => self.initial_custom(&lower),
         };
-        Arc::make_mut(&mut self.custom).insert(lower, value);
+        Arc::make_mut(&mut self.shared).custom.insert(lower, value);
         Ok(())
     }
 
     fn initial_custom(&self, lower: &str) -> Arc<str> {
-        self.initial.custom.get(lower).map_or_else(|| Arc::from(""), Arc::clone)
+        self.shared.initial.custom.get(lower).map_or_else(|| Arc::from(""), Arc::clone)
     }
 
     /// Gives every setting that can change the value that the session began with.
@@ -458,7 +474,7 @@ impl Settings {
     ///
     /// None that a value raises which was set before.
     pub fn reset_all(&mut self) -> Result<()> {
-        let names: Vec<String> = self.custom.keys().cloned().collect();
+        let names: Vec<String> = self.shared.custom.keys().cloned().collect();
         for name in names {
             self.set_custom(&name, None)?;
         }
@@ -468,37 +484,17 @@ impl Settings {
 
     /// Returns which statements the server's log shows.
     pub fn logged_statements(&self) -> LoggedStatements {
-        self.logged
+        self.shared.logged
     }
 
     /// Returns how values are written as text.
     pub fn style(&self) -> &TextStyle {
-        &self.style
+        &self.shared.style
     }
 
-    /// Returns a time setting; `None` for 0, which means no limit.
-    pub fn duration(&self, name: &str) -> Option<Duration> {
-        let value = self.value(name);
-        // Most are off, and each statement asks for some.
-        let millis = if value == "0" { 0 } else { parse_quantity(value, TIME_UNITS)? };
-        (millis > 0).then(|| Duration::from_millis(millis as u64))
-    }
-
-    /// Returns how long to wait for a lock before a deadlock is looked for.
-    pub fn deadlock_timeout(&self) -> Duration {
-        self.duration("deadlock_timeout").unwrap_or_default()
-    }
-
-    /// Returns `work_mem` in bytes.
-    pub fn work_mem_bytes(&self) -> usize {
-        let kilobytes = parse_quantity(self.value("work_mem"), SIZE_UNITS);
-        kilobytes.map_or(64 << 20, |kilobytes| (kilobytes as usize) << 10)
-    }
-
-    /// Returns `temp_file_limit` in bytes; `None`: no limit.
-    pub fn temp_file_limit(&self) -> Option<u64> {
-        let kilobytes = parse_quantity(self.value("temp_file_limit"), SIZE_UNITS)?;
-        Some(u64::try_from(kilobytes).ok()?.saturating_mul(1 << 10))
+    /// Returns the values that statements and transactions read, parsed.
+    pub(crate) fn parsed(&self) -> &ParsedSettings {
+        &self.shared.parsed
     }
 
     /// Returns whether a boolean setting is on, or a word setting equals `on`.
@@ -509,11 +505,6 @@ impl Settings {
     /// Returns the value of a setting that exists.
     pub fn value(&self, name: &str) -> &str {
         self.value_at(position(name).expect("callers name settings of SPECS"))
-    }
-
-    /// Returns the value of a setting that exists, for those who want to know when it changes.
-    pub fn shared_value(&self, name: &str) -> &Arc<str> {
-        &self.values[position(name).expect("callers name settings of SPECS")]
     }
 
     /// Returns what is left of a value that is too long for a setting that is a name.
@@ -547,6 +538,19 @@ impl Settings {
             severity => rank(severity) >= rank(self.value("client_min_messages")),
         }
     }
+}
+
+impl SettingValues {
+    /// Sets the value at a position of [`SPECS`].
+    fn put(&mut self, index: usize, value: &str) {
+        Arc::make_mut(&mut self.values)[index] = Arc::from(value);
+        self.parsed = ParsedSettings::of(&self.values);
+    }
+}
+
+/// Returns the value of a setting that exists.
+fn value_of<'v>(values: &'v [Arc<str>], name: &str) -> &'v Arc<str> {
+    &values[position(name).expect("callers name settings of SPECS")]
 }
 
 /// Returns as much of a text as a name holds.
@@ -813,6 +817,8 @@ fn parse_bool(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn settings() -> Settings {
@@ -836,16 +842,16 @@ mod tests {
         assert_eq!(settings.show("statement_timeout").unwrap().1, "1500ms");
         settings.set("statement_timeout", Some("120 s")).unwrap();
         assert_eq!(settings.value("statement_timeout"), "2min");
-        assert_eq!(settings.duration("statement_timeout"), Some(Duration::from_secs(120)));
+        assert_eq!(settings.parsed().statement_timeout, Some(Duration::from_secs(120)));
         settings.set("statement_timeout", Some("0")).unwrap();
-        assert_eq!(settings.duration("statement_timeout"), None);
+        assert_eq!(settings.parsed().statement_timeout, None);
         settings.set("work_mem", Some("1MB")).unwrap();
-        assert_eq!(settings.work_mem_bytes(), 1 << 20);
-        assert_eq!(settings.temp_file_limit(), None);
+        assert_eq!(settings.parsed().work_mem_bytes, 1 << 20);
+        assert_eq!(settings.parsed().temp_file_limit, None);
         settings.set("temp_file_limit", Some("3MB")).unwrap();
-        assert_eq!(settings.temp_file_limit(), Some(3 << 20));
+        assert_eq!(settings.parsed().temp_file_limit, Some(3 << 20));
         settings.set("temp_file_limit", Some("-1")).unwrap();
-        assert_eq!(settings.temp_file_limit(), None);
+        assert_eq!(settings.parsed().temp_file_limit, None);
         assert_eq!(settings.set("temp_file_limit", Some("-2")).unwrap_err().sqlstate, "22023");
     }
 

@@ -287,7 +287,8 @@ impl Ddl<'_> {
         self.transaction.begin_statement();
         self.store_record(catalog, changed, record)?;
         if let Some(index) = index.filter(|index| index.state == IndexState::Active) {
-            let temp_file_limit = self.settings.as_ref().and_then(Settings::temp_file_limit);
+            let temp_file_limit =
+                self.settings.as_ref().and_then(|settings| settings.parsed().temp_file_limit);
             let environment = BuildEnvironment {
                 store: self.engine.store(),
                 transaction: self.transaction,

@@ -8,7 +8,8 @@ use crate::ast::{CreateIndex, Drop, IsolationLevel, Reindex, ReindexTarget};
 use crate::ddl::{IndexOf, index_of};
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
-use crate::session::transaction::{Modes, Open};
+use crate::session::transaction::Open;
+use crate::settings::Modes;
 
 impl Session {
     /// Runs CREATE INDEX CONCURRENTLY.

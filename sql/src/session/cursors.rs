@@ -442,8 +442,8 @@ impl Session {
     /// Returns where the session keeps rows, and how much of them in memory.
     pub(super) fn room(&self) -> Room {
         Room {
-            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
-            bytes: memory::allowance(self.settings.work_mem_bytes()),
+            spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
+            bytes: memory::allowance(self.settings.parsed().work_mem_bytes),
         }
     }
 

@@ -210,7 +210,7 @@ impl Session {
         settings.set_temp_schema(&format!("{TEMP_PREFIX}{process_id}"));
         let mut sequences = SessionSequences::new(engine);
         sequences.set_search_path(Arc::new(settings.search_path()));
-        let search_path = Arc::clone(settings.shared_value("search_path"));
+        let search_path = Arc::clone(&settings.parsed().search_path);
         let stop = Arc::default();
         let who = (process_id, options.user.as_str());
         let activity = engine.sessions.begin(who, &settings, &stop, store.now_micros());
@@ -477,13 +477,14 @@ impl Session {
     /// Returns how long the session may wait for its client's next statement, and the error with
     /// which it ends then; `None`: for ever.
     pub fn idle_limit(&self) -> Option<(std::time::Duration, Error)> {
-        let (setting, code, what) = match self.transaction_status() {
-            TransactionStatus::Idle => ("idle_session_timeout", "57P05", "idle-session"),
+        let parsed = self.settings.parsed();
+        let (limit, code, what) = match self.transaction_status() {
+            TransactionStatus::Idle => (parsed.idle_session_timeout?, "57P05", "idle-session"),
             TransactionStatus::InBlock | TransactionStatus::Failed => {
-                ("idle_in_transaction_session_timeout", "25P03", "idle-in-transaction")
+                let limit = parsed.idle_in_transaction_session_timeout?;
+                (limit, "25P03", "idle-in-transaction")
             }
         };
-        let limit = self.settings.duration(setting)?;
         Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
     }
 

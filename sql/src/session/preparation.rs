@@ -30,7 +30,7 @@ impl Session {
     /// Has the time of a statement begin: its flag is cleared, and set when the time is up.
     pub(super) fn begin_time(&self) {
         self.stop.begin_statement();
-        if let Some(timeout) = self.settings.duration("statement_timeout") {
+        if let Some(timeout) = self.settings.parsed().statement_timeout {
             self.engine.timer.stop_after(timeout, &self.stop);
         }
     }

@@ -132,7 +132,7 @@ impl Worker {
     }
 
     fn put_off(&mut self, late: Late) -> Result<()> {
-        let work_mem = self.settings.work_mem_bytes();
+        let work_mem = self.settings.parsed().work_mem_bytes;
         match &self.open {
             Some(open) => open.held.lock().deferred.put_off(late, work_mem),
             None => Ok(()),

@@ -1,20 +1,18 @@
 //! The transaction of a session: implicit or a block, with what it changed beside rows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use store::descriptor::Durability;
 use store::transaction::{
-    Consistency, Isolation, LockPlace, Savepoint, SerializableMode, TableLockMode,
-    TransactionLimits, TransactionOptions,
+    LockPlace, Savepoint, TableLockMode, TransactionLimits, TransactionOptions,
 };
 use store::wal::DurableTicket;
 use store::{ReadLocks, TableId, Transaction};
 use types::context::EvalContext;
 
 use crate::advisory::SessionLocks;
-use crate::ast::{IsolationLevel, TransactionModes};
+use crate::ast::IsolationLevel;
 use crate::attach::Attached;
 use crate::binder::SessionConstants;
 use crate::ddl::{self, Ddl, SharedChanges};
@@ -23,7 +21,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::moved_rows::MovedRows;
 use crate::parser;
 use crate::session::deferred::Deferred;
-use crate::settings::Settings;
+use crate::settings::{Modes, Settings};
 use crate::system::{SystemNames, exported_named};
 
 use crate::timer::StopFlag;
@@ -116,65 +114,6 @@ struct Locks {
     all: LockPlace,
     of_tables: usize,
     advisory: usize,
-}
-
-/// The modes of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Modes {
-    /// Which snapshot statements read.
-    pub isolation: IsolationLevel,
-    /// Refuse writes.
-    pub read_only: bool,
-    /// At SERIALIZABLE and read only: wait for a snapshot that no anomaly can come of.
-    pub deferrable: bool,
-}
-
-impl Modes {
-    /// Returns the session's defaults.
-    pub(crate) fn of(settings: &Settings) -> Modes {
-        let isolation = IsolationLevel::named(settings.value("default_transaction_isolation"));
-        Modes {
-            isolation: isolation.unwrap_or(IsolationLevel::ReadCommitted),
-            read_only: settings.is_on("default_transaction_read_only"),
-            deferrable: settings.is_on("default_transaction_deferrable"),
-        }
-    }
-
-    /// Returns the modes with those that a statement gives.
-    pub(crate) fn with(self, given: &TransactionModes) -> Modes {
-        Modes {
-            isolation: given.isolation.unwrap_or(self.isolation),
-            read_only: given.read_only.unwrap_or(self.read_only),
-            deferrable: given.deferrable.unwrap_or(self.deferrable),
-        }
-    }
-
-    /// Has the settings show these modes.
-    pub(crate) fn show_in(self, settings: &mut Settings) {
-        let word = |on| if on { "on" } else { "off" };
-        let modes = [self.isolation.name(), word(self.read_only), word(self.deferrable)];
-        settings.show_transaction(modes);
-    }
-
-    /// Returns whether all statements see one snapshot.
-    pub(crate) fn is_repeatable(self) -> bool {
-        matches!(self.isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
-    }
-
-    /// Returns the isolation as the store knows it.
-    fn store_isolation(self) -> Isolation {
-        match self.isolation {
-            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => {
-                Isolation::ReadCommitted
-            }
-            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-            IsolationLevel::Serializable => match (self.read_only, self.deferrable) {
-                (false, _) => Isolation::Serializable(SerializableMode::ReadWrite),
-                (true, false) => Isolation::Serializable(SerializableMode::ReadOnly),
-                (true, true) => Isolation::Serializable(SerializableMode::Deferrable),
-            },
-        }
-    }
 }
 
 impl Open {
@@ -605,20 +544,14 @@ fn begin_in_store(
     transaction
 }
 
-/// Returns the limits that the settings say by now.
+/// Returns the limits of a transaction from the present settings.
 pub(super) fn limits(settings: &Settings) -> TransactionLimits {
-    let asynchronous = settings.value("synchronous_commit") == "off";
-    let consistency = match settings.value("consistency") {
-        "TIMELINE" => Consistency::Timeline {
-            timeout: settings.duration("primary_call_timeout").unwrap_or(Duration::ZERO),
-        },
-        _ => Consistency::Strong,
-    };
+    let parsed = settings.parsed();
     TransactionLimits {
-        lock_timeout: settings.duration("lock_timeout"),
-        deadlock_timeout: settings.deadlock_timeout(),
-        durability: asynchronous.then_some(Durability::AsyncWal),
-        consistency,
+        lock_timeout: parsed.lock_timeout,
+        deadlock_timeout: parsed.deadlock_timeout,
+        durability: parsed.is_commit_asynchronous.then_some(Durability::AsyncWal),
+        consistency: parsed.consistency,
     }
 }
 
@@ -628,7 +561,7 @@ fn options(
     modes: Modes,
     session: SessionHandles<'_>,
 ) -> TransactionOptions {
-    let role = settings.value("session_authorization");
+    let role = &settings.parsed().role;
     let TransactionLimits { lock_timeout, deadlock_timeout, durability, consistency } =
         limits(settings);
     TransactionOptions {
@@ -641,7 +574,7 @@ fn options(
         deadlock_timeout,
         cancelled: Arc::clone(&session.stop.stop),
         reads: Some(Arc::clone(session.reads)),
-        user: Arc::from(role),
+        user: Arc::clone(role),
         quota: engine.quotas.of_role(role),
     }
 }

@@ -25,11 +25,11 @@ use crate::parser;
 use crate::parser::ParsedStatement;
 use crate::rows::{Completion, Rows, Running, Tag};
 use crate::session::prepared::{PlannedQuery, Prepared, PreparedKind};
-use crate::session::transaction::{Modes, Open};
+use crate::session::transaction::Open;
 use crate::session::two_phase::is_two_phase;
 use crate::session::worker::Worker;
 use crate::session::{Execution, Notice, Parsed, Session, read_only};
-use crate::settings::Settings;
+use crate::settings::{Modes, Settings};
 use crate::system::{SystemNames, is_catalog_table};
 
 impl Session {
@@ -143,7 +143,7 @@ impl Session {
             }
             Statement::SetTransaction(modes) if self.is_in_block() => {
                 let now = self.open.as_ref().map(|open| open.modes);
-                let now = now.unwrap_or_else(|| Modes::of(&self.settings));
+                let now = now.unwrap_or_else(|| self.settings.parsed().default_modes);
                 self.worker.begin_with(now.with(modes))?;
                 self.report_modes()?;
             }
@@ -191,7 +191,7 @@ impl Session {
             );
             return Ok(());
         }
-        let modes = Modes::of(&self.settings).with(modes);
+        let modes = self.settings.parsed().default_modes.with(modes);
         let open = self.worker.begin_with(modes)?;
         open.in_block = true;
         Ok(())
@@ -351,7 +351,7 @@ impl Session {
         }
         if scope == SetScope::Local && self.open.is_none() {
             // The first of several statements of a message.
-            self.worker.begin_with(Modes::of(&self.settings))?;
+            self.worker.begin_with(self.settings.parsed().default_modes)?;
         }
         if Settings::is_transaction_mode(name) {
             return self.assign_mode(name, value);
@@ -409,7 +409,7 @@ impl Session {
     }
 
     fn set_characteristics(&mut self, modes: &ast::TransactionModes) -> Result<()> {
-        let modes = Modes::of(&self.settings).with(modes);
+        let modes = self.settings.parsed().default_modes.with(modes);
         let word = |on| Some(if on { "on" } else { "off" });
         let isolation = Some(modes.isolation.name());
         self.settings.set("default_transaction_isolation", isolation)?;
@@ -420,7 +420,10 @@ impl Session {
     fn run_show(&mut self, name: Option<&ast::Ident>) -> Result<Execution> {
         let stop = Arc::clone(&self.stop);
         let tag = Tag::Fixed("SHOW".to_owned());
-        let modes = self.open.as_ref().map_or_else(|| Modes::of(&self.settings), |open| open.modes);
+        let modes = self
+            .open
+            .as_ref()
+            .map_or_else(|| self.settings.parsed().default_modes, |open| open.modes);
         let mut settings = self.settings.clone();
         modes.show_in(&mut settings);
         let Some(name) = name else {

@@ -28,10 +28,10 @@ use crate::session::plpgsql::BodyCache;
 use crate::session::prepared::{Planned, Planning};
 use crate::session::routine::{Called, Routines};
 use crate::session::sequences::SessionSequences;
-use crate::session::transaction::{self, Modes, Open, SessionHandles};
+use crate::session::transaction::{self, Open, SessionHandles};
 use crate::session::{Notice, NoticeSink, read_only};
 use crate::session_objects::SessionObjects;
-use crate::settings::Settings;
+use crate::settings::{Modes, Settings};
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
 use crate::timer::StopFlag;
 
@@ -121,7 +121,7 @@ impl Worker {
     /// Has names looked up as the settings say by now: SET, or the end of a transaction that set
     /// it, has changed them.
     pub(super) fn follow_search_path(&mut self) {
-        let value = self.settings.shared_value("search_path");
+        let value = &self.settings.parsed().search_path;
         if Arc::ptr_eq(value, &self.search_path) {
             return;
         }
@@ -182,7 +182,7 @@ impl Worker {
                 open
             }
             none => {
-                let modes = Modes::of(&self.settings);
+                let modes = self.settings.parsed().default_modes;
                 none.insert(Open::begin(engine, &self.settings, modes, session))
             }
         };
@@ -319,8 +319,8 @@ impl Worker {
             changed: None,
             moved: Arc::clone(&open.moved),
             watch: None,
-            work_mem: self.settings.work_mem_bytes(),
-            spill: self.engine.spill.begin(self.settings.temp_file_limit()),
+            work_mem: self.settings.parsed().work_mem_bytes,
+            spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
             view,
         }
     }

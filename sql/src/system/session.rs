@@ -51,8 +51,8 @@ pub(super) fn call(
             let (mode, level) = mode_and_level(function.trim_start_matches("pg_advisory_"));
             let lock = (key(arguments), mode, level);
             let wait = AdvisoryWait {
-                lock_timeout: source.settings.duration("lock_timeout"),
-                deadlock_timeout: source.settings.deadlock_timeout(),
+                lock_timeout: source.settings.parsed().lock_timeout,
+                deadlock_timeout: source.settings.parsed().deadlock_timeout,
                 cancelled: &source.cancelled,
             };
             source.locks.acquire(&source.transaction, lock, wait)?;

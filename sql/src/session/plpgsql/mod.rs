@@ -141,7 +141,7 @@ impl Session {
 
     /// Tells the client something, if it wants to know.
     fn raise_notice(&mut self, severity: &'static str, error: Error) -> Result<()> {
-        let work_mem = self.settings.work_mem_bytes();
+        let work_mem = self.settings.parsed().work_mem_bytes;
         self.notice(severity, error);
         if self.send_notices()? {
             return Ok(());

@@ -176,7 +176,7 @@ impl Run<'_> {
     pub(super) fn add_row(&mut self, row: Vec<Datum>) -> Result<()> {
         let bytes = row.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum::<usize>();
         self.row_bytes += bytes;
-        memory::check(self.row_bytes, self.session.settings.work_mem_bytes())?;
+        memory::check(self.row_bytes, self.session.settings.parsed().work_mem_bytes)?;
         self.rows.push(row);
         Ok(())
     }

@@ -12,7 +12,6 @@ use crate::parser::{self, ParsedStatement};
 use crate::plpgsql::tree::{CallTargets, Dynamic, Fragment, IntoClause, Query};
 use crate::session::plpgsql::Run;
 use crate::session::plpgsql::evaluation::{Outcome, is_planned, within};
-use crate::session::transaction::Modes;
 use crate::session::worker::Snapshots;
 use crate::session::{Execution, Session};
 
@@ -310,7 +309,7 @@ impl Run<'_> {
         } else {
             self.session.rollback();
         }
-        let modes = if chain { modes } else { Modes::of(&self.session.settings) };
+        let modes = if chain { modes } else { self.session.settings.parsed().default_modes };
         // Its first statement takes the snapshot: SET TRANSACTION may come before.
         self.session.worker.begin_with(modes)?;
         self.reset();
