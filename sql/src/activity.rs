@@ -1,13 +1,13 @@
 //! What sessions do: for `pg_stat_activity`, and for those who stop others' statements.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use store::memory::{Account, AccountId};
 
-use crate::parser::ParsedStatement;
+use crate::parser::StatementText;
 use crate::settings::Settings;
 use crate::timer::{MemoryShortage, StopFlag};
 
@@ -27,6 +27,14 @@ pub struct Activity {
     /// What it is charged with.
     account: Account,
     now: Mutex<Now>,
+    /// The statements whose plans it keeps.
+    plans: Mutex<Vec<Weak<dyn KeptPlan>>>,
+}
+
+/// A plan that is kept for the next time that its statement is run, and can be made again.
+pub trait KeptPlan: Send + Sync {
+    /// Forgets the plan.
+    fn forget_plan(&self);
 }
 
 /// What a session does, or did last.
@@ -37,7 +45,7 @@ pub struct Now {
     /// When that began, microseconds of the Unix epoch.
     pub since: i64,
     /// The statement, and when it began.
-    pub statement: Option<(Arc<ParsedStatement>, i64)>,
+    pub statement: Option<(StatementText, i64)>,
     /// The session's settings as the statement found them.
     pub settings: Settings,
 }
@@ -59,6 +67,7 @@ impl Sessions {
             stop: Arc::clone(stop),
             account: Account::open(),
             now: Mutex::new(now),
+            plans: Mutex::default(),
         });
         self.0.lock().insert(session, Arc::clone(&activity));
         activity
@@ -100,8 +109,8 @@ impl Sessions {
 
 impl Activity {
     /// A statement begins.
-    pub fn runs(&self, statement: &Arc<ParsedStatement>, settings: &Settings, at: i64) {
-        let statement = Some((Arc::clone(statement), at));
+    pub fn runs(&self, statement: &StatementText, settings: &Settings, at: i64) {
+        let statement = Some((statement.clone(), at));
         let settings = settings.clone();
         *self.now.lock() = Now { state: "active", since: at, statement, settings };
     }
@@ -112,6 +121,26 @@ impl Activity {
         if now.state != state {
             (now.state, now.since) = (state, at);
         }
+    }
+
+    /// Notes that it keeps the plan of a statement.
+    pub(crate) fn keeps(&self, plan: Weak<dyn KeptPlan>) {
+        let mut plans = self.plans.lock();
+        if plans.len() == plans.capacity() {
+            plans.retain(|plan| plan.strong_count() > 0);
+        }
+        plans.push(plan);
+    }
+
+    /// Forgets the plans that it keeps, but for one that is running.
+    pub(crate) fn forget_plans(&self) {
+        let plans = self.plans.lock();
+        if plans.is_empty() {
+            return;
+        }
+        // What is freed is what the session was charged with.
+        let _entered = self.account().enter();
+        plans.iter().filter_map(Weak::upgrade).for_each(|plan| plan.forget_plan());
     }
 
     /// Returns its memory account.

@@ -9,7 +9,8 @@
 //!
 //! Before a statement is stopped the store gives what it can do without
 //! ([`Store::relieve_memory`](store::Store::relieve_memory)), from [`RELIEF_PART`] below the limit
-//! on. It takes that back when a quarter is free.
+//! on. It takes that back when a quarter is free. Sessions forget the plans of their prepared
+//! statements then, which are made again when they are used: those that run nothing before others.
 //!
 //! The process may take more than what is allocated in it. So the governor, which is awake from
 //! three quarters of the limit on, looks at that as well.
@@ -25,6 +26,7 @@
 //!    the process takes beyond what is allocated only a statement is stopped that holds much of it
 //!    ([`LARGE_PART`]): the allocator keeps what others have freed.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -44,6 +46,8 @@ use crate::timer::MemoryShortage;
 const LOOK: Duration = Duration::from_millis(5);
 /// How often the store takes back some of what it has given, when memory is free again.
 const REFILL: Duration = Duration::from_millis(100);
+/// The least time between two occasions on which sessions forget their plans.
+const PLANS: Duration = Duration::from_millis(100);
 /// The last part of the limit, which the store gives memory to keep free: an eighth.
 const RELIEF_PART: usize = 8;
 /// How long a statement that was stopped may take to free its memory.
@@ -148,6 +152,7 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
     let mut resident_looks = 0;
     let mut is_relieving = false;
     let mut exceeded_since = None;
+    let mut plans_forgotten: Option<Instant> = None;
     while !stopping.load(Ordering::SeqCst) {
         memory::rearm();
         if !memory::is_near_limit() {
@@ -167,6 +172,10 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
         let resident = resident_bytes().saturating_sub(resident_max);
         if let Some(engine) = engine.upgrade() {
             is_relieving |= take_from_store(&engine, resident);
+            if plans_forgotten.is_none_or(|at| at.elapsed() >= PLANS) && missing_bytes() > 0 {
+                forget_plans(&engine);
+                plans_forgotten = Some(Instant::now());
+            }
         }
         resident_looks = if resident > 0 { resident_looks + 1 } else { 0 };
         let resident = match resident_looks == RESIDENT_LOOKS {
@@ -203,14 +212,31 @@ fn status_bytes(name: &str) -> Option<u64> {
 /// Has the store give memory if less than [`RELIEF_PART`] is free, or the process takes too much;
 /// returns whether it was asked to.
 fn take_from_store(engine: &Engine, resident: u64) -> bool {
-    let wanted_free = memory::limit().unwrap_or(0) / RELIEF_PART;
-    let missing = wanted_free.saturating_sub(memory::free_bytes()) as u64;
-    let wanted = missing.max(resident);
+    let wanted = (missing_bytes() as u64).max(resident);
     if wanted > 0 {
         // It gives more than it has to, in the end, where what is freed shows later.
         engine.store().relieve_memory(Some(wanted));
     }
     wanted > 0
+}
+
+/// Returns the bytes that are missing to [`RELIEF_PART`].
+fn missing_bytes() -> usize {
+    let wanted_free = memory::limit().unwrap_or(0) / RELIEF_PART;
+    wanted_free.saturating_sub(memory::free_bytes())
+}
+
+/// Has sessions forget plans, as many as it takes: those that run nothing first, the largest of
+/// them before others.
+pub(crate) fn forget_plans(engine: &Engine) {
+    let mut sessions = engine.sessions.all();
+    sessions.sort_by_cached_key(|one| (one.is_at_work(), Reverse(one.account().byte_count())));
+    for session in sessions {
+        if missing_bytes() == 0 {
+            return;
+        }
+        session.forget_plans();
+    }
 }
 
 /// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the

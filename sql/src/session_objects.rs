@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::Mutex;
 use types::SqlType;
 
-use crate::parser::ParsedStatement;
-
 /// The prepared statements and cursors of a session.
 #[derive(Debug, Default)]
 pub struct SessionObjects {
@@ -22,7 +20,7 @@ pub struct SessionObjects {
 #[derive(Debug, Clone)]
 pub struct ShownStatement {
     /// Its text.
-    pub text: String,
+    pub text: Arc<str>,
     /// When it was prepared, in microseconds of the Unix epoch.
     pub since: i64,
     /// The types of its parameters.
@@ -52,8 +50,8 @@ impl Runs {
 /// A cursor, or a portal of the protocol.
 #[derive(Debug, Clone)]
 pub struct ShownCursor {
-    /// DECLARE, or what a portal of the protocol runs; `None` for one without text.
-    pub statement: Option<Arc<ParsedStatement>>,
+    /// The text of DECLARE, or of what a portal of the protocol runs; `None` for one without text.
+    pub statement: Option<Arc<str>>,
     /// When it was declared, in microseconds of the Unix epoch.
     pub since: i64,
     /// It outlives its transaction.

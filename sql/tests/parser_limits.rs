@@ -232,7 +232,8 @@ proptest! {
         let sql = words.join(" ");
         if let Ok(statements) = parse_statements(&sql) {
             for parsed in statements {
-                prop_assert!(sql[parsed.offset..].starts_with(&parsed.text));
+                let text = parsed.text.as_str();
+                prop_assert!(sql[parsed.text.offset()..].starts_with(text));
             }
         }
     }

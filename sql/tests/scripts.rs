@@ -62,7 +62,7 @@ fn answer(sql: &str) -> String {
         Ok(statements) => {
             let mut text = String::new();
             for parsed in statements {
-                assert!(sql[parsed.offset..].starts_with(&parsed.text));
+                assert!(sql[parsed.text.offset()..].starts_with(parsed.text.as_str()));
                 let debug = format!("{:?}", parsed.statement);
                 let mut reader = Reader { rest: &debug };
                 text += &compact(&reader.node());

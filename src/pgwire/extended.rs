@@ -267,7 +267,7 @@ impl Connection {
         let formats = Formats::read(&portal.formats)?;
         let mut rows = match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Bound(parameters) => {
-                if self.session.is_logged(prepared.statement()) {
+                if self.session.is_prepared_logged(prepared) {
                     self.client.runs(prepared.text(), Some(name));
                 }
                 match self.start_statement(prepared, parameters)? {

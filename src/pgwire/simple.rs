@@ -20,7 +20,7 @@ impl Connection {
         self.session.close_portal("");
         let text = &*self.session.conforming(text)?;
         if let Some(prepared) = self.session.cached(text) {
-            if self.session.is_logged(prepared.statement()) {
+            if self.session.is_prepared_logged(&prepared) {
                 self.client.runs(text, None);
             }
             let completion = self.run_prepared(&prepared)?;

@@ -71,6 +71,8 @@ pub use references::{
 };
 pub use types::function::quote_ident as quoted;
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sqlparser::parser::Parser;
@@ -90,11 +92,33 @@ pub struct ParsedStatement {
     /// What it says.
     pub statement: Statement,
     /// Its own text, without the semicolon and the blanks around it.
-    pub text: String,
-    /// Byte offset of `text` in the input.
-    pub offset: usize,
-    /// The input.
+    pub text: StatementText,
+}
+
+/// The text of a statement, within the script that it came with. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementText {
+    /// The script.
     pub input: Arc<str>,
+    range: Range<usize>,
+}
+
+impl StatementText {
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.input[self.range.clone()]
+    }
+
+    /// Returns the byte offset of the text in the script.
+    pub fn offset(&self) -> usize {
+        self.range.start
+    }
+}
+
+impl fmt::Display for StatementText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Parses a script: statements separated by semicolons. Empty statements are left out, so an empty
@@ -114,11 +138,12 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
             }
             let offset = cursor.byte();
             let statement = cursor.statement()?;
-            let text = cursor.text_since(offset);
+            let range = offset..offset + cursor.text_since(offset).len();
             if !cursor.at_end() {
                 return Err(cursor.unexpected());
             }
-            statements.push(ParsedStatement { statement, text, offset, input: Arc::clone(&input) });
+            let text = StatementText { input: Arc::clone(&input), range };
+            statements.push(ParsedStatement { statement, text });
         }
     })
 }

@@ -404,7 +404,7 @@ impl Session {
         let scroll = (declared.scroll != Some(false) && !locks).then(Mutex::default);
         let is_declared_scroll = declared.scroll == Some(true);
         let shown = ShownCursor {
-            statement: Some(Arc::clone(parsed)),
+            statement: Some(Arc::clone(&parsed.text.input)),
             since: self.engine.store().now_micros(),
             is_held: declared.hold,
             is_binary: declared.binary,

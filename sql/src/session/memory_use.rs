@@ -28,6 +28,9 @@ impl Session {
     /// Fails if the server has no memory left and this session is one of the large ones: texts,
     /// trees and plans are made before a statement runs that could be stopped.
     pub(super) fn check_memory(&self) -> Result<()> {
+        if memory::is_exceeded() {
+            memory_governor::forget_plans(&self.engine);
+        }
         match memory::is_exceeded() {
             true => memory_governor::check_session(&self.engine, &self.activity),
             false => Ok(()),

@@ -36,8 +36,8 @@ mod utility;
 mod worker;
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Weak};
 
 use ahash::{AHashMap, AHashSet};
 use store::Sequence;
@@ -49,6 +49,7 @@ use types::system::System;
 use types::text::TextStyle;
 use types::{Batch, DataType, Datum, SqlType};
 
+use crate::activity::KeptPlan;
 use crate::advisory::{Level, SessionLocks};
 use crate::ast::{SetScope, Statement};
 use crate::batch_buffer::BatchBuffer;
@@ -269,11 +270,11 @@ impl Session {
         self.follow_search_path();
         let prepared = self.plans.get(text)?;
         let is_current = match &prepared.kind {
-            PreparedKind::Planned(state) => {
-                let holds = |planning: &Planning<'_>| Ok(state.load().is_current(planning));
+            PreparedKind::Planned(slot) => slot.plan().is_some_and(|planned| {
+                let holds = |planning: &Planning<'_>| Ok(planned.is_current(planning));
                 self.with_planning(holds).unwrap_or(false)
-            }
-            PreparedKind::Utility => false,
+            }),
+            PreparedKind::Utility(_) => false,
         };
         if !is_current {
             self.plans.remove(text);
@@ -284,7 +285,10 @@ impl Session {
     /// Keeps the plan of the statement that this text is, for when it comes again.
     pub fn keep(&mut self, text: &str, prepared: &Arc<Prepared>) {
         if matches!(prepared.kind, PreparedKind::Planned(_)) {
-            self.plans.add(text, prepared);
+            let kept: Weak<dyn KeptPlan> = Arc::downgrade(prepared) as _;
+            if self.plans.add(text, prepared) {
+                self.activity.keeps(kept);
+            }
         }
     }
 
@@ -306,8 +310,8 @@ impl Session {
         }
         let _scope = self.stop.interrupt().enter_planning();
         self.take_over_settings()?;
-        self.activity.runs(&prepared.parsed, &self.settings, self.engine.store().now_micros());
-        self.check_accepted(&prepared.parsed.statement)?;
+        self.activity.runs(&prepared.text, &self.settings, self.engine.store().now_micros());
+        self.check_prepared_accepted(prepared)?;
         self.follow_search_path();
         let result = self.run_prepared(prepared, parameters);
         result.map_err(|error| stopped(error, &self.stop))
@@ -321,10 +325,10 @@ impl Session {
     ) -> Result<Execution> {
         match &prepared.kind {
             PreparedKind::Planned(_) => self.run_planned(prepared, parameters),
-            PreparedKind::Utility => {
+            PreparedKind::Utility(parsed) => {
                 let types = prepared.parameter_types.iter().copied().map(Some).collect();
                 self.bound = BoundParameters { types, values: parameters };
-                let result = self.run_utility(&prepared.parsed);
+                let result = self.run_utility(parsed);
                 self.bound = BoundParameters::default();
                 result
             }
@@ -512,12 +516,20 @@ impl Session {
         }
         let least = match statement {
             Statement::Execute { name, .. } => match self.statements.get(&name.value) {
-                Some(prepared) => LoggedStatements::least_for(&prepared.parsed.statement),
+                Some(prepared) => prepared.least_logged(),
                 None => LoggedStatements::All,
             },
             statement => LoggedStatements::least_for(statement),
         };
         least <= logged
+    }
+
+    /// Returns whether the server's log is to show a prepared statement.
+    pub fn is_prepared_logged(&self, prepared: &Prepared) -> bool {
+        match &prepared.kind {
+            PreparedKind::Planned(slot) => slot.least_logged <= self.settings.logged_statements(),
+            PreparedKind::Utility(parsed) => self.is_logged(&parsed.statement),
+        }
     }
 
     /// Returns settings that the client is to be told of (ParameterStatus) and that have changed
@@ -607,13 +619,15 @@ impl Session {
     fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: bool) -> Result<()> {
         self.check_statement_name(name)?;
         let shown = ShownStatement {
-            text: prepared.parsed.input.to_string(),
+            text: Arc::clone(&prepared.text.input),
             since: self.engine.store().now_micros(),
             parameter_types: prepared.parameter_types.clone(),
             from_sql,
             runs: prepared.runs.clone(),
         };
         self.objects.add_statement(name, shown);
+        let kept: Weak<dyn KeptPlan> = Arc::downgrade(&prepared) as _;
+        self.activity.keeps(kept);
         self.statements.insert(name.to_owned(), prepared);
         Ok(())
     }
@@ -659,16 +673,47 @@ impl Session {
         Err(aborted())
     }
 
+    /// In a failed block, refuses a prepared statement unless it ends the block.
+    fn check_prepared_accepted(&self, prepared: &Prepared) -> Result<()> {
+        match &prepared.kind {
+            PreparedKind::Utility(parsed) => self.check_accepted(&parsed.statement),
+            PreparedKind::Planned(_) if self.transaction_status() != TransactionStatus::Failed => {
+                Ok(())
+            }
+            PreparedKind::Planned(_) => Err(aborted()),
+        }
+    }
+
+    /// Returns the plan that a statement was prepared with, whether it is stale or not; a new one
+    /// if it was forgotten.
+    fn plan_of(&self, prepared: &Prepared) -> Result<Arc<Planned>> {
+        let PreparedKind::Planned(slot) = &prepared.kind else {
+            return Err(Error::new(sqlstate::INTERNAL_ERROR, "the statement has no plan"));
+        };
+        match slot.plan() {
+            Some(planned) => Ok(planned),
+            None => self.with_planning(|planning| prepared.planned(slot, planning)),
+        }
+    }
+
+    /// Fails if a constant of a statement does, with the values of its parameters.
+    fn check_constants(&self, prepared: &Prepared, values: &[Datum]) -> Result<()> {
+        match &prepared.kind {
+            PreparedKind::Planned(_) => self.plan_of(prepared)?.constants.check(values),
+            PreparedKind::Utility(_) => Ok(()),
+        }
+    }
+
     fn run_planned(
         &mut self,
         prepared: &Prepared,
         mut parameters: Vec<Datum>,
     ) -> Result<Execution> {
         prepared.runs.add();
-        let PreparedKind::Planned(state) = &prepared.kind else {
+        let PreparedKind::Planned(slot) = &prepared.kind else {
             unreachable!("the caller matched the kind")
         };
-        let planned = self.with_planning(|planning| prepared.planned(state, planning))?;
+        let planned = self.with_planning(|planning| prepared.planned(slot, planning))?;
         if parameters.len() != prepared.parameter_types.len() {
             return Err(Error::new(
                 "08P01",
@@ -682,13 +727,12 @@ impl Session {
         // With the values of parameters they were asked when those were bound.
         planned.constants.check_fixed()?;
         parameters.resize(planned.parameter_count, Datum::Null);
-        let tag = prepared.parsed.statement.tag();
-        if let Statement::Call(_) = prepared.parsed.statement {
+        if slot.is_call {
             return self.run_call(prepared, planned, parameters);
         }
         match planned.writes.is_empty() {
             true => self.run_query(prepared, planned, parameters),
-            false => self.run_change(prepared, planned, parameters, tag),
+            false => self.run_change(prepared, planned, parameters, slot.tag),
         }
     }
 
@@ -725,11 +769,11 @@ impl Session {
     ) -> Result<()> {
         loop {
             self.lock_tables_of(planned)?;
-            let PreparedKind::Planned(state) = &prepared.kind else { return Ok(()) };
+            let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(()) };
             if !self.is_stale(planned) {
                 return Ok(());
             }
-            *planned = self.with_planning(|planning| prepared.planned(state, planning))?;
+            *planned = self.with_planning(|planning| prepared.planned(slot, planning))?;
             parameters.resize(planned.parameter_count, Datum::Null);
             self.see_as_planned();
         }
@@ -835,7 +879,7 @@ impl Session {
     /// Returns another plan if the catalog is not the one that a plan was made for. The table that
     /// it writes to is locked.
     fn planned_again(&self, prepared: &Prepared, old: &Planned) -> Result<Option<Arc<Planned>>> {
-        let PreparedKind::Planned(state) = &prepared.kind else { return Ok(None) };
+        let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(None) };
         // Who gave the table's lock back publishes its catalog right after.
         if self.engine.publishing.is_locked() {
             drop(self.engine.publishing.lock());
@@ -844,7 +888,7 @@ impl Session {
             if planning.catalog.version == old.catalog_version {
                 return Ok(None);
             }
-            prepared.planned(state, planning).map(Some)
+            prepared.planned(slot, planning).map(Some)
         })
     }
 

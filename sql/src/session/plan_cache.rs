@@ -46,16 +46,16 @@ impl PlanCache {
         Some(Arc::clone(&entry.prepared))
     }
 
-    /// Takes note of the plan of a text that is not there.
-    pub(super) fn add(&mut self, text: &str, prepared: &Arc<Prepared>) {
+    /// Takes note of the plan of a text that is not there; returns whether it is kept.
+    pub(super) fn add(&mut self, text: &str, prepared: &Arc<Prepared>) -> bool {
         if text.len() > TEXT_BYTES_MAX {
-            return;
+            return false;
         }
         let hash = self.hasher.hash_one(text);
         self.seen.resize(SEEN, 0);
         let seen = &mut self.seen[hash as usize % SEEN];
         if std::mem::replace(seen, hash) != hash {
-            return;
+            return false;
         }
         if self.plans.len() >= PLANS_MAX {
             let oldest = self.plans.iter().min_by_key(|(_, entry)| entry.last_used);
@@ -66,6 +66,7 @@ impl PlanCache {
         self.clock += 1;
         let entry = Entry { prepared: Arc::clone(prepared), last_used: self.clock };
         self.plans.insert(text.into(), entry);
+        true
     }
 
     /// Forgets the plan of a text.
@@ -89,8 +90,8 @@ mod tests {
         Arc::new(Prepared {
             parameter_types: Vec::new(),
             columns: None,
-            parsed: Arc::new(parsed),
-            kind: PreparedKind::Utility,
+            text: parsed.text.clone(),
+            kind: PreparedKind::Utility(Arc::new(parsed)),
             runs: Default::default(),
         })
     }

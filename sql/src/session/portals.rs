@@ -127,7 +127,7 @@ impl Session {
     ///
     /// 25P02
     pub fn check_bindable(&self, prepared: Option<&Prepared>) -> Result<()> {
-        prepared.map_or(Ok(()), |prepared| self.check_accepted(&prepared.parsed.statement))
+        prepared.map_or(Ok(()), |prepared| self.check_prepared_accepted(prepared))
     }
 
     /// Refuses to describe rows in a failed block, where what they are of may be gone.
@@ -160,10 +160,10 @@ impl Session {
             return Err(Error::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         if let Some(prepared) = &prepared {
-            prepared.check_constants(&parameters)?;
+            self.check_constants(prepared, &parameters)?;
         }
         let shown = ShownCursor {
-            statement: prepared.as_ref().map(|prepared| Arc::clone(&prepared.parsed)),
+            statement: prepared.as_ref().map(|prepared| Arc::clone(&prepared.text.input)),
             since: self.engine.store().now_micros(),
             is_held: false,
             is_binary: false,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::logical::ParameterTypes;
 use crate::parser::ParsedStatement;
 use crate::rows::stopped;
-use crate::session::prepared::{self, PlannedStatement, Prepared, PreparedKind};
+use crate::session::prepared::{self, PlanSlot, PlannedStatement, Prepared, PreparedKind};
 use crate::session::{Parsed, Session, parse};
 use crate::session_objects::Runs;
 
@@ -77,12 +77,11 @@ impl Session {
             // A procedure that gives nothing back has no rows.
             let is_call = matches!(statement, Statement::Call(_));
             let columns = columns.filter(|columns| !is_call || !columns.is_empty());
-            let kind = PreparedKind::Planned(arc_swap::ArcSwap::from_pointee(planned));
             return Ok(Arc::new(Prepared {
                 parameter_types,
                 columns,
-                parsed,
-                kind,
+                text: parsed.text.clone(),
+                kind: PreparedKind::Planned(PlanSlot::of(planned, parsed)),
                 runs: Runs::default(),
             }));
         }
@@ -93,10 +92,10 @@ impl Session {
             }
             _ => prepared::utility_columns(statement).map(Arc::from),
         };
-        let kind = PreparedKind::Utility;
         let parameter_types = self.utility_parameters(&parsed, types)?;
-        let runs = Runs::default();
-        Ok(Arc::new(Prepared { parameter_types, columns, parsed, kind, runs }))
+        let (text, runs) = (parsed.text.clone(), Runs::default());
+        let kind = PreparedKind::Utility(parsed);
+        Ok(Arc::new(Prepared { parameter_types, columns, text, kind, runs }))
     }
 
     /// Returns the types of the parameters of the query in a statement that has no plan of its own.
@@ -105,7 +104,7 @@ impl Session {
         parsed: &ParsedStatement,
         types: &[Option<SqlType>],
     ) -> Result<ParameterTypes> {
-        if !parsed.text.contains('$') {
+        if !parsed.text.as_str().contains('$') {
             return Ok(Vec::new());
         }
         let mut next = &parsed.statement;

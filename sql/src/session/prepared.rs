@@ -4,12 +4,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use store::{LockName, TableId};
 use types::expr::Routine;
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
+use crate::activity::KeptPlan;
 use crate::ast;
 use crate::ast::{LockStrength, NamedQueryBody, Statement};
 use crate::binder::{
@@ -24,11 +25,12 @@ use crate::ddl::relation_lock_name;
 use crate::error::{Error, Result, SourceLocation, sqlstate};
 use crate::logical::{Bound, CurrentRow, CursorTable, Merge, OutputColumn, ParameterTypes};
 use crate::new_relations::NewerRelations;
-use crate::parser::ParsedStatement;
+use crate::parser::{self, ParsedStatement, StatementText};
 use crate::plan::{Estimates, Plan};
 use crate::planner;
 use crate::planner::statistics::{Noted, Sizes, Statistics};
 use crate::session_objects::Runs;
+use crate::statement_log::LoggedStatements;
 use crate::system::SystemNames;
 
 /// A statement that was parsed, bound and planned.
@@ -37,17 +39,65 @@ pub struct Prepared {
     pub parameter_types: ParameterTypes,
     /// Columns of the result; `None` for a statement that returns no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
-    pub(crate) parsed: Arc<ParsedStatement>,
+    pub(crate) text: StatementText,
     pub(crate) kind: PreparedKind,
     pub(crate) runs: Runs,
 }
 
 /// What there is to run.
 pub(crate) enum PreparedKind {
-    /// A statement with a plan, and the catalog version that it was made for.
-    Planned(ArcSwap<Planned>),
+    /// A statement with a plan.
+    Planned(PlanSlot),
     /// Anything else: the statement is run as it is.
-    Utility,
+    Utility(Arc<ParsedStatement>),
+}
+
+/// The plan of a statement and its parse tree, unless memory was short: then both are made again of
+/// the text when the statement is run.
+pub(crate) struct PlanSlot {
+    plan: ArcSwapOption<Planned>,
+    tree: ArcSwapOption<ParsedStatement>,
+    /// The command tag of the statement.
+    pub tag: &'static str,
+    /// True for CALL.
+    pub is_call: bool,
+    /// The least setting of `log_statement` with which it is logged.
+    pub least_logged: LoggedStatements,
+}
+
+impl PlanSlot {
+    /// Returns the slot of a statement.
+    pub(crate) fn of(planned: Planned, parsed: Arc<ParsedStatement>) -> PlanSlot {
+        PlanSlot {
+            plan: ArcSwapOption::from_pointee(planned),
+            tag: parsed.statement.tag(),
+            is_call: matches!(parsed.statement, Statement::Call(_)),
+            least_logged: LoggedStatements::least_for(&parsed.statement),
+            tree: ArcSwapOption::from(Some(parsed)),
+        }
+    }
+
+    /// Returns the plan, if it was not forgotten.
+    pub(crate) fn plan(&self) -> Option<Arc<Planned>> {
+        self.plan.load_full()
+    }
+
+    /// Returns the parse tree of a statement with this text, which is parsed again if need be.
+    fn tree(&self, text: &StatementText) -> Result<Arc<ParsedStatement>> {
+        if let Some(tree) = self.tree.load_full() {
+            return Ok(tree);
+        }
+        let mut statements = parser::parse_statements(&text.input)?.into_iter();
+        let mut found = statements
+            .find(|one| one.text == *text)
+            .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "a text has lost its statement"))?;
+        if let Statement::Prepare(prepare) = found.statement {
+            found.statement = prepare.statement;
+        }
+        let tree = Arc::new(found);
+        self.tree.store(Some(Arc::clone(&tree)));
+        Ok(tree)
+    }
 }
 
 /// A plan and what it was made for.
@@ -288,61 +338,75 @@ impl Planned {
     }
 }
 
-impl Prepared {
-    /// Returns the statement.
-    pub fn statement(&self) -> &Statement {
-        &self.parsed.statement
+impl KeptPlan for Prepared {
+    fn forget_plan(&self) {
+        if let PreparedKind::Planned(slot) = &self.kind {
+            slot.plan.store(None);
+            slot.tree.store(None);
+        }
     }
+}
 
+impl Prepared {
     /// Returns the text of the statement.
     pub fn text(&self) -> &str {
-        &self.parsed.text
+        self.text.as_str()
     }
 
-    /// Fails if a constant of the statement does, with the values of its parameters.
+    /// Returns the statement.
     ///
     /// # Errors
     ///
-    /// Those of [`ConstantErrors::check`].
-    pub(crate) fn check_constants(&self, values: &[Datum]) -> Result<()> {
+    /// The errors of parsing it again: 53200, 57014.
+    pub(crate) fn parsed(&self) -> Result<Arc<ParsedStatement>> {
         match &self.kind {
-            PreparedKind::Planned(state) => state.load().constants.check(values),
-            PreparedKind::Utility => Ok(()),
+            PreparedKind::Planned(slot) => slot.tree(&self.text),
+            PreparedKind::Utility(parsed) => Ok(Arc::clone(parsed)),
+        }
+    }
+
+    /// Returns the least setting of `log_statement` with which it is logged.
+    pub(crate) fn least_logged(&self) -> LoggedStatements {
+        match &self.kind {
+            PreparedKind::Planned(slot) => slot.least_logged,
+            PreparedKind::Utility(parsed) => LoggedStatements::least_for(&parsed.statement),
         }
     }
 
     /// Returns the plan in one line; `None` for a statement without one.
     pub fn summary(&self) -> Option<String> {
         match &self.kind {
-            PreparedKind::Planned(state) => Some(state.load().plan.summary()),
-            PreparedKind::Utility => None,
+            PreparedKind::Planned(slot) => slot.plan().map(|planned| planned.plan.summary()),
+            PreparedKind::Utility(_) => None,
         }
     }
 
     /// Returns whether the statement is one get by key, which takes microseconds.
     pub fn is_point(&self) -> bool {
         match &self.kind {
-            PreparedKind::Planned(state) => state.load().plan.point.is_some(),
-            PreparedKind::Utility => false,
+            PreparedKind::Planned(slot) => {
+                slot.plan.load().as_ref().is_some_and(|planned| planned.plan.point.is_some())
+            }
+            PreparedKind::Utility(_) => false,
         }
     }
 
-    /// Returns the plan, made anew if the catalog or the size of a table has changed.
+    /// Returns the plan. It is planned again if the catalog or the size of a table has changed, or
+    /// if the plan was forgotten.
     ///
     /// # Errors
     ///
-    /// 0A000 if the statement now returns other columns than the client was told.
-    pub(crate) fn planned(
-        &self,
-        state: &ArcSwap<Planned>,
-        planning: &Planning<'_>,
-    ) -> Result<Arc<Planned>> {
-        let planned = state.load_full();
-        if planned.is_current(planning) {
+    /// The errors of planning; 0A000 if the statement now returns other columns than the client was
+    /// told.
+    pub(crate) fn planned(&self, slot: &PlanSlot, planning: &Planning<'_>) -> Result<Arc<Planned>> {
+        if let Some(planned) = slot.plan()
+            && planned.is_current(planning)
+        {
             return Ok(planned);
         }
+        let parsed = slot.tree(&self.text)?;
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
-        let again = planning.plan(&self.parsed.statement, &types)?;
+        let again = planning.plan(&parsed.statement, &types)?;
         if !are_alike(again.columns.as_deref(), self.columns.as_deref()) {
             // Drivers that prepare the statement again know it by the routine.
             let message = "cached plan must not change result type";
@@ -356,7 +420,7 @@ impl Prepared {
             });
         }
         let planned = Arc::new(again.planned);
-        state.store(Arc::clone(&planned));
+        slot.plan.store(Some(Arc::clone(&planned)));
         Ok(planned)
     }
 }

@@ -553,10 +553,7 @@ impl Session {
             .pop()
             .ok_or_else(|| Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO is empty"))?;
         let prepared = self.prepare(&parsed, &[])?;
-        let PreparedKind::Planned(state) = &prepared.kind else {
-            return Err(Error::new(sqlstate::INTERNAL_ERROR, "the query of COPY TO has no plan"));
-        };
-        let mut planned = state.load_full();
+        let mut planned = self.plan_of(&prepared)?;
         self.begin_request();
         self.lock_for_query(&prepared, &mut planned, &mut Vec::new())?;
         let open = self.open.as_ref().expect("a statement was begun");
@@ -587,10 +584,10 @@ impl Session {
         let (prepared, parameters) = self.prepared_call(name, arguments)?;
         match &prepared.kind {
             PreparedKind::Planned(_) => {
-                prepared.check_constants(&parameters)?;
+                self.check_constants(&prepared, &parameters)?;
                 self.run_planned(&prepared, parameters)
             }
-            PreparedKind::Utility => self.run_utility(&prepared.parsed),
+            PreparedKind::Utility(parsed) => self.run_utility(parsed),
         }
     }
 
@@ -603,7 +600,8 @@ impl Session {
         };
         let (prepared, values) = self.prepared_call(&name.value, arguments)?;
         let types = prepared.parameter_types.iter().copied().map(Some).collect();
-        Ok(PlannedQuery { statement: prepared.parsed.statement.clone(), types, values })
+        let statement = prepared.parsed()?.statement.clone();
+        Ok(PlannedQuery { statement, types, values })
     }
 
     /// Returns the prepared statement that EXECUTE names, and the values that it gives.

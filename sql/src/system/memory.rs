@@ -36,7 +36,7 @@ fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
     ];
     for session in source.engine.sessions.all() {
         let statement = session.now().statement.filter(|_| session.is_at_work());
-        let statement = statement.map_or(Datum::Null, |(parsed, _)| text(&parsed.text));
+        let statement = statement.map_or(Datum::Null, |(statement, _)| text(statement.as_str()));
         let bytes = session.account().byte_count();
         let number = Datum::Int8(session.session.into());
         rows.push(vec![text("session"), number, int8(bytes), Datum::Null, statement]);

@@ -244,7 +244,7 @@ pub(super) fn activity(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
             ("wait_event_type", text_or_null(wait.map(|_| "Lock"))),
             ("wait_event", text_or_null(wait)),
             ("state", text(now.state)),
-            ("query", text_or_null(statement.map(|(statement, _)| statement.text.as_str()))),
+            ("query", text_or_null(statement.map(|(statement, _)| statement.as_str()))),
             ("backend_type", text("client backend")),
         ])
     };
@@ -271,7 +271,7 @@ pub(super) fn prepared_statements(shape: &Shape, source: &SystemRowSource) -> Ve
         let types = statement.parameter_types.iter().map(|one| oid(one.oid()));
         shape.row([
             ("name", text(name)),
-            ("statement", text(&statement.text)),
+            ("statement", text(&*statement.text)),
             ("prepare_time", instant(statement.since)),
             ("parameter_types", array(types.collect())),
             ("from_sql", Datum::Bool(statement.from_sql)),
@@ -286,7 +286,7 @@ pub(super) fn cursors(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     let row = |(name, cursor): (String, ShownCursor)| {
         shape.row([
             ("name", text(name)),
-            ("statement", text(cursor.statement.as_ref().map_or("", |one| &one.input))),
+            ("statement", text(cursor.statement.as_deref().unwrap_or_default())),
             ("is_holdable", Datum::Bool(cursor.is_held)),
             ("is_binary", Datum::Bool(cursor.is_binary)),
             ("is_scrollable", Datum::Bool(cursor.is_scrollable)),
