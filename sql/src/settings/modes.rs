@@ -8,11 +8,11 @@ use crate::settings::Settings;
 /// The modes of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// Which snapshot statements read.
+    /// Isolation level: the snapshot that statements read.
     pub isolation: IsolationLevel,
-    /// Refuse writes.
+    /// Rejects writes.
     pub read_only: bool,
-    /// At SERIALIZABLE and read only: wait for a snapshot that no anomaly can come of.
+    /// At SERIALIZABLE and read only: waits for a safe snapshot.
     pub deferrable: bool,
 }
 
