@@ -90,6 +90,7 @@ async fn scripts_through_simple_queries() {
 /// Files of which PostgreSQL knows the statements, apart from those marked `onlyif bennu`.
 const PORTABLE: &[&str] = &[
     "volatile_calls",
+    "extensions",
     "plpgsql_transactions",
     "flushed_columns",
     "relation_sizes",

@@ -100,3 +100,6 @@ INSERT INTO shapes VALUES (1, '(1,2)', '{1,2,3}', '[(0,0),(1,1)]', '(1,1),(0,0)'
 CREATE TABLE by_word (m macaddr PRIMARY KEY, j jsonb UNIQUE);
 INSERT INTO by_word VALUES ('08:00:2b:01:02:03', '{"a": [1, 2]}'), ('08:00:2b:01:02:04', NULL);
 CREATE TABLE parts_of (a int, b int, FOREIGN KEY (a) REFERENCES determines (a) ON DELETE SET NULL (a));
+CREATE SCHEMA tools;
+CREATE EXTENSION pgcrypto SCHEMA tools;
+COMMENT ON EXTENSION pgcrypto IS 'random identifiers';

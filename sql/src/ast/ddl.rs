@@ -327,6 +327,8 @@ pub enum CommentSubject {
     Routine(RoutineWord, FunctionReference),
     /// A database.
     Database(Ident),
+    /// An extension.
+    Extension(Ident),
 }
 
 /// `TRUNCATE`
@@ -387,10 +389,10 @@ pub struct CreateSchema {
     pub elements: Vec<Statement>,
 }
 
-/// `DROP` of things of which there are never any: extensions, triggers, other databases and so on.
+/// `DROP` of things of which there are never any: triggers, publications and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropNothing {
-    /// `EXTENSION`, in lower case.
+    /// `TRIGGER`, in lower case.
     pub kind: String,
     /// `IF EXISTS`
     pub if_exists: bool,
@@ -398,6 +400,36 @@ pub struct DropNothing {
     pub names: Vec<Ident>,
     /// The table that they would be on, where the statement names one.
     pub table: Option<TableName>,
+}
+
+/// `CREATE EXTENSION`, `ALTER EXTENSION … UPDATE` and `DROP EXTENSION`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExtensionStatement {
+    /// `CREATE EXTENSION`. CASCADE would create what it depends on; none depends on another.
+    Create {
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// Its name.
+        name: Ident,
+        /// `SCHEMA`
+        schema: Option<Ident>,
+        /// `VERSION`
+        version: Option<String>,
+    },
+    /// `ALTER EXTENSION … UPDATE [TO version]`
+    Update {
+        /// Its name.
+        name: Ident,
+        /// The version.
+        version: Option<String>,
+    },
+    /// `DROP EXTENSION`. Nothing depends on one, so that CASCADE drops the same as RESTRICT.
+    Drop {
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// Their names.
+        names: Vec<Ident>,
+    },
 }
 
 /// `ALTER SCHEMA … RENAME TO`

@@ -37,10 +37,10 @@ pub use constraint::{
 pub use ddl::{
     AlterCoprocessor, AlterIndex, AlterQuota, AlterTable, AlterTableAction, AttachCoprocessor,
     CheckOption, ColumnAttribute, ColumnDefinition, CommentOn, CommentSubject, CreateIndex,
-    CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropNothing, IndexKey, LikeParts,
-    LikeTable, Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange, QuotaOwner, Refresh,
-    RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role, StorageKind, TableAttribute,
-    TableChange, TableOption, Truncate,
+    CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, DropNothing, ExtensionStatement,
+    IndexKey, LikeParts, LikeTable, Made, NewName, ObjectKind, OnCommit, OptionValue, QuotaChange,
+    QuotaOwner, Refresh, RegionAction, Reindex, ReindexTarget, Rename, RenameSchema, Role,
+    StorageKind, TableAttribute, TableChange, TableOption, Truncate,
 };
 pub use dml::{
     AssignedValue, Assignment, ConflictAction, ConflictTarget, Delete, Insert, InsertSource, Merge,
@@ -154,6 +154,8 @@ pub enum Statement {
     CreateSchema(CreateSchema),
     /// `ALTER SCHEMA … RENAME TO`
     RenameSchema(RenameSchema),
+    /// `CREATE EXTENSION` and so on.
+    Extension(Box<ExtensionStatement>),
     /// `DROP` of what there is never any of.
     DropNothing(Box<DropNothing>),
     /// `DROP`
@@ -323,8 +325,12 @@ impl Statement {
                 "policy" => "DROP POLICY",
                 "publication" => "DROP PUBLICATION",
                 "server" => "DROP SERVER",
-                "database" => "DROP DATABASE",
-                _ => "DROP EXTENSION",
+                _ => "DROP DATABASE",
+            },
+            Statement::Extension(statement) => match **statement {
+                ExtensionStatement::Create { .. } => "CREATE EXTENSION",
+                ExtensionStatement::Update { .. } => "ALTER EXTENSION",
+                ExtensionStatement::Drop { .. } => "DROP EXTENSION",
             },
             Statement::Drop(drop) => match drop.kind {
                 ObjectKind::Table => "DROP TABLE",

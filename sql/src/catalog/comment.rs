@@ -25,6 +25,9 @@ pub enum Subject {
     Function(u32),
     /// The database.
     Database,
+    /// An extension, by its number and that of its schema: the row that says it was created
+    /// ([`extension`](super::extension)).
+    Extension(u32, u32),
 }
 
 impl Subject {
@@ -39,6 +42,7 @@ impl Subject {
             Subject::Type(number) => (b'e', number, Vec::new()),
             Subject::Function(number) => (b'f', number, Vec::new()),
             Subject::Database => (b'd', &0, Vec::new()),
+            Subject::Extension(number, schema) => (b'x', number, schema.to_be_bytes().to_vec()),
         };
         [COMMENTS_PREFIX, &[kind], &number.to_be_bytes(), &rest].concat()
     }
@@ -68,6 +72,10 @@ impl Subject {
             b'e' => Subject::Type(number),
             b'f' => Subject::Function(number),
             b'd' => Subject::Database,
+            b'x' => {
+                let schema = rest.try_into().map_err(|_| damaged())?;
+                Subject::Extension(number, u32::from_be_bytes(schema))
+            }
             _ => return Err(damaged()),
         })
     }
@@ -79,9 +87,11 @@ impl Subject {
             | Subject::PrimaryKey(number)
             | Subject::Column(number, _)
             | Subject::Constraint(number, _) => *number == relation,
-            Subject::Schema(_) | Subject::Type(_) | Subject::Function(_) | Subject::Database => {
-                false
-            }
+            Subject::Schema(_)
+            | Subject::Type(_)
+            | Subject::Function(_)
+            | Subject::Database
+            | Subject::Extension(..) => false,
         }
     }
 }

@@ -62,6 +62,8 @@ pub enum TakenName {
     Relation(String, String),
     /// That of a function in a schema, with the types of its parameters.
     Function(String, String, Vec<u32>),
+    /// That of an extension, by its number.
+    Extension(u32),
 }
 
 impl Entry {
@@ -207,6 +209,11 @@ impl Catalog {
                     TakenName::Function(record.schema.clone(), record.name.clone(), takes)
                 });
                 name.into_iter().collect()
+            }
+            Entry::Comment(subject @ Subject::Extension(number, _))
+                if self.comments.contains_key(subject) =>
+            {
+                BTreeSet::from([TakenName::Extension(*number)])
             }
             Entry::Comment(_) | Entry::Quota(_) | Entry::Statistics(_) => BTreeSet::new(),
         }

@@ -16,6 +16,7 @@ mod derived;
 pub mod difference;
 pub mod domain;
 pub mod enumeration;
+pub mod extension;
 pub mod foreign_key;
 pub mod function;
 pub mod history;

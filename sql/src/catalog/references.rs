@@ -161,6 +161,7 @@ fn subject_of(catalog: &Catalog, subject: &Subject) -> Option<u32> {
         | Subject::Schema(number)
         | Subject::Type(number)
         | Subject::Function(number) => Some(*number),
+        Subject::Extension(_, schema) => (*schema != 0).then_some(*schema),
         Subject::Database => None,
     }
 }

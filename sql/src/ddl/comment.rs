@@ -18,7 +18,13 @@ impl Ddl<'_> {
     pub fn comment_on(&mut self, statement: &ast::CommentOn) -> Result<()> {
         let catalog = self.catalog();
         let subject = self.subject(&catalog, &statement.subject)?;
-        self.set_comment(subject, statement.text.as_deref())
+        let text = statement.text.as_deref();
+        // The row of an extension says that it was created.
+        let text = match subject {
+            Subject::Extension(..) => Some(text.unwrap_or_default()),
+            _ => text,
+        };
+        self.set_comment(subject, text)
     }
 
     pub(super) fn set_comment(&mut self, subject: Subject, text: Option<&str>) -> Result<()> {
@@ -68,6 +74,9 @@ impl Ddl<'_> {
                 let schema = catalog.schema(name);
                 schema.is_some_and(|schema| *subject == Subject::Schema(schema.oid))
             }
+            Object::Extension(number) => {
+                matches!(subject, Subject::Extension(of, _) if of == number)
+            }
             Object::Default(..) | Object::Attribute(..) => false,
         };
         let gone: Vec<Subject> =
@@ -111,6 +120,7 @@ impl Ddl<'_> {
             CommentSubject::Routine(word, reference) => {
                 Ok(Subject::Function(self.known_function(catalog, reference, *word)?.record.number))
             }
+            CommentSubject::Extension(name) => Self::commented_extension(catalog, &name.value),
             CommentSubject::Database(name) if name.value == DATABASE => Ok(Subject::Database),
             CommentSubject::Database(name) => {
                 let message = format!("database \"{}\" does not exist", name.value);

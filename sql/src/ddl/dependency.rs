@@ -13,6 +13,7 @@ use types::expr::Expr;
 use crate::binder::{self, SystemCatalog, Uses};
 use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::composite::Composite;
+use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::name::SearchPath;
 use crate::catalog::record::{IndexRecord, ViewRelation};
@@ -40,6 +41,8 @@ pub enum Object {
     Type(u32),
     /// A function of users, by its number.
     Function(u32),
+    /// An extension, by its number.
+    Extension(u32),
     /// An index of a table, by name.
     Index(u32, String),
     /// A column of a table, by position.
@@ -334,7 +337,7 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
                 foreign_keys(catalog, *table, |key| key.index == index, &mut found);
             }
         }
-        Object::Default(..) | Object::Attribute(..) => {}
+        Object::Default(..) | Object::Attribute(..) | Object::Extension(_) => {}
     }
     // What is of arrays of a type depends on their type, which is as old as the type.
     let of_arrays = |one: &Object| match object {
@@ -397,6 +400,10 @@ fn views(
 
 /// Finds what is in a schema.
 fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) {
+    let schema = catalog.schema(name).map(|schema| schema.oid);
+    let extensions =
+        EXTENSIONS.iter().filter(|one| schema.is_some() && one.schema(catalog) == schema);
+    found.extend(extensions.map(|one| (one.number, Object::Extension(one.number), false)));
     for relation in catalog.schema(name).iter().flat_map(|schema| schema.relations.keys()) {
         let object = match catalog.relation(name, relation) {
             Some(Relation::Table(table)) => Object::Table(table.oid),
@@ -596,7 +603,7 @@ impl Object {
             Object::Table(oid) | Object::Index(oid, _) | Object::Constraint(oid, _) => *oid,
             Object::Column(oid, _) | Object::Default(oid, _) | Object::Attribute(oid, _) => *oid,
             Object::View(oid) | Object::Sequence(oid) | Object::Type(oid) => *oid,
-            Object::Function(oid) => *oid,
+            Object::Function(oid) | Object::Extension(oid) => *oid,
             Object::Schema(_) => 0,
         }
     }
@@ -655,6 +662,10 @@ impl Object {
                 Some(function) => format!("function {}", shown_function(catalog, path, function)),
                 None => "function".to_owned(),
             },
+            Object::Extension(number) => {
+                let known = EXTENSIONS.iter().find(|one| one.number == *number);
+                format!("extension {}", known.map_or("", |one| one.name))
+            }
             Object::Constraint(table, name) => {
                 format!("constraint {name} on table {}", table_name(table))
             }

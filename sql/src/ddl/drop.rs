@@ -43,7 +43,7 @@ impl Ddl<'_> {
         self.drop_objects(&named, statement.cascade)
     }
 
-    /// Says that there is no extension, trigger and so on of a name.
+    /// Says that there is no publication, trigger and so on of a name.
     pub fn drop_nothing(&mut self, statement: &ast::DropNothing) -> Result<()> {
         let catalog = self.catalog();
         let (kind, table) = (&statement.kind, &statement.table);
@@ -204,6 +204,8 @@ impl Ddl<'_> {
             Object::Type(number) => self.remove_type(*number),
             Object::Attribute(number, at) => self.remove_attribute(*number, *at),
             Object::Function(number) => self.remove_function(*number),
+            // It is its comment.
+            Object::Extension(_) => Ok(()),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)
             }

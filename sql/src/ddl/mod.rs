@@ -35,6 +35,7 @@ mod base_type;
 mod composite;
 mod comment;
 mod enumeration;
+mod extension;
 mod foreign_key;
 mod generated;
 mod identity;

@@ -153,12 +153,15 @@ fn object_lock(number: u32) -> Vec<u8> {
 /// Returns the row of the catalog table whose lock stands for a name.
 fn name_lock(name: &TakenName) -> Vec<u8> {
     let (kind, schema, name, types) = match name {
-        TakenName::Schema(name) => (b's', "", name, [].as_slice()),
-        TakenName::Relation(schema, name) => (b'r', schema.as_str(), name, [].as_slice()),
-        TakenName::Function(schema, name, types) => (b'f', schema.as_str(), name, types.as_slice()),
+        TakenName::Schema(name) => (b's', "", name.as_str(), [].as_slice()),
+        TakenName::Extension(number) => (b'x', "", "", std::slice::from_ref(number)),
+        TakenName::Relation(schema, name) => (b'r', schema.as_str(), name.as_str(), [].as_slice()),
+        TakenName::Function(schema, name, types) => {
+            (b'f', schema.as_str(), name.as_str(), types.as_slice())
+        }
     };
     let mut row = vec![b'z', kind];
-    for part in [schema, name.as_str()] {
+    for part in [schema, name] {
         row.extend_from_slice(part.as_bytes());
         row.push(0);
     }

@@ -43,6 +43,9 @@ impl Cursor<'_> {
         if self.take_word("schema") {
             return self.alter_schema();
         }
+        if self.take_word("extension") {
+            return self.alter_extension(position);
+        }
         if self.take_word("role") || self.take_word("user") {
             return self.alter_role(position);
         }

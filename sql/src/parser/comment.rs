@@ -45,6 +45,9 @@ impl Cursor<'_> {
         if self.take_word("database") {
             return Ok(CommentSubject::Database(self.name()?));
         }
+        if self.take_word("extension") {
+            return Ok(CommentSubject::Extension(self.name()?));
+        }
         if let Some(word) = self.routine_word() {
             return Ok(CommentSubject::Routine(word, self.function_reference()?));
         }

@@ -36,6 +36,7 @@ impl Cursor<'_> {
                 return self.create_function(true, word);
             }
             "schema" => return self.create_schema(),
+            "extension" => return self.create_extension(),
             "or" if self.replaces_view() => {
                 self.expect_words(&["or", "replace"])?;
                 return match self.takes_temporary() {

@@ -19,6 +19,9 @@ impl Cursor<'_> {
         if self.take_word("domain") {
             return self.drop_type(true);
         }
+        if self.take_word("extension") {
+            return self.drop_extension();
+        }
         if let Some(drop) = self.drop_nothing()? {
             return Ok(drop);
         }
@@ -48,7 +51,7 @@ impl Cursor<'_> {
     /// Reads DROP of what there is never any of, behind the word DROP.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
         let of_table = ["trigger", "rule", "policy"];
-        let others = ["extension", "publication", "server", "database"];
+        let others = ["publication", "server", "database"];
         let kind = self.peek_word();
         if !of_table.iter().chain(&others).any(|known| **known == kind) {
             return Ok(None);

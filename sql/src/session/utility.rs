@@ -749,6 +749,7 @@ fn define(
         Statement::CreateTable(create) => ddl.create_table(create).map(|_| ()),
         Statement::CreateSchema(create) => define_schema(ddl, create, (system, constants)),
         Statement::RenameSchema(rename) => ddl.rename_schema(rename),
+        Statement::Extension(statement) => ddl.change_extensions(statement),
         Statement::DropNothing(drop) => ddl.drop_nothing(drop),
         Statement::Drop(drop) => ddl.drop(drop),
         Statement::Rename(rename) => ddl.rename(rename),
@@ -810,6 +811,7 @@ fn is_ddl(statement: &Statement) -> bool {
         Statement::CreateTable(_)
             | Statement::CreateSchema(_)
             | Statement::RenameSchema(_)
+            | Statement::Extension(_)
             | Statement::DropNothing(_)
             | Statement::Drop(_)
             | Statement::Rename(_)

@@ -18,6 +18,7 @@ use crate::ast::Collation;
 use crate::catalog::comment::Subject;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
+use crate::catalog::extension::{self, EXTENSIONS, Extension};
 use crate::catalog::foreign_key;
 use crate::catalog::later::TableKind;
 use crate::catalog::name;
@@ -37,6 +38,9 @@ const FIRST_USER_OID: u32 = 16_384;
 const PRIMARY_KEY: u32 = 0x4000_0000;
 /// Set in OIDs that are made of names.
 const MADE: u32 = 0x8000_0000;
+
+/// OID of extension `plpgsql`.
+const PLPGSQL_EXTENSION: u32 = 13_559;
 
 /// OID of the role that owns everything.
 pub(super) const OWNER: u32 = 10;
@@ -90,6 +94,8 @@ const PROC: u32 = 1_255;
 const NAMESPACE: u32 = 2_615;
 /// Likewise, of types.
 const TYPE: u32 = 1_247;
+/// Likewise, of extensions.
+pub(super) const EXTENSION: u32 = 3_079;
 
 /// A column of a relation.
 #[derive(Debug)]
@@ -193,7 +199,7 @@ pub(super) fn relation_of_type(number: u32) -> u32 {
 }
 
 /// Returns the OID of a schema.
-fn shown_schema(schema: &Schema) -> u32 {
+pub(super) fn shown_schema(schema: &Schema) -> u32 {
     if schema.oid < FIRST_USER_TABLE || schema.oid == PUBLIC_OID {
         schema.oid
     } else {
@@ -209,6 +215,15 @@ pub(super) fn made(owner: u32, name: &str) -> u32 {
     hasher.write_u32(owner);
     hasher.write(name.as_bytes());
     MADE | (hasher.finish() as u32)
+}
+
+/// Returns the OID of an extension. That of PL/pgSQL is one of PostgreSQL's own, so that dumps
+/// leave it out.
+pub(super) fn extension_oid(extension: &Extension) -> u32 {
+    match extension.number == extension::PLPGSQL.number {
+        true => PLPGSQL_EXTENSION,
+        false => made(extension.number, extension.name),
+    }
 }
 
 impl Objects {
@@ -250,11 +265,14 @@ impl Objects {
         objects.index();
         let public = (NAMESPACE, PUBLIC_OID, 0);
         objects.comments.insert(public, Arc::from("standard public schema"));
+        let language = (EXTENSION, extension_oid(&extension::PLPGSQL), 0);
+        objects.comments.insert(language, Arc::from(extension::PLPGSQL.comment));
         for (subject, text) in catalog.comments() {
             if let Some(address) = objects.address_of(catalog, subject) {
                 objects.comments.insert(address, Arc::clone(text));
             }
         }
+        objects.comments.retain(|_, text| !text.is_empty());
         objects
     }
 
@@ -278,6 +296,10 @@ impl Objects {
             Subject::Type(number) => (TYPE, catalog.user_type(*number)?.oid(), 0),
             Subject::Function(number) => (PROC, catalog.function(*number)?.oid(), 0),
             Subject::Database => (DATABASE_CLASS, DATABASE, 0),
+            Subject::Extension(number, _) => {
+                let known = EXTENSIONS.iter().find(|one| one.number == *number)?;
+                (EXTENSION, extension_oid(known), 0)
+            }
             Subject::Constraint(of, name) => {
                 let domain = match catalog.user_type(*of).map(AsRef::as_ref) {
                     Some(UserType::Domain(domain)) => Some(domain.sql_type.oid()),

@@ -1,7 +1,7 @@
 //! Rows of the tables of `pg_catalog`, made of what the catalog has.
 //!
 //! A relation that is not named in [`rows`] is empty, because there is nothing of its kind:
-//! triggers, policies, extensions, partitions and so on.
+//! triggers, policies, partitions and so on.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use types::{DataType, Datum};
 use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
 use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::domain::Domain;
+use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::name;
 use crate::catalog::record::{IdentityRecord, IndexRecord};
 use crate::catalog::retained::{Parameter, ReplicaIdentity, RetainedColumn};
@@ -22,7 +23,8 @@ use crate::deparse::Reader;
 use crate::system::definition;
 use crate::system::objects::{
     Attribute, Constraint, ConstraintKind, DATABASE, DATABASE_CLASS, DATABASE_NAME, DATABASE_OWNER,
-    DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, made, relation_of_type, shown,
+    DATABASE_OWNER_NAME, ForeignKey, Kind, OWNER, Objects, Relation, extension_oid, made,
+    relation_of_type, shown, shown_schema,
 };
 use crate::system::pg_type::{self, Facts};
 use crate::system::pseudo_types;
@@ -94,6 +96,9 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
             ("spcowner", oid(OWNER)),
         ])],
         "pg_language" => languages(shape),
+        "pg_extension" => created_extensions(catalog).map(|one| extension(shape, one)).collect(),
+        "pg_available_extensions" => available_extensions(shape, catalog),
+        "pg_available_extension_versions" => extension_versions(shape, catalog),
         "pg_stats" => statistics(shape, catalog),
         "pg_ts_config" => text_search::configurations(shape),
         "pg_ts_dict" => text_search::dictionaries(shape),
@@ -759,6 +764,59 @@ fn languages(shape: &Shape) -> Vec<Row> {
         row(pg_proc::SQL, "sql", true),
         row(pg_proc::PLPGSQL, "plpgsql", true),
     ]
+}
+
+/// Returns the extensions that have been created, with the OIDs of their schemas.
+pub(super) fn created_extensions(
+    catalog: &Catalog,
+) -> impl Iterator<Item = (&'static Extension, u32)> {
+    EXTENSIONS.into_iter().filter_map(|one| {
+        let schema = match one.schema(catalog)? {
+            0 => PG_CATALOG,
+            number => shown_schema(catalog.schemas().find(|schema| schema.oid == number)?),
+        };
+        Some((one, schema))
+    })
+}
+
+fn extension(shape: &Shape, (extension, schema): (&Extension, u32)) -> Row {
+    shape.row([
+        ("oid", oid(extension_oid(extension))),
+        ("extname", text(extension.name)),
+        ("extowner", oid(OWNER)),
+        ("extnamespace", oid(schema)),
+        ("extrelocatable", Datum::Bool(extension.is_relocatable())),
+        ("extversion", text(extension.version)),
+    ])
+}
+
+fn available_extensions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+    let row = |one: &&Extension| {
+        let installed = one.schema(catalog).map(|_| one.version);
+        shape.row([
+            ("name", text(one.name)),
+            ("default_version", text(one.version)),
+            ("installed_version", text_or_null(installed)),
+            ("comment", text(one.comment)),
+        ])
+    };
+    EXTENSIONS.iter().map(row).collect()
+}
+
+fn extension_versions(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
+    let row = |one: &&Extension| {
+        shape.row([
+            ("name", text(one.name)),
+            ("version", text(one.version)),
+            ("installed", Datum::Bool(one.schema(catalog).is_some())),
+            ("superuser", Datum::Bool(true)),
+            ("trusted", Datum::Bool(true)),
+            ("relocatable", Datum::Bool(one.is_relocatable())),
+            ("schema", text_or_null((!one.is_relocatable()).then_some("pg_catalog"))),
+            ("comment", text(one.comment)),
+        ])
+    };
+    EXTENSIONS.iter().map(row).collect()
 }
 
 fn database(shape: &Shape) -> Row {

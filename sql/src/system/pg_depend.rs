@@ -11,10 +11,11 @@ use crate::ddl::{Object, dependencies};
 use crate::system::Row;
 use crate::system::definition;
 use crate::system::objects::{
-    ConstraintKind, ForeignKey, Kind, Objects, made, number_of_column, relation_of_type, shown,
+    ConstraintKind, EXTENSION, ForeignKey, Kind, Objects, extension_oid, made, number_of_column,
+    relation_of_type, shown,
 };
-use crate::system::pg_catalog::default_oid;
-use crate::system::shape::Shape;
+use crate::system::pg_catalog::{created_extensions, default_oid};
+use crate::system::shape::{PG_CATALOG, Shape};
 use crate::system::value::{char, int4, oid};
 
 const CLASS: u32 = 1_259;
@@ -138,6 +139,12 @@ fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Addr
     for (itself, schema) in types.chain(functions) {
         all.push((itself, (NAMESPACE, objects.schema_oid(schema), 0), 'n'));
     }
+    // What is in `pg_catalog` is there for good.
+    for (extension, schema) in
+        created_extensions(catalog).filter(|(_, schema)| *schema != PG_CATALOG)
+    {
+        all.push(((EXTENSION, extension_oid(extension), 0), (NAMESPACE, schema, 0), 'n'));
+    }
 }
 
 /// Returns the address of an object of the catalog.
@@ -171,6 +178,6 @@ fn address_of(object: &Object, objects: &Objects, catalog: &Catalog) -> Option<A
             };
             (CONSTRAINT, objects.constraints.iter().find(of_table)?.oid, 0)
         }
-        Object::Schema(_) => return None,
+        Object::Schema(_) | Object::Extension(_) => return None,
     })
 }

@@ -1,0 +1,69 @@
+//! Extensions that can be created: names, versions and comments.
+//!
+//! What an extension adds is built in. The catalog has of one that is created its comment alone
+//! ([`Subject::Extension`]), whose key says in which schema it was created; an empty text is no
+//! comment. PL/pgSQL is always there, and has a row only if COMMENT ON has changed its comment.
+
+use crate::catalog::Catalog;
+use crate::catalog::comment::Subject;
+
+/// An extension that can be created.
+#[derive(Debug)]
+pub struct Extension {
+    /// Its number in keys of the catalog.
+    pub number: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// Its only version.
+    pub version: &'static str,
+    /// What is said about it unless COMMENT ON says something else.
+    pub comment: &'static str,
+    /// What the client is told when it is created: which functions it lacks, and what serves.
+    pub notice: Option<(&'static str, &'static str)>,
+}
+
+/// PL/pgSQL, which is always there.
+pub static PLPGSQL: Extension = Extension {
+    number: 1,
+    name: "plpgsql",
+    version: "1.0",
+    comment: "PL/pgSQL procedural language",
+    notice: None,
+};
+
+static PGCRYPTO: Extension = Extension {
+    number: 2,
+    name: "pgcrypto",
+    version: "1.3",
+    comment: "cryptographic functions",
+    notice: Some((
+        "of the functions of extension \"pgcrypto\" only gen_random_uuid() exists",
+        "md5(), sha224(), sha256(), sha384() and sha512() compute digests.",
+    )),
+};
+
+/// All of them, by name.
+pub static EXTENSIONS: [&Extension; 2] = [&PGCRYPTO, &PLPGSQL];
+
+impl Extension {
+    /// Returns the extension with a name.
+    pub fn named(name: &str) -> Option<&'static Extension> {
+        EXTENSIONS.into_iter().find(|one| one.name == name)
+    }
+
+    /// Returns whether it can be created in any schema, as `pg_extension` says it.
+    pub fn is_relocatable(&self) -> bool {
+        self.number != PLPGSQL.number
+    }
+
+    /// Returns the number of the schema that it is in, 0 for `pg_catalog`; `None` if it has not
+    /// been created.
+    pub fn schema(&self, catalog: &Catalog) -> Option<u32> {
+        let first = Subject::Extension(self.number, 0);
+        let rows = catalog.comments().range(first..=Subject::Extension(self.number, u32::MAX));
+        match rows.map(|(subject, _)| subject).next() {
+            Some(Subject::Extension(_, schema)) => Some(*schema),
+            _ => (self.number == PLPGSQL.number).then_some(0),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! CREATE EXTENSION, ALTER EXTENSION … UPDATE and DROP EXTENSION.
+//!
+//! An extension that is created is a row of the catalog ([`Subject::Extension`]); what it adds is
+//! built in and is there with and without it. The order of checks is that of PostgreSQL's
+//! `CreateExtension`.
+
+use crate::ast::{ExtensionStatement, Ident, TableName};
+use crate::catalog::Catalog;
+use crate::catalog::comment::Subject;
+use crate::catalog::extension::{EXTENSIONS, Extension, PLPGSQL};
+use crate::catalog::name::is_temporary;
+use crate::catalog::schema::SYSTEM_SCHEMAS;
+use crate::ddl::dependency::Object;
+use crate::ddl::{Ddl, no_schema};
+use crate::error::{Error, Result, sqlstate};
+
+impl Ddl<'_> {
+    /// Creates, updates or drops extensions.
+    pub fn change_extensions(&mut self, statement: &ExtensionStatement) -> Result<()> {
+        match statement {
+            ExtensionStatement::Create { if_not_exists, name, schema, version } => {
+                let place = (schema.as_ref(), version.as_deref());
+                self.create_extension(name, *if_not_exists, place)
+            }
+            ExtensionStatement::Update { name, version } => {
+                self.update_extension(name, version.as_deref())
+            }
+            ExtensionStatement::Drop { if_exists, names } => {
+                self.drop_extensions(names, *if_exists)
+            }
+        }
+    }
+
+    fn create_extension(
+        &mut self,
+        name: &Ident,
+        if_not_exists: bool,
+        (schema, version): (Option<&Ident>, Option<&str>),
+    ) -> Result<()> {
+        let catalog = self.catalog();
+        check_name(&name.value)?;
+        let known = Extension::named(&name.value).ok_or_else(|| not_available(&name.value))?;
+        if known.schema(&catalog).is_some() {
+            let message = format!("extension \"{}\" already exists", known.name);
+            if if_not_exists {
+                self.note(sqlstate::DUPLICATE_OBJECT, format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(Error::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        if let Some(other) = version.filter(|version| *version != known.version) {
+            let name = known.name;
+            let message = format!(
+                "extension \"{name}\" has no installation script nor update path for version \"{other}\""
+            );
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        let schema = self.extension_schema(&catalog, name, schema)?;
+        self.set_comment(Subject::Extension(known.number, schema), Some(known.comment))?;
+        if let Some((message, hint)) = known.notice {
+            let notice = Error::new(sqlstate::SUCCESSFUL_COMPLETION, message);
+            self.notices.push(notice.with_hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the schema that an extension is created in.
+    fn extension_schema(
+        &mut self,
+        catalog: &Catalog,
+        name: &Ident,
+        schema: Option<&Ident>,
+    ) -> Result<u32> {
+        let schema = match schema {
+            Some(schema) if SYSTEM_SCHEMAS.contains(&schema.value.as_str()) => {
+                let message = format!("permission denied for schema {}", schema.value);
+                return Err(Error::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+            }
+            Some(schema) => schema.value.clone(),
+            None => {
+                let name = TableName { schema: None, name: name.clone() };
+                let created = self.creation_schema(catalog, &name);
+                created.map_err(|error| Error { position: None, ..error })?
+            }
+        };
+        let found = catalog.schema(&schema).filter(|_| !is_temporary(&schema));
+        Ok(found.ok_or_else(|| no_schema(&schema))?.oid)
+    }
+
+    fn update_extension(&mut self, name: &Ident, version: Option<&str>) -> Result<()> {
+        let (known, _) = created(&self.catalog(), &name.value)?;
+        let Extension { name, version: own, .. } = known;
+        if let Some(other) = version.filter(|version| version != own) {
+            let message = format!(
+                "extension \"{name}\" has no update path from version \"{own}\" to version \"{other}\""
+            );
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+        let message = format!("version \"{own}\" of extension \"{name}\" is already installed");
+        self.note(sqlstate::SUCCESSFUL_COMPLETION, message);
+        Ok(())
+    }
+
+    fn drop_extensions(&mut self, names: &[Ident], if_exists: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let mut named = Vec::new();
+        for name in names {
+            match created(&catalog, &name.value) {
+                Ok((known, _)) if named.contains(&Object::Extension(known.number)) => {}
+                Ok((known, _)) => named.push(Object::Extension(known.number)),
+                Err(missing) => self.miss(missing, if_exists)?,
+            }
+        }
+        if named.contains(&Object::Extension(PLPGSQL.number)) {
+            let message = "cannot drop extension plpgsql because it is required by the database \
+                           system";
+            return Err(Error::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message));
+        }
+        self.drop_objects(&named, false)
+    }
+
+    /// Returns what a comment on an extension is about.
+    pub(super) fn commented_extension(catalog: &Catalog, name: &str) -> Result<Subject> {
+        let (known, schema) = created(catalog, name)?;
+        Ok(Subject::Extension(known.number, schema))
+    }
+}
+
+/// Returns an extension that has been created, and the number of its schema.
+fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
+    let known = Extension::named(name).and_then(|one| Some((one, one.schema(catalog)?)));
+    known.ok_or_else(|| {
+        let message = format!("extension \"{name}\" does not exist");
+        Error::new(sqlstate::UNDEFINED_OBJECT, message)
+    })
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let detail = if name.contains("--") {
+        "Extension names must not contain \"--\"."
+    } else if name.starts_with('-') || name.ends_with('-') {
+        "Extension names must not begin or end with \"-\"."
+    } else if name.contains('/') {
+        "Extension names must not contain directory separator characters."
+    } else {
+        return Ok(());
+    };
+    let message = format!("invalid extension name: \"{name}\"");
+    Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message).with_detail(detail))
+}
+
+fn not_available(name: &str) -> Error {
+    let names: Vec<&str> = EXTENSIONS.iter().map(|one| one.name).collect();
+    let hint = match name {
+        "uuid-ossp" => "Function gen_random_uuid() makes random UUIDs without an extension.",
+        _ => "Leave the statement out if nothing of the extension is used.",
+    };
+    Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("extension \"{name}\" is not available"))
+        .with_detail(format!("Available extensions: {}.", names.join(", ")))
+        .with_hint(hint)
+}
