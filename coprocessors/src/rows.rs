@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use store::scanner::{ScanStep, Scanner};
-use store::{CellBatch, ColumnSlice, Timestamp};
+use store::{CellBatch, ColumnSlice, RowRef, Timestamp};
 use types::expr::{EvalContext, Expr};
 use types::rowcode::{RowDecoder, RowLayout};
 use types::vector::VectorData;
-use types::{Batch, Vector};
+use types::{Batch, Datum, Vector};
 
 use crate::columns::{SliceDecoder, numbers};
 use crate::row::{RowError, families_of, packed_cells, vectors_for};
@@ -309,16 +309,27 @@ impl Decoder {
     }
 }
 
-/// When rows were committed; those that are not yet have the transaction's own time.
+/// Returns when a row was committed, as a timestamptz; one that is not yet has the transaction's
+/// own time.
+pub fn row_timestamp(row: &RowRef<'_>, context: &EvalContext) -> Datum {
+    let newest = row.cells().map(|cell| cell.timestamp).max();
+    Datum::Timestamptz(commit_time(newest, context))
+}
+
+fn commit_time(time: Option<Timestamp>, context: &EvalContext) -> i64 {
+    match time {
+        None | Some(Timestamp::LATEST) => context.transaction_timestamp(),
+        Some(Timestamp(time)) => time.saturating_sub(EPOCH_MICROSECONDS),
+    }
+}
+
+/// As [`row_timestamp`], of several rows.
 fn timestamps(
     rows: &StoredRows,
     selection: Option<&[u32]>,
     context: &EvalContext,
 ) -> store::Result<Vector> {
-    let time = |time: Option<Timestamp>| match time {
-        None | Some(Timestamp::LATEST) => context.transaction_timestamp(),
-        Some(Timestamp(time)) => time.saturating_sub(EPOCH_MICROSECONDS),
-    };
+    let time = |time| commit_time(time, context);
     let mut times = Vec::new();
     rows.each_piece::<store::Error>(selection, |piece, selection| {
         match piece {

@@ -729,6 +729,8 @@ pub struct Update {
     /// Yields the rows to change: all columns of the table, in table order, then those of FROM that
     /// are used, and what subqueries add.
     pub source: Logical,
+    /// `_timestamp` comes right behind the table's columns.
+    pub reads_timestamp: bool,
     /// The predicate alone, over the same columns, to be checked again on the locked row; `None` if
     /// it needs a subquery (then the row is taken as it is).
     pub recheck: Option<Expr>,
@@ -757,6 +759,8 @@ pub struct Delete {
     pub table: Arc<Table>,
     /// As for [`Update::source`].
     pub source: Logical,
+    /// As for [`Update::reads_timestamp`].
+    pub reads_timestamp: bool,
     /// As for [`Update::recheck`].
     pub recheck: Option<Expr>,
     /// RETURNING.

@@ -48,14 +48,10 @@ impl Binder<'_> {
         let table = &written.table;
         let alias = alias.map_or(written.name(), |alias| &alias.value);
         let (mut rows, mut scope) = scan_of(table, alias, None);
-        // The executor checks the predicate again on the locked row, which has no such column.
-        for relation in &mut scope.relations {
-            relation.hidden.retain(|column| column.name != TIMESTAMP_NAME);
+        if change == Change::Merge || written.is_view() {
+            hide_timestamp(&mut scope);
+            drop_timestamp(&mut rows, table.columns.len());
         }
-        if let Logical::Scan(scan) = &mut rows.plan {
-            scan.columns.truncate(table.columns.len());
-        }
-        rows.types.truncate(table.columns.len());
         apply_hints(&mut rows.plan, &scope, hints, name.position())?;
         if written.is_view() {
             scope = Scope::of(written.relation(alias));
@@ -105,8 +101,15 @@ impl Binder<'_> {
             let assignments = binder.bind_set(&written, &update.assignments)?;
             Ok((assignments, predicate))
         };
-        let (bound, level) = self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
+        let (bound, mut level) = self.within(scope, Clause::Where, bind)?;
         let (mut assignments, predicate) = bound;
+        let width = written.table.columns.len();
+        let values = assignments.iter().map(|assignment| &assignment.value);
+        let has_timestamp = values.chain(&predicate).any(|expr| reads(expr, width));
+        if !has_timestamp {
+            drop_timestamp(&mut rows, width);
+        }
+        hide_timestamp(&mut level.scope);
         let mut recheck = recheck_of(reached, predicate.as_ref());
         let values = assignments.iter().map(|assignment| &assignment.value);
         // A change of a key takes the stronger mode when the row is written.
@@ -123,14 +126,24 @@ impl Binder<'_> {
         let (mut returning, query) = self.bind_returning(level.scope, types, &update.returning)?;
         let values = assignments.iter_mut().map(|assignment| &mut assignment.value);
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
-        let used = values.chain(shown).chain(&mut recheck).collect();
-        narrow(&mut rows, table.columns.len(), used, held.as_mut());
+        let used: Vec<&mut Expr> = values.chain(shown).chain(&mut recheck).collect();
+        let reads_timestamp = has_timestamp && used.iter().any(|expr| reads(expr, width));
+        narrow(&mut rows, width, used, held.as_mut());
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
         let repeats = !update.from.is_empty();
         let (source, checks) = (rows.plan, written.checks(&mut self.parameters));
-        let update = Update { table, source, recheck, assignments, repeats, checks, returning };
+        let update = Update {
+            table,
+            source,
+            reads_timestamp,
+            recheck,
+            assignments,
+            repeats,
+            checks,
+            returning,
+        };
         Ok(returning_query(Bound::Update(update), query))
     }
 
@@ -141,8 +154,13 @@ impl Binder<'_> {
         self.join_changed(&mut changed, &delete.using)?;
         let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| binder.bind_selection(&written, delete.selection.as_ref());
-        let (predicate, level) =
-            self.within(scope, Clause::Where, bind).map_err(explain_timestamp)?;
+        let (predicate, mut level) = self.within(scope, Clause::Where, bind)?;
+        let width = written.table.columns.len();
+        let has_timestamp = predicate.iter().any(|expr| reads(expr, width));
+        if !has_timestamp {
+            drop_timestamp(&mut rows, width);
+        }
+        hide_timestamp(&mut level.scope);
         let mut recheck = recheck_of(reached, predicate.as_ref());
         let mut held = self.hold_changed(&mut rows, LockStrength::Update, predicate.iter());
         if let Some(predicate) = predicate {
@@ -152,12 +170,13 @@ impl Binder<'_> {
         let types = rows.types.clone();
         let (mut returning, query) = self.bind_returning(level.scope, types, &delete.returning)?;
         let shown = returning.iter_mut().flat_map(|returning| &mut returning.expressions);
-        let used = shown.chain(&mut recheck).collect();
-        narrow(&mut rows, table.columns.len(), used, held.as_mut());
+        let used: Vec<&mut Expr> = shown.chain(&mut recheck).collect();
+        let reads_timestamp = has_timestamp && used.iter().any(|expr| reads(expr, width));
+        narrow(&mut rows, width, used, held.as_mut());
         if let Some(held) = held {
             rows.over(|input| held.over(input));
         }
-        let delete = Delete { table, source: rows.plan, recheck, returning };
+        let delete = Delete { table, source: rows.plan, reads_timestamp, recheck, returning };
         Ok(returning_query(Bound::Delete(delete), query))
     }
 
@@ -287,12 +306,36 @@ pub(super) fn narrow(
     count
 }
 
+/// Returns whether an expression reads a column.
+fn reads(expr: &Expr, column: usize) -> bool {
+    let mut found = false;
+    for_each_column(expr, &mut |index| found |= index == column);
+    found
+}
+
+/// Removes `_timestamp` of the table that is changed from the names: no condition on it may be
+/// checked there, or, in RETURNING, it is known only when the transaction has been committed.
+fn hide_timestamp(scope: &mut Scope) {
+    if let Some(relation) = scope.relations.first_mut() {
+        relation.hidden.retain(|column| column.name != TIMESTAMP_NAME);
+    }
+}
+
+/// Removes `_timestamp` from the columns of a table, which nothing reads. Rows of joins keep it
+/// until [`narrow`].
+fn drop_timestamp(rows: &mut Rows, width: usize) {
+    if let Logical::Scan(scan) = &mut rows.plan {
+        scan.columns.truncate(width);
+        rows.types.truncate(width);
+    }
+}
+
 /// The pseudo-column is there, only not here.
 fn explain_timestamp(error: Error) -> Error {
     if error.sqlstate != sqlstate::UNDEFINED_COLUMN || !error.message.contains(TIMESTAMP_NAME) {
         return error;
     }
-    let refused =
-        Error::not_supported("_timestamp in a statement that writes", "Read it with SELECT.");
+    let hint = "It is known when the transaction has been committed: read it with SELECT then.";
+    let refused = Error::not_supported("_timestamp in RETURNING", hint);
     Error { position: error.position, ..refused }
 }

@@ -463,7 +463,13 @@ const ROW_LOCATORS: [&str; 5] = ["ctid", "xmin", "cmin", "xmax", "cmax"];
 /// Returns the error of a system column of PostgreSQL, if it is one, that there is none of here.
 pub(super) fn system_column(name: &str) -> Option<Error> {
     ROW_LOCATORS.contains(&name).then(|| {
-        let hint = "Rows have no place that a statement could name: use the primary key.";
+        let hint = match name {
+            "xmin" => {
+                "The version of a row is column _timestamp: UPDATE t SET v = 2 WHERE id = 1 \
+                       AND _timestamp = '2024-05-01 12:00:00.123456+00'."
+            }
+            _ => "Rows have no place that a statement could name: use the primary key.",
+        };
         Error::not_supported(format!("system column {name}"), hint)
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coprocessors::rows::row_timestamp;
 use store::transaction::{FollowedRow, LockMode, LockWait, SeenLock, SeenRow, StatementView};
 use store::{CellBatch, Get};
 use types::expr::Expr;
@@ -239,13 +240,15 @@ pub(super) struct Recheck<'a> {
     condition: Option<&'a Expr>,
     /// It is asked once only of a row that has not changed: it may say something else each time.
     only_of_changed: bool,
+    /// The row is asked with `_timestamp` behind the table's columns.
+    reads_timestamp: bool,
 }
 
 impl<'a> Recheck<'a> {
-    /// Returns the check of a condition.
-    pub(super) fn new(condition: &'a Option<Expr>) -> Recheck<'a> {
+    /// Returns the check of a condition over the row, `_timestamp` if it is read, and other columns.
+    pub(super) fn new(condition: &'a Option<Expr>, reads_timestamp: bool) -> Recheck<'a> {
         let only_of_changed = condition.as_ref().is_some_and(Expr::stays);
-        Recheck { condition: condition.as_ref(), only_of_changed }
+        Recheck { condition: condition.as_ref(), only_of_changed, reads_timestamp }
     }
 
     /// Returns whether the condition may hold for a row as the statement sees it.
@@ -326,6 +329,9 @@ pub(super) fn take_target(
     }
     let Some(mut row) = row else { return Ok(None) };
     row.append(&mut target.extra);
+    if recheck.reads_timestamp {
+        row[table.columns.len()] = row_timestamp(&cells.row(0), &context.eval);
+    }
     if !recheck.holds((table, &target.key), &row, context)? {
         if let Some(lock) = spare {
             context.transaction.give_back(table.id, &target.key, lock)?;

@@ -23,7 +23,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     let mut targets = Targets::open(table, &plan.source, context)?;
     let mut returned = Returned::new(&plan.returning);
     let mut writer = RowWriter::new(table);
-    let recheck = Recheck::new(&plan.recheck);
+    let recheck = Recheck::new(&plan.recheck, plan.reads_timestamp);
     let mut cells = CellBatch::new();
     let change = TargetChange::Update;
     let mut row_count = 0;

@@ -639,6 +639,8 @@ pub struct UpdatePlan {
     pub table: Arc<Table>,
     /// Which rows.
     pub source: TargetRows,
+    /// The first column behind the table's is `_timestamp`.
+    pub reads_timestamp: bool,
     /// Checked again on the locked row.
     pub recheck: Option<Expr>,
     /// Over the row in table order, followed by [`TargetRows::extra_types`] columns.
@@ -658,6 +660,8 @@ pub struct DeletePlan {
     pub table: Arc<Table>,
     /// Which rows.
     pub source: TargetRows,
+    /// The first column behind the table's is `_timestamp`.
+    pub reads_timestamp: bool,
     /// Checked again on the locked row.
     pub recheck: Option<Expr>,
     /// RETURNING.

@@ -21,7 +21,9 @@ use types::rowcode::{KeyColumn, Place, RowLayout};
 use crate::catalog::table::{Index, IndexState};
 use crate::logical::{Logical, SortKey, TIMESTAMP_COLUMN, TableScan};
 use crate::plan::scan::{KeyCondition, PathShape};
-use crate::planner::conjunct::{Columns, add_columns, column, columns_of, parameter_count};
+use crate::planner::conjunct::{
+    Columns, add_columns, column, columns_of, parameter_count, renumber,
+};
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::key_term;
@@ -206,10 +208,14 @@ impl Candidate {
     /// Returns the cost of reading what is asked for.
     pub(super) fn cost(&self, question: &Question<'_>, estimator: Estimator<'_>) -> f64 {
         let scan = question.scan;
-        let all = (0..scan.table.columns.len()).collect();
-        let table = Logical::Scan(TableScan { columns: all, ..scan.clone() });
+        // Conditions over all columns of a table name `_timestamp` as `TIMESTAMP_COLUMN`.
+        let width = scan.table.columns.len();
+        let columns = (0..width).chain([TIMESTAMP_COLUMN]).collect();
+        let table = Logical::Scan(TableScan { columns, ..scan.clone() });
+        let place = |column: usize| column.min(width);
         let part_of = |conjuncts: &mut dyn Iterator<Item = usize>| {
-            let conjuncts: Vec<Expr> = conjuncts.map(|c| question.conjuncts[c].clone()).collect();
+            let conjuncts = conjuncts.map(|c| question.conjuncts[c].clone());
+            let conjuncts: Vec<Expr> = conjuncts.map(|one| renumber(one, &place)).collect();
             let part = estimator.selectivity_of_all(&conjuncts, &table);
             let open = conjuncts.iter().any(is_open_range);
             if open { part.min(question.open_range) } else { part }

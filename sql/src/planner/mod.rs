@@ -249,6 +249,7 @@ fn plan_update(update: &Update, aids: Aids<'_>) -> Plan {
     let root = Root::Update(UpdatePlan {
         table: Arc::clone(&update.table),
         source: target_rows(&update.table, &update.source, &mut count, aids),
+        reads_timestamp: update.reads_timestamp,
         checks: view_checks(&update.checks, &mut count, aids),
         recheck: update.recheck.clone(),
         assignments: update.assignments.clone(),
@@ -264,6 +265,7 @@ fn plan_delete(delete: &Delete, aids: Aids<'_>) -> Plan {
     let root = Root::Delete(DeletePlan {
         table: Arc::clone(&delete.table),
         source: target_rows(&delete.table, &delete.source, &mut count, aids),
+        reads_timestamp: delete.reads_timestamp,
         recheck: delete.recheck.clone(),
         returning: delete.returning.clone(),
     });
