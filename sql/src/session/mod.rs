@@ -185,6 +185,8 @@ pub struct Session {
     ends_transactions: bool,
     /// How many procedural bodies are being run.
     body_depth: usize,
+    /// Body and expression context of the last call of a function.
+    last_call: plpgsql::LastCall,
 }
 
 impl Deref for Session {
@@ -257,6 +259,7 @@ impl Session {
             ticket: None,
             ends_transactions: false,
             body_depth: 0,
+            last_call: plpgsql::LastCall::default(),
         }
     }
 

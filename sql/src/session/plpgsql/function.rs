@@ -15,15 +15,16 @@ use types::expr::Routine;
 use types::{DataType, Datum, SqlType};
 
 use crate::ast::Language;
+use crate::catalog::Catalog;
 use crate::catalog::function::{Function, Mode};
 use crate::ddl::{read_body, shown_function};
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::session::cursors::Cursors;
 use crate::session::plan_cache::PlanCache;
-use crate::session::plpgsql::Run;
 use crate::session::plpgsql::compiled::{Compiled, shapes_of};
 use crate::session::plpgsql::results::ResultShape;
+use crate::session::plpgsql::{LastCall, Run};
 use crate::session::prepared::{BoundParameters, Planned};
 use crate::session::routine::{DEPTH_MAX, RED_ZONE_BYTES, STACK_BYTES, too_deep};
 use crate::session::worker::{Snapshots, Worker};
@@ -44,6 +45,25 @@ pub(in crate::session) struct BodyCache(Mutex<AHashMap<Key, CachedBody>>);
 /// A body, and the function that it is of.
 type CachedBody = (Arc<Function>, Arc<Compiled>);
 
+/// A body that was called.
+pub(super) struct CalledBody {
+    key: Key,
+    body: CachedBody,
+}
+
+impl CalledBody {
+    /// Returns the body if it is that of a call.
+    fn of(&self, function: &Arc<Function>, routine: &Routine) -> Option<&Arc<Compiled>> {
+        let (number, parameters, result, fields) = &self.key;
+        let is_it = Arc::ptr_eq(&self.body.0, function)
+            && *number == routine.number
+            && *parameters == routine.parameters
+            && *result == routine.result
+            && *fields == routine.fields;
+        is_it.then_some(&self.body.1)
+    }
+}
+
 impl Session {
     /// Returns what runs bodies within a statement.
     pub(in crate::session) fn inner(worker: Worker) -> Session {
@@ -62,6 +82,7 @@ impl Session {
             ticket: None,
             ends_transactions: false,
             body_depth: 0,
+            last_call: LastCall::default(),
         }
     }
 
@@ -80,44 +101,65 @@ impl Session {
         let compiled = self.compiled_function(function, routine)?;
         self.in_running_body(|session| {
             let mut run = Run::new(session, Arc::clone(&compiled));
-            let mut arguments = arguments.into_iter();
-            let taken = function.record.declared().into_iter().map(|one| match one.mode {
-                Mode::Out | Mode::Table => Datum::Null,
-                Mode::In | Mode::InOut | Mode::Variadic => arguments.next().unwrap_or(Datum::Null),
-            });
-            run.run(taken.collect())?;
-            if function.record.is_procedure() && function.record.outs().is_empty() {
+            let outs = &compiled.result.outs;
+            let arguments = match outs.is_empty() {
+                true => arguments,
+                false => with_outs(function, arguments),
+            };
+            run.run(arguments)?;
+            if function.record.is_procedure() && outs.is_empty() {
                 return Ok(Vec::new());
             }
-            let rows = run.result_rows(function.is_set());
-            rows.map_err(|error| run.placed(error))
+            let rows = run.result_rows(function.is_set()).map_err(|error| run.placed(error))?;
+            run.leave_world();
+            Ok(rows)
         })
     }
 
     /// Returns the body of a function, with the types of its variables.
     fn compiled_function(
-        &self,
+        &mut self,
         function: &Arc<Function>,
         routine: &Routine,
     ) -> Result<Arc<Compiled>> {
+        let catalog = self.catalog();
+        let is_of = |compiled: &&Arc<Compiled>| {
+            std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
+        };
+        let last = self.last_call.body.as_ref().and_then(|last| last.of(function, routine));
+        if let Some(compiled) = last.filter(is_of) {
+            return Ok(Arc::clone(compiled));
+        }
         let key =
             (routine.number, routine.parameters.clone(), routine.result, routine.fields.clone());
-        let catalog = self.catalog();
+        let compiled = self.cached_function(&key, (function, routine), &catalog)?;
+        let body = (Arc::clone(function), Arc::clone(&compiled));
+        self.last_call.body = Some(CalledBody { key, body });
+        Ok(compiled)
+    }
+
+    /// Returns the body of a function from the cache of the session, or reads it.
+    fn cached_function(
+        &self,
+        key: &Key,
+        (function, routine): (&Arc<Function>, &Routine),
+        catalog: &Arc<Catalog>,
+    ) -> Result<Arc<Compiled>> {
         let path = Arc::clone(self.constants.search_path());
         let types = parameter_types(function, routine);
-        let known = self.bodies.0.lock().get(&key).cloned();
+        let known = self.bodies.0.lock().get(key).cloned();
         if let Some((of, compiled)) = known
             && Arc::ptr_eq(&of, function)
         {
-            let is_same = std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(&catalog))
-                || shapes_of((&compiled.body, &compiled.label), &types, &catalog, &path)?
+            let is_same = std::ptr::eq(compiled.catalog.as_ptr(), Arc::as_ptr(catalog))
+                || shapes_of((&compiled.body, &compiled.label), &types, catalog, &path)?
                     == *compiled.shapes;
             if is_same {
                 return Ok(compiled);
             }
         }
         let body = read_body(function, &function.record.body, None)?;
-        let label = shown_function(&catalog, &path, function);
+        let label = shown_function(catalog, &path, function);
         let mut compiled = self.compiled_body(body, &label, &types)?;
         compiled.result = result_of(function, routine);
         let compiled = Arc::new(compiled);
@@ -125,7 +167,7 @@ impl Session {
         if bodies.len() >= BODIES_MAX {
             bodies.clear();
         }
-        bodies.insert(key, (Arc::clone(function), Arc::clone(&compiled)));
+        bodies.insert(key.clone(), (Arc::clone(function), Arc::clone(&compiled)));
         Ok(compiled)
     }
 }
@@ -166,6 +208,16 @@ impl Session {
         self.ends_transactions = before;
         rows.map(Some)
     }
+}
+
+/// Returns the values of all parameters, those of OUT parameters NULL.
+fn with_outs(function: &Function, arguments: Vec<Datum>) -> Vec<Datum> {
+    let mut arguments = arguments.into_iter();
+    let taken = function.record.declared().into_iter().map(|one| match one.mode {
+        Mode::Out | Mode::Table => Datum::Null,
+        Mode::In | Mode::InOut | Mode::Variadic => arguments.next().unwrap_or(Datum::Null),
+    });
+    taken.collect()
 }
 
 /// Returns the types of the parameters of a body, in a call.
@@ -222,7 +274,8 @@ impl Run<'_> {
         if is_set {
             return Ok(std::mem::take(&mut self.rows));
         }
-        let result = self.compiled.result.clone();
+        let compiled = Arc::clone(&self.compiled);
+        let result = &compiled.result;
         if !result.outs.is_empty() {
             return Ok(vec![self.out_row()?]);
         }

@@ -77,6 +77,16 @@ struct World {
     eval: EvalContext,
 }
 
+/// Body and expression context of the last call of a function, for the next call by the same
+/// statement.
+#[derive(Default)]
+pub(super) struct LastCall {
+    /// The body.
+    body: Option<function::CalledBody>,
+    /// The context of its expressions, and the number of the change of settings before it.
+    world: Option<(World, u64)>,
+}
+
 /// Where a body is.
 #[derive(Clone, Copy)]
 struct At {
@@ -162,13 +172,17 @@ impl<'s> Run<'s> {
             0 => session.changed.generation(),
             _ => u64::MAX,
         };
+        let world = session.last_call.world.take().filter(|(world, settings)| {
+            *settings == settings_seen && Arc::ptr_eq(&world.catalog, &session.catalog())
+        });
+        let world = world.map(|(world, _)| world);
         Run {
             settings_seen,
             session,
             values: vec![Datum::Null; shapes.len()],
             shapes,
             compiled,
-            world: None,
+            world,
             at: At { line: 0, what: "", is_during: true },
             is_placed: false,
             row_count: 0,
@@ -195,6 +209,14 @@ impl<'s> Run<'s> {
         match self.step(&compiled.body.block) {
             Ok(Flow::Return | Flow::Next | Flow::Exit(_) | Flow::Continue(_)) => Ok(()),
             Err(error) => Err(self.placed(error)),
+        }
+    }
+
+    /// Leaves to the next call what expressions were computed with; a session that is no inner one
+    /// outlives the transaction.
+    fn leave_world(&mut self) {
+        if let Some(world) = self.world.take().filter(|_| self.session.is_inner()) {
+            self.session.last_call.world = Some((world, self.settings_seen));
         }
     }
 

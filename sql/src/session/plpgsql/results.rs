@@ -36,7 +36,8 @@ impl Run<'_> {
 
     /// Returns the row that a value is.
     pub(super) fn row_of_value(&mut self, value: Datum, of: SqlType) -> Result<Vec<Datum>> {
-        let result = self.compiled.result.clone();
+        let compiled = std::sync::Arc::clone(&self.compiled);
+        let result = &compiled.result;
         if let Some(to) = result.value {
             return Ok(vec![self.as_result(value, of, to)?]);
         }
