@@ -1,16 +1,19 @@
 //! ANALYZE: a sample of a table's rows, and what it tells of the columns.
 //!
-//! All rows are read; of so many as PostgreSQL takes by default (300 times its target of 100) the
-//! values are kept, each row with the same chance (reservoir sampling, Vitter's algorithm R). The
-//! number of different values is estimated from how many of the sample's occur once (Haas and
-//! Stokes, 1998), as PostgreSQL does it.
+//! All rows are read; those of which the predicate of a partial index is true are counted. Of so
+//! many as PostgreSQL takes by default (300 times its target of 100) the values are kept, each row
+//! with the same chance (reservoir sampling, Vitter's algorithm R). The number of different values
+//! is estimated from how many of the sample's occur once (Haas and Stokes, 1998), as PostgreSQL
+//! does it.
 
 use std::sync::Arc;
 
 use types::Batch;
+use types::expr::Expr;
 
+use crate::catalog::later::Later;
 use crate::catalog::statistics::{ColumnStatistics, TableStatistics, form};
-use crate::catalog::table::Table;
+use crate::catalog::table::{Index, Table};
 use crate::error::Result;
 use crate::exec::{self, Context};
 use crate::logical::{Bound, Logical, Query, TableScan};
@@ -42,13 +45,33 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
     };
     let query = Query { plan: Logical::Scan(scan), columns: Vec::new() };
     let plan = Arc::new(planner::plan(&Bound::Query(query), &NoStatistics)?);
+    let eval = context.eval.clone();
+    let mut indexes = partial_indexes(table, &sample.columns);
     let mut rows = exec::open(&plan, context)?;
     while let Some(batch) = rows.next()? {
+        for (predicate, (_, entries)) in &mut indexes {
+            *entries += predicate.filter_batch(&batch, &eval)?.len() as u64;
+        }
         sample.add(&batch);
     }
+    let partial_indexes = Later(indexes.into_iter().map(|(_, counted)| counted).collect());
     let rows = sample.row_count;
     let columns = sample.columns.into_iter().map(|column| column.statistics(rows)).collect();
-    Ok(TableStatistics { rows, estimate, columns })
+    Ok(TableStatistics { rows, estimate, columns, partial_indexes })
+}
+
+/// Returns the predicates of the partial indexes of a table over the columns of a sample, each with
+/// the number of its index and no entries yet.
+fn partial_indexes(table: &Table, columns: &[SampledColumn]) -> Vec<(Expr, (u32, u64))> {
+    let place = |position| {
+        let place = columns.iter().position(|column| column.position == position);
+        place.expect("a predicate reads columns that are shown")
+    };
+    let predicate = |index: &Arc<Index>| {
+        let predicate = index.spec.predicate.clone()?;
+        Some((predicate.remap_columns(&place), (index.oid, 0)))
+    };
+    table.indexes.iter().filter_map(predicate).collect()
 }
 
 /// Values of some rows.

@@ -35,7 +35,9 @@ use crate::catalog::record::{
 use crate::catalog::schema::{PUBLIC_OID, SCHEMAS_PREFIX, Schema, SchemaRecord, schema_key};
 use crate::catalog::sequence::{SEQUENCES_PREFIX, STATES_PREFIX};
 use crate::catalog::standard_function;
-use crate::catalog::statistics::{STATISTICS_PREFIX, TableStatistics, table_of_key};
+use crate::catalog::statistics::{
+    STATISTICS_PREFIX, TableStatistics, decode_statistics, table_of_key,
+};
 use crate::catalog::table::Table;
 use crate::catalog::user_type::UserType;
 use crate::catalog::view::View;
@@ -410,7 +412,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     })?;
     read_rows(store, STATISTICS_PREFIX, |table, bytes| {
         if let Some(table) = table_of_key(table) {
-            catalog = catalog.with_statistics(table, Some(decode(bytes)?));
+            catalog = catalog.with_statistics(table, Some(decode_statistics(bytes)?));
         }
         Ok(())
     })?;

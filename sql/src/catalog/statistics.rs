@@ -2,12 +2,16 @@
 //! are spread.
 //!
 //! A row of the system table for each analysed table: its key is `a` and the table's id, its one
-//! cell a [`TableStatistics`] in the store's metadata encoding. Values are in their key form
+//! cell a [`TableStatistics`] in the store's metadata encoding, with those of partial indexes in a
+//! second record. Values are in their key form
 //! ([`types::keycode`], ascending), so that they compare as bytes.
 
 use store::TableId;
 use types::keycode;
 use types::{DataType, Datum};
+
+use crate::catalog::later::{Later, decode_with, encode_with};
+use crate::error::Result;
 
 /// What the keys of statistics begin with.
 pub const STATISTICS_PREFIX: &[u8] = b"a";
@@ -31,6 +35,8 @@ pub struct TableStatistics {
     pub estimate: u64,
     /// The columns.
     pub columns: Vec<ColumnStatistics>,
+    /// The partial indexes by their numbers, with their entries.
+    pub partial_indexes: Later<Vec<(u32, u64)>>,
 }
 
 /// A column's statistics. Parts are of all rows, NULLs included.
@@ -70,7 +76,29 @@ pub fn form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec
     Some(form)
 }
 
+/// Returns the bytes of a table's statistics.
+pub fn encode_statistics(statistics: &TableStatistics) -> Vec<u8> {
+    encode_with(statistics, &statistics.partial_indexes)
+}
+
+/// Returns the statistics of some bytes.
+///
+/// # Errors
+///
+/// XX001 if they are none.
+pub fn decode_statistics(bytes: &[u8]) -> Result<TableStatistics> {
+    let (mut statistics, partial_indexes) = decode_with::<TableStatistics, _>(bytes)?;
+    statistics.partial_indexes.0 = partial_indexes;
+    Ok(statistics)
+}
+
 impl TableStatistics {
+    /// Returns how many entries a partial index had.
+    pub fn entries(&self, index: u32) -> Option<u64> {
+        let found = self.partial_indexes.iter().find(|(number, _)| *number == index);
+        found.map(|(_, entries)| *entries)
+    }
+
     /// Returns the statistics of a column by name.
     pub fn column(&self, name: &str) -> Option<&ColumnStatistics> {
         self.columns.iter().find(|column| column.name == name)

@@ -4,8 +4,8 @@ use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
 
 use crate::catalog::Catalog;
-use crate::catalog::record::{CATALOG_TABLE, encode};
-use crate::catalog::statistics::{TableStatistics, statistics_key};
+use crate::catalog::record::CATALOG_TABLE;
+use crate::catalog::statistics::{TableStatistics, encode_statistics, statistics_key};
 use crate::ddl::Ddl;
 use crate::error::Result;
 
@@ -19,7 +19,8 @@ impl Ddl<'_> {
         }
         // Whoever writes to it goes on; nobody drops it meanwhile.
         self.lock_table(table, TableLockMode::ShareUpdateExclusive)?;
-        let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), encode(&statistics));
+        let value = encode_statistics(&statistics);
+        let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), value);
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
         self.changes.set_catalog(catalog.with_statistics(table, Some(statistics)));
         Ok(())

@@ -124,10 +124,16 @@ pub(super) fn class(
             let checks = table.constraints.checks.len();
             (HEAP, rows(table), checks, indexed)
         }
-        Kind::Index(table, index) if is_hash(catalog, table, index) => {
-            (HASH, rows(table), 0, false)
+        Kind::Index(table, index) => {
+            let method = if is_hash(catalog, table, index) { HASH } else { BTREE };
+            let statistics = catalog.statistics(table.id);
+            let entries = match index.spec.predicate {
+                Some(_) => statistics.and_then(|statistics| statistics.entries(index.oid)),
+                None => statistics.map(|statistics| statistics.rows),
+            };
+            (method, entries.map_or(-1.0, |entries| entries as f32), 0, false)
         }
-        Kind::PrimaryKey(table) | Kind::Index(table, _) => (BTREE, rows(table), 0, false),
+        Kind::PrimaryKey(table) => (BTREE, rows(table), 0, false),
         Kind::View(_) => (0, -1.0, 0, false),
         Kind::Sequence(_) => (0, 1.0, 0, false),
         Kind::Composite(_) => (0, -1.0, 0, false),
