@@ -66,7 +66,7 @@ impl Rows {
         guard: &Guard,
         subqueries: &[SubqueryUse],
     ) -> Expr {
-        let expr = if has_subquery(&expr) { folded(expr) } else { expr };
+        let expr = if has_subquery(&expr) { folded(expr, subqueries) } else { expr };
         self.place_part(expr, guard, subqueries)
     }
 
@@ -396,10 +396,18 @@ fn cost_class(condition: &Expr, subqueries: &[SubqueryUse]) -> u8 {
 }
 
 /// Returns an expression with its constants computed, unless one of them fails: the last pass
-/// reports that.
-fn folded(expr: Expr) -> Expr {
+/// reports that. Values that are computed once, such as the operand of a CASE, may be constants.
+fn folded(expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
+    let value_of = |index: usize| subqueries.get(index.checked_sub(SUBQUERY)?)?.as_value();
+    let with_constants = expr.clone().transform(&mut |node| match node {
+        Expr::Column { index, .. } if index < SUBQUERY_COLUMN => {
+            let value = value_of(index).map(|value| folded(value.clone(), subqueries));
+            value.filter(|value| matches!(value, Expr::Constant { .. })).unwrap_or(node)
+        }
+        node => node,
+    });
     let mut failure = None;
-    let folded = expr.clone().fold_noting(&EvalContext::hasty(), &mut failure);
+    let folded = with_constants.fold_noting(&EvalContext::hasty(), &mut failure);
     if failure.is_some() { expr } else { folded }
 }
 
