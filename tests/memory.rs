@@ -100,6 +100,76 @@ fn values_of_a_megabyte_are_read_and_written_a_few_at_a_time() {
 }
 
 #[test]
+fn joins_of_values_of_a_megabyte_keep_few_of_them() {
+    const VALUES: i64 = 150;
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve_with(directory.path(), &["--memory", "96MB"]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = connect(process.address()).await;
+        let series = format!("generate_series(1, {VALUES})");
+        for text in [
+            "CREATE TABLE big (a int PRIMARY KEY, k int, t text)",
+            &format!("INSERT INTO big SELECT i, 1, i || repeat('x', 1000000) FROM {series} i"),
+            "CREATE TABLE few (i int PRIMARY KEY, k int)",
+            &format!("INSERT INTO few SELECT i, 1 FROM {series} i"),
+            "CREATE INDEX ON big (k)",
+        ] {
+            run(&client, text).await.unwrap();
+        }
+        for (query, count) in [
+            // Look-ups, by key; then all of one left row.
+            ("SELECT t FROM few JOIN big ON a = i", VALUES),
+            ("SELECT t FROM few LEFT JOIN big ON a = i + 1 ORDER BY i LIMIT 1000", VALUES - 1),
+            ("SELECT t FROM few f LEFT JOIN big b ON b.k = f.k WHERE i = 1", VALUES),
+            ("SELECT i FROM few f WHERE i < 9 AND EXISTS (SELECT FROM big WHERE a = i AND t > '')", 8),
+            // A hash table of one key.
+            ("SELECT t FROM (SELECT * FROM few WHERE i < 4) f LEFT JOIN big b USING (k)", 3 * VALUES),
+            // Pairs of all.
+            ("SELECT t FROM generate_series(1, 3) i LEFT JOIN big ON length(t) > i", 3 * VALUES),
+            ("SELECT t FROM generate_series(1, 3) i FULL JOIN big ON a = i AND t > ''", VALUES),
+            ("SELECT i FROM generate_series(1, 3) i WHERE NOT EXISTS (SELECT FROM big WHERE t < i || '')", 1),
+            // Values of subqueries.
+            ("SELECT (SELECT t FROM big WHERE a = i AND i > 0 LIMIT 1) t FROM few", VALUES),
+            ("SELECT repeat(t || i, 2) t FROM few JOIN big ON a = i", VALUES),
+        ] {
+            let column = if query.starts_with("SELECT i ") { "i" } else { "t" };
+            let counted = format!("SELECT count({column}) FROM ({query} OFFSET 0) s");
+            let counted = counted.replace("LIMIT 1000 OFFSET 0", "LIMIT 1000");
+            let found = client.query_one(&counted, &[]).await;
+            let found = found.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+            assert_eq!(found.get::<_, i64>(0), count, "{query}");
+        }
+    });
+    let peak = process.peak_bytes();
+    assert!(peak <= (96 + 24 + 40) << 20, "the peak is {} MiB", peak >> 20);
+}
+
+#[test]
+fn plans_of_idle_sessions_are_made_again_where_memory_was_short() {
+    const SESSIONS: usize = 16;
+    run_on_server(async |process, client| {
+        let list: Vec<String> = (0..500_000).map(|i| (3 * i).to_string()).collect();
+        let text = format!(
+            "SELECT count(*) FROM generate_series(1, 3000) i WHERE i IN ({}) AND i > $1::int",
+            list.join(", ")
+        );
+        let mut prepared = Vec::new();
+        for _ in 0..SESSIONS {
+            let client = connect(process.address()).await;
+            let statement = client.prepare(&text).await.unwrap();
+            prepared.push((client, statement));
+        }
+        let sorted = format!("SELECT t FROM ({}) s ORDER BY t OFFSET 1", rows(30_000));
+        run(client, &format!("SELECT count(*) FROM ({sorted}) s")).await.unwrap();
+        for (client, statement) in &prepared {
+            let found = client.query_one(statement, &[&0]).await.unwrap().get::<_, i64>(0);
+            assert_eq!(found, 1000);
+        }
+    });
+}
+
+#[test]
 fn memory_that_the_system_refuses_ends_the_statement() {
     let directory = tempfile::tempdir().unwrap();
     let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);

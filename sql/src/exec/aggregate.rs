@@ -9,7 +9,7 @@ use types::expr::Expr;
 
 use crate::error::Result;
 use crate::exec::spilling_groups::{SpillingGroups, WHOLE_BYTES};
-use crate::exec::stage::Stage;
+use crate::exec::stage::{Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::AggregateNode;
 
@@ -38,7 +38,7 @@ impl Gathered {
 }
 
 impl Stage for Gathered {
-    fn apply(&self, batch: Batch, context: &Context, _: &mut Vec<Batch>) -> Result<()> {
+    fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
         let own = self.own.lock().pop();
         let mut own = own.unwrap_or_else(|| {
             let AggregateNode { group_by, aggregates, .. } = &*self.node;
@@ -49,7 +49,7 @@ impl Stage for Gathered {
             self.add(&mut own, context)?;
         }
         self.own.lock().push(own);
-        Ok(())
+        Ok(StageOutput::None)
     }
 }
 

@@ -17,12 +17,13 @@ use ahash::{AHashMap, AHashSet};
 use parking_lot::Mutex;
 use types::aggregate::Aggregate;
 use types::expr::Expr;
+use types::vector::BATCH_BYTES;
 use types::{Batch, DataType, Datum, Vector};
 use types::{batchcode, keycode};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::apply_groups::Groups;
-use crate::exec::stage::{Input, Stage};
+use crate::exec::stage::{Input, Stage, StageOutput};
 use crate::exec::{Context, Operator, build, memory};
 use crate::logical::ApplyKind;
 use crate::plan::{ApplyNode, Node};
@@ -38,7 +39,21 @@ pub(super) struct Apply {
     was_begun: bool,
     /// Rows of the input, if the subquery is run for one at a time, and which is next.
     rows: Option<(Batch, usize)>,
-    /// What the subquery raises for the row after those that were yielded.
+    /// The rows at hand.
+    asking: AskingRows,
+}
+
+/// Rows of a batch, for which the subquery is run.
+#[derive(Default)]
+struct AskingRows {
+    batch: Batch,
+    /// Those that its guard lets through; `None`: all.
+    asking: Option<Vec<u32>>,
+    /// The values of all of them, if they are found together.
+    grouped: Option<Vector>,
+    /// The row that is next.
+    next: usize,
+    /// The error of the subquery for the row after them.
     failure: Option<Error>,
 }
 
@@ -162,29 +177,8 @@ impl Apply {
         };
         let input = Input::new(build(&node.input, context)?);
         let subquery = Arc::new(subquery);
-        Ok(Apply { subquery, input, was_begun: false, rows: None, failure: None })
-    }
-
-    /// Returns rows with the values of the subquery.
-    fn answered(&self, batch: Batch) -> Result<Option<Batch>> {
-        let mut answered = Vec::new();
-        self.subquery.apply(batch, &self.subquery.context, &mut answered)?;
-        Ok(answered.pop())
-    }
-
-    /// Returns the rows before the one for which the subquery fails: who reads them may not want
-    /// more.
-    fn before_failure(&mut self, batch: &Batch, failure: Error) -> Result<Option<Batch>> {
-        self.subquery.context.check()?;
-        let fails = |at: &u32| self.answered(batch.take(&[*at])).is_err();
-        let count = (0..batch.row_count as u32).find(fails).unwrap_or_default();
-        if count == 0 {
-            return Err(failure);
-        }
-        let before: Vec<u32> = (0..count).collect();
-        let answered = self.answered(batch.take(&before))?;
-        self.failure = Some(failure);
-        Ok(answered)
+        let asking = AskingRows::default();
+        Ok(Apply { subquery, input, was_begun: false, rows: None, asking })
     }
 
     /// Returns the rows that are next: one where the subquery has effects, so that those of a row
@@ -452,34 +446,114 @@ impl Subquery {
     }
 }
 
-impl Stage for Subquery {
-    fn apply(&self, mut batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
-        let asking = match &self.node.guard {
-            None => None,
-            Some(guard) => Some(guard.filter_batch(&batch, &self.context.eval)?),
+impl Subquery {
+    /// Turns to the rows of a batch.
+    fn turn_to(&self, batch: Batch) -> Result<AskingRows> {
+        let mut rows = AskingRows { batch, asking: None, grouped: None, next: 0, failure: None };
+        let Err(failure) = self.prepare(&mut rows) else { return Ok(rows) };
+        self.context.check()?;
+        // Who reads the rows before the one that fails may not want more.
+        let fails = |at: &u32| {
+            let mut row = AskingRows { batch: rows.batch.take(&[*at]), ..AskingRows::default() };
+            self.prepare(&mut row).is_err()
         };
-        if let Some(values) = self.grouped_values(&batch, asking.as_deref())? {
-            batch.columns.push(Arc::new(values));
-            out.push(batch);
-            return Ok(());
+        let before = (0..rows.batch.row_count as u32).find(fails).unwrap_or_default();
+        if before == 0 {
+            return Err(failure);
         }
-        let mut values = Vector::new(self.value_type(), batch.row_count);
-        let mut asking = asking.as_deref().map(|rows| rows.iter().peekable());
-        for row in 0..batch.row_count {
-            let is_asked = match &mut asking {
-                None => true,
-                Some(rows) => rows.next_if(|next| **next as usize == row).is_some(),
-            };
-            if !is_asked {
-                values.push_null();
-                continue;
-            }
-            self.context.check()?;
-            values.push(&self.value(&batch, row)?);
+        rows.batch = rows.batch.take(&(0..before).collect::<Vec<u32>>());
+        self.prepare(&mut rows)?;
+        rows.failure = Some(failure);
+        Ok(rows)
+    }
+
+    /// Finds out which rows ask, and what is known of them together.
+    fn prepare(&self, rows: &mut AskingRows) -> Result<()> {
+        if let Some(guard) = &self.node.guard {
+            rows.asking = Some(guard.filter_batch(&rows.batch, &self.context.eval)?);
         }
-        batch.columns.push(Arc::new(values));
-        out.push(batch);
+        rows.grouped = self.grouped_values(&rows.batch, rows.asking.as_deref())?;
         Ok(())
+    }
+
+    /// Returns the next rows with their values: all that are left, or about a mebibyte of values.
+    fn answered(&self, rows: &mut AskingRows) -> Result<Option<Batch>> {
+        let start = rows.next;
+        if start == rows.batch.row_count {
+            return rows.failure.take().map_or(Ok(None), Err);
+        }
+        let values = match rows.grouped.take() {
+            Some(values) => {
+                rows.next = rows.batch.row_count;
+                values
+            }
+            None => self.values(rows)?,
+        };
+        let mut batch = match (start, rows.next) {
+            (0, end) if end == rows.batch.row_count => rows.batch.clone(),
+            (start, end) => rows.batch.take(&(start as u32..end as u32).collect::<Vec<u32>>()),
+        };
+        batch.columns.push(Arc::new(values));
+        Ok(Some(batch))
+    }
+
+    /// Returns the values of the next rows.
+    fn values(&self, rows: &mut AskingRows) -> Result<Vector> {
+        let start = rows.next;
+        let (mut values, mut bytes) = (Vector::new(self.value_type(), 0), 0);
+        while rows.next < rows.batch.row_count && bytes < BATCH_BYTES {
+            let value = match rows.asks() {
+                false => Ok(Datum::Null),
+                true => {
+                    self.context.check()?;
+                    self.value(&rows.batch, rows.next)
+                }
+            };
+            match value {
+                Ok(value) => {
+                    bytes += value.heap_bytes();
+                    values.push(&value);
+                }
+                Err(failure) if rows.next > start => {
+                    (rows.failure, rows.batch) = (Some(failure), rows.before_next());
+                    break;
+                }
+                Err(failure) => return Err(failure),
+            }
+            rows.next += 1;
+        }
+        Ok(values)
+    }
+}
+
+impl AskingRows {
+    /// Returns whether the next row asks for a value.
+    fn asks(&self) -> bool {
+        let asking = self.asking.as_ref();
+        asking.is_none_or(|asking| asking.binary_search(&(self.next as u32)).is_ok())
+    }
+
+    fn before_next(&self) -> Batch {
+        self.batch.take(&(0..self.next as u32).collect::<Vec<u32>>())
+    }
+}
+
+/// Rows that are answered by the thread that has made them.
+struct AnsweredBatch {
+    subquery: Arc<Subquery>,
+    rows: AskingRows,
+}
+
+impl Operator for AnsweredBatch {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.subquery.answered(&mut self.rows)
+    }
+}
+
+impl Stage for Subquery {
+    fn begin(self: Arc<Self>, batch: Batch, _: &Arc<Context>) -> Result<StageOutput> {
+        let rows = self.turn_to(batch)?;
+        Ok(StageOutput::Batches(Box::new(AnsweredBatch { subquery: self, rows })))
     }
 }
 
@@ -492,13 +566,12 @@ impl Operator for Apply {
         if self.input.is_attached() {
             return self.input.next();
         }
-        if let Some(failure) = self.failure.take() {
-            return Err(failure);
-        }
-        let Some(batch) = self.next_rows()? else { return Ok(None) };
-        match self.answered(batch.clone()) {
-            Err(failure) if batch.row_count > 1 => self.before_failure(&batch, failure),
-            answered => answered,
+        loop {
+            if let Some(batch) = self.subquery.answered(&mut self.asking)? {
+                return Ok(Some(batch));
+            }
+            let Some(batch) = self.next_rows()? else { return Ok(None) };
+            self.asking = self.subquery.turn_to(batch)?;
         }
     }
 

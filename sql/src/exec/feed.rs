@@ -24,6 +24,7 @@ use crate::exec::Context;
 use crate::exec::key_range::{Keys, RowRange, resolve};
 use crate::exec::part_reader::{PartReader, PartRows, PathRows, RowStage};
 use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
+use crate::exec::stage::Pipeline;
 use crate::plan::scan::AccessPath;
 
 /// Batches of a region that wait for the session.
@@ -280,6 +281,7 @@ impl RowFeed {
                         reader,
                         stage: Some(Arc::clone(&joining.stage)),
                         rows: PathRows::default(),
+                        pipeline: Pipeline::default(),
                     }
                 });
                 let bounds = Bounds {
@@ -300,6 +302,7 @@ impl RowFeed {
                             reader,
                             stage: None,
                             rows: PathRows::default(),
+                            pipeline: Pipeline::default(),
                         })
                     });
                 let ahead = transaction.read_ahead(readers, bounds, &self.stopped);

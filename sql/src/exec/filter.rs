@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::Batch;
 
 use crate::error::{Error, Result};
-use crate::exec::stage::{Input, RowByRow, Stage};
+use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::FilterNode;
 
@@ -30,10 +30,9 @@ impl Filter {
 }
 
 impl Stage for FilterNode {
-    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
+    fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
         let selection = self.predicate.filter_batch(&batch, &context.eval)?;
-        out.extend(taken(batch, &selection));
-        Ok(())
+        Ok(taken(batch, &selection).into())
     }
 }
 

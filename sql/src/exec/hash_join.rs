@@ -12,6 +12,7 @@ use types::expr::Expr;
 use types::{Batch, DataType, Vector};
 
 use crate::error::Result;
+use crate::exec::block_join::BlockJoin;
 use crate::exec::pairs::{Candidates, HandedDown, JoinParts, PairJoin, RightSide};
 use crate::exec::partitions::{LEVEL_MAX, Partitions, SpillScan};
 use crate::exec::project::columns_of;
@@ -52,6 +53,8 @@ pub(super) struct HashJoin {
     right_types: Arc<[DataType]>,
     /// The join at hand: of all rows, or of a partition.
     running: Option<PairJoin<KeyIndex>>,
+    /// The same for a partition of one key that does not fit into memory.
+    blocks: Option<BlockJoin<KeyIndex>>,
     /// How often its rows were cut before.
     level: u32,
     /// Partitions to come.
@@ -84,6 +87,7 @@ impl HashJoin {
             left_types: node.left_types.as_slice().into(),
             right_types: node.right_types.as_slice().into(),
             running: None,
+            blocks: None,
             level: 0,
             pending: Vec::new(),
             piped: None,
@@ -136,6 +140,7 @@ impl HashJoin {
             left_types: Arc::clone(&self.left_types),
             right_types: Arc::clone(&self.right_types),
             running: None,
+            blocks: None,
             level: self.level,
             pending: std::mem::take(&mut self.pending),
             piped: None,
@@ -150,8 +155,9 @@ impl HashJoin {
 
     /// Cuts what a join was to have into partitions.
     fn cut(&mut self, join: PairJoin<KeyIndex>) -> Result<()> {
-        let (mut left, side, mut more) = join.into_parts();
-        let right = side.into_rows();
+        let (mut left, mut side, mut more) = join.into_parts();
+        let right = side.take_rows();
+        drop(side);
         let (node, context) = (&self.node, &self.context);
         let mut of_right = Partitions::new(&self.right_types, self.level);
         let rows: Vec<u32> = (0..right.row_count as u32).collect();
@@ -166,8 +172,13 @@ impl HashJoin {
         while let Some(batch) = left.next()? {
             add(&mut of_left, &batch, &node.left_keys, context)?;
         }
-        let level = self.level + 1;
-        for (left, right) in of_left.finish()?.into_iter().zip(of_right.finish()?) {
+        let of_right = of_right.finish()?;
+        // What one partition has all of has one key, or a few.
+        let level = match of_right.iter().flatten().count() {
+            1 => LEVEL_MAX,
+            _ => self.level + 1,
+        };
+        for (left, right) in of_left.finish()?.into_iter().zip(of_right) {
             if left.is_some() || right.is_some() {
                 self.pending.push(Partition { level, left, right });
             }
@@ -193,9 +204,8 @@ impl HashJoin {
             return Ok(());
         }
         let Some(mut join) = self.running.take() else { return Ok(()) };
-        let is_handed_down = join.left_takes_stages()
-            && join.read_right(Some(self.context.work_mem()))?
-            && !join.has_long_rows();
+        let is_handed_down =
+            join.left_takes_stages() && join.read_right(Some(self.context.work_mem()))?;
         if !is_handed_down {
             self.running = Some(join);
             return Ok(());
@@ -237,17 +247,26 @@ impl Operator for HashJoin {
             if let Some(sorted) = &mut self.sorted {
                 return sorted.next();
             }
+            if let Some(blocks) = &mut self.blocks {
+                if let Some(batch) = blocks.next()? {
+                    return Ok(Some(batch));
+                }
+                self.blocks = None;
+            }
             let Some(mut join) = self.running.take() else {
                 if self.advance()? {
                     continue;
                 }
                 return Ok(None);
             };
-            // What the last level does not cut is one key, or a few.
-            let room = (self.level < LEVEL_MAX).then_some(self.context.work_mem());
-            if !join.read_right(room)? {
-                self.cut(join)?;
-                self.sort_partitions();
+            if !join.read_right(Some(self.context.work_mem()))? {
+                if self.level < LEVEL_MAX {
+                    self.cut(join)?;
+                    self.sort_partitions();
+                } else {
+                    // One key, or a few.
+                    self.blocks = Some(BlockJoin::of(join, false, &self.context)?);
+                }
                 continue;
             }
             if let Some(batch) = join.next()? {
@@ -272,10 +291,14 @@ impl Operator for HashJoin {
 impl KeyIndex {
     /// Returns an index of no rows by these keys, which have the same types.
     pub(super) fn new(left_keys: Vec<Expr>, right_keys: Vec<Expr>) -> KeyIndex {
+        KeyIndex::of(left_keys.into(), right_keys.into())
+    }
+
+    fn of(left_keys: Arc<[Expr]>, right_keys: Arc<[Expr]>) -> KeyIndex {
         let key_types: Vec<_> = right_keys.iter().map(Expr::data_type).collect();
         KeyIndex {
-            left_keys: left_keys.into(),
-            right_keys: right_keys.into(),
+            left_keys,
+            right_keys,
             table: GroupTable::new(&key_types),
             heads: Vec::new(),
             chain: Vec::new(),
@@ -302,6 +325,10 @@ fn keys_of(
 
 impl Candidates for KeyIndex {
     type Probe = ProbedKeys;
+
+    fn clear(&mut self) {
+        *self = KeyIndex::of(Arc::clone(&self.left_keys), Arc::clone(&self.right_keys));
+    }
 
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let (keys, has_null) = keys_of(&self.right_keys, batch, context)?;

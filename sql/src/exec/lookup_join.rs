@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! left batch -> its different keys -> gets or ranges -> right rows -> hash join with the batch
+//!        \--- more right rows than [`RIGHT_BYTES`]: its first half, then the other one
+//!        \--- one left row that has more: they are paired with it some at a time
 //! ```
 //!
 //! Ranges whose bounds the left rows have are read in the same way; their right rows are paired by
@@ -12,6 +14,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use store::transaction::TableReader;
 use types::aggregate::GroupTable;
@@ -24,18 +28,20 @@ use crate::exec::hash_join::KeyIndex;
 use crate::exec::history;
 use crate::exec::key_range::{Keys, resolve, united};
 use crate::exec::measured::measured;
-use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin};
+use crate::exec::pairs::{Candidates, Collected, JoinParts, PairJoin, PieceJoin};
 use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::project::columns_of;
 use crate::exec::range_index::RangeIndex;
 use crate::exec::range_reader::{RangeReader, RowOptions};
 use crate::exec::scan::first_rows;
-use crate::exec::stage::{Input, Stage};
+use crate::exec::stage::{Input, Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::logical::JoinKind;
 use crate::plan::scan::ScanNode;
 use crate::plan::{KeyRange, LookupJoinNode, Node};
 
+/// Bytes of right rows that are kept for the left rows at hand.
+const RIGHT_BYTES: usize = 4 * BATCH_BYTES;
 /// So many left rows are gathered before their keys are looked up, fewer at first with a row goal.
 const GATHERED_ROWS: usize = 256;
 /// So many left rows are gathered first for ranges.
@@ -47,7 +53,7 @@ const RANGE_ROWS: usize = 4096;
 pub(super) struct LookupJoin {
     left: Input,
     lookup: Arc<Lookup>,
-    /// The left batch at hand and its right rows.
+    /// The left rows at hand and their right rows.
     pairs: Option<Box<dyn Operator>>,
     /// The rest of a batch that was halved.
     halves: VecDeque<Batch>,
@@ -64,6 +70,27 @@ struct Lookup {
     table: Arc<TableReader>,
     stage: Arc<RowStage>,
     options: RowOptions,
+    /// So many left rows are looked up together, as far as is known of their right rows.
+    left_rows: AtomicUsize,
+}
+
+/// A left batch with its right rows, a part of it at a time.
+struct PairedBatch {
+    lookup: Arc<Lookup>,
+    left: Batch,
+    /// The rows of `left` that come next.
+    next: usize,
+    pairs: Option<Box<dyn Operator>>,
+}
+
+/// One left row that has too many right rows to keep them: they are paired some at a time.
+struct PairedRow {
+    pieces: PieceJoin<KeyIndex>,
+    /// Right rows that were read already.
+    first: Option<Batch>,
+    right: Box<dyn Operator>,
+    is_done: bool,
+    context: Arc<Context>,
 }
 
 impl LookupJoin {
@@ -87,6 +114,7 @@ impl LookupJoin {
             scan: Arc::clone(scan),
             node: Arc::clone(node),
             context: Arc::clone(context),
+            left_rows: AtomicUsize::new(BATCH_ROWS),
         };
         let first = first_rows(&node.goal, context)?;
         let most = if node.range.is_some() { FIRST_RANGES } else { GATHERED_ROWS };
@@ -156,7 +184,7 @@ impl LookupJoin {
         let Some(batch) = next else { return Ok(None) };
         match self.lookup.node.range.clone() {
             Some(range) => self.turn_to_ranges(batch, &range).map(Some),
-            None => Ok(Some(Box::new(self.lookup.turn_to(batch)?))),
+            None => Ok(Some(Box::new(PairedBatch::of(batch, &self.lookup)))),
         }
     }
 
@@ -260,12 +288,94 @@ impl Lookup {
 }
 
 impl Stage for Lookup {
-    fn apply(&self, batch: Batch, _: &Context, out: &mut Vec<Batch>) -> Result<()> {
-        let mut pairs = self.turn_to(batch)?;
-        while let Some(batch) = pairs.next()? {
-            out.push(batch);
+    fn begin(self: Arc<Self>, batch: Batch, _: &Arc<Context>) -> Result<StageOutput> {
+        Ok(StageOutput::Batches(Box::new(PairedBatch::of(batch, &self))))
+    }
+}
+
+impl PairedBatch {
+    fn of(left: Batch, lookup: &Arc<Lookup>) -> PairedBatch {
+        PairedBatch { lookup: Arc::clone(lookup), left, next: 0, pairs: None }
+    }
+
+    /// Turns to the next left rows whose right rows can be kept, or to one row; `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let left = self.left.row_count - self.next;
+        let known = &self.lookup.left_rows;
+        let mut count = left.min(known.load(Relaxed));
+        while count > 0 {
+            let batch = match count == self.left.row_count {
+                true => self.left.clone(),
+                false => {
+                    let rows = self.next as u32..(self.next + count) as u32;
+                    self.left.take(&rows.collect::<Vec<u32>>())
+                }
+            };
+            let mut pairs = self.lookup.turn_to(batch.clone())?;
+            if pairs.read_right(Some(RIGHT_BYTES))? {
+                if count < BATCH_ROWS && pairs.right_bytes() < RIGHT_BYTES / 4 {
+                    known.store((2 * count).max(known.load(Relaxed)).min(BATCH_ROWS), Relaxed);
+                }
+                self.pairs = Some(Box::new(pairs));
+                break;
+            }
+            if count == 1 {
+                let row = PairedRow::of(batch, pairs, &self.lookup.context);
+                self.pairs = Some(Box::new(row));
+                break;
+            }
+            count = count.div_ceil(2);
+            known.store(count, Relaxed);
         }
-        Ok(())
+        self.next += count;
+        Ok(count > 0)
+    }
+}
+
+impl Operator for PairedBatch {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        loop {
+            if let Some(pairs) = &mut self.pairs {
+                if let Some(batch) = pairs.next()? {
+                    return Ok(Some(batch));
+                }
+                self.pairs = None;
+            }
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl PairedRow {
+    /// Takes over a join of one left row that has kept as many right rows as it may.
+    fn of(left: Batch, pairs: PairJoin<KeyIndex>, context: &Arc<Context>) -> PairedRow {
+        let (_, mut side, right) = pairs.into_parts();
+        let first = Some(side.take_rows().into_batch());
+        let (pieces, context) = (PieceJoin::of(side, left), Arc::clone(context));
+        PairedRow { pieces, first, right, is_done: false, context }
+    }
+}
+
+impl Operator for PairedRow {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        while !self.is_done {
+            if let Some(batch) = self.pieces.next(&mut [], &self.context)? {
+                return Ok(Some(batch));
+            }
+            let piece = match self.first.take() {
+                _ if self.pieces.is_decided() => None,
+                None => self.right.next()?,
+                first => first,
+            };
+            let Some(piece) = piece else {
+                self.is_done = true;
+                return Ok(self.pieces.rest());
+            };
+            self.pieces.turn_to_right(&piece, &self.context)?;
+        }
+        Ok(None)
     }
 }
 

@@ -1,10 +1,14 @@
 //! Loop join: every right row is a candidate. For joins without an equality.
+//!
+//! The right side is kept in memory, or on disk if it does not fit
+//! ([`block_join`](crate::exec::block_join)).
 
 use std::sync::Arc;
 
 use types::Batch;
 
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::block_join::BlockJoin;
 use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
 use crate::exec::{Context, Operator, build};
 use crate::plan::LoopJoinNode;
@@ -16,7 +20,11 @@ pub(super) struct AllRows {
 
 /// See the module.
 pub(super) struct LoopJoin {
-    pairs: PairJoin<AllRows>,
+    node: Arc<LoopJoinNode>,
+    context: Arc<Context>,
+    /// `None` once the right side has turned out not to fit into memory.
+    pairs: Option<PairJoin<AllRows>>,
+    blocks: Option<BlockJoin<AllRows>>,
     /// The right side stays as it is from round to round.
     keeps: bool,
 }
@@ -34,22 +42,44 @@ impl LoopJoin {
             right_types: node.right_types.clone(),
         };
         let keeps = context.keeps(&node.right);
-        Ok(LoopJoin { pairs: PairJoin::new(parts, context), keeps })
+        Ok(LoopJoin {
+            pairs: Some(PairJoin::new(parts, context)),
+            blocks: None,
+            keeps,
+            node: Arc::clone(node),
+            context: Arc::clone(context),
+        })
     }
 }
 
 impl Operator for LoopJoin {
     fn next(&mut self) -> Result<Option<Batch>> {
-        self.pairs.next()
+        loop {
+            if let Some(blocks) = &mut self.blocks {
+                return blocks.next();
+            }
+            let Some(mut pairs) = self.pairs.take() else { return Ok(None) };
+            if pairs.read_right(Some(self.context.work_mem()))? {
+                return self.pairs.insert(pairs).next();
+            }
+            self.blocks = Some(BlockJoin::of(pairs, self.node.keeps_order, &self.context)?);
+        }
     }
 
     fn rewind(&mut self) -> Result<bool> {
-        Ok(self.keeps && self.pairs.rewind()?)
+        match &mut self.pairs {
+            Some(pairs) => Ok(self.keeps && pairs.rewind()?),
+            None => Ok(false),
+        }
     }
 }
 
 impl Candidates for AllRows {
     type Probe = ();
+
+    fn clear(&mut self) {
+        self.row_count = 0;
+    }
 
     fn add(&mut self, batch: &Batch, _context: &Context) -> Result<()> {
         let count = self.row_count.checked_add(batch.row_count as u32).ok_or_else(|| {

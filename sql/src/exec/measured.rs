@@ -7,7 +7,7 @@ use store::{ReadFigures, read_figures};
 use types::Batch;
 
 use crate::error::Result;
-use crate::exec::stage::Stage;
+use crate::exec::stage::{Stage, StageOutput};
 use crate::exec::{Context, Operator};
 use crate::plan::profile::Profile;
 
@@ -25,11 +25,10 @@ struct Counter {
 }
 
 impl Stage for Counter {
-    fn apply(&self, batch: Batch, _context: &Context, out: &mut Vec<Batch>) -> Result<()> {
+    fn begin(self: Arc<Self>, batch: Batch, _: &Arc<Context>) -> Result<StageOutput> {
         let rows = batch.row_count as u64;
         self.profile.add(self.step, rows, Duration::ZERO, ReadFigures::default());
-        out.push(batch);
-        Ok(())
+        Ok(StageOutput::Batch(batch))
     }
 }
 

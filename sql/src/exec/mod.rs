@@ -38,6 +38,7 @@ mod hash_join;
 mod range_index;
 mod lookup_join;
 mod merge_join;
+mod block_join;
 mod loop_join;
 mod apply_groups;
 mod apply;

@@ -12,7 +12,7 @@ use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::stage::Stage;
+use crate::exec::stage::{Stage, StageOutput};
 use crate::exec::{Context, Operator, memory};
 use crate::logical::JoinKind;
 
@@ -21,6 +21,8 @@ pub(super) trait Candidates: Send + Sync {
     /// What is known of a left batch.
     type Probe: Send;
 
+    /// Forgets all right rows.
+    fn clear(&mut self);
     /// Adds right rows, which are numbered on.
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()>;
     /// Looks at a left batch.
@@ -162,7 +164,7 @@ struct MatchedPairs {
 
 impl<C: Candidates> RightSide<C> {
     /// Turns to a left batch.
-    pub(super) fn begin(&self, batch: Batch, context: &Context) -> Result<Probe<C>> {
+    pub(super) fn turn_to(&self, batch: Batch, context: &Context) -> Result<Probe<C>> {
         let found = self.candidates.probe(&batch, context)?;
         Ok(Probe {
             matched: vec![false; batch.row_count],
@@ -320,7 +322,7 @@ impl<C: Candidates> RightSide<C> {
     }
 
     /// Returns whether right rows are yielded that have no match.
-    fn yields_right(&self) -> bool {
+    pub(super) fn yields_right(&self) -> bool {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 }
@@ -376,11 +378,9 @@ impl<C: Candidates> PairJoin<C> {
         self.side.rows.row_count
     }
 
-    /// Returns whether the rows of the right side are long: all pairs of a left batch would be made
-    /// before any of them is taken.
-    pub(super) fn has_long_rows(&self) -> bool {
-        let rows = &self.side.rows;
-        rows.byte_count() / rows.row_count.max(1) > BATCH_BYTES / BATCH_ROWS
+    /// Returns the bytes of the right side, as far as it was read.
+    pub(super) fn right_bytes(&self) -> usize {
+        self.side.rows.byte_count() + self.side.candidates.byte_count()
     }
 
     /// Returns whether the left side takes stages.
@@ -473,15 +473,20 @@ impl<C: Candidates> Operator for PairJoin<C> {
                 return Ok(batch);
             }
             let Some(batch) = self.left.next()? else { return Ok(self.unmatched_right()) };
-            self.probe = Some(self.side.begin(batch, &self.context)?);
+            self.probe = Some(self.side.turn_to(batch, &self.context)?);
         }
     }
 }
 
 impl<C> RightSide<C> {
-    /// Returns the rows.
-    pub(super) fn into_rows(self) -> Collected {
-        self.rows
+    /// Returns the types of its columns.
+    pub(super) fn right_types(&self) -> &[DataType] {
+        &self.right_types
+    }
+
+    /// Takes the rows.
+    pub(super) fn take_rows(&mut self) -> Collected {
+        std::mem::replace(&mut self.rows, Collected::new(&self.right_types))
     }
 
     /// Returns whether all that is yielded comes of left rows.
@@ -490,12 +495,109 @@ impl<C> RightSide<C> {
     }
 }
 
-impl<C: Candidates> Stage for RightSide<C> {
-    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
-        let mut probe = Some(self.begin(batch, context)?);
-        while let Some(batch) = self.next_of(&mut probe, &mut [], context)? {
-            out.push(batch);
-        }
+/// The join of a left batch with right rows that come in pieces, of which one is kept at a time.
+pub(super) struct PieceJoin<C: Candidates> {
+    /// The piece at hand.
+    side: RightSide<C>,
+    left: Batch,
+    /// For each left row, if it has a match among the pieces before.
+    matched: Vec<bool>,
+    /// The pairs with this piece.
+    probe: Option<Probe<C>>,
+}
+
+impl<C: Candidates> PieceJoin<C> {
+    /// Returns the join of a left batch with nothing yet. Of `side` all but the rows counts.
+    pub(super) fn of(side: RightSide<C>, left: Batch) -> PieceJoin<C> {
+        PieceJoin { side, matched: vec![false; left.row_count], left, probe: None }
+    }
+
+    /// Turns to another left batch, which has met no right row yet.
+    pub(super) fn turn_to_left(&mut self, left: Batch) {
+        self.matched = vec![false; left.row_count];
+        (self.left, self.probe) = (left, None);
+    }
+
+    /// Turns to other right rows.
+    pub(super) fn turn_to_right(&mut self, piece: &Batch, context: &Context) -> Result<()> {
+        self.side.take_rows();
+        self.side.candidates.clear();
+        self.side.candidates.add(piece, context)?;
+        self.side.rows.add(piece);
+        let probe = self.side.turn_to(self.left.clone(), context)?;
+        self.probe = Some(Probe { matched: std::mem::take(&mut self.matched), ..probe });
         Ok(())
+    }
+
+    /// Returns the next pairs that match, if the join yields pairs.
+    pub(super) fn next(
+        &mut self,
+        right_matched: &mut [bool],
+        context: &Context,
+    ) -> Result<Option<Batch>> {
+        while let Some(probe) = &mut self.probe {
+            context.check()?;
+            let (left, right) = self.side.pairs(probe);
+            if left.is_empty() {
+                self.matched = std::mem::take(&mut probe.matched);
+                self.probe = None;
+                break;
+            }
+            let pairs = self.side.check(probe, (left, &right), right_matched, context)?;
+            if let Some(pairs) = pairs {
+                return Ok(Some(pairs.batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether no other right row changes what comes of the left ones.
+    pub(super) fn is_decided(&self) -> bool {
+        let once = matches!(self.side.kind, JoinKind::Semi | JoinKind::Anti);
+        once && self.probe.is_none() && self.matched.iter().all(|matched| *matched)
+    }
+
+    /// Returns what comes of left rows beside pairs, after the last piece.
+    pub(super) fn rest(&self) -> Option<Batch> {
+        let (wanted, kind) = (self.side.kind == JoinKind::Semi, self.side.kind);
+        if matches!(kind, JoinKind::Inner | JoinKind::Right) {
+            return None;
+        }
+        let rows = (0u32..).zip(&self.matched);
+        let rows: Vec<u32> =
+            rows.filter(|(_, matched)| **matched == wanted).map(|(row, _)| row).collect();
+        let mut rest = self.left.take(&rows);
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            rest.columns.extend(nulls(&self.side.right_types, rows.len()));
+        }
+        (!rows.is_empty()).then_some(rest)
+    }
+
+    /// Returns right rows with NULLs for the left columns.
+    pub(super) fn padded_left(&self, right: &Batch) -> Batch {
+        let columns = nulls(&self.side.left_types, right.row_count);
+        let columns = columns.chain(right.columns.iter().cloned()).collect();
+        Batch { columns, row_count: right.row_count }
+    }
+}
+
+/// A left batch that is paired by the thread that has made it.
+struct PairedBatch<C: Candidates> {
+    side: Arc<RightSide<C>>,
+    probe: Option<Probe<C>>,
+    context: Arc<Context>,
+}
+
+impl<C: Candidates + 'static> Stage for RightSide<C> {
+    fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
+        let probe = Some(self.turn_to(batch, context)?);
+        let context = Arc::clone(context);
+        Ok(StageOutput::Batches(Box::new(PairedBatch { side: self, probe, context })))
+    }
+}
+
+impl<C: Candidates> Operator for PairedBatch<C> {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        self.side.next_of(&mut self.probe, &mut [], &self.context)
     }
 }

@@ -11,13 +11,14 @@ use parking_lot::RwLock;
 use store::read_ahead::Producer;
 use store::transaction::TableReader;
 use store::{CellBatch, Get};
+use types::Batch;
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
-use types::{Batch, Vector};
 
+use crate::batch_buffer::byte_count;
 use crate::error::{Error, Result};
 use crate::exec::Context;
 use crate::exec::range_reader::RangeReader;
-use crate::exec::stage::Stage;
+use crate::exec::stage::{Pipeline, Stage};
 use crate::plan::scan::{Lookup, ScanNode};
 
 /// Batches that a filter may refuse as a whole before the thread turns to others' work.
@@ -50,6 +51,8 @@ pub(super) struct PartReader {
     pub stage: Option<Arc<RowStage>>,
     /// Those at hand.
     pub rows: PathRows,
+    /// Those on their way through the stages above.
+    pub pipeline: Pipeline,
 }
 
 /// Rows along a path, then those that index entries among them name: a few at a time if they are
@@ -186,15 +189,24 @@ impl RowStage {
         self.after.write().push(Arc::clone(stage));
     }
 
-    /// Returns the columns that the scan yields of these rows, put through the attached stages.
-    pub(super) fn staged(&self, wanted: &Batch) -> Result<Vec<Batch>> {
-        let mut batches = vec![self.output(wanted)];
-        for stage in self.after.read().iter() {
-            let mut next = Vec::with_capacity(batches.len());
-            for batch in batches {
-                stage.apply(batch, &self.context, &mut next)?;
-            }
-            batches = next;
+    /// Returns the columns that the scan yields of these rows, before the attached stages.
+    pub(super) fn pipeline(&self, wanted: &Batch) -> Pipeline {
+        Pipeline::of(self.output(wanted))
+    }
+
+    /// Returns the next batch that has gone through the attached stages.
+    pub(super) fn staged(&self, pipeline: &mut Pipeline) -> Result<Option<Batch>> {
+        pipeline.next(&self.after.read(), &self.context)
+    }
+
+    /// Returns the next batches of a mebibyte.
+    fn some_staged(&self, pipeline: &mut Pipeline) -> Result<Vec<Batch>> {
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while bytes < BATCH_BYTES
+            && let Some(batch) = self.staged(pipeline)?
+        {
+            bytes += byte_count(&batch);
+            batches.push(batch);
         }
         Ok(batches)
     }
@@ -213,15 +225,17 @@ impl Producer for PartReader {
         };
         let mut made = PartRows::Nothing;
         for _ in 0..BATCHES_REFUSED {
+            let batches = stage.some_staged(&mut self.pipeline)?;
+            if !batches.is_empty() {
+                made = PartRows::Batches(batches);
+                break;
+            }
             let rows = &mut self.rows;
             if !rows.has_more() && !self.reader.next(BATCH_ROWS, &mut rows.stored)? {
                 return Ok(None);
             }
-            let Some(wanted) = stage.wanted(rows)? else { continue };
-            let batches = stage.staged(&wanted.batch)?;
-            if !batches.is_empty() {
-                made = PartRows::Batches(batches);
-                break;
+            if let Some(wanted) = stage.wanted(rows)? {
+                self.pipeline = stage.pipeline(&wanted.batch);
             }
         }
         if !self.rows.has_more() {
@@ -233,10 +247,7 @@ impl Producer for PartReader {
     fn byte_count(rows: &PartRows) -> usize {
         match rows {
             PartRows::Cells(cells) => cells.byte_count(),
-            PartRows::Batches(batches) => {
-                let columns = batches.iter().flat_map(|batch| &batch.columns);
-                columns.map(|column: &Arc<Vector>| column.byte_count()).sum()
-            }
+            PartRows::Batches(batches) => batches.iter().map(byte_count).sum(),
             PartRows::Nothing => 0,
         }
     }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use types::expr::{EvalContext, Expr};
 use types::vector::{BATCH_BYTES, BATCH_ROWS};
 use types::{Batch, DataType, Vector};
 
 use crate::batch_buffer::byte_count;
 use crate::error::{Error, Result};
-use crate::exec::stage::{Input, RowByRow, Stage};
+use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::ProjectNode;
 
@@ -26,6 +27,7 @@ pub(super) struct Project {
 }
 
 /// The rows that are computed at once: fewer than come at once where the values are long.
+#[derive(Clone)]
 struct Slices {
     /// Whether values may be longer than those that they are made of.
     may_grow: bool,
@@ -187,11 +189,55 @@ impl Project {
     }
 }
 
-impl Stage for ProjectNode {
-    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()> {
-        let columns = columns_of(&self.expressions, &batch, &context.eval)?;
-        out.push(Batch { columns, row_count: batch.row_count });
-        Ok(())
+/// The projection as region threads do it.
+struct ProjectStage {
+    node: Arc<ProjectNode>,
+    /// The slicing of batches, by the values that any thread has computed last.
+    slices: Mutex<Slices>,
+}
+
+/// A batch that is computed slice by slice.
+struct SlicedBatch {
+    stage: Arc<ProjectStage>,
+    slices: Slices,
+    next: Option<Batch>,
+    context: Arc<Context>,
+}
+
+impl Stage for ProjectStage {
+    fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput> {
+        let mut slices = self.slices.lock().clone();
+        let first = slices.first(batch);
+        if slices.rest.is_some() {
+            let context = Arc::clone(context);
+            let sliced = SlicedBatch { stage: self, slices, next: Some(first), context };
+            return Ok(StageOutput::Batches(Box::new(sliced)));
+        }
+        let columns = columns_of(&self.node.expressions, &first, &context.eval)?;
+        let computed = Batch { columns, row_count: first.row_count };
+        if slices.may_grow {
+            self.slices.lock().note(&computed);
+        }
+        Ok(StageOutput::Batch(computed))
+    }
+}
+
+impl Operator for SlicedBatch {
+    fn next(&mut self) -> Result<Option<Batch>> {
+        let Some(slice) = self.next.take() else { return Ok(None) };
+        let columns = columns_of(&self.stage.node.expressions, &slice, &self.context.eval)?;
+        let computed = Batch { columns, row_count: slice.row_count };
+        self.slices.note(&computed);
+        self.stage.slices.lock().note(&computed);
+        self.next = self.slices.next();
+        Ok(Some(computed))
+    }
+}
+
+impl Project {
+    fn own_stage(&self) -> Arc<dyn Stage> {
+        let slices = Mutex::new(Slices::new(&self.node.expressions));
+        Arc::new(ProjectStage { node: Arc::clone(&self.node), slices })
     }
 }
 
@@ -233,7 +279,7 @@ impl Operator for Project {
     }
 
     fn attach(&mut self, stage: &Arc<dyn Stage>) -> Result<bool> {
-        let own = || Arc::clone(&self.node) as Arc<dyn Stage>;
-        Ok(!self.stays && self.input.attach(own, stage)?)
+        let own = self.own_stage();
+        Ok(!self.stays && self.input.attach(|| own, stage)?)
     }
 }

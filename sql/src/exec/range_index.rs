@@ -100,6 +100,11 @@ fn typed_columns<'e>(
 impl Candidates for RangeIndex {
     type Probe = EntryRanges;
 
+    fn clear(&mut self) {
+        self.entries.clear();
+        (self.row_count, self.form_bytes) = (0, 0);
+    }
+
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()> {
         let key = std::iter::once(&self.range.key);
         let columns = typed_columns(self.node.right_keys.iter().chain(key), batch, context)?;

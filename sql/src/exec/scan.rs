@@ -25,7 +25,7 @@ use crate::exec::history;
 use crate::exec::lock::lock_rows;
 use crate::exec::part_reader::{PathRows, RowStage};
 use crate::exec::range_reader::RowOptions;
-use crate::exec::stage::Stage;
+use crate::exec::stage::{Pipeline, Stage};
 use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::ScanNode;
@@ -42,7 +42,9 @@ pub(super) struct TableScan {
     rows: PathRows,
     /// Keys of rows that are wanted, and not locked yet.
     unlocked: VecDeque<Vec<u8>>,
-    /// Made and not yielded yet.
+    /// Rows on their way through the stages above.
+    pipeline: Pipeline,
+    /// Made by region threads, and not yielded yet.
     ready: VecDeque<Batch>,
     /// What the filter raises of the row after these.
     failure: Option<Error>,
@@ -104,6 +106,7 @@ impl TableScan {
             stage,
             rows: PathRows::default(),
             unlocked: VecDeque::new(),
+            pipeline: Pipeline::default(),
             ready: VecDeque::new(),
             failure: None,
             batch_rows,
@@ -112,15 +115,16 @@ impl TableScan {
         })
     }
 
-    /// Makes batches of what the feed gave, if anything is left of it.
-    fn process(&mut self) -> Result<Vec<Batch>> {
-        let Some(wanted) = self.stage.wanted_until(&mut self.rows)? else { return Ok(Vec::new()) };
+    /// Turns to the next rows of what the feed gave, if anything is left of it.
+    fn process(&mut self) -> Result<()> {
+        let Some(wanted) = self.stage.wanted_until(&mut self.rows)? else { return Ok(()) };
         self.failure = wanted.failure.map(Error::from);
         if self.node.lock.is_some() {
             self.unlocked.extend(self.rows.stored.row_keys(wanted.selection.as_deref())?);
             return self.lock();
         }
-        self.stage.staged(&wanted.batch)
+        self.pipeline = self.stage.pipeline(&wanted.batch);
+        Ok(())
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {
@@ -129,45 +133,46 @@ impl TableScan {
             if self.left == Some(0) {
                 return Ok(None);
             }
-            if let Some(batch) = self.ready.pop_front() {
+            let ready = match self.ready.pop_front() {
+                None => self.stage.staged(&mut self.pipeline)?,
+                ready => ready,
+            };
+            if let Some(batch) = ready {
                 if let Some(left) = &mut self.left {
                     *left = left.saturating_sub(batch.row_count as u64);
                 }
                 return Ok(Some(batch));
             }
             if !self.unlocked.is_empty() {
-                let batches = self.lock()?;
-                self.ready.extend(batches);
+                self.lock()?;
                 continue;
             }
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
             if self.rows.has_more() {
-                let batches = self.process()?;
-                self.ready.extend(batches);
+                self.process()?;
                 continue;
             }
-            let batches = match self.feed.next(self.batch_rows, &mut self.rows.stored)? {
+            match self.feed.next(self.batch_rows, &mut self.rows.stored)? {
                 Fed::End => return Ok(None),
-                Fed::Batches(batches) => batches,
-                Fed::Rows if self.rows.stored.is_empty() => Vec::new(),
+                Fed::Batches(batches) => self.ready.extend(batches),
+                Fed::Rows if self.rows.stored.is_empty() => {}
                 Fed::Rows => self.process()?,
-            };
+            }
             self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS);
-            self.ready.extend(batches);
         }
     }
 
-    /// Makes batches of rows that are to be locked.
-    fn lock(&mut self) -> Result<Vec<Batch>> {
-        let Some(lock) = &self.node.lock else { return Ok(Vec::new()) };
+    /// Locks the next rows, and turns to them.
+    fn lock(&mut self) -> Result<()> {
+        let Some(lock) = &self.node.lock else { return Ok(()) };
         let limit = self.left.unwrap_or(u64::MAX);
         let batch = lock_rows(&self.node, lock, &mut self.unlocked, limit, &self.context)?;
-        match batch.row_count {
-            0 => Ok(Vec::new()),
-            _ => self.stage.staged(&batch),
+        if batch.row_count > 0 {
+            self.pipeline = self.stage.pipeline(&batch);
         }
+        Ok(())
     }
 }
 

@@ -18,12 +18,98 @@ use crate::exec::{Context, Operator};
 
 /// See the module.
 pub trait Stage: Send + Sync {
-    /// Puts what becomes of a batch to `out`.
+    /// Turns to a batch; returns what becomes of it.
     ///
     /// # Errors
     ///
     /// Whatever evaluation raises; it ends the statement.
-    fn apply(&self, batch: Batch, context: &Context, out: &mut Vec<Batch>) -> Result<()>;
+    fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput>;
+}
+
+/// The output of a stage for a batch.
+pub enum StageOutput {
+    /// Nothing.
+    None,
+    /// One batch.
+    Batch(Batch),
+    /// Batches that are made as they are asked for, since all of them may be more than fits into
+    /// memory.
+    Batches(Box<dyn Operator>),
+}
+
+impl From<Option<Batch>> for StageOutput {
+    fn from(batch: Option<Batch>) -> StageOutput {
+        batch.map_or(StageOutput::None, StageOutput::Batch)
+    }
+}
+
+/// A batch on its way through stages: of what each of them makes, one batch is in memory.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    /// The batch before the first stage.
+    first: Option<Batch>,
+    /// The outputs that stages have begun, the last one last, each with the number of the next
+    /// stage.
+    begun: Vec<(Box<dyn Operator>, usize)>,
+}
+
+impl Pipeline {
+    /// Returns a batch before the first stage.
+    pub(super) fn of(batch: Batch) -> Pipeline {
+        Pipeline { first: Some(batch), begun: Vec::new() }
+    }
+
+    /// Returns the next batch that has gone through all stages, which are the same each time.
+    pub(super) fn next(
+        &mut self,
+        stages: &[Arc<dyn Stage>],
+        context: &Arc<Context>,
+    ) -> Result<Option<Batch>> {
+        while let Some((batch, from)) = self.take(context)? {
+            if let Some(batch) = self.put(batch, &stages[from..], from, context)? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the next batch of the last stage that has begun, and the number of the stage that it
+    /// goes to.
+    fn take(&mut self, context: &Context) -> Result<Option<(Batch, usize)>> {
+        if let Some(batch) = self.first.take() {
+            return Ok(Some((batch, 0)));
+        }
+        while let Some((batches, to)) = self.begun.last_mut() {
+            context.check()?;
+            if let Some(batch) = batches.next()? {
+                return Ok(Some((batch, *to)));
+            }
+            self.begun.pop();
+        }
+        Ok(None)
+    }
+
+    /// Puts a batch through stages, the first of which has this number, up to one that makes
+    /// several batches of it.
+    fn put(
+        &mut self,
+        mut batch: Batch,
+        stages: &[Arc<dyn Stage>],
+        first: usize,
+        context: &Arc<Context>,
+    ) -> Result<Option<Batch>> {
+        for (number, stage) in (first..).zip(stages) {
+            match Arc::clone(stage).begin(batch, context)? {
+                StageOutput::Batch(next) => batch = next,
+                StageOutput::Batches(batches) => {
+                    self.begun.push((batches, number + 1));
+                    return Ok(None);
+                }
+                StageOutput::None => return Ok(None),
+            }
+        }
+        Ok(Some(batch))
+    }
 }
 
 /// The step that another one reads: batch by batch, or with the other one handed down to it.

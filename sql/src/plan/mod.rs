@@ -355,7 +355,7 @@ impl KeyRange {
     }
 }
 
-/// See [`Node::LoopJoin`]. The right side is kept in memory.
+/// See [`Node::LoopJoin`]. The right side is kept in memory, as far as it fits.
 #[derive(Debug)]
 pub struct LoopJoinNode {
     /// How rows pair up.
@@ -370,6 +370,8 @@ pub struct LoopJoinNode {
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
+    /// True if the rows must come in the order of the left ones.
+    pub keeps_order: bool,
 }
 
 /// See [`Node::Apply`].

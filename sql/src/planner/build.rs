@@ -583,8 +583,15 @@ fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -
         let right_types = vec![aggregate.data_type];
         let mut types = left_types.clone();
         types.push(aggregate.data_type);
-        let kind = JoinKind::Inner;
-        let join = LoopJoinNode { kind, left: node, right, on: None, left_types, right_types };
+        let join = LoopJoinNode {
+            kind: JoinKind::Inner,
+            left: node,
+            right,
+            on: None,
+            left_types,
+            right_types,
+            keeps_order: false,
+        };
         node = Node::LoopJoin(Arc::new(join));
         left_types = types;
     }

@@ -86,7 +86,9 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
         }
     };
     if left_keys.is_empty() {
-        let node = LoopJoinNode { kind, left, right, on: residual, left_types, right_types };
+        let keeps_order = !order.is_empty();
+        let on = residual;
+        let node = LoopJoinNode { kind, left, right, on, left_types, right_types, keeps_order };
         return Built { node: Node::LoopJoin(Arc::new(node)), ordered };
     }
     let node = Arc::new(KeyJoinNode {
