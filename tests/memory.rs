@@ -295,6 +295,11 @@ fn messages_that_come_in_part_are_bounded_together() {
         begin(&mut raw, 900);
         assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("53200"));
         let part = vec![b'x'; 1 << 20];
+        // One that all may hold comes whole, and is malformed.
+        let mut raw = Raw::login(process.address());
+        begin(&mut raw, 100);
+        (0..100).for_each(|_| raw.try_send(&part));
+        assert_eq!(sqlstate(&raw.until_ready()).as_deref(), Some("08P01"));
         let mut clients: Vec<Raw> = (0..4).map(|_| Raw::login(process.address())).collect();
         for raw in &mut clients {
             begin(raw, 100);

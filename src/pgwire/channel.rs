@@ -99,9 +99,11 @@ impl Buffers {
     }
 
     /// Returns the bytes that the input takes, and the length that its first message is announced
-    /// to have.
+    /// to have. What a buffer has beyond that length stays untouched.
     fn incoming(&self) -> (usize, usize) {
-        (self.input.capacity(), frame::announced(&self.input))
+        let announced = frame::announced(&self.input);
+        let filled = self.input.len().max(announced.saturating_add(1));
+        (self.input.capacity().min(filled), announced)
     }
 
     /// Returns the input, to put more into it.
