@@ -12,13 +12,16 @@ use crate::harness::TestServer;
 const SCHEMA: &str = include_str!("dump/schema.sql");
 
 /// What only bennu has, which PostgreSQL would refuse.
-const OWN: &str = "\
+const OWN: &str = r#"
 CREATE TABLE own (id int, n int, note text, PRIMARY KEY (id))
   WITH (salt_buckets = 4, versions = 3, ttl = '30 days', f.versions = 2,
         column_families = 'f(note)');
 INSERT INTO own SELECT g, g, 'n' || g FROM generate_series(1, 100) g;
 CREATE INDEX own_n ON own (n) SALT_BUCKETS = 3;
-";
+CREATE TABLE named (id int PRIMARY KEY, a int, b int, c int, d int)
+  WITH (column_families = '"x,y"(a), "q""{}"(b), "dotted.G h"(c), "back\slash''"(d)', "x,y.ttl" = '60 seconds',
+        "q""{}.versions" = 2, "dotted.G h.versions" = 3, "back\slash'.ttl" = '1 day');
+"#;
 
 /// Where a dump is taken from, or restored to.
 struct Place<'a> {
@@ -158,6 +161,32 @@ fn dumps_come_back_as_they_were() {
         target.restore("plain", &file);
     }
     assert_eq!(target.contents(&file), before);
+}
+
+#[test]
+fn maintenance_programs_succeed() {
+    if !installed() {
+        return;
+    }
+    let server = TestServer::start();
+    let source = Place::of(&server);
+    let schema = server.directory().join("schema.sql");
+    std::fs::write(&schema, [SCHEMA, OWN].concat()).unwrap();
+    source.psql(&["-o", "/dev/null", "-f", &schema.display().to_string()]);
+    let file = server.directory().join("all.sql");
+    run(source.command("pg_dumpall").arg("-f").arg(&file));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("CREATE ROLE bennu") && text.contains("CREATE EXTENSION"), "{text}");
+    let programs: [(&str, &[&str]); 5] = [
+        ("vacuumdb", &["--all", "--analyze"]),
+        ("vacuumdb", &["--all", "--analyze-in-stages"]),
+        ("vacuumdb", &["--all", "--full", "-j", "2"]),
+        ("reindexdb", &["--all"]),
+        ("reindexdb", &["--all", "--concurrently"]),
+    ];
+    for (program, options) in programs {
+        run(source.command(program).args(options).arg("--quiet"));
+    }
 }
 
 #[test]

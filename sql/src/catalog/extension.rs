@@ -1,8 +1,8 @@
 //! Extensions that can be created: names, versions and comments.
 //!
-//! What an extension adds is built in. The catalog has of one that is created its comment alone
-//! ([`Subject::Extension`]), whose key says in which schema it was created; an empty text is no
-//! comment. PL/pgSQL is always there, and has a row only if COMMENT ON has changed its comment.
+//! The functions of an extension are built in. The catalog has of one that is created its comment
+//! alone ([`Subject::Extension`]), whose key says in which schema it was created; an empty text is
+//! no comment. PL/pgSQL is always there, and has a row only if COMMENT ON has changed its comment.
 
 use crate::catalog::Catalog;
 use crate::catalog::comment::Subject;
@@ -16,9 +16,9 @@ pub struct Extension {
     pub name: &'static str,
     /// Its only version.
     pub version: &'static str,
-    /// What is said about it unless COMMENT ON says something else.
+    /// Its comment, unless COMMENT ON has set another one.
     pub comment: &'static str,
-    /// What the client is told when it is created: which functions it lacks, and what serves.
+    /// Notice and hint of its creation: functions that do not exist, and substitutes.
     pub notice: Option<(&'static str, &'static str)>,
 }
 

@@ -189,7 +189,16 @@ impl TableOptions {
     }
 
     /// Returns the descriptor of a family by name.
+    ///
+    /// # Errors
+    ///
+    /// 22023 for a name with `=`, at which dumps divide the options of families, and for options
+    /// that do not go together.
     pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
+        if name.contains('=') {
+            let message = format!("invalid column family name \"{name}\": must not contain \"=\"");
+            return Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
         let mut family = FamilyDescriptor { name: name.to_owned(), ..self.family.clone() };
         let mut has_block_size = self.has_block_size;
         for option in &self.overrides {

@@ -53,6 +53,7 @@ mod view;
 mod schema;
 mod sequence;
 mod enumeration;
+mod extension;
 mod domain;
 mod function;
 mod references;
@@ -515,8 +516,6 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         "reassign",
         "revoke",
         "security",
-        "table",
-        "truncate",
         "increment",
         "use",
         "check",
@@ -525,10 +524,7 @@ fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
         return None;
     }
     let hint = match word {
-        "truncate" => "Use DELETE FROM the table, or drop and create it.",
         "increment" => "Use UPSERT … ON DUPLICATE KEY UPDATE n = n + 1, or UPDATE.",
-        "merge" => "Use INSERT … ON CONFLICT, or UPSERT.",
-        "table" => "Write SELECT * FROM the table.",
         _ => "Leave the statement out.",
     };
     let construct = word.to_uppercase();

@@ -1,0 +1,247 @@
+//! Hints and details that advise a statement: what they advise is not rejected.
+//!
+//! The sources are searched for sentences with the first word of a statement in them. Each must be
+//! listed here, with statements that do what it advises; these are run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::harness::TestServer;
+use crate::raw::{Raw, sqlstate};
+
+/// Words that statements begin with.
+const VERBS: &[&str] = &[
+    "ALTER", "ANALYZE", "CALL", "COMMENT", "COMMIT", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN",
+    "INSERT", "LOCK", "MERGE", "PREPARE", "REFRESH", "REINDEX", "RESET", "ROLLBACK", "SELECT",
+    "SET", "TABLE", "TRUNCATE", "UPDATE", "UPSERT", "VACUUM",
+];
+
+const SETUP: &str = "
+CREATE TYPE pair AS (a int, b text);
+CREATE TYPE mood AS ENUM ('sad');
+CREATE TABLE t (id int PRIMARY KEY, v int, g text, c pair, m mood, w int GENERATED ALWAYS AS (v * 2) STORED);
+CREATE TABLE watched (id int PRIMARY KEY, g text NOT NULL);
+CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t);
+CREATE INDEX t_v ON t (v);
+CREATE VIEW view AS SELECT id AS a FROM t;
+CREATE MATERIALIZED VIEW stored AS SELECT id FROM t;
+CREATE PROCEDURE p() LANGUAGE sql AS '';
+INSERT INTO t (id, v) VALUES (1, 1);
+";
+
+/// Parts of sentences, and statements that they advise.
+const ADVICE: &[(&str, &[&str])] = &[
+    (
+        "ALTER TABLE … ATTACH COPROCESSOR",
+        &["ALTER TABLE watched ATTACH COPROCESSOR summary WITH (table = 'sums', group_by = 'g')"],
+    ),
+    (
+        "Detach it first: ALTER TABLE {} DETACH COPROCESSOR {}.",
+        &["ALTER TABLE watched DETACH COPROCESSOR summary"],
+    ),
+    ("To call a function, use SELECT.", &["SELECT length('a')"]),
+    ("To call a procedure, use CALL.", &["CALL p()"]),
+    (
+        "Write it anew with CREATE OR REPLACE FUNCTION.",
+        &["CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'"],
+    ),
+    (
+        "SELECT or INSERT/UPDATE/DELETE RETURNING",
+        &[
+            "CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'UPDATE t SET v = 2 RETURNING v'",
+            "CREATE FUNCTION h() RETURNS int LANGUAGE sql AS 'DELETE FROM child RETURNING id'",
+        ],
+    ),
+    ("read it with SELECT then", &["SELECT _timestamp FROM t"]),
+    (
+        "Add the expression/function to every SELECT",
+        &["SELECT id, id + 1 FROM t UNION SELECT v, v + 1 FROM t ORDER BY 2"],
+    ),
+    (
+        "UPDATE t SET v = 2 WHERE id = 1 AND _timestamp = '2024-05-01 12:00:00.123456+00'",
+        &["UPDATE t SET v = 2 WHERE id = 1 AND _timestamp = '2024-05-01 12:00:00.123456+00'"],
+    ),
+    (
+        "then do a full CREATE TYPE",
+        &[
+            "CREATE TYPE own",
+            "CREATE FUNCTION own_in(cstring) RETURNS own LANGUAGE internal IMMUTABLE STRICT AS 'textin'",
+            "CREATE FUNCTION own_out(own) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout'",
+            "CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = text)",
+        ],
+    ),
+    (
+        "Use DROP ... CASCADE to drop the dependent objects too.",
+        &["CREATE TABLE a (id int)", "CREATE VIEW b AS SELECT * FROM a", "DROP TABLE a CASCADE"],
+    ),
+    (
+        "Use DROP {} to remove {an} {other}.",
+        &[
+            "DROP VIEW view",
+            "CREATE VIEW view AS SELECT id AS a FROM t",
+            "DROP MATERIALIZED VIEW stored",
+            "CREATE MATERIALIZED VIEW stored AS SELECT id FROM t",
+            "DROP INDEX t_v",
+            "CREATE INDEX t_v ON t (v)",
+        ],
+    ),
+    (
+        "Use ALTER TABLE instead.",
+        &["CREATE TABLE c (id int)", "ALTER TABLE c RENAME id TO a", "ALTER TABLE c RENAME TO d"],
+    ),
+    ("or use TRUNCATE ... CASCADE", &["TRUNCATE t CASCADE", "INSERT INTO t (id, v) VALUES (1, 1)"]),
+    ("Use DROP FUNCTION {shown} first.", &["DROP FUNCTION IF EXISTS f()"]),
+    (
+        "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
+        &["ALTER TABLE t ALTER COLUMN w DROP EXPRESSION"],
+    ),
+    (
+        "RESET takes it away",
+        &[
+            "ALTER TABLE t SET (max_read_bytes_per_second = '10MB')",
+            "ALTER TABLE t RESET (max_read_bytes_per_second)",
+        ],
+    ),
+    ("DELETE FROM", &["DELETE FROM child"]),
+    (
+        "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
+        &["ALTER VIEW view RENAME COLUMN a TO b"],
+    ),
+    ("use SET for the others", &["SET work_mem = '8MB'"]),
+    ("Use ALTER COLUMN … SET STORAGE.", &["ALTER TABLE t ALTER COLUMN g SET STORAGE PLAIN"]),
+    ("COPY … FROM STDIN or TO STDOUT", &["COPY t TO STDOUT"]),
+    ("COPY FROM STDIN and COPY TO STDOUT", &["COPY t TO STDOUT"]),
+    ("Try the COPY (SELECT ...) TO variant.", &["COPY (SELECT * FROM view) TO STDOUT"]),
+    ("Assign the whole field: SET c.f = ROW(…).", &["UPDATE t SET c.a = 1"]),
+    ("Create a global index: CREATE INDEX.", &["CREATE INDEX ON t (g)"]),
+    ("Use UPDATE.", &["UPDATE t SET v = 3"]),
+    (
+        "Use a subquery: WHERE key IN (SELECT key … LIMIT n).",
+        &["DELETE FROM child WHERE id IN (SELECT id FROM child LIMIT 1)"],
+    ),
+    (
+        "CREATE TYPE … AS ENUM (…), CREATE TYPE … AS (…), CREATE TYPE … (…), CREATE DOMAIN",
+        &["CREATE TYPE e AS ENUM ('x')", "CREATE TYPE k AS (a int)", "CREATE DOMAIN n AS int"],
+    ),
+    (
+        "Use ANALYZE, BUFFERS, COSTS, FORMAT, SETTINGS, SUMMARY, TIMING or VERBOSE.",
+        &[
+            "EXPLAIN (ANALYZE, BUFFERS, COSTS, FORMAT json, SETTINGS, SUMMARY, TIMING, VERBOSE) SELECT 1",
+        ],
+    ),
+    (
+        "Use DROP EXTENSION and CREATE EXTENSION.",
+        &[
+            "CREATE EXTENSION pgcrypto",
+            "DROP EXTENSION pgcrypto",
+            "CREATE EXTENSION pgcrypto SCHEMA public",
+        ],
+    ),
+    (
+        "Use UPSERT … ON DUPLICATE KEY UPDATE",
+        &["UPSERT INTO child VALUES (1, 1) ON DUPLICATE KEY UPDATE t = 1"],
+    ),
+    ("discard the results of a SELECT", &["DO 'BEGIN PERFORM 1; END'"]),
+    (
+        "EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS",
+        &[
+            "DO $$ DECLARE i int; BEGIN EXECUTE 'SELECT 1' INTO i; EXECUTE 'CREATE TABLE z AS SELECT 1'; END $$",
+        ],
+    ),
+    ("Use the REFRESH MATERIALIZED VIEW command.", &["REFRESH MATERIALIZED VIEW stored"]),
+    (
+        "rebuild the indexes of tables that have lost something: REINDEX TABLE …",
+        &["REINDEX TABLE t", "REINDEX INDEX t_v", "REINDEX DATABASE bennu"],
+    ),
+];
+
+/// Sentences with such a word that advise no statement.
+const NO_ADVICE: &[&str] = &[
+    "The name is used both as MERGE target table and data source.",
+    "Generated columns cannot be used in COPY.",
+    "do not have the same ON COMMIT setting",
+    "bytes at once, or use COPY",
+];
+
+fn sources() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = ["src", "sql/src", "store/src", "coprocessors/src", "types/src"];
+    let mut folders: Vec<PathBuf> = crates.iter().map(|folder| root.join(folder)).collect();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            match path.is_dir() {
+                true => folders.push(path),
+                false if is_source && path.file_stem().is_some_and(|name| name != "tests") => {
+                    files.push(path)
+                }
+                false => {}
+            }
+        }
+    }
+    files
+}
+
+/// Returns the string literals of a source, without those of its tests.
+fn literals(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let (mut found, mut rest) = (Vec::new(), code.chars().peekable());
+    while let Some(next) = rest.next() {
+        match next {
+            '\'' if rest.peek() == Some(&'"') => drop(rest.next()),
+            '"' => {
+                let mut literal = String::new();
+                while let Some(part) = rest.next().filter(|part| *part != '"') {
+                    match part {
+                        '\\' => match rest.next() {
+                            Some('\n') => {
+                                while rest.next_if(|part| part.is_whitespace()).is_some() {}
+                            }
+                            escaped => literal.extend(escaped),
+                        },
+                        part => literal.push(part),
+                    }
+                }
+                found.push(literal);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns whether a literal is a sentence with the first word of a statement in it.
+fn may_advise(literal: &str) -> bool {
+    let is_sentence = literal.starts_with(char::is_uppercase) && literal.ends_with('.');
+    let mut words = literal.split(|part: char| !part.is_alphanumeric() && part != '_');
+    (is_sentence || literal.starts_with("rebuild")) && words.any(|word| VERBS.contains(&word))
+}
+
+#[test]
+fn what_hints_advise_is_not_rejected() {
+    let mut sentences: Vec<String> = Vec::new();
+    for file in sources() {
+        let source = fs::read_to_string(&file).unwrap();
+        sentences.extend(literals(&source).into_iter().filter(|literal| may_advise(literal)));
+    }
+    let known = |sentence: &str| {
+        ADVICE.iter().any(|(part, _)| sentence.contains(part))
+            || NO_ADVICE.iter().any(|part| sentence.contains(part))
+    };
+    let unknown: Vec<&String> = sentences.iter().filter(|sentence| !known(sentence)).collect();
+    assert!(unknown.is_empty(), "sentences without statements that try them: {unknown:#?}");
+    let server = TestServer::start();
+    let mut raw = Raw::login(server.address());
+    assert_eq!(sqlstate(&raw.query(SETUP)), None);
+    for (advice, statements) in ADVICE {
+        let is_given = sentences.iter().any(|sentence| sentence.contains(advice));
+        assert!(is_given, "no hint says \"{advice}\"");
+        for statement in *statements {
+            assert_eq!(sqlstate(&raw.query(statement)), None, "{advice}: {statement}");
+        }
+    }
+}
