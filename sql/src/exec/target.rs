@@ -238,14 +238,14 @@ pub(super) fn with_subqueries(
 /// What is asked of a row that is locked, as it is then.
 pub(super) struct Recheck<'a> {
     condition: Option<&'a Expr>,
-    /// It is asked once only of a row that has not changed: it may say something else each time.
+    /// Asked once only of a row that has not changed: it may say something else each time.
     only_of_changed: bool,
     /// The row is asked with `_timestamp` behind the table's columns.
     reads_timestamp: bool,
 }
 
 impl<'a> Recheck<'a> {
-    /// Returns the check of a condition over the row, `_timestamp` if it is read, and other columns.
+    /// Returns the check of a condition over the row, `_timestamp` if read, and other columns.
     pub(super) fn new(condition: &'a Option<Expr>, reads_timestamp: bool) -> Recheck<'a> {
         let only_of_changed = condition.as_ref().is_some_and(Expr::stays);
         Recheck { condition: condition.as_ref(), only_of_changed, reads_timestamp }
