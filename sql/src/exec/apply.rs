@@ -3,8 +3,8 @@
 //! A subquery is run for the rows that its guard lets through: those for which the expression
 //! comes to it. One without outer columns runs once, when the first such row asks for it: once for
 //! the statement, however often the steps around are run, if it depends on nothing else. Otherwise
-//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them,
-//! unless each run may have another result.
+//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them and
+//! [`MEMO_BYTES`], unless each run may have another result.
 //! `column IN (subquery)` that runs once looks its values up in a set.
 //!
 //! Where the rows come from region threads, these run the subquery, too
@@ -29,8 +29,10 @@ use crate::logical::ApplyKind;
 use crate::plan::{ApplyNode, Node};
 use crate::planner::key_term::is_integer;
 
-/// Results kept; past it all are forgotten.
+/// Most answers that are remembered; beyond it all are forgotten.
 const MEMO_ENTRIES: usize = 1024;
+/// Bytes of remembered answers beyond which all but the last are forgotten.
+const MEMO_BYTES: usize = 8 * BATCH_BYTES;
 
 /// See the module.
 pub(super) struct Apply {
@@ -61,12 +63,31 @@ struct AskingRows {
 struct Subquery {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
-    memo: Mutex<AHashMap<Vec<u8>, Arc<Answer>>>,
+    memo: Mutex<Memo>,
     /// The outer and the subquery's column of `column = ANY (subquery)` that runs once.
     equality: Option<(usize, usize)>,
     /// The values for all rows, once some row has asked; none if there is no such plan, or it
     /// fails.
     groups: OnceLock<Option<Groups>>,
+}
+
+/// Answers by the values of the outer columns.
+#[derive(Default)]
+struct Memo {
+    answers: AHashMap<Vec<u8>, Arc<Answer>>,
+    byte_count: usize,
+}
+
+impl Memo {
+    fn insert(&mut self, key: Vec<u8>, answer: Arc<Answer>) {
+        let bytes = key.len() + answer.byte_count();
+        if self.answers.len() >= MEMO_ENTRIES || self.byte_count + bytes > MEMO_BYTES {
+            self.answers.clear();
+            self.byte_count = 0;
+        }
+        self.byte_count += bytes;
+        self.answers.insert(key, answer);
+    }
 }
 
 /// What subqueries said that are run once for the statement, by the address of their node.
@@ -81,6 +102,22 @@ enum Answer {
     Rows(Vec<Batch>),
     /// The values of its one column, to be looked up.
     Set(ValueSet),
+}
+
+impl Answer {
+    /// Returns about how many bytes the answer holds.
+    fn byte_count(&self) -> usize {
+        match self {
+            Answer::Value(value) => value.heap_bytes(),
+            Answer::Rows(batches) => {
+                let columns = batches.iter().flat_map(|batch| &batch.columns);
+                columns.map(|column| column.byte_count()).sum()
+            }
+            Answer::Set(ValueSet { integers, forms, .. }) => {
+                size_of::<i64>() * integers.len() + forms.iter().map(Vec::len).sum::<usize>()
+            }
+        }
+    }
 }
 
 /// Values of one column, to be found again.
@@ -307,15 +344,11 @@ impl Subquery {
         if !columns.is_empty() {
             batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
         }
-        if let Some(answer) = self.memo.lock().get(&key) {
+        if let Some(answer) = self.memo.lock().answers.get(&key) {
             return Ok(Arc::clone(answer));
         }
         let answer = Arc::new(self.run(&self.context_of(batch, row))?);
-        let mut memo = self.memo.lock();
-        if memo.len() >= MEMO_ENTRIES {
-            memo.clear();
-        }
-        memo.insert(key, Arc::clone(&answer));
+        self.memo.lock().insert(key, Arc::clone(&answer));
         Ok(answer)
     }
 
