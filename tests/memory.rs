@@ -315,3 +315,21 @@ fn messages_that_come_in_part_are_bounded_together() {
         }
     });
 }
+
+#[test]
+fn a_message_that_the_system_refuses_ends_its_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::serve_limited(directory.path(), "-v 2500000", &["--memory", "4GB"]);
+    let part = vec![b'x'; 1 << 20];
+    let mut clients: Vec<Raw> = (0..2).map(|_| Raw::login(process.address())).collect();
+    for raw in &mut clients {
+        raw.set_patience(PATIENCE);
+        raw.try_send(&[&[b'B'][..], &(1000_u32 << 20).to_be_bytes()].concat());
+        (0..520).for_each(|_| raw.try_send(&part));
+    }
+    // Both together do not fit into the address space.
+    assert_eq!(sqlstate(&clients[1].until_ready()).as_deref(), Some("53200"));
+    drop(clients);
+    let answer = Raw::login(process.address()).query("SELECT 1");
+    assert!(answer.iter().any(|message| message.kind == b'D'), "{answer:?}");
+}

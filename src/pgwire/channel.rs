@@ -15,7 +15,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use pgwire::messages::DecodeContext;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use types::encoding::Encoding;
@@ -114,6 +114,30 @@ impl Buffers {
         &mut self.input
     }
 
+    /// Appends bytes that were read. The memory of a large message is requested so that the
+    /// system may refuse it: the connection ends then, not the process.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`].
+    fn receive(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let input = self.input_to_fill();
+        let needed = input.len() + bytes.len();
+        if needed <= KEPT_BYTES || input.try_reclaim(bytes.len()) {
+            input.extend_from_slice(bytes);
+            return Ok(());
+        }
+        // Its type is not counted by the length that a message announces.
+        let capacity = (2 * needed).min(frame::announced(input) + 1).max(needed);
+        let mut grown = Vec::from(std::mem::take(input));
+        let reserved = grown.try_reserve_exact(capacity - grown.len());
+        if reserved.is_ok() {
+            grown.extend_from_slice(bytes);
+        }
+        *input = BytesMut::from(Bytes::from(grown));
+        reserved.map_err(|_| ErrorKind::OutOfMemory.into())
+    }
+
     /// Forgets the output, which was sent.
     pub(super) fn sent(&mut self) {
         self.output.bytes.clear();
@@ -198,10 +222,7 @@ impl Channel {
             };
             match read {
                 Ok(0) => Ok(ReadOutcome::End),
-                Ok(count) => {
-                    self.buffers.input_to_fill().extend_from_slice(&buffer[..count]);
-                    Ok(ReadOutcome::Bytes)
-                }
+                Ok(count) => self.buffers.receive(&buffer[..count]).map(|()| ReadOutcome::Bytes),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock | ErrorKind::TimedOut => Ok(ReadOutcome::Nothing),
                     // A client that leaves without a word of TLS, as most do.
@@ -287,5 +308,28 @@ impl Channel {
             let _ = stream.flush();
         }
         let _ = self.socket().shutdown(std::net::Shutdown::Write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_grows_to_its_announced_length_and_no_further() {
+        const LENGTH: usize = 5 << 20;
+        let mut buffers = Buffers::default();
+        let message =
+            [&[b'B'][..], &(LENGTH as u32).to_be_bytes(), &vec![b'x'; LENGTH - 4]].concat();
+        for part in message.chunks(READ_BYTES) {
+            buffers.receive(part).unwrap();
+            let input = buffers.input();
+            assert!(input.len() <= KEPT_BYTES || input.capacity() <= LENGTH + 1);
+        }
+        assert_eq!(buffers.input()[..], message[..]);
+        // What comes behind it grows the buffer again.
+        buffers.receive(b"S\0\0\0\x04").unwrap();
+        assert_eq!(buffers.input().len(), message.len() + 5);
+        assert!(buffers.input().ends_with(b"S\0\0\0\x04"));
     }
 }

@@ -42,9 +42,12 @@ impl From<Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        match is_out_of_descriptors(&error) {
-            true => Failure::fatal(INSUFFICIENT_RESOURCES, error.to_string()),
-            false => Failure::Gone(error),
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Failure::fatal(sqlstate::OUT_OF_MEMORY, "out of memory"),
+            _ if is_out_of_descriptors(&error) => {
+                Failure::fatal(INSUFFICIENT_RESOURCES, error.to_string())
+            }
+            _ => Failure::Gone(error),
         }
     }
 }
