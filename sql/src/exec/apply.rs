@@ -3,7 +3,7 @@
 //! A subquery is run for the rows that its guard lets through: those for which the expression
 //! comes to it. One without outer columns runs once, when the first such row asks for it: once for
 //! the statement, however often the steps around are run, if it depends on nothing else. Otherwise
-//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] of them and
+//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] and
 //! [`MEMO_BYTES`], unless each run may have another result.
 //! `column IN (subquery)` that runs once looks its values up in a set.
 //!
