@@ -14,7 +14,7 @@ pub(crate) use quantity::parse_bytes;
 pub use quantity::parse_time;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use store::options::{AdmissionOptions, CoprocessorLimits};
 use types::datetime::{DateOrder, DateStyle, IntervalStyle, MICROS_PER_SECOND, TimeZone};
@@ -191,7 +191,8 @@ struct SettingValues {
     /// Schema of the session's temporary tables; empty without a session.
     temp_schema: Arc<str>,
     logged: LoggedStatements,
-    parsed: ParsedSettings,
+    /// Parsed at the first use after a change: RESET ALL sets some hundred values.
+    parsed: OnceLock<ParsedSettings>,
 }
 
 /// What RESET goes back to.
@@ -233,13 +234,13 @@ impl Settings {
             Arc::new(SPECS.iter().map(|spec| Arc::from(spec.default)).collect());
         let initial = Initial { values: Arc::clone(&values), custom: BTreeMap::new() };
         let shared = SettingValues {
-            parsed: ParsedSettings::of(&values),
             values,
             initial: Arc::new(initial),
             custom: BTreeMap::new(),
             style: TextStyle::default(),
             temp_schema: Arc::from(""),
             logged: LoggedStatements::None,
+            parsed: OnceLock::new(),
         };
         let mut settings = Settings { shared: Arc::new(shared), modes: [None; 3] };
         let AdmissionOptions { handlers } = admission;
@@ -494,7 +495,8 @@ impl Settings {
 
     /// Returns the values that statements and transactions read, parsed.
     pub(crate) fn parsed(&self) -> &ParsedSettings {
-        &self.shared.parsed
+        let SettingValues { parsed, values, .. } = &*self.shared;
+        parsed.get_or_init(|| ParsedSettings::of(values))
     }
 
     /// Returns whether a boolean setting is on, or a word setting equals `on`.
@@ -544,7 +546,7 @@ impl SettingValues {
     /// Sets the value at a position of [`SPECS`].
     fn put(&mut self, index: usize, value: &str) {
         Arc::make_mut(&mut self.values)[index] = Arc::from(value);
-        self.parsed = ParsedSettings::of(&self.values);
+        self.parsed = OnceLock::new();
     }
 }
 

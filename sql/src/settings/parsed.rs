@@ -1,4 +1,4 @@
-//! Settings that each statement or transaction reads, parsed when one of them changes.
+//! Settings that each statement or transaction reads, parsed once after a change.
 
 use std::sync::Arc;
 use std::time::Duration;
