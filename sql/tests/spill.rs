@@ -207,6 +207,47 @@ fn joins() {
 }
 
 #[test]
+fn windows() {
+    let (server, mut session) = server();
+    let calls =
+        "row_number() OVER w, sum(b) OVER w, lag(d) OVER w, count(*) OVER (w GROUPS 3 PRECEDING)";
+    let queries = [
+        // One partition in the order of the key; nothing is sorted.
+        format!("SELECT *, {calls} FROM t WINDOW w AS (ORDER BY a)"),
+        // Several partitions in a batch and several batches in a partition.
+        format!("SELECT *, {calls} FROM t WINDOW w AS (PARTITION BY a / 1700 ORDER BY a)"),
+        "SELECT c, last_value(e) OVER (PARTITION BY a / 3), a FROM t".to_owned(),
+        "SELECT *, cume_dist() OVER (ORDER BY b, a), ntile(7) OVER () FROM t ORDER BY a".to_owned(),
+    ];
+    for query in queries {
+        let [roomy, tight] = both(&server, &mut session, &query);
+        assert_eq!(roomy.len(), ROWS);
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
+fn recursive_unions() {
+    let (server, mut session) = server();
+    let queries = [
+        // Most rows of a round are known.
+        "WITH RECURSIVE r AS (SELECT a, c, d FROM t WHERE a < 500 UNION SELECT t.a, t.c, t.d \
+         FROM r, LATERAL (VALUES (3 * r.a + 1), (r.a / 2), (r.a + 1)) AS v (n), t \
+         WHERE t.a = v.n % 5000) SELECT * FROM r",
+        // A row a round, none of them known.
+        "WITH RECURSIVE r AS (SELECT 1 AS n, 'text 1' AS c UNION SELECT n + 1, 'text ' || n + 1 \
+         FROM r WHERE n < 5000) SELECT * FROM r",
+    ];
+    for query in queries {
+        let [mut roomy, mut tight] = both(&server, &mut session, query);
+        assert_eq!(roomy.len(), ROWS, "{query}");
+        roomy.sort_unstable();
+        tight.sort_unstable();
+        assert_eq!(roomy, tight, "{query}");
+    }
+}
+
+#[test]
 fn what_is_given_up_half_way_leaves_nothing() {
     let (server, mut session) = server();
     rows(&mut session, "SET work_mem = '64kB'; SET temp_file_limit = '64kB'").unwrap();

@@ -49,6 +49,7 @@ mod region_top_n;
 mod limit;
 mod cte;
 mod distinct;
+mod seen_rows;
 mod recursive_union;
 mod window;
 mod set_operation;

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use types::aggregate::GroupTable;
-use types::{Batch, Vector};
+use types::Batch;
 
 use crate::batch_buffer::BatchBuffer;
 use crate::error::Result;
 use crate::exec::cte::KeptRows;
-use crate::exec::distinct::first_of_each;
-use crate::exec::{Context, Operator, build, memory};
+use crate::exec::seen_rows::SeenRows;
+use crate::exec::{Context, Operator, build};
 use crate::plan::RecursiveUnionNode;
 
 /// See the module.
@@ -24,9 +23,7 @@ pub(super) struct RecursiveUnion {
     /// What the round has given so far: the work table of the next one.
     given: BatchBuffer,
     /// Without ALL: the rows given in any round.
-    seen: Option<GroupTable>,
-    /// Reused from batch to batch.
-    groups: Vec<u32>,
+    seen: Option<SeenRows>,
 }
 
 impl RecursiveUnion {
@@ -37,12 +34,11 @@ impl RecursiveUnion {
     ) -> Result<RecursiveUnion> {
         Ok(RecursiveUnion {
             round: Some(build(&node.start, context)?),
-            seen: (!node.all).then(|| GroupTable::new(&node.types)),
+            seen: (!node.all).then(|| SeenRows::new(&node.types)),
             step: None,
             node: Arc::clone(node),
             context: Arc::clone(context),
             given: BatchBuffer::default(),
-            groups: Vec::new(),
         })
     }
 
@@ -70,14 +66,12 @@ impl RecursiveUnion {
         Ok(())
     }
 
-    /// Returns the rows of a batch that were not given before; all of them with ALL.
-    fn new_rows(&mut self, batch: Batch) -> Option<Batch> {
-        let Some(seen) = &mut self.seen else { return Some(batch) };
-        let before = seen.group_count();
-        let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
-        seen.assign(&keys, batch.row_count, &mut self.groups);
-        let first = first_of_each(&self.groups, before);
-        (!first.is_empty()).then(|| batch.take(&first))
+    /// Returns the rows of a batch that no round has returned; all of them with ALL.
+    fn new_rows(&mut self, batch: Batch) -> Result<Option<Batch>> {
+        match &mut self.seen {
+            Some(seen) => seen.insert(&batch, &self.context),
+            None => Ok(Some(batch)),
+        }
     }
 }
 
@@ -89,9 +83,7 @@ impl Operator for RecursiveUnion {
                 self.turn()?;
                 continue;
             };
-            let Some(batch) = self.new_rows(batch) else { continue };
-            let seen = self.seen.as_ref().map_or(0, GroupTable::byte_count);
-            memory::check(seen, self.context.work_mem())?;
+            let Some(batch) = self.new_rows(batch)? else { continue };
             self.given.push(batch.clone(), &self.context.room())?;
             return Ok(Some(batch));
         }

@@ -127,13 +127,23 @@ impl PushDown<'_> {
             return no_rows(input.column_types());
         }
         let stays = |one: &Expr| is_volatile(one) && !goes_to_one(&input, one);
-        let (stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(stays);
+        let (mut stay, mut go): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(stays);
         if stay.is_empty() {
             go.append(&mut conjuncts);
             return self.push_first(input, go, first);
         }
         // What is computed of the rows is computed for those that pass.
         let input = match input {
+            Logical::Apply(mut apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
+                let width = width_of(&apply.input);
+                let (below, rest): (Vec<Expr>, Vec<Expr>) =
+                    stay.into_iter().partition(|one| within(one, 0..width));
+                stay = rest;
+                if !below.is_empty() {
+                    apply.input = Box::new(filter(*apply.input, below));
+                }
+                Logical::Apply(apply)
+            }
             Logical::Project { input, expressions } if !expressions.iter().any(is_volatile) => {
                 let below = |one: Expr| substitute(one, &expressions);
                 let own: Vec<Expr> = stay.into_iter().chain(go).map(below).collect();

@@ -269,7 +269,10 @@ impl FaultEnv {
             let present = world.disk.bytes(file).len().saturating_sub(offset);
             let fitting = usize::try_from(room).unwrap_or(usize::MAX).saturating_add(present);
             let fitting = bytes.len().min(fitting);
-            world.disk.write_at(file, offset, &bytes[..fitting]);
+            // A write without room does not make the file longer.
+            if fitting > 0 {
+                world.disk.write_at(file, offset, &bytes[..fitting]);
+            }
             if fitting < bytes.len() { Err(ErrorKind::StorageFull) } else { Ok(()) }
         };
         self.run(Operation::Append, path, run, |world| {

@@ -73,6 +73,9 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(writer: Writer, clock: CommitClock) -> Log {
+        let mut state = State::new(clock);
+        // A log that was opened on a full disk has failed.
+        state.note_health(writer.health());
         Log {
             durable: AtomicU64::new(clock.sequence.0),
             written: AtomicU64::new(clock.sequence.0),
@@ -81,7 +84,7 @@ impl Log {
             byte_count: AtomicU64::new(writer.byte_count()),
             is_followed: AtomicBool::new(false),
             unsynced_bytes_max: writer.options().unsynced_bytes_max,
-            state: Mutex::new(State::new(clock)),
+            state: Mutex::new(state),
             followers: Mutex::new(Vec::new()),
             roll_watcher: OnceLock::new(),
             active_segment: AtomicU64::new(u64::from(writer.active_number())),

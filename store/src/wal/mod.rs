@@ -42,7 +42,7 @@ use crate::cell::{Sequence, Timestamp};
 use crate::descriptor::Durability;
 use crate::error::{Error, RESTORE, Result};
 use crate::wal::log::Log;
-use crate::wal::reader::{Expected, recover, segment_path};
+use crate::wal::reader::{Expected, recover, segment_path, warn_of_other_files};
 use crate::wal::sync::{Builder, JoinHandle, Mutex};
 use crate::wal::writer::{Writer, prepare};
 
@@ -136,6 +136,7 @@ impl Wal {
         })?;
         known.check_manifest(found.manifest)?;
         env.create_directory(&directory)?;
+        warn_of_other_files(&*env, &directory)?;
         let begun = (found.last_number + 1, found.last);
         let last = (clock.sequence, known.manifest);
         let writer = Writer::begin(options, found.segments, begun, last)?;

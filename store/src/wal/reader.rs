@@ -111,8 +111,23 @@ pub(super) fn segment_path(directory: &Path, number: u32) -> PathBuf {
     directory.join(format!("wal-{number:08}.log"))
 }
 
+/// Returns the number in the name of a segment, which has eight digits or more.
 fn segment_number(name: &Path) -> Option<u32> {
-    name.to_str()?.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()
+    let number = name.to_str()?.strip_prefix("wal-")?.strip_suffix(".log")?.parse().ok()?;
+    // Not "wal-+7.log" or "wal-7.log".
+    segment_path(Path::new(""), number).as_os_str().eq(name.as_os_str()).then_some(number)
+}
+
+/// Logs a warning for each file in the directory of the log that is not a segment. Such files are
+/// not removed.
+pub(super) fn warn_of_other_files(env: &dyn Env, directory: &Path) -> Result<()> {
+    for name in env.list(directory)? {
+        if segment_number(&name).is_none() {
+            let name = name.display();
+            tracing::warn!(%name, "this is not a segment of the log; it is left alone");
+        }
+    }
+    Ok(())
 }
 
 /// Returns the numbers of the segments in a directory, ascending.

@@ -272,6 +272,34 @@ fn a_full_disk_refuses_commits_until_there_is_room() {
 }
 
 #[test]
+fn a_log_on_a_full_disk_opens_and_rejects_commits_until_there_is_room() {
+    let env = FaultEnv::new(1);
+    let log = open(&env, 1 << 20, 0).unwrap();
+    log.append_all(3, 10);
+    drop(log);
+    for _ in 0..2 {
+        env.leave_room(0);
+        let log = open(&env, 1 << 20, 0).unwrap();
+        assert_eq!(log.sequences(), [1, 2, 3]);
+        assert!(log.wal.status().failed.is_some());
+        assert!(matches!(
+            log.append(10, Durability::SyncWal),
+            Err(Error::LogFailed { is_open: false, .. })
+        ));
+    }
+    let log = open(&env, 1 << 20, 0).unwrap();
+    env.calm();
+    while log.wal.status().failed.is_some() {
+        std::thread::yield_now();
+    }
+    log.append_all(1, 10);
+    for unsynced in [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept] {
+        let log = open(&env.after_crash(unsynced), 1 << 20, 0).unwrap();
+        assert_eq!(log.sequences(), [1, 2, 3, 4]);
+    }
+}
+
+#[test]
 fn a_log_that_fails_for_ever_fails_every_ticket() {
     let env = FaultEnv::new(1);
     let log = open(&env, 1 << 20, 0).unwrap();

@@ -143,6 +143,20 @@ impl SyncJob {
     }
 }
 
+/// The file of a log that was opened on a full disk, before a segment could be created.
+struct MissingSegment;
+
+impl SegmentFile for MissingSegment {
+    fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        Err(Error::io("the write-ahead log", source))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// The files of the log.
 pub(super) struct Writer {
     options: WalOptions,
@@ -193,27 +207,46 @@ pub(super) struct Health {
 }
 
 impl Writer {
-    /// Begins a new segment behind `closed`, the segments that are there. The last commit is
-    /// `last`, the last one in the log `logged`; so much of the manifest is on disk.
+    /// Creates a new segment behind `closed`, the segments that exist. The last commit is `last`,
+    /// the last one in the log `logged`; the manifest is on disk up to `manifest`.
+    ///
+    /// Without space on the disk the log opens as after a failed write: the database can be read,
+    /// and commits fail until a new segment can be created.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], on a full disk only if no segment exists.
     pub(super) fn begin(
         options: WalOptions,
-        closed: Vec<Segment>,
+        mut closed: Vec<Segment>,
         (number, logged): (u32, Sequence),
         (last, manifest): (Sequence, ManifestMark),
     ) -> Result<Writer> {
         let end = closed.last().map_or(Mark { segment: 0, byte_count: 0 }, Segment::end);
         let before = Before { end, last: logged, manifest };
-        let (file, synced, allocated_bytes) = begin_segment(&options, number, before, &mut [])?;
+        let mut health = Health::default();
+        let (file, active, synced, allocated_bytes) =
+            match begin_segment(&options, number, before, &mut []) {
+                Ok((file, synced, allocated_bytes)) => {
+                    let byte_count = synced.byte_count;
+                    let active = Segment { number, byte_count, highest: logged, before: logged };
+                    (file, active, synced, allocated_bytes)
+                }
+                Err(error) => {
+                    let failure = WriteFailure::from(&error);
+                    let last_segment = closed.pop().filter(|_| failure.is_full);
+                    let Some(active) = last_segment else { return Err(error) };
+                    tracing::warn!(%error, "the log cannot be written; the database is read-only");
+                    drop(options.env.remove(&segment_path(&options.directory, number)));
+                    (health.version, health.failed) = (1, Some(failure));
+                    (Arc::new(MissingSegment) as Arc<dyn SegmentFile>, active, end, 0)
+                }
+            };
         let [unsynced, syncing] = [0, 1].map(|_| Unsynced::new(options.unsynced_bytes_max));
         Ok(Writer {
             options,
             file,
-            active: Segment {
-                number,
-                byte_count: synced.byte_count,
-                highest: logged,
-                before: logged,
-            },
+            active,
             allocated_bytes,
             allocated_synced: allocated_bytes,
             allocated_noted: allocated_bytes,
@@ -232,7 +265,7 @@ impl Writer {
             last_number: number,
             epoch: 0,
             new_segments: 0,
-            health: Health::default(),
+            health,
         })
     }
 
