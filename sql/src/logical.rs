@@ -270,6 +270,8 @@ pub struct CteScan {
     pub columns: Vec<OutputColumn>,
     /// Whether it is the work table of a recursive query.
     pub is_work_table: bool,
+    /// The planner's estimate of the rows.
+    pub rows: Option<f64>,
 }
 
 /// A recursive query: the rows of `start`, then those of `step` over the rows of the round before,

@@ -152,11 +152,7 @@ pub struct WriteFailure {
 
 impl From<&Error> for WriteFailure {
     fn from(error: &Error) -> WriteFailure {
-        let is_full = match error {
-            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
-            _ => false,
-        };
-        WriteFailure { detail: error.without_directory(), is_full }
+        WriteFailure { detail: error.without_directory(), is_full: error.is_disk_full() }
     }
 }
 
@@ -185,6 +181,11 @@ impl Error {
     /// Returns the error of a file operation.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Error {
         Error::Io { path: path.into(), source }
+    }
+
+    /// Returns whether the disk was full.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
     }
 
     /// Returns the message for those who are not to know where on the machine the data is: it

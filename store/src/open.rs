@@ -90,7 +90,13 @@ pub(crate) fn open_engine(directory: &Path, options: Options) -> Result<Engine> 
     let directories = RegionDirectories::find(&*env, &regions_directory, &manifest)?;
     manifest.skip_regions(directories.next_region);
     let can_tell = manifest.knows_log();
-    manifest.begin(Some(wal.synced()))?;
+    if let Err(error) = manifest.begin(Some(wal.synced())) {
+        // On a full disk the database can be read: each edit tries to write the file again.
+        if !error.is_disk_full() || wal.status().failed.is_none() {
+            return Err(error);
+        }
+        tracing::warn!(%error, "the manifest cannot be written");
+    }
     for table in tables.values() {
         let descriptor = table.descriptor();
         for region in table.regions().all() {

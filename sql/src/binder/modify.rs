@@ -216,7 +216,13 @@ impl Binder<'_> {
         let raw: Vec<OutputColumn> = types.iter().map(row).collect();
         let id = self.new_name();
         let name = "changed rows".to_owned();
-        let scan = CteScan { id, name: name.clone(), columns: raw.clone(), is_work_table: false };
+        let scan = CteScan {
+            id,
+            name: name.clone(),
+            columns: raw.clone(),
+            is_work_table: false,
+            rows: None,
+        };
         let expressions = identity(&types);
         let mut rows = Rows::new(Logical::CteScan(scan), types);
         let values = values.map(|value| rows.place(value, &level.subqueries)).collect();

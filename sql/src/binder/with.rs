@@ -258,7 +258,7 @@ impl Binder<'_> {
         relation.is_work_table = is_work_table;
         relation.rename(renamed)?;
         let types = columns.iter().map(|column| column.sql_type.base).collect();
-        let plan = Logical::CteScan(CteScan { id, name, columns, is_work_table });
+        let plan = Logical::CteScan(CteScan { id, name, columns, is_work_table, rows: None });
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
     }
 

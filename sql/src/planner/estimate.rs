@@ -36,7 +36,7 @@ const LEAST: f64 = 1e-9;
 /// What is not understood.
 const UNKNOWN: f64 = 1.0 / 3.0;
 /// How often a recursive query takes its turn.
-const ROUNDS: f64 = 10.0;
+pub(super) const ROUNDS: f64 = 10.0;
 /// Rows of a table function, a system view or a named query.
 const SYSTEM_ROWS: f64 = 1_000.0;
 /// Rows of a function that is called for each row of something.
@@ -117,7 +117,7 @@ impl Estimator<'_> {
             Logical::Distinct { input, on } => self.group_count(input, on),
             Logical::Window(window) => self.rows(&window.input),
             Logical::With(with) => self.rows(&with.body),
-            Logical::CteScan(_) => SYSTEM_ROWS,
+            Logical::CteScan(scan) => scan.rows.unwrap_or(SYSTEM_ROWS),
             Logical::RecursiveUnion(union) => self.rows(&union.start) * ROUNDS,
             Logical::SetOperation(operation) => {
                 let left = self.rows(&operation.left);

@@ -23,7 +23,7 @@ use crate::planner::conjunct::{
     within,
 };
 use crate::planner::decorrelate::decorrelated;
-use crate::planner::estimate::Estimator;
+use crate::planner::estimate::{Estimator, ROUNDS};
 use crate::planner::first_rows::FirstRows;
 use crate::planner::join_group::JoinGroup;
 use crate::planner::join_part::Chooser;
@@ -81,6 +81,16 @@ fn join_inputs(plan: &Logical, first: usize, found: &mut Vec<Range<usize>>) {
         }
         plan => found.push(first..first + width_of(plan)),
     }
+}
+
+/// Writes the estimated rows of a named query into its scans.
+fn note_rows(plan: &mut Logical, id: usize, rows: f64) {
+    if let Logical::CteScan(scan) = plan
+        && scan.id == id
+    {
+        scan.rows = Some(rows);
+    }
+    plan.inputs_mut().into_iter().for_each(|input| note_rows(input, id, rows));
 }
 
 fn is_scan(plan: &Logical) -> bool {
@@ -183,12 +193,16 @@ impl PushDown<'_> {
             Logical::Window(window) => self.push_window(window, conjuncts),
             Logical::With(with) => {
                 let query = self.boxed(*with.query, Vec::new());
-                let body = self.boxed_first(*with.body, conjuncts, first);
+                let mut body = *with.body;
+                note_rows(&mut body, with.id, self.chooser.estimator.rows(&query));
+                let body = self.boxed_first(body, conjuncts, first);
                 Logical::With(With { query, body, ..with })
             }
             Logical::RecursiveUnion(union) => {
                 let start = self.boxed(*union.start, Vec::new());
-                let step = self.boxed(*union.step, Vec::new());
+                let mut step = *union.step;
+                note_rows(&mut step, union.id, self.chooser.estimator.rows(&start) * ROUNDS);
+                let step = self.boxed(step, Vec::new());
                 let union = RecursiveUnion { start, step, ..union };
                 filter(Logical::RecursiveUnion(union), conjuncts)
             }
