@@ -1,4 +1,8 @@
-//! What sessions do: for `pg_stat_activity`, and for those who stop others' statements.
+//! Session registry: the open sessions and the statement that each one runs.
+//!
+//! A session registers itself when it is opened and is removed when it is dropped; it updates its
+//! entry at the start and the end of each statement. `pg_stat_activity`, `pg_locks`,
+//! `pg_cancel_backend`, `pg_terminate_backend` and the memory governor read the registry.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -11,42 +15,42 @@ use crate::parser::StatementText;
 use crate::settings::Settings;
 use crate::timer::{MemoryShortage, StopFlag};
 
-/// The open sessions, by number.
+/// Registry of the open sessions, by session number.
 #[derive(Default)]
 pub struct Sessions(Mutex<BTreeMap<i32, Arc<Activity>>>);
 
 /// One session.
 pub struct Activity {
-    /// Its number.
+    /// Session number, shown as its process id.
     pub session: i32,
-    /// The user.
+    /// User name.
     pub user: String,
-    /// When it began, microseconds of the Unix epoch.
+    /// Start of the session, in microseconds of the Unix epoch.
     pub began: i64,
     stop: Arc<StopFlag>,
-    /// What it is charged with.
+    /// Memory account that the session's allocations are charged to.
     account: Account,
     now: Mutex<Now>,
-    /// The statements whose plans it keeps.
+    /// Statements whose plans the session caches.
     plans: Mutex<Vec<Weak<dyn KeptPlan>>>,
 }
 
-/// A plan that is kept for the next time that its statement is run, and can be made again.
+/// A prepared statement whose cached plan can be dropped and rebuilt at the next execution.
 pub trait KeptPlan: Send + Sync {
-    /// Forgets the plan.
+    /// Drops the cached plan.
     fn forget_plan(&self);
 }
 
-/// What a session does, or did last.
+/// Present state of a session, and its current or last statement.
 #[derive(Clone)]
 pub struct Now {
-    /// `pg_stat_activity.state`
+    /// State as in `pg_stat_activity.state`.
     pub state: &'static str,
-    /// When that began, microseconds of the Unix epoch.
+    /// Time at which the state began, in microseconds of the Unix epoch.
     pub since: i64,
-    /// The statement, and when it began.
+    /// Current or last statement, and its start time.
     pub statement: Option<(StatementText, i64)>,
-    /// The session's settings as the statement found them.
+    /// Settings of the session at the start of the statement.
     pub settings: Settings,
 }
 
@@ -83,13 +87,14 @@ impl Sessions {
         self.0.lock().values().cloned().collect()
     }
 
-    /// Asks the running statement of a session to stop; false if there is no such session.
+    /// Cancels the running statement of a session; returns `false` if there is no such session.
     pub fn cancel(&self, session: i32) -> bool {
         let found = self.0.lock().get(&session).cloned();
         found.map(|activity| activity.stop.stop.store(true, Ordering::Relaxed)).is_some()
     }
 
-    /// Has a session end, after its running statement is stopped; false if there is no such one.
+    /// Terminates a session after its running statement is cancelled; returns `false` if there is
+    /// no such session.
     pub fn terminate(&self, session: i32) -> bool {
         let found = self.0.lock().get(&session).cloned();
         found.map(|activity| activity.stop.terminate()).is_some()
@@ -100,7 +105,8 @@ impl Sessions {
         self.0.lock().contains_key(&session)
     }
 
-    /// Returns the sessions by the numbers of their transactions, of the last ones if none is open.
+    /// Returns session numbers by transaction id: of the open transaction, or of the last one if
+    /// none is open.
     pub fn by_transaction(&self) -> BTreeMap<u64, i32> {
         let sessions = self.0.lock();
         sessions.values().map(|activity| (activity.stop.transaction(), activity.session)).collect()
@@ -108,14 +114,14 @@ impl Sessions {
 }
 
 impl Activity {
-    /// A statement begins.
+    /// Records the start of a statement.
     pub fn runs(&self, statement: &StatementText, settings: &Settings, at: i64) {
         let statement = Some((statement.clone(), at));
         let settings = settings.clone();
         *self.now.lock() = Now { state: "active", since: at, statement, settings };
     }
 
-    /// The session waits for its client.
+    /// Records that the session waits for its client, in an idle `state`.
     pub fn rests(&self, state: &'static str, at: i64) {
         let mut now = self.now.lock();
         if now.state != state {
@@ -123,7 +129,7 @@ impl Activity {
         }
     }
 
-    /// Notes that it keeps the plan of a statement.
+    /// Registers a statement whose plan the session caches.
     pub(crate) fn keeps(&self, plan: Weak<dyn KeptPlan>) {
         let mut plans = self.plans.lock();
         if plans.len() == plans.capacity() {
@@ -132,43 +138,43 @@ impl Activity {
         plans.push(plan);
     }
 
-    /// Forgets the plans that it keeps, but for one that is running.
+    /// Drops the cached plans of the session, except that of the running statement.
     pub(crate) fn forget_plans(&self) {
         let plans = self.plans.lock();
         if plans.is_empty() {
             return;
         }
-        // What is freed is what the session was charged with.
+        // The freed memory is credited to the session's account.
         let _entered = self.account().enter();
         plans.iter().filter_map(Weak::upgrade).for_each(|plan| plan.forget_plan());
     }
 
-    /// Returns its memory account.
+    /// Returns the session's memory account.
     pub fn account(&self) -> AccountId {
         self.account.id()
     }
 
-    /// Returns whether it runs a statement.
+    /// Returns whether the session runs a statement.
     pub fn is_at_work(&self) -> bool {
         self.now.lock().state == "active"
     }
 
-    /// Returns whether its last statement was stopped to free its memory.
+    /// Returns whether the session's last statement was stopped to free its memory.
     pub(crate) fn is_stopped_for_memory(&self) -> bool {
         self.stop.memory_shortage().is_some()
     }
 
-    /// Stops its statement to free its memory.
+    /// Stops the session's statement to free its memory.
     pub(crate) fn stop_for_memory(&self, shortage: MemoryShortage) {
         self.stop.stop_for_memory(shortage);
     }
 
-    /// Returns the number of its transaction in the store, of the last one if none is open.
+    /// Returns the store's number of the open transaction, or of the last one if none is open.
     pub fn transaction(&self) -> u64 {
         self.stop.transaction()
     }
 
-    /// Returns what the session does.
+    /// Returns the present state of the session.
     pub fn now(&self) -> Now {
         self.now.lock().clone()
     }

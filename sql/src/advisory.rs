@@ -1,9 +1,11 @@
-//! Advisory locks: on numbers whose meaning clients agree on.
+//! Advisory locks: application-defined locks on one 64-bit or two 32-bit numbers.
 //!
-//! A session holds a lock as often as it took it, until it gives it back as often or ends; a
-//! transaction until it ends. The locks themselves are the store's, among those of rows, where
-//! waits, deadlocks and what the next holder is to see are settled; here it is counted how often
-//! each session took them.
+//! A session-level lock is held until it has been released as often as it was acquired, or until
+//! the session ends; a transaction-level lock is held until the transaction ends. The locks
+//! themselves are entries of the store's row-lock table, which handles waiting, deadlock
+//! detection and the snapshot of the next holder; this module counts the acquisitions of each
+//! session. The functions `pg_advisory_*` call [`SessionLocks`]; `pg_locks` reads
+//! [`AdvisoryLocks::shown`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +18,7 @@ use store::{Sequence, SessionWait, Store, Transaction};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// What is locked: one number of 64 bits or two of 32, which do not meet.
+/// Lock key: one 64-bit number or two 32-bit numbers, which are separate key spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// `pg_advisory_lock(bigint)`
@@ -26,7 +28,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// Returns the name of its lock in the store.
+    /// Returns the row key of the lock in the store.
     fn row(self) -> Vec<u8> {
         match self {
             Key::One(number) => [&[1], &number.to_be_bytes()[..]].concat(),
@@ -37,12 +39,12 @@ impl Key {
     }
 }
 
-/// Who else may have the lock.
+/// Lock mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Nobody.
+    /// Conflicts with every other holder.
     Exclusive,
-    /// Those who share it, too.
+    /// Conflicts with exclusive holders only.
     Shared,
 }
 
@@ -55,34 +57,34 @@ impl Mode {
     }
 }
 
-/// How long a lock is held.
+/// Duration of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Until it is given back.
+    /// Until it is released or the session ends.
     Session,
     /// Until the transaction ends.
     Transaction,
 }
 
-/// How long a session waits for a lock.
+/// Wait limits of a lock request.
 #[derive(Clone, Copy)]
 pub struct AdvisoryWait<'a> {
-    /// In all; `None`: for ever.
+    /// Limit of the whole wait; `None`: no limit.
     pub lock_timeout: Option<Duration>,
-    /// Before a deadlock is looked for.
+    /// Delay before deadlock detection.
     pub deadlock_timeout: Duration,
-    /// Ends the wait when set.
+    /// Flag that ends the wait.
     pub cancelled: &'a AtomicBool,
 }
 
-/// One session's share of a lock.
+/// Acquisitions of one lock by one session, in one mode.
 #[derive(Debug)]
 struct Holder {
     session: i32,
     mode: Mode,
-    /// How often the session took it.
+    /// Number of session-level acquisitions.
     by_session: u32,
-    /// How often its transaction took it.
+    /// Number of transaction-level acquisitions.
     by_transaction: u32,
 }
 
@@ -90,31 +92,31 @@ struct Holder {
 struct State {
     held: AHashMap<Key, Vec<Holder>>,
     waiting: AHashMap<i32, (Key, Mode)>,
-    /// What was given to transactions that are prepared, by their numbers.
+    /// Locks of prepared transactions, by transaction number.
     prepared: AHashMap<u64, Vec<(Key, Mode)>>,
 }
 
-/// The locks of all sessions.
+/// Advisory locks of all sessions.
 pub struct AdvisoryLocks {
     store: Arc<Store>,
     state: Mutex<State>,
 }
 
-/// A lock as `pg_locks` shows it.
+/// One row of `pg_locks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShownLock {
-    /// What is locked.
+    /// Key of the lock.
     pub key: Key,
-    /// The session that has it or waits for it; `None`: a prepared transaction has it.
+    /// Session that holds the lock or waits for it; `None`: a prepared transaction holds it.
     pub session: Option<i32>,
-    /// In which mode.
+    /// Mode of the lock.
     pub mode: Mode,
-    /// Whether the session has it.
+    /// True if the lock is held, not waited for.
     pub granted: bool,
 }
 
 impl State {
-    /// Returns the strongest mode in which a session has a lock.
+    /// Returns the strongest mode in which a session holds a lock.
     fn mode_of(&self, session: i32, key: Key) -> Option<LockMode> {
         let holders = self.held.get(&key).into_iter().flatten();
         let own = holders.filter(|holder| holder.session == session);
@@ -134,7 +136,7 @@ impl State {
         }
     }
 
-    /// Forgets who holds a lock no more.
+    /// Removes holders whose counts are zero.
     fn tidy(&mut self, key: Key) {
         if let Some(holders) = self.held.get_mut(&key) {
             holders.retain(|holder| holder.by_session + holder.by_transaction > 0);
@@ -145,19 +147,19 @@ impl State {
     }
 }
 
-/// Returns the number of a session as the store knows it.
+/// Returns the store's number of a session.
 fn stored(session: i32) -> u32 {
     session.cast_unsigned()
 }
 
 impl AdvisoryLocks {
-    /// Returns those of a store, of which nobody has any.
+    /// Returns the advisory locks of a store; none is held.
     pub fn new(store: Arc<Store>) -> AdvisoryLocks {
         AdvisoryLocks { store, state: Mutex::default() }
     }
 
-    /// Takes a lock; returns up to which commit the session is to see from now on, `None` if
-    /// somebody is in the way and it is not to be waited for.
+    /// Acquires a lock and returns the commit up to which the session's next snapshot must see;
+    /// `None` if the lock is held in a conflicting mode and `wait` says not to wait.
     fn acquire(
         &self,
         session: i32,
@@ -182,7 +184,8 @@ impl AdvisoryLocks {
         Ok(taken?)
     }
 
-    /// Gives back what a session does not count any more. It had the lock in the mode `before`.
+    /// Unlocks or downgrades a lock in the store after its counts were reduced. `before`: the
+    /// mode that the session held.
     fn give_back(&self, state: &mut State, (session, key): (i32, Key), seen: Sequence) {
         let before = state.mode_of(session, key);
         state.tidy(key);
@@ -204,7 +207,7 @@ impl AdvisoryLocks {
         true
     }
 
-    /// Gives back what a session's transaction took, once for each lock.
+    /// Releases transaction-level acquisitions of a session, one for each entry of `taken`.
     fn release_of_transaction(&self, session: i32, taken: &[(Key, Mode)], seen: Sequence) {
         let mut state = self.state.lock();
         for (key, mode) in taken {
@@ -236,8 +239,8 @@ impl AdvisoryLocks {
         }
     }
 
-    /// Gives the locks of a session's transaction to the transaction, which is about to be
-    /// prepared.
+    /// Transfers the transaction-level locks of a session to its transaction, before PREPARE
+    /// TRANSACTION.
     fn give_to(&self, session: i32, transaction: &Transaction) -> Result<()> {
         let mut state = self.state.lock();
         let has_both = |holders: &Vec<Holder>| {
@@ -266,12 +269,12 @@ impl AdvisoryLocks {
         Ok(())
     }
 
-    /// Forgets what those had that are not prepared, or not any more.
+    /// Removes the locks of transactions that are not prepared, or no longer.
     pub fn forget_ended(&self, is_prepared: impl Fn(u64) -> bool) {
         self.state.lock().prepared.retain(|transaction, _| is_prepared(*transaction));
     }
 
-    /// Returns who has locks and who waits, by key and session.
+    /// Returns all held and requested locks, by key and session.
     pub fn shown(&self) -> Vec<ShownLock> {
         let state = self.state.lock();
         let held = state.held.iter().flat_map(|(key, holders)| {
@@ -301,36 +304,36 @@ impl AdvisoryLocks {
     }
 }
 
-/// The locks of one session. What it still has is given back when it is dropped.
+/// Advisory locks of one session. Dropping it releases all of them.
 pub struct SessionLocks {
     locks: Arc<AdvisoryLocks>,
     session: i32,
-    /// Whether it ever took one: others need not look for what to give back.
+    /// True if the session ever acquired a lock; if not, releases are skipped.
     used: AtomicBool,
-    /// What its transaction took, in order, each as often as it did.
+    /// Transaction-level acquisitions in order, one entry per acquisition.
     of_transaction: Mutex<Vec<(Key, Mode)>>,
 }
 
 impl SessionLocks {
-    /// Returns those of a session that has none yet.
+    /// Returns the advisory locks of a new session.
     pub fn new(locks: Arc<AdvisoryLocks>, session: i32) -> SessionLocks {
         let of_transaction = Mutex::default();
         SessionLocks { locks, session, used: AtomicBool::new(false), of_transaction }
     }
 
-    /// Has it known that a transaction is the session's: who waits for a lock of one of them waits
-    /// for the other.
+    /// Links a transaction to the session for deadlock detection: who waits for a lock of one of
+    /// them waits for the other, too.
     pub fn join(&self, transaction: &Transaction) {
         if self.used.load(Ordering::Relaxed) {
             transaction.join_session(stored(self.session));
         }
     }
 
-    /// Takes a lock if nobody is in the way; returns whether it did.
+    /// Acquires a lock without waiting; returns whether it succeeded.
     ///
     /// # Errors
     ///
-    /// None so far.
+    /// None at present.
     pub fn try_acquire(&self, transaction: &Transaction, lock: (Key, Mode, Level)) -> Result<bool> {
         let (wait, cancelled) = (LockWait::Skip, &AtomicBool::new(false));
         let timeouts = (None, Duration::ZERO);
@@ -339,12 +342,13 @@ impl SessionLocks {
         self.take(transaction, lock, wait)
     }
 
-    /// Takes a lock for the session of a transaction, waiting for it if need be. The next snapshot
-    /// shows what the last holders have committed.
+    /// Acquires a lock for the session of a transaction, waiting if necessary. The next snapshot
+    /// shows the commits of the previous holders.
     ///
     /// # Errors
     ///
-    /// 40P01 if those who have it wait for this session, 55P03 when the time is up, 57014.
+    /// 40P01 for a deadlock with this session, 55P03 when the time limit is reached, 57014 on
+    /// cancellation.
     pub fn acquire(
         &self,
         transaction: &Transaction,
@@ -376,13 +380,13 @@ impl SessionLocks {
         Ok(seen.is_some())
     }
 
-    /// Returns how many locks the session's transaction has taken: a place to give locks back to.
+    /// Returns the number of transaction-level acquisitions, as a position for `release_after`.
     pub fn place(&self) -> usize {
         self.of_transaction.lock().len()
     }
 
-    /// Gives back what the session's transaction took after a place. It has seen the commits up to
-    /// `seen`.
+    /// Releases the transaction-level acquisitions after position `place`, for ROLLBACK TO
+    /// SAVEPOINT. The session has seen the commits up to `seen`.
     pub fn release_after(&self, place: usize, seen: Sequence) {
         let mut taken = self.of_transaction.lock();
         let kept = place.min(taken.len());
@@ -393,11 +397,12 @@ impl SessionLocks {
         }
     }
 
-    /// Gives those of the session's transaction to the transaction, which is about to be prepared.
+    /// Transfers the transaction-level locks of the session to its transaction, before PREPARE
+    /// TRANSACTION.
     ///
     /// # Errors
     ///
-    /// 0A000 if the session itself has one of them, too.
+    /// 0A000 if the session holds one of them at session level, too.
     pub fn give_to(&self, transaction: &Transaction) -> Result<()> {
         if self.used.load(Ordering::Relaxed) {
             self.locks.give_to(self.session, transaction)?;
@@ -406,13 +411,13 @@ impl SessionLocks {
         Ok(())
     }
 
-    /// Gives a lock of the session back, which has seen the commits up to `seen`; returns whether
-    /// it had it.
+    /// Releases one session-level acquisition; returns whether there was one. The session has
+    /// seen the commits up to `seen`.
     pub fn release(&self, key: Key, mode: Mode, seen: Sequence) -> bool {
         self.locks.release(self.session, key, mode, seen)
     }
 
-    /// Gives all locks of the session, or of its transaction, back. It has seen or made the commits
+    /// Releases all locks of the session at one level. The session has seen or made the commits
     /// up to `seen`.
     pub fn release_all(&self, level: Level, seen: Sequence) {
         if self.used.load(Ordering::Relaxed) {
@@ -440,7 +445,7 @@ mod tests {
 
     use super::*;
 
-    /// A store with a table, and two sessions with a transaction each.
+    /// A store with a table and two sessions with one transaction each.
     struct World {
         _directory: tempfile::TempDir,
         store: Arc<Store>,
@@ -525,11 +530,11 @@ mod tests {
         assert!(world.tries(1, Mode::Shared, SESSION));
         assert!(!world.tries(0, Mode::Exclusive, SESSION));
         assert_eq!(world.locks.shown().len(), 2);
-        // It is not the session's to give back.
+        // A transaction-level lock cannot be released by the session.
         assert!(!world.release(0, Mode::Shared));
         world.sessions[0].release_all(Level::Transaction, Sequence(0));
         assert!(world.tries(1, Mode::Exclusive, SESSION));
-        // The weaker mode stays.
+        // The lock remains held in the weaker mode.
         assert!(world.release(1, Mode::Exclusive));
         assert!(world.tries(0, Mode::Shared, SESSION));
         assert!(!world.tries(0, Mode::Exclusive, SESSION));
@@ -572,7 +577,8 @@ mod tests {
         world.waits(0, Key::One(1), LONG).unwrap();
         world.waits(1, Key::One(2), LONG).unwrap();
         std::thread::scope(|scope| {
-            // Either may be the one that notices; it then gives back what the other waits for.
+            // Either session may detect the deadlock; it then releases the lock that the other
+            // waits for.
             let wait = |session: usize, wanted: i64, held: i64| {
                 let waited = world.waits(session, Key::One(wanted), LONG);
                 if let Err(error) = &waited {
@@ -599,7 +605,8 @@ mod tests {
         world.waits(0, KEY, LONG).unwrap();
         row(second).unwrap();
         std::thread::scope(|scope| {
-            // Either may be the one that notices; it then gives back what the other waits for.
+            // Either session may detect the deadlock; it then releases the lock that the other
+            // waits for.
             let waiter = scope.spawn(|| {
                 let locked = row(first);
                 if locked.is_err() {

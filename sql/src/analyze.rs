@@ -1,10 +1,10 @@
-//! ANALYZE: a sample of a table's rows, and what it tells of the columns.
+//! ANALYZE: statistics of a table and its columns, from a sample of the rows.
 //!
-//! All rows are read; those of which the predicate of a partial index is true are counted. Of so
-//! many as PostgreSQL takes by default (300 times its target of 100) the values are kept, each row
-//! with the same chance (reservoir sampling, Vitter's algorithm R). The number of different values
-//! is estimated from how many of the sample's occur once (Haas and Stokes, 1998), as PostgreSQL
-//! does it.
+//! All rows are read. Those that satisfy the predicate of a partial index are counted. The sample
+//! has as many rows as PostgreSQL takes by default (300 times its target of 100), each row with
+//! the same probability (reservoir sampling, Vitter's algorithm R). The number of distinct values
+//! is estimated from the number of values that occur once in the sample (Haas and Stokes, 1998),
+//! as in PostgreSQL. The planner reads the result from the catalog ([`TableStatistics`]).
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ use crate::logical::{Bound, Logical, Query, TableScan};
 use crate::planner;
 use crate::planner::statistics::NoStatistics;
 
-/// Rows of a sample.
+/// Number of rows of a sample.
 const SAMPLE_ROWS: usize = 30_000;
-/// Common values kept, and ranges between bounds.
+/// Maximum number of common values, and of histogram buckets.
 const TARGET: usize = 100;
-/// Values longer than this are not kept: they would fill the catalog.
+/// Length above which a value is not stored, in bytes: it would fill the catalog.
 const VALUE_BYTES_MAX: usize = 256;
 
-/// Reads a table and returns its statistics. `estimate`: what the store takes its rows for.
+/// Reads a table and returns its statistics. `estimate`: the store's estimate of the row count.
 ///
 /// # Errors
 ///
-/// What reading raises, a cancellation for one.
+/// Errors of the scan, for example a cancellation.
 pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<TableStatistics> {
     let mut sample = Sample::new(table);
     let scan = TableScan {
@@ -60,8 +60,8 @@ pub fn analyze(table: &Arc<Table>, estimate: u64, context: Context) -> Result<Ta
     Ok(TableStatistics { rows, estimate, columns, partial_indexes })
 }
 
-/// Returns the predicates of the partial indexes of a table over the columns of a sample, each with
-/// the number of its index and no entries yet.
+/// Returns the predicates of a table's partial indexes over the columns of a sample, each with
+/// the number of its index and an entry count of zero.
 fn partial_indexes(table: &Table, columns: &[SampledColumn]) -> Vec<(Expr, (u32, u64))> {
     let place = |position| {
         let place = columns.iter().position(|column| column.position == position);
@@ -74,7 +74,7 @@ fn partial_indexes(table: &Table, columns: &[SampledColumn]) -> Vec<(Expr, (u32,
     table.indexes.iter().filter_map(predicate).collect()
 }
 
-/// Values of some rows.
+/// Reservoir sample of a table.
 struct Sample {
     row_count: u64,
     kept: usize,
@@ -83,13 +83,13 @@ struct Sample {
 }
 
 struct SampledColumn {
-    /// In the table.
+    /// Position in the table.
     position: usize,
     name: String,
     data_type: types::DataType,
-    /// In key form; `None`: NULL, or not to be kept.
+    /// Sampled values in key encoding; `None`: NULL, or longer than the limit.
     values: Vec<Option<Vec<u8>>>,
-    /// Whether a value is there, kept or not.
+    /// True if the sampled value is not NULL, stored or not.
     present: Vec<bool>,
 }
 
@@ -103,12 +103,12 @@ impl Sample {
             values: Vec::new(),
             present: Vec::new(),
         });
-        // The same table gives the same sample.
+        // The seed is fixed: the same table gives the same sample.
         let random = u64::from(table.id.0);
         Sample { row_count: 0, kept: 0, random, columns: columns.collect() }
     }
 
-    /// Steele, Lea and Flood's SplitMix64.
+    /// Returns the next pseudo-random number: Steele, Lea and Flood's SplitMix64.
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -148,7 +148,7 @@ impl SampledColumn {
         }
     }
 
-    /// Returns what the values tell. `row_count`: of the table.
+    /// Returns the statistics of the column. `row_count`: rows of the table.
     fn statistics(self, row_count: u64) -> ColumnStatistics {
         let sampled = self.present.len();
         let present = self.present.iter().filter(|present| **present).count();
@@ -166,7 +166,7 @@ impl SampledColumn {
         ColumnStatistics {
             bounds: bounds(&others),
             common: common.into_iter().map(|(v, count)| (v.clone(), part(count))).collect(),
-            // Long values are taken to be all different.
+            // Long values are taken to be distinct.
             distinct: distinct(&runs, values.len(), total) + left_out as f64,
             null_fraction: part(sampled - present),
             type_oid: self.data_type.oid(),
@@ -175,7 +175,7 @@ impl SampledColumn {
     }
 }
 
-/// Returns the values that occur more often than others, most common first.
+/// Returns the most common values, most frequent first.
 fn common<'a>(runs: &[(&'a Vec<u8>, usize)], count: usize) -> Vec<(&'a Vec<u8>, usize)> {
     let average = count as f64 / runs.len().max(1) as f64;
     let all = runs.len() <= TARGET && runs.iter().all(|(_, run)| *run > 1);
@@ -186,7 +186,7 @@ fn common<'a>(runs: &[(&'a Vec<u8>, usize)], count: usize) -> Vec<(&'a Vec<u8>, 
     common
 }
 
-/// Returns bounds between which lie as many of these values each.
+/// Returns the histogram bounds: each bucket holds equally many values.
 fn bounds(values: &[&Vec<u8>]) -> Vec<Vec<u8>> {
     if values.len() < 2 {
         return Vec::new();
@@ -195,7 +195,7 @@ fn bounds(values: &[&Vec<u8>]) -> Vec<Vec<u8>> {
     (0..=ranges).map(|bound| values[bound * (values.len() - 1) / ranges].clone()).collect()
 }
 
-/// Returns about how many different values `total` have of which these were drawn.
+/// Estimates the number of distinct values among `total`, of which `drawn` were sampled.
 fn distinct(runs: &[(&Vec<u8>, usize)], drawn: usize, total: f64) -> f64 {
     let (n, d) = (drawn as f64, runs.len() as f64);
     let once = runs.iter().filter(|(_, run)| *run == 1).count() as f64;

@@ -1,4 +1,8 @@
-//! From a catalog record to a table in use: layouts made, SQL text bound.
+//! Catalog record to relation: row layouts, bound DEFAULT, CHECK and index expressions.
+//!
+//! The catalog stores definitions as records with SQL text. When the engine loads the catalog and
+//! when DDL changes it, the functions here bind the texts and compute the layouts of tables,
+//! domains and indexes, and return the in-memory objects that planner and executor use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,22 +33,24 @@ use crate::catalog::{Catalog, collation};
 use crate::error::{Error, Result};
 use crate::parser;
 
-/// Bytes of cells of a block of an index: it is read for a few entries, as a rule, and read and
-/// decompressed as a whole.
+/// Block size of index tables, in bytes of cells. An index is usually read for a few entries, and
+/// a block is read and decompressed as a whole.
 const INDEX_BLOCK_BYTES: u32 = 8 << 10;
 
-/// Version written into the packed rows of indexes, whose columns do not change.
+/// Schema version in the packed rows of indexes, whose columns never change.
 const INDEX_SCHEMA_VERSION: u32 = 1;
 
-/// The family of columns that name none, and of what goes with the rows of an index.
+/// Name of the family of columns without an explicit one, and of index entries that have the life
+/// of their row.
 pub const DEFAULT_FAMILY: &str = "0";
 
-/// What texts are bound in.
+/// Binding mode of the SQL texts of a definition.
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
-    /// The catalog, for the names in them.
+    /// Catalog that resolves the names in the texts.
     pub catalog: &'a Catalog,
-    /// A text that cannot be bound is an error where it is computed, and none before.
+    /// True if a text that cannot be bound raises its error when it is evaluated, not when it is
+    /// bound.
     pub fail_late: bool,
 }
 
@@ -67,11 +73,11 @@ impl Texts<'_> {
     }
 }
 
-/// Returns the table that a record describes, with what is attached to it.
+/// Returns the table that a record describes, with its coprocessors.
 ///
 /// # Errors
 ///
-/// Whatever is wrong with the SQL text of a DEFAULT, CHECK or index key.
+/// Errors of binding the text of a DEFAULT, CHECK or index key.
 pub fn table(
     catalog: &Catalog,
     record: &TableRecord,
@@ -80,11 +86,11 @@ pub fn table(
     table_of(Texts { catalog, fail_late: false }, record, coprocessors)
 }
 
-/// As [`table`], with texts bound in a way.
+/// Like [`table`], with a binding mode.
 ///
 /// # Errors
 ///
-/// A type that is not there; what is wrong with texts, unless that is told late.
+/// A missing type; errors of binding, unless they are deferred to the evaluation.
 pub fn table_of(
     texts: Texts<'_>,
     record: &TableRecord,
@@ -143,16 +149,16 @@ pub fn table_of(
 ///
 /// # Errors
 ///
-/// Whatever is wrong with the type and the SQL text.
+/// Errors of binding the type and the SQL text.
 pub fn domain(catalog: &Catalog, record: DomainRecord) -> Result<Domain> {
     domain_of(Texts { catalog, fail_late: false }, record)
 }
 
-/// As [`domain`], with texts bound in a way.
+/// Like [`domain`], with a binding mode.
 ///
 /// # Errors
 ///
-/// A type that is not there; what is wrong with texts, unless that is told late.
+/// A missing type; errors of binding, unless they are deferred to the evaluation.
 pub fn domain_of(texts: Texts<'_>, record: DomainRecord) -> Result<Domain> {
     let catalog = texts.catalog;
     let over = catalog.stored_type(record.type_oid, record.modifier)?;
@@ -193,7 +199,7 @@ pub fn domain_of(texts: Texts<'_>, record: DomainRecord) -> Result<Domain> {
     Ok(domain.with_array())
 }
 
-/// Binds SQL text that the catalog keeps over the columns of a row.
+/// Binds SQL text from the catalog over the columns of a row.
 pub fn expression(
     catalog: &Catalog,
     text: &str,
@@ -210,7 +216,7 @@ pub fn expression(
     )
 }
 
-/// Returns how the rows of a table are stored.
+/// Returns the row layout of a table.
 pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout> {
     let mut slots = vec![0; record.descriptor.families.len()];
     let mut columns = Vec::with_capacity(record.columns.len());
@@ -241,20 +247,20 @@ pub fn base_layout(catalog: &Catalog, record: &TableRecord) -> Result<RowLayout>
     })
 }
 
-/// Returns the families whose cells may expire while the row goes on.
+/// Returns the families whose cells may expire before the row does.
 fn expiring_families(record: &TableRecord) -> Vec<usize> {
     let families = &record.descriptor.families;
     let expiring = (0..families.len()).filter(|&family| life_of(&families[family]).is_some());
     if families.len() > 1 { expiring.collect() } else { Vec::new() }
 }
 
-/// Returns how long the newest version of a cell lives at most.
+/// Returns the maximum life of the newest version of a cell.
 fn life_of(family: &FamilyDescriptor) -> Option<Duration> {
     family.ttl.filter(|_| family.min_versions == 0)
 }
 
-/// Returns the families of an index's table in the store, by what its entries go with: as long as
-/// the data that they represent.
+/// Returns the families of an index's store table. Entries are stored by the life of the data
+/// that they represent.
 fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyDescriptor> {
     let base = &table.descriptor.families;
     let stored = |name: &str, ttl| FamilyDescriptor {
@@ -272,12 +278,12 @@ fn stored_families(table: &TableRecord, families: &EntryFamilies) -> Vec<FamilyD
     families.all().iter().map(family).collect()
 }
 
-/// Gives an index of a table, by its position, the families that its entries need: its table in the
-/// store is about to be created.
+/// Sets the families that the entries of a table's index need. Called before the index's store
+/// table is created.
 ///
 /// # Errors
 ///
-/// 0A000 for an index whose entries could not expire with their rows; what binding its keys raises.
+/// 0A000 for an index whose entries could not expire with their rows; errors of binding its keys.
 pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize) -> Result<()> {
     let names = catalog.columns_of(&table.columns)?;
     let layout = base_layout(catalog, table)?;
@@ -296,7 +302,7 @@ pub fn set_index_families(catalog: &Catalog, table: &mut TableRecord, at: usize)
     Ok(())
 }
 
-/// Returns what the entries of an index go with, whose keys and predicate these are.
+/// Returns the families that the entries of an index depend on, given its keys and predicate.
 fn entry_families<'e>(
     table: &TableRecord,
     layout: &RowLayout,
@@ -332,7 +338,7 @@ fn constraints(
         })
         .collect::<Result<_>>()?;
     let not_null = record.columns.iter().enumerate().filter(|(_, column)| column.not_null);
-    // Messages show rows without what is dropped, as without a hidden key.
+    // Messages omit dropped columns, as they omit a hidden key.
     let shown = |column: &ColumnRecord| match column.dropped {
         true => String::new(),
         false => column.name.clone(),
@@ -347,7 +353,7 @@ fn constraints(
     })
 }
 
-/// Returns the collations that the texts of an index's keys give them.
+/// Returns the collations that the texts of an index's keys specify.
 fn collations(index: &IndexRecord) -> Vec<Option<Collation>> {
     let collation = |key: &IndexKeyRecord| match parser::parse_expression(&key.expression) {
         Ok(ast::Expr::Collate { collation, .. }) => Some(collation),
@@ -356,7 +362,7 @@ fn collations(index: &IndexRecord) -> Vec<Option<Collation>> {
     index.keys.iter().map(collation).collect()
 }
 
-/// Returns one index of a table. The order of its columns is [`IndexSpec`]'s.
+/// Returns one index of a table. The order of its columns is that of [`IndexSpec`].
 fn index(
     texts: Texts<'_>,
     table: &TableRecord,
@@ -371,12 +377,12 @@ fn index(
         .collect::<Result<_>>()?;
     let name = |column: usize| quote_ident(&names[column].0);
     let key_names = keys.iter().map(|key| key.describe_operand(&name)).collect();
-    // Of one that is deferrable two rows may have one key for a while.
+    // With a deferrable constraint, two rows may have the same key until the check.
     let unique = record.unique && *record.deferral == Deferral::Never;
     let condition = |text: &String| texts.bind(text, names, Some(DataType::Bool.into()));
     let predicate = record.predicate.as_ref().map(condition).transpose()?;
     let families = entry_families(table, base_layout, keys.iter().chain(&predicate), record);
-    // An index that an older build has made may not tell how long its entries live.
+    // An index that an older version created may lack the families that give its entries a TTL.
     let is_known = has_families(record, &stored_families(table, &families));
     let families = if is_known { families } else { EntryFamilies::of_rows() };
     let entries = Entries { keys: &keys, families: &families, unique };
@@ -409,14 +415,14 @@ fn index(
     })
 }
 
-/// What the layout of an index follows from.
+/// Inputs of an index layout.
 struct Entries<'a> {
     keys: &'a [Expr],
     families: &'a EntryFamilies,
     unique: bool,
 }
 
-/// Returns how the entries of an index are stored.
+/// Returns the row layout of an index's entries.
 fn index_layout(
     record: &IndexRecord,
     entries: &Entries<'_>,
@@ -465,7 +471,7 @@ fn index_layout(
     }
 }
 
-/// Returns whether an index's table has these families.
+/// Returns whether an index's store table has these families.
 fn has_families(record: &IndexRecord, families: &[FamilyDescriptor]) -> bool {
     let present = &record.descriptor.families;
     let is_like =

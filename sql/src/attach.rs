@@ -1,27 +1,29 @@
-//! Coprocessors on tables: which there are, and their observers.
+//! Coprocessors of tables: their registry and the observer chain of each table.
 //!
-//! A table's chain has four kinds of links, by priority, equal ones in this order:
+//! The engine builds a table's chain when it is opened and when DDL changes the table, and passes
+//! it to [`Store::set_observers`](store::Store::set_observers). A chain has four kinds of links,
+//! in the order of their priority; links of equal priority are in this order:
 //!
 //! ```text
 //!   100  constraint          NOT NULL and CHECK of the table
 //!   200  index               one for each index, oldest first
 //!   500  of the server       from the configuration file, on every table
-//!  1000  of the table        ALTER TABLE … ATTACH COPROCESSOR; endpoints, which see nothing
+//!  1000  of the table        ALTER TABLE … ATTACH COPROCESSOR; endpoints, which have no hooks
 //! ```
 //!
-//! The last two have their priorities from whoever attaches them; these are the defaults. So they
-//! see rows that constraints have passed, and whoever wants to change rows before they are checked
-//! says PRIORITY 50.
+//! The priorities of the last two are defaults that the configuration and ATTACH can override. By
+//! default coprocessors thus see rows that have passed the constraints; one that changes rows
+//! before the checks needs a lower priority, such as PRIORITY 50.
 //!
 //! # Invariants
 //!
-//! 1. What a coprocessor writes to is known from its arguments ([`Attached::writes`]). Who writes
-//!    to a table holds the shared locks of those tables too, so that CREATE INDEX on one of them
-//!    finds no writer under way.
-//! 2. An observer that cannot be built (the program lacks it, or its table does not fit any more)
-//!    is never left out in silence: one that refuses all writes stands in its place, until it is
-//!    detached. An endpoint then refuses calls.
-//! 3. A table that a coprocessor of the server writes to is not watched by coprocessors of the
+//! 1. The tables that a coprocessor writes to are known from its arguments
+//!    ([`Attached::writes`]). A statement that writes to a table also takes the shared locks of
+//!    those tables, so that CREATE INDEX on one of them waits for the writer.
+//! 2. An observer that cannot be built (the program lacks it, or its table no longer fits) is
+//!    replaced by one that rejects all writes, until it is detached. An endpoint in that state
+//!    rejects calls.
+//! 3. A table that a coprocessor of the server writes to is not observed by coprocessors of the
 //!    server.
 
 use std::collections::BTreeSet;
@@ -47,20 +49,20 @@ use crate::catalog::record::{CoprocessorKind, CoprocessorRecord};
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 
-/// Where constraints stand in the chain of observers.
+/// Priority of constraints in the chain of observers.
 pub const CONSTRAINT_PRIORITY: i32 = 100;
-/// Where indexes stand: after the constraints, so that a refused row costs no index look-up.
+/// Priority of indexes: after the constraints, so that a rejected row costs no index look-up.
 pub const INDEX_PRIORITY: i32 = 200;
-/// Where coprocessors of the server stand, unless the configuration says otherwise.
+/// Default priority of coprocessors of the server.
 pub const SERVER_PRIORITY: i32 = 500;
-/// Where coprocessors of a table stand, unless ATTACH says otherwise.
+/// Default priority of coprocessors of a table.
 pub const TABLE_PRIORITY: i32 = 1_000;
 
 /// Observers with their priorities, as [`Store::set_observers`](store::Store::set_observers) takes
 /// them.
 type Chain = Vec<(i32, Arc<dyn RegionObserver>)>;
 
-/// Who attached a coprocessor.
+/// Origin of a coprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The configuration file.
@@ -72,30 +74,30 @@ pub enum Scope {
 /// A coprocessor in the chain of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
-    /// The table's name.
+    /// Name of the table.
     pub table: String,
-    /// Who attached it.
+    /// Origin of the coprocessor.
     pub scope: Scope,
-    /// Its name, kind, priority and arguments.
+    /// Name, kind, priority and arguments.
     pub record: CoprocessorRecord,
-    /// The tables that it writes to.
+    /// Tables that the coprocessor writes to.
     pub writes: Vec<TableId>,
-    /// No one else may write to them.
+    /// True if no other writer may write to them.
     pub is_exclusive: bool,
-    /// Why it cannot be built, if it cannot.
+    /// Reason why it cannot be built, if it cannot.
     pub unavailable: Option<String>,
 }
 
-/// The coprocessors that an engine knows, and those of the server.
+/// Registry of coprocessors of an engine, and the coprocessors of the server.
 pub(crate) struct Coprocessors {
     registry: Registry,
     server: Vec<CoprocessorRecord>,
-    /// The tables that coprocessors of the server write to, by name.
+    /// Names of the tables that coprocessors of the server write to.
     server_targets: BTreeSet<String>,
     env: Arc<dyn Env>,
 }
 
-/// A coprocessor on a table whose arguments were checked.
+/// A coprocessor with checked arguments, bound to a table.
 pub(crate) struct Checked {
     pub factory: Arc<dyn CoprocessorFactory>,
     pub arguments: Arguments,
@@ -110,7 +112,8 @@ impl Coprocessors {
     ///
     /// # Errors
     ///
-    /// One that is not known, comes twice or cannot watch every table; wrong arguments.
+    /// An unknown or duplicate coprocessor, or one that cannot observe every table; wrong
+    /// arguments.
     pub(crate) fn new(
         registry: Registry,
         server: Vec<CoprocessorRecord>,
@@ -155,12 +158,12 @@ impl Coprocessors {
         self.registry.endpoint(name)
     }
 
-    /// Returns what can be attached.
+    /// Returns the registry of attachable coprocessors.
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Returns the endpoint that is attached to a table by this name.
+    /// Returns the endpoint that is attached to a table under a name.
     ///
     /// # Errors
     ///
@@ -197,12 +200,12 @@ impl Coprocessors {
         }
     }
 
-    /// Returns the coprocessors of the server that watch a table.
+    /// Returns the coprocessors of the server that observe a table.
     pub(crate) fn of_server(&self, table: &Table) -> &[CoprocessorRecord] {
         if self.server_writes_to(table) { &[] } else { &self.server }
     }
 
-    /// Returns whether something in the chain of a table has this name.
+    /// Returns whether a link in the chain of a table has this name.
     pub(crate) fn has_link(&self, table: &Table, name: &str) -> bool {
         let attached = table.coprocessors.attached.iter().chain(self.of_server(table));
         name == CONSTRAINT
@@ -215,7 +218,7 @@ impl Coprocessors {
         table.schema == PUBLIC && self.server_targets.contains(&table.name)
     }
 
-    /// Checks a coprocessor against the table that it is, or is to be, attached to.
+    /// Checks a coprocessor against its present or future table.
     pub(crate) fn check(
         &self,
         record: &CoprocessorRecord,
@@ -238,7 +241,7 @@ impl Coprocessors {
         Ok(checked)
     }
 
-    /// Checks an endpoint against the table that it is, or is to be, attached to.
+    /// Checks an endpoint against its present or future table.
     pub(crate) fn check_endpoint(&self, record: &CoprocessorRecord, table: &Table) -> Result<()> {
         let name = &record.coprocessor;
         let endpoint = self.registry.endpoint(name).ok_or_else(|| unknown(&self.registry, name))?;
@@ -247,8 +250,8 @@ impl Coprocessors {
         Ok(())
     }
 
-    /// Returns the coprocessor of a table that has rows go by themselves, if there is one; `added`
-    /// is about to be attached.
+    /// Returns the coprocessor of a table that expires rows, if there is one. `added`: a
+    /// coprocessor that is about to be attached.
     pub(crate) fn expiring<'t>(
         &self,
         table: &'t Table,
@@ -261,14 +264,14 @@ impl Coprocessors {
         })
     }
 
-    /// Returns whether a coprocessor keeps something of every row.
+    /// Returns whether a coprocessor stores data about every row.
     pub(crate) fn follows_rows(&self, record: &CoprocessorRecord) -> bool {
         let factory = self.registry.factory(&record.coprocessor);
         factory.is_some_and(|factory| factory.follows_every_row())
     }
 
-    /// Checks that nothing that is kept of every row stands beside a coprocessor that has rows go
-    /// by themselves: `added` is about to be attached.
+    /// Checks that a table does not get both a coprocessor that expires rows and one that stores
+    /// data about every row. `added`: a coprocessor that is about to be attached.
     pub(crate) fn check_expiry(&self, table: &Table, added: &CoprocessorRecord) -> Result<()> {
         let Some(expiring) = self.expiring(table, Some(added)) else { return Ok(()) };
         let mut all = table.coprocessors.attached.iter().chain([added]);
@@ -283,7 +286,7 @@ impl Coprocessors {
         ))
     }
 
-    /// Returns the chain of a table, with what is known of those that were attached.
+    /// Returns the chain of a table, and descriptions of the attached coprocessors.
     pub(crate) fn chain(&self, table: &Table, catalog: &Catalog) -> (Chain, Vec<Attached>) {
         let mut observers: Chain = Vec::new();
         let constraints = &table.constraints;
@@ -361,13 +364,13 @@ impl Checked {
         }
     }
 
-    /// Looks the tables that arguments name up in a newer catalog.
+    /// Resolves the tables in the arguments against a newer catalog.
     pub(crate) fn find_others(&mut self, catalog: &Catalog) {
         let found = self.arguments.tables().filter_map(|name| target(catalog, name));
         self.others = found.map(|table| Arc::new(table.shape())).collect();
     }
 
-    /// Returns what the table that it writes to must look like.
+    /// Returns the definition that the coprocessor's target table must have.
     pub(crate) fn target(&self) -> Result<Option<TableDefinition>> {
         Ok(self.factory.target(&self.attachment())?)
     }
@@ -377,13 +380,13 @@ impl Checked {
         Ok(self.factory.build(&self.attachment())?)
     }
 
-    /// Brings what it keeps up to the rows that are there.
+    /// Initialises the coprocessor's data from the existing rows.
     pub(crate) fn fill(&self, transaction: &store::Transaction) -> Result<()> {
         Ok(self.factory.fill(&self.attachment(), transaction)?)
     }
 }
 
-/// Returns the table that a coprocessor's argument names: one of schema `public`.
+/// Returns the table of schema `public` that a coprocessor's argument names.
 pub(crate) fn target<'c>(catalog: &'c Catalog, name: &str) -> Option<&'c Arc<Table>> {
     catalog.table_named(&ObjectName::public(name))
 }
@@ -402,14 +405,14 @@ fn no_endpoint(name: &str) -> Error {
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
-/// Returns `coprocessor "audit" of table "t" already exists`.
+/// Returns the error `coprocessor "audit" of table "t" already exists`.
 pub(crate) fn duplicate(name: &str, owner: &str) -> Error {
     let message = format!("coprocessor \"{name}\" of {owner} already exists");
     Error::new(sqlstate::DUPLICATE_OBJECT, message)
         .with_hint("Give it another name: ATTACH COPROCESSOR … AS name.")
 }
 
-/// A table without columns, to check arguments that must not depend on a table.
+/// Returns a table without columns, for arguments that must not depend on a table.
 fn no_table() -> TableShape {
     let layout = RowLayout {
         columns: Vec::new(),
@@ -437,7 +440,7 @@ fn no_table() -> TableShape {
     }
 }
 
-/// Stands for a coprocessor that cannot be built.
+/// Observer that replaces a coprocessor which cannot be built; it rejects all writes.
 struct Unavailable {
     name: String,
     table: String,

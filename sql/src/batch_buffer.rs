@@ -1,16 +1,15 @@
-//! Batches that are kept to be read later, in memory as far as there is room, else on disk: rows of
-//! WITH, of cursors, of RETURNING.
+//! Batch buffer with spilling to disk: materialised rows of WITH, cursors and RETURNING.
 //!
 //! ```text
-//!   push ──> in memory ──more than the room──> on disk ([`SpillHeap`])
-//!   batch(n), pop_front  <── in the order in which they came
+//!   push ──> in memory ──more than the limit──> on disk ([`SpillHeap`])
+//!   batch(n), pop_front  <── in insertion order
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. A batch is in memory or on disk, and none is written twice.
-//! 2. What is read is what was pushed. Columns whose values cannot be read back without a type that
-//!    nobody has named (arrays, composite values) stay in memory.
+//! 1. A batch is either in memory or on disk, and is written at most once.
+//! 2. A batch is read as it was pushed. Columns whose values cannot be read back without a type
+//!    that the buffer does not know (arrays, composite values) stay in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,25 +20,25 @@ use types::{Batch, DataType, Vector};
 use crate::error::Result;
 use crate::spill::{HeapPlace, Spill, SpillHeap};
 
-/// Where batches go, and how much of them may stay in memory.
+/// Memory limit of a buffer, and its spill area.
 pub struct Room {
-    /// Where they go that do not fit.
+    /// Spill area for the batches beyond the limit.
     pub spill: Arc<Spill>,
-    /// Bytes that may stay.
+    /// Limit of the batches in memory, in bytes.
     pub bytes: usize,
 }
 
-/// See the module.
+/// Batch buffer; see the module.
 #[derive(Default)]
 pub struct BatchBuffer {
-    /// The types of the columns, as far as they are known.
+    /// Known types of the leading columns.
     types: Arc<[DataType]>,
     batches: VecDeque<BufferedBatch>,
     row_count: usize,
-    /// Bytes in memory.
+    /// Size of the batches in memory, in bytes.
     bytes: usize,
     heap: Option<SpillHeap>,
-    /// Columns that are read, if not all.
+    /// Number of leading columns that are read; `None`: all.
     shown: Option<usize>,
 }
 
@@ -49,7 +48,7 @@ enum BufferedBatch {
 }
 
 impl BatchBuffer {
-    /// Returns an empty buffer for batches whose first columns are of these types.
+    /// Returns an empty buffer for batches whose leading columns have these types.
     pub fn new(types: Arc<[DataType]>) -> BatchBuffer {
         BatchBuffer { types, ..BatchBuffer::default() }
     }
@@ -69,18 +68,18 @@ impl BatchBuffer {
         self.row_count
     }
 
-    /// Returns the bytes that are in memory.
+    /// Returns the size of the batches in memory, in bytes.
     pub fn byte_count(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets all batches.
+    /// Removes all batches.
     pub fn clear(&mut self) {
         self.batches.clear();
         (self.row_count, self.bytes, self.heap) = (0, 0, None);
     }
 
-    /// Adds a batch, which stays in memory whatever it takes.
+    /// Appends a batch to memory, regardless of the limit.
     pub fn push_small(&mut self, batch: Batch) {
         let bytes = byte_count(&batch);
         self.row_count += batch.row_count;
@@ -88,11 +87,11 @@ impl BatchBuffer {
         self.batches.push_back(BufferedBatch::Memory { batch, bytes });
     }
 
-    /// Adds a batch.
+    /// Appends a batch; spills it if memory would exceed the limit.
     ///
     /// # Errors
     ///
-    /// What files raise; `53400` past `temp_file_limit`.
+    /// I/O errors; `53400` past `temp_file_limit`.
     pub fn push(&mut self, batch: Batch, room: &Room) -> Result<()> {
         let bytes = byte_count(&batch);
         let types = match self.bytes + bytes <= room.bytes {
@@ -117,7 +116,7 @@ impl BatchBuffer {
     ///
     /// # Errors
     ///
-    /// What files raise.
+    /// I/O errors.
     pub fn batch(&mut self, number: usize) -> Result<Option<Batch>> {
         let batch = match (self.batches.get(number), &mut self.heap) {
             (Some(BufferedBatch::Memory { batch, .. }), _) => batch.clone(),
@@ -142,7 +141,7 @@ impl BatchBuffer {
     ///
     /// # Errors
     ///
-    /// What files raise.
+    /// I/O errors.
     pub fn last(&mut self) -> Result<Option<Batch>> {
         match self.len().checked_sub(1) {
             Some(last) => self.batch(last),
@@ -150,7 +149,7 @@ impl BatchBuffer {
         }
     }
 
-    /// Has batches end after so many columns when they are read.
+    /// Truncates batches to their first `column_count` columns when they are read.
     pub fn show(&mut self, column_count: usize) {
         self.shown = Some(column_count);
     }
@@ -162,11 +161,11 @@ impl BatchBuffer {
         batch
     }
 
-    /// Takes the first batch.
+    /// Removes and returns the first batch.
     ///
     /// # Errors
     ///
-    /// What files raise.
+    /// I/O errors.
     pub fn pop_front(&mut self) -> Result<Option<Batch>> {
         let batch = match self.batches.front() {
             Some(BufferedBatch::Disk { .. }) => self.batch(0)?,
@@ -200,7 +199,7 @@ impl BatchBuffer {
 }
 
 impl FromIterator<Batch> for BatchBuffer {
-    /// Gathers batches that are small or there already.
+    /// Collects batches that are small or already in memory.
     fn from_iter<I: IntoIterator<Item = Batch>>(batches: I) -> BatchBuffer {
         let mut buffer = BatchBuffer::default();
         batches.into_iter().for_each(|batch| buffer.push_small(batch));
@@ -208,12 +207,12 @@ impl FromIterator<Batch> for BatchBuffer {
     }
 }
 
-/// Returns the bytes of a batch.
+/// Returns the size of a batch in bytes.
 pub(crate) fn byte_count(batch: &Batch) -> usize {
     batch.columns.iter().map(|column| column.byte_count()).sum()
 }
 
-/// Returns a type whose values are kept as those of a column are.
+/// Returns a type with the same in-memory representation as a column, if the data determine one.
 fn type_of(column: &Vector) -> Option<DataType> {
     Some(match &column.data {
         VectorData::Bool(_) => DataType::Bool,

@@ -1,6 +1,8 @@
-//! COPY: rows in, from fields that the wire layer has split, and the form of rows out.
+//! COPY: input of rows from fields that the wire layer has split, and the format options of COPY.
 //!
-//! COPY FROM goes the way of INSERT: the same encoding, observers and checks, in batches.
+//! [`CopyIn`] parses the fields, fills in defaults and stages the rows in batches through a
+//! [`RowSink`], with the same encoding, observers and checks as INSERT. COPY TO runs as a query;
+//! the wire layer formats its rows by [`CopyFormat`].
 
 use std::sync::Arc;
 
@@ -25,36 +27,36 @@ use crate::rows::Completion;
 pub struct CopyFormat {
     /// CSV; otherwise PostgreSQL's text format.
     pub csv: bool,
-    /// PostgreSQL's binary format: the fields behind their lengths, as `typsend` gives them.
+    /// PostgreSQL's binary format: fields with length prefixes, in the form of `typsend`.
     pub binary: bool,
-    /// Between fields.
+    /// Field delimiter.
     pub delimiter: u8,
-    /// The text that stands for NULL.
+    /// Text that represents NULL.
     pub null: String,
-    /// The encoding of the data, if it is not that of the client.
+    /// Encoding of the data, if it is not the client encoding.
     pub encoding: Option<&'static Encoding>,
-    /// The first line is a header and is skipped.
+    /// True if the first line is a header, which is skipped.
     pub header: bool,
-    /// CSV: around fields.
+    /// CSV quote character.
     pub quote: u8,
-    /// CSV: before a quote inside a field.
+    /// CSV escape character, before a quote inside a field.
     pub escape: u8,
     /// Number of columns of the data.
     pub column_count: usize,
-    /// What some columns are to be.
+    /// Options FORCE_QUOTE, FORCE_NOT_NULL, FORCE_NULL and HEADER MATCH.
     pub forced: Forced,
 }
 
-/// What options of COPY want of some columns. Lists are as long as the row, or empty.
+/// COPY options for single columns. Lists are as long as the row, or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Forced {
-    /// Values are in quotes that need none.
+    /// FORCE_QUOTE: values are always quoted.
     pub quote: Vec<bool>,
-    /// What stands for NULL is text.
+    /// FORCE_NOT_NULL: the null string is text.
     pub not_null: Vec<bool>,
-    /// What stands for NULL is NULL also in quotes.
+    /// FORCE_NULL: the null string is NULL even when it is quoted.
     pub null: Vec<bool>,
-    /// The names that the header must have.
+    /// HEADER MATCH: the names that the header must have.
     pub header: Option<Vec<String>>,
 }
 
@@ -107,7 +109,7 @@ impl Forced {
 }
 
 impl CopyFormat {
-    /// Reads the options of a COPY statement of columns of these names, TO STDOUT or FROM STDIN.
+    /// Reads the options of a COPY statement over columns with these names.
     ///
     /// # Errors
     ///
@@ -195,7 +197,8 @@ fn read_encoding(name: &str) -> Result<&'static Encoding> {
     ))
 }
 
-/// Returns the positions of the columns that a COPY names, all of them if it names none.
+/// Returns the positions of the columns that a COPY statement names; all visible, not generated
+/// ones if it names none.
 ///
 /// # Errors
 ///
@@ -227,31 +230,32 @@ pub fn columns(table: &Table, named: &[ast::Ident]) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
-/// A running COPY … FROM STDIN.
+/// State of a running COPY … FROM STDIN.
 pub struct CopyIn {
     /// The format of the data.
     pub format: CopyFormat,
     table: Arc<Table>,
-    /// For each field, the column it goes to.
+    /// Column and type of each field.
     targets: Vec<(usize, SqlType)>,
-    /// The row being built: defaults in the columns that no field goes to.
+    /// Row under construction: defaults in the columns without a field.
     row: Vec<Datum>,
     style: text::TextStyle,
     context: EvalContext,
-    /// The domains of fields.
+    /// Catalog, for the domains of fields.
     catalog: Arc<Catalog>,
     sink: RowSink,
-    /// Columns that no field goes to and whose default may differ from row to row.
+    /// Columns without a field whose default is not immutable.
     volatile: Vec<usize>,
-    /// Which rows come in.
+    /// WHERE condition.
     filter: Option<Expr>,
     rows: u64,
-    /// First and last line of the rows that are not staged yet: an error may be about any of them.
+    /// First and last line of the rows that are not staged yet: an error may refer to any of
+    /// them.
     pending_lines: (u64, u64),
 }
 
 impl CopyIn {
-    /// Begins a COPY into some columns of a table.
+    /// Starts a COPY into columns of a table.
     pub(crate) fn new(
         table: Arc<Table>,
         columns: &[usize],
@@ -267,7 +271,7 @@ impl CopyIn {
             if let Some(default) = column.absent()
                 && !columns.contains(&position)
             {
-                // A default that is not immutable is computed for each row, and not before.
+                // A default that is not immutable is evaluated for each row.
                 match default.is_immutable() {
                     true => row[position] = default.eval_row(&[], &eval)?,
                     false => volatile.push(position),
@@ -304,7 +308,7 @@ impl CopyIn {
     ///
     /// With CONTEXT `COPY t, line 3, column dep_time: "abc"`.
     pub fn push_row(&mut self, line: u64, fields: &[Option<&str>]) -> Result<()> {
-        // An empty line is a row without columns, if there are none.
+        // Without columns, an empty line is a row.
         let is_empty = matches!(fields, [Some("")]) || (self.format.csv && fields == [None]);
         let fields = if is_empty && self.targets.is_empty() { &[] } else { fields };
         if fields.len() > self.targets.len() {
@@ -352,7 +356,7 @@ impl CopyIn {
         self.end_row(line)
     }
 
-    /// Puts a value into the row, if it can be one of its column's.
+    /// Stores a value in the row after the checks of its column's domain.
     fn set_field(
         &mut self,
         at: usize,
@@ -378,7 +382,7 @@ impl CopyIn {
         Ok(())
     }
 
-    /// Fills in what no field has given, and stages the row.
+    /// Evaluates the remaining defaults and the WHERE condition, and stages the row.
     fn end_row(&mut self, line: u64) -> Result<()> {
         for column in &self.volatile {
             if let Some(default) = self.table.columns[*column].absent() {
@@ -401,7 +405,7 @@ impl CopyIn {
         pushed.map_err(|error| in_lines(error, &self.table, self.pending_lines))
     }
 
-    /// Returns an error of the data with CONTEXT that names the line, unless it has one already.
+    /// Returns an error with the CONTEXT of its line, unless it has a CONTEXT already.
     pub fn located(&self, error: Error, line: u64) -> Error {
         if error.context.is_some() { error } else { in_line(error, &self.table, line) }
     }
@@ -418,12 +422,12 @@ impl CopyIn {
         in_line(error, &self.table, line)
     }
 
-    /// Returns what foreign keys have to do with the rows.
+    /// Returns the constraint queue of the rows' foreign keys.
     pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
         self.sink.watch()
     }
 
-    /// Stages what is left and returns the tag, for example `COPY 336776`.
+    /// Stages the remaining rows and returns the command tag, for example `COPY 336776`.
     pub(crate) fn finish(self) -> Result<Completion> {
         let table = Arc::clone(&self.table);
         let rows = self.rows;
@@ -442,7 +446,7 @@ fn parse(
     fitted(text::parse(value, sql_type.base, style)?, sql_type, context)
 }
 
-/// Returns a value as its type's modifier wants it.
+/// Casts a value to its column's type modifier.
 fn fitted(datum: Datum, sql_type: SqlType, context: &EvalContext) -> types::Result<Datum> {
     if sql_type.modifier < 0 {
         return Ok(datum);
@@ -454,7 +458,7 @@ fn in_line(error: Error, table: &Table, line: u64) -> Error {
     in_lines(error, table, (line, line))
 }
 
-/// Adds the lines of a batch, one of which is at fault; DETAIL shows which.
+/// Adds a CONTEXT with the lines of a batch, one of which caused the error.
 fn in_lines(error: Error, table: &Table, (first, last): (u64, u64)) -> Error {
     let lines =
         if first == last { format!("line {last}") } else { format!("lines {first} to {last}") };

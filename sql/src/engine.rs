@@ -1,4 +1,7 @@
-//! The engine: a store, its catalog, and what all sessions share. [`crate::open`] makes one.
+//! Database engine: a store, its catalog, and the state that all sessions share.
+//!
+//! [`crate::open`] creates it. Sessions read the catalog from here, DDL publishes a new catalog
+//! after its commit, and the planner reads table statistics through [`Statistics`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,16 +55,16 @@ use crate::sequences::SequenceStates;
 use crate::spill::SpillArea;
 use crate::timer::Timer;
 
-/// What is attached to each table that has anything attached.
+/// Coprocessors of each table that has any.
 #[derive(Debug, Clone, Default)]
 struct AttachedByTable {
     by_table: AHashMap<TableId, Arc<Vec<Attached>>>,
-    /// The tables that only a coprocessor may write to. Who writes asks for each statement.
+    /// Tables that only a coprocessor may write to. Each writing statement checks it.
     kept: AHashSet<TableId>,
 }
 
 impl AttachedByTable {
-    /// Returns the same with something else, or nothing, attached to a table.
+    /// Returns a copy in which the coprocessors of one table are replaced.
     fn with(&self, table: TableId, attached: Option<&Arc<Vec<Attached>>>) -> AttachedByTable {
         let mut by_table = self.by_table.clone();
         match attached.filter(|attached| !attached.is_empty()) {
@@ -75,46 +78,45 @@ impl AttachedByTable {
     }
 }
 
-/// A database: one for each open store.
+/// Database engine: one per open store.
 pub struct Engine {
     store: Arc<Store>,
     catalog: ArcSwap<Catalog>,
     pub(crate) coprocessors: Coprocessors,
-    /// As the chains of the store are now, changes of open transactions included.
+    /// Coprocessors in the present observer chains, including changes of open transactions.
     attached: ArcSwap<AttachedByTable>,
-    /// Indexes and rows of tables that were made lately.
+    /// Recently created indexes, and tables with recently rewritten rows.
     new_relations: NewRelations,
     /// Held from the commit of a DDL transaction until its catalog is published.
     pub(crate) publishing: Mutex<()>,
-    /// The quotas that requests are held to.
+    /// Request quotas in force.
     pub(crate) quotas: Quotas,
-    /// Numbers for what definitions create.
+    /// Allocator of object ids.
     pub(crate) object_ids: ObjectIds,
-    /// Numbers for the rows of tables without a primary key.
+    /// Allocator of hidden keys for tables without a primary key.
     pub(crate) row_ids: Arc<RowIds>,
-    /// Where sequences stand.
+    /// States of the sequences.
     pub(crate) sequences: SequenceStates,
-    /// When the engine was opened, microseconds of the Unix epoch.
+    /// Start time of the engine, in microseconds of the Unix epoch.
     pub(crate) opened_micros: i64,
     /// Advisory locks.
     pub(crate) advisory: Arc<AdvisoryLocks>,
-    /// The open sessions.
+    /// Registry of the open sessions.
     pub(crate) sessions: Sessions,
-    /// Stops statements that run for too long.
+    /// Timer thread for statement timeouts.
     pub(crate) timer: Timer,
-    /// Tables of the store that are to be dropped, with the first commit whose readers do not know
-    /// them.
+    /// Store tables to be dropped, each list with the first commit whose readers do not use them.
     unseen: Mutex<Vec<(Sequence, Vec<TableId>)>>,
-    /// Whether there are any.
+    /// True if `unseen` has entries.
     has_unseen: AtomicBool,
     /// The prepared transactions.
     pub prepared: PreparedTransactions,
-    /// Where statements set aside what does not fit into their memory.
+    /// Spill area of the statements.
     pub(crate) spill: Arc<SpillArea>,
 }
 
 impl Engine {
-    /// Reads the catalog of a store and removes what a crashed DDL statement left behind. No
+    /// Loads the catalog of a store and removes what a crashed DDL statement left behind. No
     /// coprocessors are attached yet.
     pub(crate) fn load(store: Arc<Store>, coprocessors: Coprocessors) -> Result<Engine> {
         if !store.tables().iter().any(|table| table.id == CATALOG_TABLE) {
@@ -151,15 +153,15 @@ impl Engine {
         };
         let catalog = engine.catalog();
         for record in catalog.tables().iter().filter_map(|table| catalog.record(table.oid)) {
-            // The server may have died between a commit and what follows from it.
+            // The server may have crashed between a commit and its changes of store descriptors.
             engine.apply_descriptor(record)?;
         }
         engine.quotas.apply(&engine.store, &engine.catalog())?;
         Ok(engine)
     }
 
-    /// Has the store treat a table and its indexes as the catalog says: how regions are split, and
-    /// how values are cut for columnar blocks.
+    /// Applies the catalog's descriptors of a table and its indexes to the store: the split
+    /// policy, the durability, and the value layout of columnar blocks.
     pub(crate) fn apply_descriptor(&self, record: &TableRecord) -> store::Result<()> {
         let known = self.store.tables();
         let indexes = record.indexes.iter().map(|index| &index.descriptor);
@@ -184,29 +186,29 @@ impl Engine {
         &self.store
     }
 
-    /// Gives back what sequences, and the count of objects, have reserved and not given out, before
-    /// a clean stop.
+    /// Returns unused reserved values of sequences and object ids to the catalog, before a clean
+    /// shutdown.
     ///
     /// # Errors
     ///
-    /// What the store reports.
+    /// Errors of the store.
     pub fn give_back(&self) -> Result<()> {
         self.object_ids.give_back()?;
         self.sequences.give_back()
     }
 
-    /// Returns the catalog as it was committed last.
+    /// Returns the catalog of the last committed DDL.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// Returns the indexes and tables that a snapshot does not show, if there may be any.
+    /// Returns the indexes and tables that a snapshot cannot see, if there may be any.
     pub(crate) fn relations_newer_than(&self, snapshot: Sequence) -> Option<NewerRelations> {
         self.new_relations.newer_than(snapshot)
     }
 
-    /// Makes a committed catalog the current one, whose changes snapshots show from `commit` on;
-    /// the caller holds `publishing`.
+    /// Publishes a committed catalog, whose changes are visible to snapshots from `commit` on.
+    /// The caller holds `publishing`.
     pub(crate) fn publish(&self, catalog: Arc<Catalog>, commit: Sequence) {
         debug_assert_eq!(catalog.check(), Ok(()), "a catalog that is published");
         let since = commit.max(self.store.status().visible);
@@ -218,8 +220,8 @@ impl Engine {
         self.catalog.store(catalog);
     }
 
-    /// Drops tables of the store that a transaction has dropped or emptied, once no statement reads
-    /// them any more that began before it was committed. The caller has published its catalog.
+    /// Drops store tables that a transaction has dropped or truncated, as soon as no snapshot
+    /// from before its commit is open. The caller has published its catalog.
     pub(crate) fn drop_when_unseen(&self, tables: Vec<TableId>, transaction: &Transaction) {
         if !tables.is_empty() {
             let visible = self.store.status().visible;
@@ -229,8 +231,8 @@ impl Engine {
         self.drop_unseen(Some(transaction.id()));
     }
 
-    /// Drops what [`Engine::drop_when_unseen`] has kept for the statements that were under way. The
-    /// snapshot of the transaction `own` does not count: it reads no more.
+    /// Drops the store tables that [`Engine::drop_when_unseen`] deferred and that no snapshot
+    /// needs any more. The snapshot of the transaction `own` does not count: it reads no more.
     pub(crate) fn drop_unseen(&self, own: Option<u64>) {
         if !self.has_unseen.load(Ordering::Acquire) {
             return;
@@ -265,12 +267,12 @@ impl Engine {
         }
     }
 
-    /// Makes the chain of a table anew: what keeps its constraints and indexes, and what is
-    /// attached to it. `catalog` has the tables that coprocessors write to.
+    /// Rebuilds the observer chain of a table: constraints, indexes and coprocessors. `catalog`
+    /// has the tables that coprocessors write to.
     pub(crate) fn attach_observers(&self, table: &Table, catalog: &Catalog) -> Result<()> {
         let (observers, attached) = self.coprocessors.chain(table, catalog);
         self.store.set_observers(table.id, observers)?;
-        // A table and its indexes are to have the same outcome after a crash.
+        // A table and its indexes must have the same content after a crash, so both are logged.
         self.store.keep_logged(table.id, !table.indexes.is_empty())?;
         for index in &table.indexes {
             self.store.keep_logged(index.spec.store_table, true)?;
@@ -282,19 +284,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns what is attached to a table beside its constraints and indexes, if anything is.
+    /// Returns the coprocessors of a table, if it has any.
     pub fn attached(&self, table: TableId) -> Option<Arc<Vec<Attached>>> {
         self.attached.load().by_table.get(&table).cloned()
     }
 
-    /// Forgets what is attached to a table that is dropped.
+    /// Removes the coprocessors of a dropped table.
     pub(crate) fn forget_attached(&self, table: TableId) {
         if self.attached.load().by_table.contains_key(&table) {
             self.attached.rcu(|known| known.with(table, None));
         }
     }
 
-    /// Returns the tables with a coprocessor that writes to this one, and the coprocessors.
+    /// Returns the coprocessors that write to a table, each with the table that it is attached
+    /// to.
     pub(crate) fn writers_to(&self, target: TableId) -> Vec<(TableId, Attached)> {
         let known = self.attached.load();
         let all = known.by_table.iter();
@@ -303,8 +306,8 @@ impl Engine {
         writers.map(|(table, attached)| (table, attached.clone())).collect()
     }
 
-    /// Returns the table with the coprocessor that alone may write to this one, and the
-    /// coprocessor, if there is one.
+    /// Returns the coprocessor that has exclusive write access to a table, with the table that it
+    /// is attached to.
     pub(crate) fn keeper_of(&self, target: TableId) -> Option<(TableId, Attached)> {
         if !self.attached.load().kept.contains(&target) {
             return None;
@@ -316,7 +319,8 @@ impl Engine {
 impl Statistics for Engine {
     fn row_count(&self, table: TableId) -> Option<f64> {
         let estimate = self.store.row_estimate(table).ok()?.rows as f64;
-        // What the store takes for rows may be versions of them: as many as there were then.
+        // The store's estimate may count row versions; it is scaled by the ratio that ANALYZE
+        // found.
         Some(match self.catalog.load().statistics(table) {
             Some(then) if then.estimate > 0 => estimate * (then.rows as f64 / then.estimate as f64),
             _ => estimate,
@@ -346,7 +350,7 @@ fn catalog_descriptor() -> TableDescriptor {
     }
 }
 
-/// Creates schema `public` in a new catalog, which has not given out a number yet.
+/// Creates schema `public` in a new catalog, from which no id was allocated yet.
 fn create_public(store: &Arc<Store>) -> Result<()> {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
@@ -419,7 +423,7 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// What a definition in the catalog says, before it is put together with what it names.
+/// A definition as stored in the catalog, before the names in it are resolved.
 enum Definition {
     Domain(DomainRecord),
     Composite(CompositeRecord),
@@ -428,8 +432,8 @@ enum Definition {
     View(ViewRecord),
 }
 
-/// Returns the catalog with definitions, which may name each other: those that name what is not
-/// there yet wait for it.
+/// Adds definitions, which may refer to each other, to the catalog: those with unresolved
+/// references are retried after the others.
 fn with_definitions(
     mut catalog: Catalog,
     mut definitions: Vec<Definition>,
@@ -445,7 +449,8 @@ fn with_definitions(
             }
         }
         if left.len() == before {
-            // They wait for what cannot be read. Some of them can do without, until it is used.
+            // The rest depends on a definition that cannot be read. Those that allow it are
+            // loaded with the error deferred until they are used.
             let late = left.iter().position(|(definition, error)| {
                 let next = with_definition(&catalog, definition, coprocessors, true);
                 if let Ok(next) = next {
@@ -465,7 +470,7 @@ fn with_definitions(
     Ok(catalog)
 }
 
-/// Says of which object something cannot be read.
+/// Returns an error that names the object whose definition cannot be read.
 fn unreadable(definition: &Definition, error: &Error) -> Error {
     let (what, name) = match definition {
         Definition::Domain(record) => ("domain", &record.name),
@@ -506,7 +511,7 @@ fn with_definition(
     })
 }
 
-/// Calls `read` with the rest of the key and the value of each row whose key begins so.
+/// Calls `read` for each catalog row with a key prefix, with the rest of the key and the value.
 fn read_rows(
     store: &Arc<Store>,
     prefix: &[u8],
@@ -527,7 +532,7 @@ fn read_rows(
     Ok(())
 }
 
-/// Forgets the states of sequences that no catalog entry names.
+/// Removes the states of sequences that no catalog entry names.
 fn remove_orphan_states(
     store: &Arc<Store>,
     catalog: &Catalog,
@@ -542,8 +547,8 @@ fn remove_orphan_states(
     kept.iter().filter(|id| !known(id)).try_for_each(|id| sequences.forget(*id))
 }
 
-/// Drops tables of the store and row numbers that no catalog entry names: a DDL statement was cut
-/// short.
+/// Removes store tables and row-id counters that no catalog entry names, which an interrupted DDL
+/// statement left.
 fn remove_orphans(store: &Arc<Store>, catalog: &Catalog, row_ids: &RowIds) -> Result<()> {
     let mut numbered = Vec::new();
     read_rows(store, ROW_IDS_PREFIX, |table, _| {

@@ -1,4 +1,6 @@
-//! SQL errors, and the one table that gives the errors of lower layers their SQLSTATE.
+//! SQL errors, and the mapping of lower layers' errors to SQLSTATEs.
+//!
+//! Every layer of this crate returns [`Error`]; the wire layer sends its fields as ErrorResponse.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,53 +10,54 @@ use types::error::Mention;
 
 use crate::parser::ParseError;
 
-/// The result of anything in this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is said of a state that is not whole any more, until it is known of which table.
+/// Message for a read before the retained history, until the table is known.
 pub(crate) const BEFORE_HISTORY: &str = "history begins after the time that was asked for";
 
-/// Where an error or a notice is raised.
+/// Source location of an error or a notice.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The source file.
+    /// Source file.
     pub file: &'static str,
-    /// The line in it.
+    /// Line number.
     pub line: u32,
-    /// PostgreSQL's function that raises the same: drivers know some by that.
+    /// PostgreSQL function that raises the same error: some drivers identify errors by it.
     pub routine: &'static str,
 }
 
-/// An error as the client sees it.
+/// Error with the fields of PostgreSQL's ErrorResponse.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Error {
-    /// The five-character code: one of [`sqlstate`], or that of a coprocessor's own choice.
+    /// Five-character code: one of [`sqlstate`], or one that a coprocessor chose.
     pub sqlstate: Cow<'static, str>,
-    /// The primary message, in PostgreSQL's manner.
+    /// Primary message, in PostgreSQL's style.
     pub message: String,
     /// DETAIL, or none.
     pub detail: Option<String>,
     /// HINT, or none.
     pub hint: Option<String>,
-    /// Where in the statement text: characters, from 1.
+    /// Position in the statement text, in characters from 1.
     pub position: Option<usize>,
     /// CONTEXT, or none; COPY names the line there.
     pub context: Option<String>,
-    /// The schema of the table concerned, or none.
+    /// Schema of the affected table, or none.
     pub schema: Option<String>,
-    /// The table concerned, or none.
+    /// Affected table, or none.
     pub table: Option<String>,
-    /// The column concerned, or none.
+    /// Affected column, or none.
     pub column: Option<String>,
-    /// The constraint concerned, or none.
+    /// Affected constraint, or none.
     pub constraint: Option<String>,
-    /// Schema and name of the domain concerned, or none.
+    /// Schema and name of the affected domain, or none.
     pub data_type: Option<Box<(String, String)>>,
-    /// The types of users that the message names.
+    /// User-defined types that the message names.
     pub mentions: Vec<Mention>,
-    /// Where it is raised, if drivers go by that.
+    /// Source location, if drivers depend on it.
     pub raised_at: Option<&'static SourceLocation>,
-    /// The statement of a procedural body that is wrong, and where: characters, from 1.
+    /// Statement of a procedural body that has the error, and the position in it, in characters
+    /// from 1.
     pub internal: Option<Box<(usize, String)>>,
 }
 
@@ -238,7 +241,7 @@ impl Error {
         Error { sqlstate: sqlstate.into(), message: message.into(), ..Error::default() }
     }
 
-    /// Returns the refusal of a feature that is not there; `hint` says what to do instead.
+    /// Returns the error 0A000 for a feature that is not supported; `hint` names the alternative.
     pub fn not_supported(what: impl fmt::Display, hint: impl Into<String>) -> Error {
         Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
             .with_hint(hint)
@@ -267,8 +270,8 @@ impl Error {
 }
 
 impl Error {
-    /// Says that the message names a type by its [`sql_name`](types::DataType::sql_name), behind
-    /// those that were said before.
+    /// Records that the message names a type by its [`sql_name`](types::DataType::sql_name),
+    /// after the mentions recorded before.
     #[must_use]
     pub fn naming(mut self, sql_type: impl Into<SqlType>) -> Error {
         let base = sql_type.into().base;
@@ -277,10 +280,10 @@ impl Error {
         self
     }
 
-    /// Names the types of users as a session does: `name_of` an OID has the schema where its search
-    /// path does not find the type.
+    /// Replaces the names of user-defined types in the message. `name_of` an OID returns the name
+    /// that a session displays: qualified if its search path does not find the type.
     pub fn name_types(&mut self, name_of: impl Fn(u32) -> Option<String>) {
-        // From the end, so that the places before stay where they are.
+        // From the end, so that earlier positions remain valid.
         for mention in std::mem::take(&mut self.mentions).into_iter().rev() {
             if let Some(name) = name_of(mention.oid)
                 && self.message.get(mention.place.clone()).is_some()
@@ -290,7 +293,7 @@ impl Error {
         }
     }
 
-    /// Returns the error as one that computing a value raises.
+    /// Converts the error into an evaluation error.
     pub fn into_value_error(self) -> types::Error {
         let (code, own) = match self.sqlstate {
             Cow::Borrowed(code) => (code, None),
@@ -367,7 +370,8 @@ impl From<coprocessors::row::RowError> for Error {
     }
 }
 
-/// Tells that the log cannot be written. `is_open`: the commit had its place before that.
+/// Returns the error of a failed WAL write. `is_open`: the commit was already ordered, its
+/// outcome is unknown.
 fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
     if is_open {
         return Error::new(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN, message)
@@ -383,7 +387,7 @@ fn log_failed(message: String, is_full: bool, is_open: bool) -> Error {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         use store::Error as Store;
-        // Clients are not told where on the machine the data is; the log is.
+        // Paths of the data directory are logged, not sent to clients.
         if matches!(error, Store::Corrupt { .. } | Store::Io { .. }) {
             tracing::error!(%error, "a statement fails");
         }
@@ -410,7 +414,7 @@ impl From<store::Error> for Error {
             Store::PreparedTooLarge => Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
                 .with_hint("Prepare it in smaller pieces, or give the server more memory."),
             Store::QuotaExceeded { quota, per_second, retry_after, .. } => {
-                // Rounded up: whoever comes back then is let in.
+                // Rounded up: a retry after this time is admitted.
                 let millis = retry_after.as_micros().div_ceil(1_000);
                 Error::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message)
                     .with_detail(format!("{quota} is {per_second}."))
@@ -442,16 +446,16 @@ impl From<store::Error> for Error {
     }
 }
 
-/// Returns whether a code can be that of an error: five digits and capital letters, and not of a
-/// class that says that all went well (00, 01, 02).
+/// Returns whether a code may be an error's SQLSTATE: five digits or capital letters, not of a
+/// success or warning class (00, 01, 02).
 fn is_error_code(code: &str) -> bool {
     let well_formed = code.len() == 5
         && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
     well_formed && !["00", "01", "02"].iter().any(|class| code.starts_with(class))
 }
 
-/// Returns what a coprocessor refused, in its own words and with its own code. One that is no code
-/// becomes that of an internal error, and is named.
+/// Converts the veto of a coprocessor, with its message and code. An invalid code becomes an
+/// internal error, and the hint names it.
 fn from_veto(veto: store::error::Veto) -> Error {
     let (sqlstate, hint) = match is_error_code(&veto.code) {
         true => (veto.code.into(), None),

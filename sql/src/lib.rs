@@ -1,11 +1,11 @@
-//! SQL text in, rows out: parser, catalog, binder, planner, executor.
+//! SQL engine: parser, catalog, binder, planner, executor and sessions over the store.
 //!
-//! # The life of a statement
+//! # Life of a statement
 //!
-//! text → [`parser`] → [`ast`] → [`binder`] → [`logical`] plan → [`planner`] → [`plan`] → [`exec`]
-//! → batches, driven by a [`session`].
+//! text → [`parser`] → [`ast`] → [`binder`] → [`logical`] plan → [`planner`] → [`plan`] →
+//! [`exec`] → batches, driven by a [`session`].
 //!
-//! Modules, bottom up; each uses only those above it.
+//! The modules are listed bottom up; each uses only those above it.
 
 #![forbid(unsafe_code)]
 

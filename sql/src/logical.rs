@@ -1,11 +1,12 @@
-//! Logical plans: what the binder makes of a statement and the planner starts from.
+//! Logical plans: the output of the binder and the input of the planner.
 //!
 //! Every node yields rows of a fixed width; expressions refer to the columns of their input by
-//! position. For a join, that is the left side's columns followed by the right side's.
+//! position. The columns of a join are those of the left side followed by those of the right
+//! side.
 //!
 //! Subqueries in expressions become [`Logical::Apply`] nodes below the node that uses them; the
-//! expression then refers to the column that the apply adds. Outer columns that a subquery uses are
-//! parameters of it ([`Apply::bindings`]).
+//! expression then refers to the column that the apply adds. Outer columns that a subquery uses
+//! are parameters of it ([`Apply::bindings`]).
 
 mod current_row;
 mod locks;
@@ -33,27 +34,27 @@ pub use window::{
     Exclusion, Frame, FrameBound, FrameUnits, Reach, Window, WindowFunction, WindowKind, sort_keys,
 };
 
-/// A column of a plan's output.
+/// An output column of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputColumn {
-    /// The name that the client sees, or that the level above may refer to.
+    /// Name that the client sees, or that an outer query refers to.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub sql_type: SqlType,
-    /// Relation and column (position) it comes from unchanged, for RowDescription.
+    /// Origin of an unchanged column: relation and column position, for RowDescription.
     pub origin: Option<(Origin, usize)>,
 }
 
-/// A relation that columns come from.
+/// Relation that a column originates from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A table or view, by its number in the catalog.
     Relation(u32),
-    /// A relation of the system, by its OID.
+    /// A system relation, by its OID.
     System(u32),
 }
 
-/// Rows of values, column by column.
+/// Constant rows, stored by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstantRows {
     /// Types of the columns.
@@ -62,163 +63,164 @@ pub struct ConstantRows {
     pub rows: Arc<Batch>,
 }
 
-/// A plan that yields rows.
+/// Logical plan node; yields rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Logical {
-    /// All rows of a table, some columns.
+    /// Some columns of all rows of a table.
     Scan(TableScan),
-    /// A system view or table function: rows computed when it runs.
+    /// A system view or table function, whose rows are computed at execution.
     SystemRows(SystemRows),
-    /// Constant rows. A SELECT without FROM is over one row of no columns.
+    /// Constant rows. A SELECT without FROM reads one row of no columns.
     Values {
         /// Types of the columns.
         types: Vec<DataType>,
         /// The rows; expressions without columns.
         rows: Vec<Vec<Expr>>,
     },
-    /// The rows of VALUES, where they are many.
+    /// A long VALUES list of constants.
     Constants(ConstantRows),
-    /// Rows for which the predicate is true.
+    /// Rows that satisfy a predicate.
     Filter {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
-        /// Boolean.
+        /// Boolean predicate over the input.
         predicate: Expr,
     },
-    /// New columns out of old.
+    /// Computed columns.
     Project {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
-        /// One for each output column.
+        /// One expression for each output column.
         expressions: Vec<Expr>,
     },
-    /// Rows of functions, for each row of the input.
+    /// Rows of set-returning functions, for each row of the input.
     ProjectSet(ProjectSet),
-    /// Pairs of rows.
+    /// Join of two inputs.
     Join(Join),
-    /// A subquery, run for each row of the input.
+    /// Subquery that is executed for each row of the input.
     Apply(Apply),
     /// Groups. Output: the group keys, then the aggregates. Without keys: exactly one row.
     Aggregate {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
-        /// The keys.
+        /// Group keys over the input.
         group_by: Vec<Expr>,
-        /// The aggregates, over the input.
+        /// Aggregates over the input.
         aggregates: Vec<Aggregate>,
     },
-    /// Groups by several sets of keys.
+    /// GROUPING SETS, ROLLUP and CUBE.
     GroupingSets(GroupingSets),
     /// Sorted rows.
     Sort {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
         /// Most significant first.
         keys: Vec<SortKey>,
     },
-    /// Rows that are locked as they are taken.
+    /// FOR UPDATE and FOR SHARE: locks the rows that it returns.
     LockRows(LockRows),
-    /// Some of the rows.
+    /// LIMIT and OFFSET.
     Limit {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
-        /// bigint without columns; `None` or NULL: all.
+        /// bigint without columns; `None` or NULL: no limit.
         limit: Option<Expr>,
         /// bigint without columns.
         offset: Option<Expr>,
-        /// `WITH TIES`: rows after the last one count as well while they agree with it in these,
-        /// over the input, by which it is sorted. Empty: they do not.
+        /// `WITH TIES`: the sort keys, over the input. Rows after the last one are returned while
+        /// they are equal to it in these. Empty: no WITH TIES.
         ties: Vec<Expr>,
     },
-    /// The first row of each kind, in the order of the input.
+    /// First row of each distinct value, in the order of the input.
     Distinct {
-        /// Where the rows come from.
+        /// Input.
         input: Box<Logical>,
-        /// What the rows must differ in; empty: in any column.
+        /// DISTINCT ON expressions; empty: all columns.
         on: Vec<Expr>,
     },
-    /// Rows of the left side by how often they are in the right one.
+    /// INTERSECT or EXCEPT.
     SetOperation(SetOperation),
     /// Window functions.
     Window(Window),
-    /// Rows with a name, for what is below.
+    /// WITH: a query that its body reads by number.
     With(With),
-    /// The rows of a [`With`], or of a work table.
+    /// Rows of a [`With`], or of a work table.
     CteScan(CteScan),
     /// WITH RECURSIVE.
     RecursiveUnion(RecursiveUnion),
-    /// The rows of all inputs, which have the same types; UNION ALL. (UNION is Distinct over it.)
+    /// UNION ALL: rows of all inputs, which have the same types. (UNION is Distinct over it.)
     Append {
         /// The inputs.
         inputs: Vec<Logical>,
     },
 }
 
-/// Groups by several sets of keys. Output: the keys, NULL in groups of sets that do not have them,
-/// the aggregates, then a column for each call of GROUPING. A set without keys is one group, also
-/// of no rows.
+/// GROUPING SETS. Output: the keys, which are NULL in groups of sets without them, the
+/// aggregates, then one column for each GROUPING call. A set without keys is one group, even of
+/// an empty input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupingSets {
-    /// Where the rows come from.
+    /// Input.
     pub input: Box<Logical>,
-    /// The keys of all sets.
+    /// Keys of all sets.
     pub group_by: Vec<Expr>,
-    /// The aggregates, over the input.
+    /// Aggregates over the input.
     pub aggregates: Vec<Aggregate>,
-    /// The keys of each set, by position, ascending.
+    /// Keys of each set, by position, ascending.
     pub sets: Vec<Vec<usize>>,
-    /// The keys that each call of GROUPING asks of, by position: the bits of its result, the first
-    /// one the highest, are set where the group's set does not have them.
+    /// Arguments of each GROUPING call, as key positions: its result has a bit set, the first
+    /// key's highest, for each key that the group's set does not have.
     pub groupings: Vec<Vec<usize>>,
 }
 
-/// Rows of functions, called for each row of the input: functions in FROM, over one row of no
-/// columns or over the rows before them, and in a select list. Output: the input's columns, those
-/// of the functions, then the ordinality.
+/// Set-returning functions, called for each row of the input: functions in FROM, over one row of
+/// no columns or laterally over preceding items, and in a select list. Output: the input's
+/// columns, those of the functions, then the ordinality.
 ///
-/// The nth rows of all functions are one row, NULL where a function has ended before the others.
+/// The nth rows of all functions form one row; a function that has ended yields NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectSet {
-    /// The rows that the functions are called for.
+    /// Input; the functions are called for each of its rows.
     pub input: Box<Logical>,
     /// The functions.
     pub functions: Vec<SetFunction>,
-    /// `WITH ORDINALITY`: a bigint that counts the rows of each call.
+    /// `WITH ORDINALITY`: a bigint that numbers the rows of each call.
     pub ordinality: bool,
-    /// Whether a row of the input for which no function yields one stays, with NULLs.
+    /// True if an input row without function rows is returned, with NULLs.
     pub outer: bool,
-    /// Columns of the input that only the functions read: they need not be repeated for each row.
+    /// Columns of the input that only the functions read and that the output need not repeat.
     pub unread: Vec<usize>,
 }
 
 /// A function of [`ProjectSet`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetFunction {
-    /// What is called.
+    /// The call.
     pub call: SetCall,
-    /// The columns of its rows.
+    /// Columns of its rows.
     pub columns: Vec<OutputColumn>,
 }
 
-/// What is called for rows.
+/// Call of a set-returning function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SetCall {
-    /// One of [`types::function::sets`].
+    /// A built-in function of [`types::function::sets`].
     Set {
-        /// Which.
+        /// Function.
         function: FunctionId,
-        /// Its arguments, over the input.
+        /// Arguments over the input.
         arguments: Vec<Expr>,
     },
-    /// A value, over the input: one row of it.
+    /// A scalar over the input, as one row.
     Value(Expr),
-    /// A function of users.
+    /// A user-defined function.
     Routine {
-        /// Which.
+        /// Function.
         routine: Arc<Routine>,
-        /// Its arguments, over the input.
+        /// Arguments over the input.
         arguments: Vec<Expr>,
-        /// Whether it returns any number of rows; else there is one, of NULLs if it yields none.
+        /// True if it returns a set; otherwise it yields one row, of NULLs if the body returns
+        /// none.
         is_set: bool,
     },
 }
@@ -226,145 +228,145 @@ pub enum SetCall {
 /// INTERSECT or EXCEPT. NULLs are equal to each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetOperation {
-    /// Which of them.
+    /// Kind of the operation.
     pub kind: SetKind,
-    /// `ALL`: n equal rows on one side and m on the other make the smaller of n and m, or n less
-    /// m. Else each row once.
+    /// `ALL`: of n equal rows on the left and m on the right, INTERSECT returns min(n, m) and
+    /// EXCEPT max(n - m, 0). Otherwise each row once.
     pub all: bool,
     /// Left side.
     pub left: Box<Logical>,
-    /// Right side, of the same types.
+    /// Right side; has the same types.
     pub right: Box<Logical>,
 }
 
-/// A set operation that is not UNION.
+/// Kind of a set operation other than UNION.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetKind {
-    /// Rows that are on both sides.
+    /// Rows of both sides.
     Intersect,
-    /// Rows that are on the left side only.
+    /// Rows of the left side only.
     Except,
 }
 
-/// WITH: a query that the body may read by its number, computed once.
+/// WITH: a query that is computed once and that the body reads by its number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct With {
-    /// Its number within the statement.
+    /// Number of the query within the statement.
     pub id: usize,
-    /// Its name, for EXPLAIN.
+    /// Name, for EXPLAIN.
     pub name: String,
     /// The query.
     pub query: Box<Logical>,
-    /// What reads it; gives the rows of the whole.
+    /// Body; yields the rows of the node.
     pub body: Box<Logical>,
 }
 
-/// The rows of a named query.
+/// Scan of a WITH query or of a work table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CteScan {
-    /// The number of a [`With`] or [`RecursiveUnion`] above.
+    /// Number of a [`With`] or [`RecursiveUnion`] above.
     pub id: usize,
-    /// Its name, for EXPLAIN.
+    /// Name, for EXPLAIN.
     pub name: String,
-    /// All its columns.
+    /// All columns of the query.
     pub columns: Vec<OutputColumn>,
-    /// Whether it is the work table of a recursive query.
+    /// True if it is the work table of a recursive query.
     pub is_work_table: bool,
     /// The planner's estimate of the rows.
     pub rows: Option<f64>,
 }
 
-/// A recursive query: the rows of `start`, then those of `step` over the rows of the round before,
-/// until there are none.
+/// WITH RECURSIVE: the rows of `start`, then those of `step` over the rows of the previous
+/// iteration, until there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecursiveUnion {
-    /// The number of its work table.
+    /// Number of its work table.
     pub id: usize,
-    /// Its name, for EXPLAIN.
+    /// Name, for EXPLAIN.
     pub name: String,
-    /// Whether rows that were there before count again.
+    /// UNION ALL: whether duplicates of earlier rows are retained.
     pub all: bool,
-    /// The first term.
+    /// Non-recursive term.
     pub start: Box<Logical>,
-    /// The second term, of the same types; reads the work table.
+    /// Recursive term, of the same types; reads the work table.
     pub step: Box<Logical>,
 }
 
-/// A table in FROM.
+/// Scan of a table in FROM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableScan {
     /// The table.
     pub table: Arc<Table>,
-    /// The name it goes by in the statement, for EXPLAIN.
+    /// Alias in the statement, for EXPLAIN.
     pub alias: String,
-    /// The columns it yields, by position in the table. [`TIMESTAMP_COLUMN`] is `_timestamp`.
+    /// Output columns, by position in the table. [`TIMESTAMP_COLUMN`] is `_timestamp`.
     pub columns: Vec<usize>,
     /// `FOR SYSTEM_TIME AS OF`: a timestamptz without columns.
     pub as_of: Option<Expr>,
-    /// `FOR UPDATE` / `FOR SHARE`: until the binder has put [`LockRows`] above, and where the
-    /// planner has found that the scan can as well lock the rows.
+    /// Lock mode of `FOR UPDATE` / `FOR SHARE`: set until the binder has added [`LockRows`], and
+    /// where the planner has moved the locking into the scan.
     pub lock: Option<RowLock>,
-    /// `/*+ INDEX(t i) */`: these indexes only; `NO_INDEX`: an empty list.
+    /// `/*+ INDEX(t i) */`: only these indexes may be used; `NO_INDEX`: an empty list.
     pub index_hint: Option<Vec<String>>,
-    /// What ANALYZE found out, where the planner is to choose among paths by it.
+    /// Statistics of ANALYZE, where the planner chooses among access paths by them.
     pub known: Option<Arc<KnownTable>>,
 }
 
-/// What is known of a table's rows.
+/// Statistics of a table's rows.
 #[derive(Debug, PartialEq)]
 pub struct KnownTable {
-    /// How many there are.
+    /// Number of rows.
     pub rows: f64,
-    /// Which part of them is in columnar blocks.
+    /// Fraction of them in columnar blocks.
     pub columnar_part: f64,
-    /// What they are like.
+    /// Column statistics.
     pub statistics: Arc<TableStatistics>,
 }
 
-/// In [`TableScan::columns`], stands for the pseudo-column `_timestamp` (timestamptz): when the row
-/// version was committed.
+/// Value in [`TableScan::columns`] for the pseudo-column `_timestamp` (timestamptz): the commit
+/// time of the row version.
 pub const TIMESTAMP_COLUMN: usize = coprocessors::rows::TIMESTAMP_COLUMN;
 
-/// Rows that the server computes: system views and table functions.
+/// Rows computed by the server: system views and table functions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemRows {
-    /// Which, for EXPLAIN and for the executor's dispatch, for example `bennu.regions`,
-    /// `cells`.
+    /// Name of the view or function, for EXPLAIN and the executor's dispatch, for example
+    /// `bennu.regions`, `cells`.
     pub name: String,
-    /// Arguments of a table function; no columns.
+    /// Arguments of a table function, without columns.
     pub arguments: Vec<Expr>,
-    /// What `endpoint('t', 'name', …)` calls.
+    /// Target of `endpoint('t', 'name', …)`.
     pub endpoint: Option<Arc<EndpointTarget>>,
     /// The columns.
     pub columns: Vec<OutputColumn>,
 }
 
-/// What the table function `endpoint` calls. Its arguments are those of the endpoint, as text, then
-/// the values of the key where the range starts, then those where it stops.
+/// Target of the table function `endpoint`. Its arguments are those of the endpoint, as text,
+/// then the key values of the range's start, then those of its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndpointTarget {
     /// The table.
     pub table: Arc<Table>,
-    /// The name that the endpoint is attached by.
+    /// Name under which the endpoint is attached.
     pub name: String,
-    /// The names of its arguments.
+    /// Names of the endpoint's arguments.
     pub arguments: Vec<String>,
-    /// How many leading columns of the key say where the range starts; 0: at the first row.
+    /// Number of leading key columns that give the range's start; 0: the first row.
     pub start_count: usize,
-    /// How many say where it stops; 0: after the last row.
+    /// Number of those that give the range's end; 0: after the last row.
     pub stop_count: usize,
 }
 
-/// How rows pair up.
+/// Join type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinKind {
-    /// Pairs that match.
+    /// Matching pairs.
     Inner,
     /// Also left rows without a match.
     Left,
     /// Also right rows without a match.
     Right,
-    /// Both.
+    /// Also left and right rows without a match.
     Full,
     /// Left rows with a match, once, left columns only.
     Semi,
@@ -375,120 +377,125 @@ pub enum JoinKind {
 /// A join.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Join {
-    /// How rows pair up.
+    /// Join type.
     pub kind: JoinKind,
     /// Left side.
     pub left: Box<Logical>,
     /// Right side.
     pub right: Box<Logical>,
-    /// Over left columns followed by right columns; `true` for a cross join.
+    /// Condition over the left columns followed by the right columns; `true` for a cross join.
     pub on: Expr,
-    /// What the planner has found out.
+    /// Decisions of the planner.
     pub choice: JoinChoice,
 }
 
 impl Join {
-    /// Returns whether rows can be yielded in the order of the left ones.
+    /// Returns whether the join can preserve the order of the left rows.
     pub(crate) fn keeps_order(&self) -> bool {
         !matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
 }
 
-/// What the planner has found out about a join; the binder says nothing of it.
+/// Decisions and estimates of the planner for a join; the binder leaves them empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct JoinChoice {
-    /// About how many rows come out.
+    /// Estimated number of output rows.
     pub rows: Option<f64>,
-    /// About how many left rows there are for each of them.
+    /// Estimated number of left rows per output row.
     pub left_rows_for_each: Option<f64>,
-    /// The rows of the right side, a table with conditions, are looked up by key for each left row.
-    /// The values of the left row are parameters of the statement, from this index on, one for each
-    /// equality of the join in turn.
+    /// Index look-up join: the right side, a table with conditions, is looked up by key for each
+    /// left row. The values of the left row are statement parameters from this index on, one for
+    /// each equality of the join in order.
     pub lookup: Option<usize>,
-    /// The right side is large: rather than keep it, both are merged if they come in order.
+    /// Merge join: the right side is large, so both are merged if they are sorted, instead of
+    /// building a hash table.
     pub merge: bool,
 }
 
-/// A subquery, run for each row of the input with that row's columns as parameters.
+/// Subquery that is executed for each input row, with columns of that row as parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Apply {
-    /// The outer rows.
+    /// Outer rows.
     pub input: Box<Logical>,
     /// The subquery.
     pub subquery: Box<Logical>,
     /// Parameter index (in the statement's parameter list, above the client's own) and the input
-    /// column that it takes its value from. Empty for a subquery that does not depend on its row.
+    /// column that supplies its value. Empty for an uncorrelated subquery.
     pub bindings: Vec<(usize, usize)>,
-    /// What is added to the input's columns.
+    /// Columns that are added to the input's.
     pub kind: ApplyKind,
-    /// For which rows the subquery is computed, over the input's columns: those for which the
-    /// expression around it comes to it. The others get NULL, which nothing reads. `None`: all.
+    /// Condition over the input's columns under which the subquery is evaluated: where the
+    /// enclosing expression needs its value. Other rows get NULL, which is not read. `None`: all
+    /// rows.
     pub guard: Option<Expr>,
-    /// Its values for all rows at once; the planner adds them.
+    /// Decorrelated form, which the planner adds.
     pub groups: Option<Box<ApplyGroups>>,
 }
 
-/// The values of a subquery for all rows at once: groups by what it compares with outer columns.
+/// Decorrelated form of a subquery: its values for all outer rows, as groups by what it compares
+/// with outer columns.
 ///
-/// A row finds its group by its keys. If making the groups fails, the subquery is run for each row
-/// instead: there may be groups that no row asks for.
+/// A row finds its group by its keys. If computing the groups fails, the subquery is executed for
+/// each row instead: the error may come from a group that no row uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyGroups {
-    /// Yields keys, then aggregates.
+    /// Plan that yields the keys, then the aggregates.
     pub plan: Logical,
-    /// What each key equals, over the input's columns.
+    /// Expressions that the keys are equal to, over the input's columns.
     pub keys: Vec<Expr>,
-    /// The value, over the input's columns followed by those of the plan, which are NULL for a row
-    /// without a group.
+    /// Value of the subquery, over the input's columns followed by those of the plan, which are
+    /// NULL for a row without a group.
     pub value: Expr,
 }
 
 impl Apply {
-    /// Returns its expressions: the guard, and the condition of its kind.
+    /// Returns the guard and the condition of its kind.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.guard.iter().chain(self.kind.condition())
     }
 
-    /// Returns its expressions: the guard, and the condition of its kind.
+    /// Returns the guard and the condition of its kind.
     pub fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.guard.iter_mut().chain(self.kind.condition_mut())
     }
 }
 
-/// What an apply adds to the input's columns.
+/// Kind of an apply: the columns that it adds to the input's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApplyKind {
-    /// The one column of its one row, NULL if there is none; more rows are an error (21000).
+    /// Scalar subquery: the column of its only row, NULL if there is none; more rows are an error
+    /// (21000).
     Scalar,
-    /// The values of its one column, as an array of this type; no rows make an empty one.
+    /// ARRAY subquery: the values of its only column, as an array of this type; empty without
+    /// rows.
     Array {
-        /// The type of the array.
+        /// Type of the array.
         data_type: DataType,
     },
-    /// Whether there is a row.
+    /// EXISTS: whether there is a row.
     Exists,
-    /// The value of `operand IN (subquery)` / `operand op ANY (subquery)` with three-valued logic.
-    /// `comparison` is over the input's columns followed by the subquery's.
+    /// `operand IN (subquery)` / `operand op ANY (subquery)` in three-valued logic. `comparison`
+    /// is over the input's columns followed by the subquery's.
     Any {
-        /// For each subquery row: does it match?
+        /// Comparison with a subquery row.
         comparison: Expr,
     },
-    /// The value of `operand op ALL (subquery)`, likewise.
+    /// `operand op ALL (subquery)`, likewise.
     All {
-        /// For each subquery row: does it match?
+        /// Comparison with a subquery row.
         comparison: Expr,
     },
-    /// All its columns: LATERAL. The input's row comes once for each subquery row that matches.
+    /// LATERAL: all its columns. The input's row is returned once for each matching subquery row.
     Rows {
-        /// Which subquery rows match, over the input's columns followed by the subquery's.
+        /// Join condition over the input's columns followed by the subquery's.
         on: Expr,
-        /// Whether an input row without a match comes, too, with NULLs: LEFT JOIN LATERAL.
+        /// LEFT JOIN LATERAL: whether an input row without a match is returned, with NULLs.
         outer: bool,
     },
 }
 
 impl SetFunction {
-    /// Returns the expressions of the call.
+    /// Returns the argument expressions of the call.
     pub fn arguments(&self) -> &[Expr] {
         match &self.call {
             SetCall::Set { arguments, .. } | SetCall::Routine { arguments, .. } => arguments,
@@ -496,7 +503,7 @@ impl SetFunction {
         }
     }
 
-    /// Returns the expressions of the call.
+    /// Returns the argument expressions of the call.
     pub fn arguments_mut(&mut self) -> &mut [Expr] {
         match &mut self.call {
             SetCall::Set { arguments, .. } | SetCall::Routine { arguments, .. } => arguments,
@@ -506,27 +513,27 @@ impl SetFunction {
 }
 
 impl ProjectSet {
-    /// Returns the types of the columns behind the input's.
+    /// Returns the types of the columns after the input's.
     pub fn set_types(&self) -> impl Iterator<Item = DataType> {
         let columns = self.functions.iter().flat_map(|function| &function.columns);
         let ordinality = self.ordinality.then_some(DataType::Int8);
         columns.map(|column| column.sql_type.base).chain(ordinality)
     }
 
-    /// Returns the expressions of all calls.
+    /// Returns the argument expressions of all calls.
     pub fn arguments(&self) -> impl Iterator<Item = &Expr> {
         self.functions.iter().flat_map(SetFunction::arguments)
     }
 
-    /// Returns the expressions of all calls.
+    /// Returns the argument expressions of all calls.
     pub fn arguments_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.functions.iter_mut().flat_map(SetFunction::arguments_mut)
     }
 }
 
 impl ApplyKind {
-    /// Returns the types of the columns that are added to those of the input, of a subquery with
-    /// columns of these types.
+    /// Returns the types of the columns that an apply adds for a subquery with these column
+    /// types.
     pub fn added_types(&self, subquery: Vec<DataType>) -> Vec<DataType> {
         match self {
             ApplyKind::Scalar => vec![subquery.first().copied().unwrap_or(DataType::Unknown)],
@@ -538,7 +545,7 @@ impl ApplyKind {
         }
     }
 
-    /// Returns the expression that is over the input's columns followed by the subquery's.
+    /// Returns the expression over the input's columns followed by the subquery's.
     pub fn condition(&self) -> Option<&Expr> {
         match self {
             ApplyKind::Any { comparison: condition }
@@ -548,7 +555,7 @@ impl ApplyKind {
         }
     }
 
-    /// Returns the expression that is over the input's columns followed by the subquery's.
+    /// Returns the expression over the input's columns followed by the subquery's.
     pub fn condition_mut(&mut self) -> Option<&mut Expr> {
         match self {
             ApplyKind::Any { comparison: condition }
@@ -565,13 +572,13 @@ impl GroupingSets {
         self.sets.iter().all(|set| set.contains(&key))
     }
 
-    /// Returns the result of a call of GROUPING in the groups of a set.
+    /// Returns the result of a GROUPING call in the groups of a set.
     pub fn grouping(asked: &[usize], set: &[usize]) -> i32 {
         asked.iter().fold(0, |bits, key| bits << 1 | i32::from(!set.contains(key)))
     }
 }
 
-/// A statement that reads or writes rows.
+/// Bound statement that reads or writes rows.
 #[derive(Debug, Clone)]
 pub enum Bound {
     /// SELECT, VALUES.
@@ -584,12 +591,12 @@ pub enum Bound {
     Delete(Delete),
     /// MERGE.
     Merge(Merge),
-    /// Statements one after the other, the last of which is what the client asked for.
+    /// Statements in sequence; the last one's result is returned.
     Steps(Steps),
 }
 
 impl Bound {
-    /// Returns the columns of the rows that it returns, if it returns any.
+    /// Returns the columns of the result rows, if the statement returns rows.
     pub fn columns(&self) -> Option<&[OutputColumn]> {
         let returning = match self {
             Bound::Query(query) => return Some(&query.columns),
@@ -603,21 +610,22 @@ impl Bound {
     }
 }
 
-/// A query and what the client sees of it.
+/// A query and its result columns.
 #[derive(Debug, Clone)]
 pub struct Query {
     /// The plan.
     pub plan: Logical,
-    /// Its columns.
+    /// Result columns.
     pub columns: Vec<OutputColumn>,
 }
 
-/// RETURNING: expressions over the row in table order, and what its statement says comes after.
+/// RETURNING: expressions over the row in table order, followed by the columns that its statement
+/// adds.
 #[derive(Debug, Clone)]
 pub struct Returning {
     /// The expressions.
     pub expressions: Vec<Expr>,
-    /// What the client sees.
+    /// Result columns.
     pub columns: Vec<OutputColumn>,
 }
 
@@ -626,100 +634,98 @@ pub struct Returning {
 pub struct Insert {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields full rows in table order, defaults filled in, cast to the columns' types.
+    /// Source of full rows in table order, with defaults, cast to the columns' types.
     pub source: Logical,
-    /// For UPSERT: which columns the statement names; the others keep their value if the row
-    /// exists.
+    /// UPSERT: the columns that the statement names; in an existing row the others retain their
+    /// values.
     pub named_columns: Vec<usize>,
-    /// What happens when the row exists.
+    /// Action for an existing row.
     pub on_conflict: OnConflict,
-    /// What the action of a conflict is over, where it has subqueries.
+    /// Input row of the conflict action, where it has subqueries.
     pub conflict_row: Option<Box<GivenRow>>,
-    /// What views that it goes through ask of the rows.
+    /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
 impl Insert {
-    /// Returns the rows at hand that parts of the statement are over.
+    /// Returns the row-at-hand plans of the statement's parts.
     pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
         let of_checks = self.checks.iter_mut().flat_map(|check| &mut check.row);
         self.conflict_row.iter_mut().chain(of_checks).map(Box::as_mut)
     }
 }
 
-/// A condition that rows must meet that are written through a view.
+/// WITH CHECK OPTION: a condition for rows that are written through a view.
 #[derive(Debug, Clone)]
 pub struct ViewCheck {
-    /// The view whose condition it is.
+    /// View that has the condition.
     pub view: String,
-    /// Over the row in table order; with `row` over that.
+    /// Condition over the row in table order; with `row`, over the output of that.
     pub predicate: Expr,
-    /// The row with what the subqueries of the condition say of it, where there are any: that is
-    /// one column.
+    /// Plan for the subqueries of the condition, where it has any; its output is one column.
     pub row: Option<Box<GivenRow>>,
 }
 
-/// What an insert does when a row with its key exists.
+/// ON CONFLICT action of an insert.
 #[derive(Debug, Clone)]
 pub enum OnConflict {
     /// Error 23505.
     Error,
     /// UPSERT: the named columns are overwritten.
     Overwrite,
-    /// Nothing: the row is left as it is. `constraint` `None`: any unique constraint or index.
+    /// DO NOTHING: the existing row is unchanged.
     Ignore {
-        /// The index that decides; `None` with `any` false: the primary key.
+        /// Arbiter constraints.
         target: ConflictTarget,
     },
-    /// The existing row is updated.
+    /// DO UPDATE: the existing row is updated.
     Update {
-        /// Which constraint decides.
+        /// Arbiter constraints.
         target: ConflictTarget,
-        /// Over the existing row in table order followed by the row that was to be inserted
+        /// Assignments over the existing row in table order followed by the proposed row
         /// (`excluded`).
         assignments: Vec<Assignment>,
-        /// WHERE, over the same.
+        /// WHERE, over the same columns.
         predicate: Option<Expr>,
     },
 }
 
-/// A row that the executor has at hand, with what subqueries add to it. The action of a conflict is
-/// over one where it has subqueries: the existing row and the one that was to be inserted, then
-/// what the subqueries add.
+/// A row that the executor has at hand, extended by subquery values. For a conflict action with
+/// subqueries it is the existing row, the proposed row, then the values of the subqueries.
 #[derive(Debug, Clone)]
 pub struct GivenRow {
-    /// Parameters that take the values of the row at hand.
+    /// Parameters that are set from the row at hand.
     pub parameters: Vec<Expr>,
-    /// Yields the one row.
+    /// Plan that yields the one row.
     pub plan: Logical,
 }
 
-/// Which uniqueness an ON CONFLICT is about.
+/// Arbiters of an ON CONFLICT clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConflictTarget {
-    /// Any.
+    /// Any unique constraint or index.
     Any,
-    /// Certain ones.
+    /// Specified ones.
     These(Box<Arbiters>),
 }
 
-/// Unique keys that an ON CONFLICT is about.
+/// Unique keys that an ON CONFLICT clause specifies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arbiters {
-    /// The primary key is one.
+    /// True if the primary key is one of them.
     pub primary_key: bool,
     /// Unique indexes, by name.
     pub indexes: Vec<String>,
 }
 
-/// `column = expression`.
+/// SET clause `column = expression`.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     /// Position of the column in the table.
     pub column: usize,
-    /// The new value, cast to the column's type.
+    /// New value, cast to the column's type.
     pub value: Expr,
 }
 
@@ -728,27 +734,27 @@ pub struct Assignment {
 pub struct Update {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields the rows to change: all columns of the table, in table order, then those of FROM that
-    /// are used, and what subqueries add.
+    /// Source of the rows to change: all columns of the table in table order, then the used
+    /// columns of FROM, and those that subqueries add.
     pub source: Logical,
-    /// `_timestamp` comes right behind the table's columns.
+    /// True if `_timestamp` follows the table's columns.
     pub reads_timestamp: bool,
-    /// The predicate alone, over the same columns, to be checked again on the locked row; `None` if
-    /// it needs a subquery (then the row is taken as it is).
+    /// Predicate over the same columns, which is re-evaluated on the locked row (EvalPlanQual);
+    /// `None` if it needs a subquery (the row is then used without a check).
     pub recheck: Option<Expr>,
-    /// Over the source's columns.
+    /// Assignments over the source's columns.
     pub assignments: Vec<Assignment>,
-    /// Whether the source may yield a row of the table more than once, as FROM makes it: the first
-    /// time counts.
+    /// True if the source may yield a row of the table more than once, because of FROM: only the
+    /// first counts.
     pub repeats: bool,
-    /// What views that it goes through ask of the rows.
+    /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheck>,
-    /// RETURNING, over the source's columns, with the new values of the table's.
+    /// RETURNING over the source's columns, with the new values of the table's columns.
     pub returning: Option<Returning>,
 }
 
 impl Update {
-    /// Returns the rows at hand that parts of the statement are over.
+    /// Returns the row-at-hand plans of the statement's parts.
     pub fn given_rows_mut(&mut self) -> impl Iterator<Item = &mut GivenRow> {
         self.checks.iter_mut().flat_map(|check| &mut check.row).map(Box::as_mut)
     }
@@ -759,17 +765,17 @@ impl Update {
 pub struct Delete {
     /// The table.
     pub table: Arc<Table>,
-    /// As for [`Update::source`].
+    /// See [`Update::source`].
     pub source: Logical,
-    /// As for [`Update::reads_timestamp`].
+    /// See [`Update::reads_timestamp`].
     pub reads_timestamp: bool,
-    /// As for [`Update::recheck`].
+    /// See [`Update::recheck`].
     pub recheck: Option<Expr>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
-/// Types of the statement's parameters, `$1` first, as given or as found.
+/// Types of the statement's parameters, `$1` first, declared or inferred.
 pub type ParameterTypes = Vec<SqlType>;
 
 /// Values of the statement's parameters.

@@ -1,30 +1,31 @@
-//! The memory governor: a thread that stops the largest statement when the process exceeds its
-//! [account](store::memory).
+//! Memory governor: a thread that cancels the largest statement when the process exceeds its
+//! [memory limit](store::memory).
 //!
 //! ```text
-//!   allocation near the limit ──wakes──> governor ──takes──> cache, spare chunks, memstores
-//!                                              ├── stops ──> the largest statement: 53200
-//!                                              └── waits until its memory is free
+//!   allocation near the limit ──wakes──> governor ──reclaims──> cache, spare chunks, memstores
+//!                                              ├── cancels ──> the largest statement: 53200
+//!                                              └── waits until its memory is freed
 //! ```
 //!
-//! Before a statement is stopped the store gives what it can do without
-//! ([`Store::relieve_memory`](store::Store::relieve_memory)), from [`RELIEF_PART`] below the limit
-//! on. It takes that back when a quarter is free. Sessions forget the plans of their prepared
-//! statements then, which are made again when they are used: those that run nothing before others.
+//! Before a statement is cancelled, the store reclaims memory
+//! ([`Store::relieve_memory`](store::Store::relieve_memory)), from [`RELIEF_PART`] below the
+//! limit on. The store may use it again when a quarter of the limit is free. Sessions also drop
+//! the cached plans of their prepared statements, idle sessions first; the plans are rebuilt at
+//! the next execution.
 //!
-//! The process may take more than what is allocated in it. So the governor, which is awake from
-//! three quarters of the limit on, looks at that as well.
+//! The resident size of the process may exceed the allocated bytes. The governor, which is awake
+//! from three quarters of the limit on, checks it as well.
 //!
-//! It stops a statement as a cancel request does: whatever computes for long looks at that flag. So
-//! no step of a plan has to know of it, and memory that nobody has thought of counts as well.
+//! Cancelling works like a cancel request: every long computation checks that flag. So plan nodes
+//! need no code for it, and memory that is not tracked by operators counts as well.
 //!
 //! # Invariants
 //!
-//! 1. No more statements are stopped than it takes: what those hold that were stopped counts as
-//!    free already, for [`PATIENCE`].
-//! 2. Small statements ([`SMALL_PART`]) are not stopped; nor is a session that runs none. For what
-//!    the process takes beyond what is allocated only a statement is stopped that holds much of it
-//!    ([`LARGE_PART`]): the allocator keeps what others have freed.
+//! 1. No more statements are cancelled than necessary: the memory of a cancelled statement counts
+//!    as free for [`PATIENCE`].
+//! 2. Small statements ([`SMALL_PART`]) and idle sessions are not cancelled. Excess of the
+//!    resident size over the allocated bytes cancels only a statement that holds much of it
+//!    ([`LARGE_PART`]): the allocator retains what others have freed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,54 +43,55 @@ use crate::error::Result;
 use crate::rows::out_of_memory;
 use crate::timer::MemoryShortage;
 
-/// How often it looks while the limit is exceeded.
+/// Polling interval while the limit is exceeded.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often the store takes back some of what it has given, when memory is free again.
+/// Interval at which the store takes back memory after the pressure has ended.
 const REFILL: Duration = Duration::from_millis(100);
-/// The least time between two occasions on which sessions forget their plans.
+/// Minimum interval between two rounds of dropping cached plans.
 const PLANS: Duration = Duration::from_millis(100);
-/// The last part of the limit, which the store gives memory to keep free: an eighth.
+/// Divisor of the limit for the memory that the store keeps free: an eighth.
 const RELIEF_PART: usize = 8;
-/// How long a statement that was stopped may take to free its memory.
+/// Time that a cancelled statement has to free its memory.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The time that the store has to give memory, if it holds more than any statement, and the excess
-/// is less than this part of the limit: it writes memstores first.
+/// Time that the store has to reclaim memory, by flushing memstores, if it holds more than any
+/// statement and the excess is below this fraction of the limit.
 const STORE_PATIENCE: Duration = Duration::from_millis(500);
 const STORE_EXCESS_PART: usize = 8;
-/// A statement that holds less than this part of the limit is not stopped.
+/// Divisor of the limit below which a statement is small and not cancelled.
 const SMALL_PART: usize = 128;
-/// A statement that holds less than this part is not stopped for what the process itself takes.
+/// Divisor of the limit below which a statement is not cancelled for the resident size.
 const LARGE_PART: usize = 2;
-/// The part of the budget, and the bytes, that are not for what is allocated: the program, stacks.
+/// Budget reserved for what is not heap: program and stacks. A divisor of the budget, plus bytes.
 const OUTSIDE_PART: u64 = 16;
 const OUTSIDE_BYTES: u64 = 24 << 20;
-/// The part of the address space that is left which may be allocated, where it is bounded.
+/// Divisor of the free address space that may be allocated, where it is bounded.
 const SPACE_PART: u64 = 2;
-/// The limit however little is left.
+/// Minimum limit.
 const LEAST_BYTES: u64 = 16 << 20;
-/// By which part of the budget the process itself may exceed it: the allocator keeps some of what
-/// is freed, and more of it the more threads allocate and free.
+/// Divisor of the budget by which the resident size may exceed it: the allocator retains freed
+/// memory, more of it with more threads.
 const RESIDENT_PART: u64 = 8;
-/// By how much it may at least: the pages of the program count, too, whatever the budget.
+/// Minimum of that allowance: the pages of the program count too, for any budget.
 const RESIDENT_BYTES: u64 = 32 << 20;
-/// How often in a row it has to be found too large before another statement is stopped for that:
-/// what was freed, and what the store has given for it, is given back a little later.
+/// Number of consecutive checks that must find the resident size too large before another
+/// statement is cancelled for it: freed memory, also that of the store, is returned to the system
+/// with a delay.
 const RESIDENT_LOOKS: u32 = 40;
-/// Sessions that a message names.
+/// Maximum number of sessions in a message.
 const NAMED: usize = 4;
 
-/// The governor's thread, until it is dropped.
+/// Governor thread; dropping it stops the thread.
 pub struct MemoryGovernor {
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl MemoryGovernor {
-    /// Holds the process to a budget. Where the allocator does not count nothing is held to it.
+    /// Starts the governor with a memory budget. It does nothing if the allocator does not count.
     ///
     /// # Errors
     ///
-    /// What the system says of the thread.
+    /// The system's error of creating the thread.
     pub fn start(engine: &Arc<Engine>, memory_bytes: u64) -> std::io::Result<MemoryGovernor> {
         let stopping = Arc::new(AtomicBool::new(false));
         if memory::total_bytes() == 0 {
@@ -115,20 +117,20 @@ impl Drop for MemoryGovernor {
     }
 }
 
-/// Returns what may be allocated within a budget.
+/// Returns the allocation limit within a budget.
 fn limit_bytes(memory_bytes: u64) -> u64 {
     let outside = memory_bytes / OUTSIDE_PART + OUTSIDE_BYTES;
     memory_bytes - outside.min(memory_bytes / 2)
 }
 
-/// Returns what the process may take within a budget before a statement is stopped for that.
+/// Returns the resident size above which a statement is cancelled.
 fn resident_max(memory_bytes: u64) -> u64 {
     memory_bytes + (memory_bytes / RESIDENT_PART).max(RESIDENT_BYTES)
 }
 
-/// Returns the same, and no more than half of what the system lets the process map beside its
-/// program and stacks (`ulimit -v`): where memory is refused the standard library ends the process,
-/// and a value may be there twice while it is copied.
+/// Returns the allocation limit, at most half of the address space that remains beside program
+/// and stacks (`ulimit -v`): where an allocation fails the standard library aborts the process,
+/// and a value may exist twice while it is copied.
 fn limit_within_space(memory_bytes: u64) -> u64 {
     let limit = limit_bytes(memory_bytes);
     let (Some(space), Some(mapped)) = (address_space(), status_bytes("VmSize:")) else {
@@ -138,7 +140,7 @@ fn limit_within_space(memory_bytes: u64) -> u64 {
     limit.min(space.saturating_sub(outside) / SPACE_PART).max(LEAST_BYTES)
 }
 
-/// Returns the bytes that the process may map; `None` if nothing bounds them.
+/// Returns the address space limit in bytes; `None` if there is none.
 fn address_space() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
@@ -167,7 +169,7 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
             }
             continue;
         }
-        // Threads have come, or gone.
+        // The number of threads, and so the mapped stacks, may have changed.
         memory::set_limit(limit_within_space(memory_bytes));
         let resident = resident_bytes().saturating_sub(resident_max);
         if let Some(engine) = engine.upgrade() {
@@ -197,37 +199,37 @@ fn run(engine: &Weak<Engine>, stopping: &AtomicBool, memory_bytes: u64) {
     }
 }
 
-/// Returns what the process has in memory, as the system says; 0 if it does not.
+/// Returns the resident size of the process in bytes; 0 if it is unknown.
 fn resident_bytes() -> u64 {
     status_bytes("VmRSS:").unwrap_or(0)
 }
 
-/// Returns a size that the system knows of the process.
+/// Returns a size from `/proc/self/status`, in bytes.
 fn status_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
 }
 
-/// Has the store give memory if less than [`RELIEF_PART`] is free, or the process takes too much;
-/// returns whether it was asked to.
+/// Reclaims memory from the store if less than [`RELIEF_PART`] is free or the resident size is
+/// too large; returns whether it did.
 fn take_from_store(engine: &Engine, resident: u64) -> bool {
     let wanted = (missing_bytes() as u64).max(resident);
     if wanted > 0 {
-        // It gives more than it has to, in the end, where what is freed shows later.
+        // It may reclaim more than necessary, since freed memory shows with a delay.
         engine.store().relieve_memory(Some(wanted));
     }
     wanted > 0
 }
 
-/// Returns the bytes that are missing to [`RELIEF_PART`].
+/// Returns the bytes missing to [`RELIEF_PART`] of free memory.
 fn missing_bytes() -> usize {
     let wanted_free = memory::limit().unwrap_or(0) / RELIEF_PART;
     wanted_free.saturating_sub(memory::free_bytes())
 }
 
-/// Has sessions forget plans, as many as it takes: those that run nothing first, the largest of
-/// them before others.
+/// Drops cached plans of sessions until enough memory is free: idle sessions first, larger ones
+/// before smaller ones.
 pub(crate) fn forget_plans(engine: &Engine) {
     let mut sessions = engine.sessions.all();
     sessions.sort_by_cached_key(|one| (one.is_at_work(), Reverse(one.account().byte_count())));
@@ -239,9 +241,9 @@ pub(crate) fn forget_plans(engine: &Engine) {
     }
 }
 
-/// Stops the largest statement, unless what was stopped already frees enough. `stopped`: the
-/// sessions, and when that was. `resident`: the bytes by which the process itself is too large;
-/// `since`: when the limit was exceeded first.
+/// Cancels the largest statement, unless already cancelled ones will free enough. `stopped`:
+/// cancelled sessions and the time of cancelling. `resident`: bytes by which the resident size is
+/// too large; `since`: the time since when the limit is exceeded.
 fn relieve(
     engine: &Engine,
     stopped: &mut BTreeMap<i32, Instant>,
@@ -250,7 +252,7 @@ fn relieve(
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
     let is_ending = |one: &&Arc<Activity>| {
-        // A session that has begun another statement since can be stopped again.
+        // A session that has started another statement since can be cancelled again.
         let since = stopped.get(&one.session).filter(|_| one.is_stopped_for_memory());
         since.is_some_and(|since| since.elapsed() < PATIENCE)
     };
@@ -274,7 +276,8 @@ fn relieve(
     }
 }
 
-/// Fails if a session holds more than its equal part: called where the limit is exceeded.
+/// Fails if a session holds more than its equal share of half the limit. Called where the limit
+/// is exceeded.
 pub(crate) fn check_session(engine: &Engine, session: &Activity) -> Result<()> {
     let sessions = engine.sessions.all();
     let (limit, total) = (memory::limit().unwrap_or(usize::MAX), memory::total_bytes());
@@ -285,7 +288,7 @@ pub(crate) fn check_session(engine: &Engine, session: &Activity) -> Result<()> {
     Err(out_of_memory(MemoryShortage { detail }))
 }
 
-/// Says who holds what.
+/// Returns the DETAIL: the memory of the cancelled session and of others.
 fn describe(
     sessions: &[Arc<Activity>],
     stopped: &Activity,

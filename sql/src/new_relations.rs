@@ -1,13 +1,13 @@
-//! Indexes, and rows of tables, that are newer than snapshots.
+//! Visibility of new indexes and rewritten tables to older snapshots.
 //!
-//! An index has entries of the rows that its builder has seen. To a snapshot that is older, none of
-//! them is there: a transaction at REPEATABLE READ that began before an index was made reads the
-//! table, or another index. Likewise the rows of a table that were all written anew (TRUNCATE,
-//! REFRESH, ALTER TABLE): the table would be empty to the snapshot, which is an error instead. What
-//! each needs of a snapshot is known in memory alone, as no snapshot outlives the process.
+//! An index has entries for the rows that its build has seen. An older snapshot sees none of
+//! them: a transaction at REPEATABLE READ that began before the index was built reads the table
+//! or another index. Likewise, a table whose rows were all rewritten (TRUNCATE, REFRESH, ALTER
+//! TABLE) would be empty to an older snapshot, which is an error instead. The commit from which
+//! an index or table is complete is tracked in memory only, as no snapshot outlives the process.
 //!
 //! Source: PostgreSQL's `indcheckxmin`, and the wait of CREATE INDEX CONCURRENTLY for old
-//! snapshots. Tables written anew are empty to older snapshots there, but for REFRESH.
+//! snapshots. There, rewritten tables are empty to older snapshots, except after REFRESH.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,18 +19,18 @@ use store::{Sequence, TableId};
 use crate::catalog::Catalog;
 use crate::catalog::table::{Index, IndexState, Table};
 
-/// From which commit on an index or a table, by its table of the store, is whole.
+/// First commit at which an index or a table is complete, by its store table.
 type Since = AHashMap<TableId, Sequence>;
 
-/// See the module.
+/// Recently created indexes and rewritten tables; see the module.
 #[derive(Default)]
 pub(crate) struct NewRelations {
-    /// The highest of all.
+    /// Highest commit in `since`.
     newest: AtomicU64,
     since: ArcSwap<Since>,
 }
 
-/// The indexes and tables that a snapshot may not show.
+/// Indexes and tables that one snapshot may not see.
 #[derive(Clone)]
 pub(crate) struct NewerRelations {
     since: Arc<Since>,
@@ -38,8 +38,8 @@ pub(crate) struct NewerRelations {
 }
 
 impl NewRelations {
-    /// Notes the indexes that queries may use by a catalog, and not by the one before it, and the
-    /// tables that have their rows elsewhere. `oldest`: the oldest snapshot that is open.
+    /// Records the indexes that a new catalog makes usable, and the tables whose rows have moved
+    /// to another store table. `oldest`: the oldest open snapshot.
     pub(crate) fn note(
         &self,
         (before, catalog): (&Catalog, &Catalog),
@@ -74,7 +74,7 @@ impl NewRelations {
         self.newest.fetch_max(since.0, Ordering::Release);
     }
 
-    /// Returns the indexes and tables that a snapshot may not show; `None`: it shows all.
+    /// Returns the indexes and tables that a snapshot may not see; `None`: it sees all.
     pub(crate) fn newer_than(&self, snapshot: Sequence) -> Option<NewerRelations> {
         (snapshot.0 < self.newest.load(Ordering::Acquire))
             .then(|| NewerRelations { since: self.since.load_full(), snapshot })
@@ -86,7 +86,7 @@ impl NewerRelations {
         self.is_newer(index.spec.store_table)
     }
 
-    /// Returns whether the rows of a table were written anew since the snapshot was taken.
+    /// Returns whether the rows of a table were rewritten after the snapshot was taken.
     pub(crate) fn has_rows_of(&self, table: &Table) -> bool {
         self.is_newer(table.id)
     }
@@ -95,7 +95,7 @@ impl NewerRelations {
         self.since.get(&table).is_some_and(|since| *since > self.snapshot)
     }
 
-    /// Returns a table as queries of the snapshot are to know it, if it has such indexes.
+    /// Returns the table with newer indexes marked as not usable; `None` if it has none.
     pub(crate) fn without(&self, table: &Table) -> Option<Table> {
         if !table.indexes.iter().any(|index| self.has(index)) {
             return None;

@@ -1,13 +1,13 @@
-//! Numbers for the objects of the catalog and for tables of the store.
+//! Object ids: numbers of catalog objects and of store tables, reserved in blocks.
 //!
 //! ```text
-//! catalog row ──reserves 64──▶ ObjectIds (one a process) ──takes 1, 2, 3 …──▶ definition
+//! catalog row ──reserves 64──▶ ObjectIds (one per process) ──takes 1, 2, 3 …──▶ definition
 //! ```
 //!
-//! All are of one count. A reservation is a transaction of its own and durable before a number of
-//! it is used: no number comes twice, whatever is rolled back and whatever crashes, and definitions
-//! of several transactions do not wait for each other's numbers. What a rollback or a crash leaves
-//! over is lost; a clean stop gives back what was reserved and not taken.
+//! All ids come from one counter. A reservation is a separate transaction that is durable before
+//! an id of it is used: neither a rollback nor a crash leads to a second allocation of an id, and
+//! concurrent definitions do not wait for each other. Ids that a rollback or a crash leaves
+//! unused are lost; a clean shutdown returns unused reserved ids.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,27 +19,26 @@ use store::{CellBatch, Get, Mutation, Store};
 use crate::catalog::record::{CATALOG_TABLE, FIRST_USER_TABLE, NEXT_ID_KEY};
 use crate::error::{Error, Result, sqlstate};
 
-/// Numbers reserved at once.
+/// Number of ids reserved at once.
 const RESERVED: u32 = 64;
 
-/// The numbers of a store's catalog.
+/// Id allocator of a store's catalog.
 pub struct ObjectIds {
     store: Arc<Store>,
     reserved: Mutex<Range<u32>>,
 }
 
 impl ObjectIds {
-    /// Returns the numbers of a store's catalog; nothing is reserved yet.
+    /// Returns the allocator of a store's catalog; nothing is reserved yet.
     pub fn new(store: &Arc<Store>) -> ObjectIds {
         ObjectIds { store: Arc::clone(store), reserved: Mutex::default() }
     }
 
-    /// Takes numbers that follow each other; returns the first. Waits for the disk if they have to
-    /// be reserved.
+    /// Allocates consecutive ids and returns the first. A reservation waits for the disk.
     ///
     /// # Errors
     ///
-    /// What the store reports; 54000 if there are none left.
+    /// Errors of the store; 54000 if there are none left.
     pub fn take(&self, count: u32) -> Result<u32> {
         let mut reserved = self.reserved.lock();
         if reserved.end - reserved.start < count {
@@ -54,11 +53,11 @@ impl ObjectIds {
         Ok(first)
     }
 
-    /// Gives back what was not taken.
+    /// Returns reserved, unused ids to the catalog.
     ///
     /// # Errors
     ///
-    /// What the store reports.
+    /// Errors of the store.
     pub fn give_back(&self) -> Result<()> {
         let mut reserved = self.reserved.lock();
         if !reserved.is_empty() {
@@ -72,7 +71,7 @@ impl ObjectIds {
         self.change(|start| start.checked_add(count))
     }
 
-    /// Changes the first number that is not reserved; returns it as it was and as it is.
+    /// Changes the first unreserved id; returns its old and its new value.
     fn change(&self, change: impl FnOnce(u32) -> Option<u32>) -> Result<Range<u32>> {
         let transaction = self.store.begin(TransactionOptions::default());
         transaction.begin_statement();
@@ -119,8 +118,7 @@ mod tests {
         assert_eq!(ids.take(60).unwrap(), first + 1);
         assert_eq!(ids.take(200).unwrap(), first + 61, "a block across two reservations");
         assert_eq!(ids.take(1).unwrap(), first + 261);
-        // What was reserved is not given out by a process that finds the counter as a crash left
-        // it.
+        // A process that finds the counter after a crash does not allocate the reserved ids.
         let after_crash = ObjectIds::new(&store).take(1).unwrap();
         assert!(after_crash > first + 261);
     }
@@ -133,7 +131,7 @@ mod tests {
         let first = ids.take(3).unwrap();
         ids.give_back().unwrap();
         assert_eq!(ObjectIds::new(&store).take(1).unwrap(), first + 3);
-        // Another one has reserved since: nothing of its block is given out again.
+        // Another allocator has reserved since: no id of its block is allocated again.
         assert!(ids.take(1).unwrap() >= first + 64);
         ids.give_back().unwrap();
     }

@@ -1,4 +1,7 @@
-//! Opens an engine on a store, with the coprocessors that a program has.
+//! Opening of an engine on a store, with the coprocessors of a program.
+//!
+//! [`Engine::open`] loads the catalog, attaches the observers of all tables, and removes what a
+//! crash left: unfinished DDL and temporary objects.
 
 use std::sync::Arc;
 
@@ -15,14 +18,14 @@ use crate::ddl::{Changes, Ddl};
 use crate::engine::Engine;
 use crate::error::Result;
 
-/// What an engine has beside what is in the store.
+/// Options of an engine that are not stored.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
-    /// The coprocessors that ATTACH COPROCESSOR knows. A program adds its own with
-    /// [`Registry::add`]; `examples/coprocessor.rs` does.
+    /// Coprocessors that ATTACH COPROCESSOR accepts. A program adds its own with
+    /// [`Registry::add`]; see `examples/coprocessor.rs`.
     pub registry: Registry,
-    /// Coprocessors of the server, on all tables. The tables they write to are created with the
-    /// first table that they watch.
+    /// Coprocessors of the server, on all tables. The tables that they write to are created with
+    /// the first table that they observe.
     pub server_coprocessors: Vec<CoprocessorRecord>,
 }
 
@@ -36,16 +39,15 @@ impl Default for EngineOptions {
 }
 
 impl Engine {
-    /// Reads the catalog of a store, attaches the coprocessors of its tables and removes what a
+    /// Loads the catalog of a store, attaches the coprocessors of its tables and removes what a
     /// crashed DDL statement left behind.
     ///
-    /// A coprocessor of a table that the registry lacks does not keep the engine from opening:
-    /// writes to that table are refused until it is detached.
+    /// If the registry lacks a coprocessor of a table, the engine still opens; writes to that
+    /// table are rejected until the coprocessor is detached.
     ///
     /// # Errors
     ///
-    /// What the store reports, a damaged catalog, and what is wrong with the coprocessors of the
-    /// server.
+    /// Errors of the store, a damaged catalog, and errors of the coprocessors of the server.
     pub fn open(store: Arc<Store>, options: EngineOptions) -> Result<Arc<Engine>> {
         let EngineOptions { registry, server_coprocessors } = options;
         let has_server_coprocessors = !server_coprocessors.is_empty();
@@ -62,7 +64,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Drops what was temporary in sessions that a crash has ended.
+    /// Drops the temporary objects of sessions that a crash ended.
     fn drop_left_temporary(&self) -> Result<()> {
         let catalog = self.catalog();
         let names = catalog.schemas().map(|schema| schema.name.clone());
@@ -78,7 +80,7 @@ impl Engine {
         })
     }
 
-    /// Changes the catalog in a transaction of its own.
+    /// Changes the catalog in a separate transaction.
     fn define(&self, change: impl FnOnce(&mut Ddl<'_>) -> Result<()>) -> Result<()> {
         let transaction = Arc::new(self.store().begin(TransactionOptions::default()));
         transaction.begin_statement();

@@ -1,9 +1,10 @@
-//! Prepared transactions by their identifiers: what PREPARE TRANSACTION leaves for COMMIT PREPARED.
+//! Prepared transactions by identifier: PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
 //!
-//! The bytes of one ([`store::transaction::PreparedTransaction::encode`]) are rows of the catalog
-//! under [`PREPARED_PREFIX`], written and durable before the client is told; the end deletes them
-//! in its own commit. When an engine is opened they are made again, with their locks, before any
-//! client. Byte by byte: `docs/formats/prepared-transaction.md`.
+//! The encoded transaction ([`store::transaction::PreparedTransaction::encode`]) is stored in
+//! catalog rows under [`PREPARED_PREFIX`], durable before the client gets its reply; COMMIT
+//! PREPARED deletes them in the same commit. When an engine is opened, prepared transactions are
+//! recovered with their locks before any client connects. Format:
+//! `docs/formats/prepared-transaction.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use store::{CellBatch, Mutation, Scan, Store, Transaction};
 use crate::catalog::record::{CATALOG_TABLE, decode, encode};
 use crate::error::{Error, Result, sqlstate};
 
-/// `max_prepared_transactions`: how many there may be at a time.
+/// `max_prepared_transactions`: maximum number of prepared transactions.
 pub const PREPARED_MAX: usize = 64;
-/// What the keys of prepared transactions in the catalog begin with.
+/// Key prefix of prepared transactions in the catalog.
 pub const PREPARED_PREFIX: &[u8] = b"p";
-/// Bytes of an identifier, less one.
+/// Maximum length of an identifier in bytes.
 const IDENTIFIER_BYTES_MAX: usize = 200;
-/// Bytes of a row of the catalog.
+/// Bytes of the record in one catalog row.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A prepared transaction, as it is stored.
+/// Stored form of a prepared transaction.
 #[derive(Debug, bincode::Encode, bincode::Decode)]
 struct PreparedRecord {
     gid: String,
@@ -34,7 +35,7 @@ struct PreparedRecord {
     transaction: Vec<u8>,
 }
 
-/// The rows of a stored record, and what they hold together.
+/// Catalog rows of a stored record, and their concatenated values.
 #[derive(Default)]
 struct StoredChunks {
     rows: Vec<Vec<u8>>,
@@ -44,34 +45,34 @@ struct StoredChunks {
 /// A prepared transaction.
 struct Prepared {
     owner: String,
-    /// Since 1970.
+    /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     prepared_micros: i64,
     transaction: PreparedTransaction,
-    /// The rows that keep it.
+    /// Keys of its catalog rows.
     rows: Vec<Vec<u8>>,
 }
 
-/// What `pg_prepared_xacts` shows of one.
+/// A row of `pg_prepared_xacts`.
 pub struct ShownPrepared {
-    /// The number of the transaction.
+    /// Number of the transaction.
     pub transaction: u64,
-    /// Its identifier.
+    /// Identifier.
     pub gid: String,
-    /// When it was prepared: microseconds since 1970.
+    /// Time of PREPARE TRANSACTION, in microseconds of the Unix epoch.
     pub prepared_micros: i64,
-    /// Who prepared it.
+    /// User who prepared it.
     pub owner: String,
 }
 
-/// All prepared transactions of a database.
+/// Prepared transactions of a database.
 pub struct PreparedTransactions {
     store: Arc<Store>,
-    /// `None` while somebody prepares or ends it.
+    /// Entries by identifier; `None` while a session prepares or ends the transaction.
     by_gid: Mutex<BTreeMap<String, Option<Arc<Prepared>>>>,
 }
 
-/// The right to prepare or end a transaction with an identifier. Dropped, the identifier is as it
-/// was before.
+/// Exclusive right to prepare or end the transaction of an identifier. Dropping it restores the
+/// previous entry.
 struct Claim<'a> {
     all: &'a PreparedTransactions,
     gid: &'a str,
@@ -89,11 +90,11 @@ impl Drop for Claim<'_> {
 }
 
 impl PreparedTransactions {
-    /// Returns those of a store, with their locks.
+    /// Recovers the prepared transactions of a store, with their locks.
     ///
     /// # Errors
     ///
-    /// XX001 if one cannot be read; what the store reports.
+    /// XX001 if one cannot be read; errors of the store.
     pub(crate) fn recover(store: &Arc<Store>) -> Result<PreparedTransactions> {
         let mut records: BTreeMap<Vec<u8>, StoredChunks> = BTreeMap::new();
         let reader = store.begin(TransactionOptions::default());
@@ -128,11 +129,11 @@ impl PreparedTransactions {
         Ok(PreparedTransactions { store: Arc::clone(store), by_gid })
     }
 
-    /// Prepares a transaction. The client is told when the ticket is ready.
+    /// Prepares a transaction. The client gets its reply when the ticket is ready.
     ///
     /// # Errors
     ///
-    /// 22023, 42710, 53200; what the store reports. The transaction is to be rolled back then.
+    /// 22023, 42710, 53200; errors of the store. The caller must then roll the transaction back.
     pub(crate) fn prepare(
         &self,
         gid: &str,
@@ -172,7 +173,7 @@ impl PreparedTransactions {
         Ok(Claim { all: self, gid, before: None })
     }
 
-    /// Writes the rows of a prepared transaction; returns their keys.
+    /// Writes the catalog rows of a prepared transaction; returns their keys.
     fn keep(&self, record: &PreparedRecord) -> Result<(Vec<Vec<u8>>, DurableTicket)> {
         let bytes = encode(record);
         let key = |chunk: u32| {
@@ -190,7 +191,7 @@ impl PreparedTransactions {
         Ok((keys, transaction.commit()?.durable))
     }
 
-    /// Takes a prepared transaction to end it.
+    /// Claims a prepared transaction in order to end it.
     fn claim<'a>(&'a self, gid: &'a str) -> Result<Claim<'a>> {
         match self.by_gid.lock().get_mut(gid) {
             None => {
@@ -208,11 +209,11 @@ impl PreparedTransactions {
         }
     }
 
-    /// Commits a prepared transaction. The client is told when the ticket is ready.
+    /// Commits a prepared transaction. The client gets its reply when the ticket is ready.
     ///
     /// # Errors
     ///
-    /// 42704, 55000; what the store reports: it is still prepared then.
+    /// 42704, 55000; errors of the store: the transaction then remains prepared.
     pub(crate) fn commit(&self, gid: &str) -> Result<Option<DurableTicket>> {
         let mut claim = self.claim(gid)?;
         let Some(prepared) = &claim.before else { return Ok(None) };
@@ -225,7 +226,8 @@ impl PreparedTransactions {
     ///
     /// # Errors
     ///
-    /// 42704, 55000; what the store reports: it is still prepared then, or after a restart.
+    /// 42704, 55000; errors of the store: the transaction then remains prepared, or is again
+    /// after a restart.
     pub(crate) fn rollback(&self, gid: &str) -> Result<()> {
         let mut claim = self.claim(gid)?;
         let Some(prepared) = &claim.before else { return Ok(()) };
@@ -239,7 +241,7 @@ impl PreparedTransactions {
         Ok(())
     }
 
-    /// Returns those that are prepared, by identifier.
+    /// Returns all prepared transactions, by identifier.
     pub fn shown(&self) -> Vec<ShownPrepared> {
         let by_gid = self.by_gid.lock();
         let all = by_gid.iter().filter_map(|(gid, prepared)| Some((gid, prepared.as_ref()?)));

@@ -1,7 +1,7 @@
-//! The quotas that are kept to now: those of the committed catalog, with their buckets.
+//! Request quotas in force: those of the committed catalog, with their token buckets.
 //!
-//! A table and its indexes share one. A quota whose limits have not changed keeps its buckets, with
-//! what is owed.
+//! A table and its indexes share one quota. A quota whose limits have not changed keeps its
+//! buckets, including their debt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use store::quota::Quota;
 use crate::catalog::Catalog;
 use crate::catalog::quota::QuotaSubject;
 
-/// The quotas by whose they are.
+/// Quotas by subject.
 #[derive(Default)]
 pub struct Quotas {
     live: ArcSwap<BTreeMap<QuotaSubject, Arc<Quota>>>,
 }
 
 impl Quotas {
-    /// Keeps to the quotas of a catalog from now on.
+    /// Applies the quotas of a catalog.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Quotas {
         live.get(&QuotaSubject::Role(role.to_owned())).cloned()
     }
 
-    /// Returns all of them.
+    /// Returns all quotas.
     pub(crate) fn all(&self) -> Arc<BTreeMap<QuotaSubject, Arc<Quota>>> {
         self.live.load_full()
     }

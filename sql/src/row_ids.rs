@@ -1,13 +1,13 @@
-//! Numbers for the rows of tables without a primary key, whose key is a hidden bigint.
+//! Row ids: hidden bigint keys of tables without a primary key, reserved in blocks.
 //!
 //! ```text
-//! catalog row ──reserves 65,536──▶ RowIds (one a process) ──takes 1, 2, 4 … 1,024──▶ statement
+//! catalog row ──reserves 65,536──▶ RowIds (one per process) ──takes 1, 2, 4 … 1,024──▶ statement
 //! ```
 //!
-//! A reservation is a transaction of its own and durable before a number of it is used, so that no
-//! number comes twice, whatever crashes. What a statement or the process leaves over is lost: the
-//! numbers are unique and, of one session, ascend; they have gaps. Between two reservations nothing
-//! is locked but a counter in memory, for an addition.
+//! A reservation is a separate transaction that is durable before an id of it is used, so that a
+//! crash does not lead to a second allocation of an id. Ids that a statement or the process
+//! leaves unused are lost: ids are unique and ascend within a session, with gaps. Between two
+//! reservations an allocation only locks a counter in memory for one addition.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use store::{CellBatch, Get, Mutation, Store, TableId};
 use crate::catalog::record::{CATALOG_TABLE, row_ids_key};
 use crate::error::{Error, Result, sqlstate};
 
-/// Numbers reserved at once.
+/// Number of ids reserved at once.
 const RESERVED: u64 = 65_536;
 
-/// The numbers of all tables of a store.
+/// Row id allocator of a store's tables.
 pub struct RowIds {
     store: Arc<Store>,
     tables: Mutex<AHashMap<TableId, Arc<Mutex<Range<u64>>>>>,
 }
 
 impl RowIds {
-    /// Returns the numbers of a store's tables; nothing is reserved yet.
+    /// Returns the allocator of a store's tables; nothing is reserved yet.
     pub fn new(store: &Arc<Store>) -> RowIds {
         RowIds { store: Arc::clone(store), tables: Mutex::default() }
     }
 
-    /// Takes numbers of a table, at least one and at most `count`. Waits for the disk if they have
-    /// to be reserved.
+    /// Allocates ids of a table, at least one and at most `count`. A reservation waits for the
+    /// disk.
     ///
     /// # Errors
     ///
-    /// What the store reports; 2200H if the table has none left.
+    /// Errors of the store; 2200H if the table has none left.
     pub fn take(&self, table: TableId, count: u64) -> Result<Range<u64>> {
         let reserved = Arc::clone(self.tables.lock().entry(table).or_default());
         let mut reserved = reserved.lock();
@@ -78,11 +78,11 @@ impl RowIds {
         Ok(start..end)
     }
 
-    /// Forgets a table that is no more.
+    /// Removes the counter of a dropped table.
     ///
     /// # Errors
     ///
-    /// What the store reports: then a row of the catalog is left, which the next start removes.
+    /// Errors of the store: a row of the catalog is then left, which the next start removes.
     pub fn forget(&self, table: TableId) -> Result<()> {
         self.tables.lock().remove(&table);
         let key = row_ids_key(table);
@@ -104,7 +104,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::open::EngineOptions;
 
-    /// Opens the store at a place with a catalog table in it.
+    /// Opens the store in a directory and creates its catalog table.
     fn open(directory: &tempfile::TempDir) -> Arc<Store> {
         let store = Store::open(directory.path(), Options::default()).unwrap();
         Engine::open(Arc::clone(&store), EngineOptions::default()).unwrap();
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(ids.take(TABLE, RESERVED).unwrap(), 11..RESERVED + 1);
         assert_eq!(ids.take(TABLE, 2).unwrap(), RESERVED + 1..RESERVED + 3);
         assert_eq!(ids.take(TableId(1_235), 2).unwrap(), 1..3);
-        // What was reserved and not used is lost.
+        // Reserved and unused ids are lost.
         let again = RowIds::new(&store);
         assert_eq!(again.take(TABLE, 1).unwrap().start, 2 * RESERVED + 1);
         again.forget(TABLE).unwrap();

@@ -1,4 +1,7 @@
-//! The rows of a running statement, and what its completion says.
+//! Result rows of a running statement, and its completion.
+//!
+//! The session returns [`Rows`] for a portal; the wire layer fetches batches from them and sends
+//! the completion's command tag at the end.
 
 use std::sync::Arc;
 
@@ -13,10 +16,10 @@ use crate::exec::Operator;
 use crate::logical::OutputColumn;
 use crate::timer::{MemoryShortage, StopFlag};
 
-/// What CommandComplete says.
+/// Content of CommandComplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The command tag, for example `INSERT 0 1`; empty for an empty statement.
+    /// Command tag, for example `INSERT 0 1`; empty for an empty statement.
     pub tag: String,
 }
 
@@ -27,32 +30,33 @@ impl Completion {
     }
 }
 
-/// What the command tag counts.
+/// Kind of command tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tag {
-    /// The rows returned, after this word: `SELECT 3`.
+    /// Counts the returned rows, after this word: `SELECT 3`.
     Returned(&'static str),
-    /// Fixed: a data-changing statement counts what it changed.
+    /// Fixed: a data-changing statement counts the rows that it changed.
     Fixed(String),
 }
 
 enum Source {
-    /// The row of a point get, until it is returned.
+    /// Row of a point get, until it is returned.
     Point(Option<Vec<Datum>>),
     Operator(Running),
     Ready(Box<BatchBuffer>),
 }
 
-/// A running plan, and what it runs in.
+/// A running plan and its transaction.
 pub(crate) struct Running {
-    /// The plan's topmost step.
+    /// Topmost operator of the plan.
     pub(crate) operator: Box<dyn Operator>,
-    /// Takes turns for it.
+    /// Transaction, whose execution slot is taken for each batch.
     pub(crate) transaction: Arc<Transaction>,
 }
 
 impl Running {
-    /// Returns the next rows. Works only in its turn, and has none while the client reads.
+    /// Returns the next rows. Holds an execution slot only during the call, not while the client
+    /// reads.
     fn next(&mut self) -> Result<Option<Batch>> {
         let _turn = self.transaction.turn();
         self.operator.next()
@@ -63,19 +67,19 @@ impl Running {
 pub struct Rows {
     columns: Arc<[OutputColumn]>,
     source: Source,
-    /// Rows fetched but not returned yet: the batch and how many of its rows are gone.
+    /// Batch that was fetched and not completely returned, and the number of its returned rows.
     pending: Option<(Batch, usize)>,
     returned: u64,
-    /// Those that were returned in all parts.
+    /// Rows returned in all fetches.
     passed: u64,
     tag: Tag,
     stop: Arc<StopFlag>,
-    /// They are of a BINARY cursor: a client that asks for text gets them in binary form, too.
+    /// Rows of a BINARY cursor: clients that request text format get binary format, too.
     pub(crate) is_binary: bool,
 }
 
 impl Rows {
-    /// Returns whether a client that has no say in it gets the values in binary form.
+    /// Returns whether a client that does not choose a format gets binary format.
     pub fn is_binary(&self) -> bool {
         self.is_binary
     }
@@ -99,7 +103,7 @@ impl Rows {
         Rows::new(columns, Source::Point(row), Tag::Returned("SELECT"), stop)
     }
 
-    /// Returns rows that are there already.
+    /// Returns rows that are already computed.
     pub(crate) fn ready(
         columns: Arc<[OutputColumn]>,
         batches: impl IntoIterator<Item = Batch>,
@@ -109,7 +113,7 @@ impl Rows {
         Rows::buffered(columns, batches.into_iter().collect(), tag, stop)
     }
 
-    /// Returns rows that are kept, in memory or on disk.
+    /// Returns materialised rows, in memory or on disk.
     pub(crate) fn buffered(
         columns: Arc<[OutputColumn]>,
         batches: BatchBuffer,
@@ -174,7 +178,7 @@ impl Rows {
         Ok(Some(part))
     }
 
-    /// Returns the next batch that has rows.
+    /// Returns the next non-empty batch.
     fn fetch(&mut self) -> Result<Option<Batch>> {
         loop {
             let next = match &mut self.source {
@@ -195,30 +199,29 @@ impl Rows {
         }
     }
 
-    /// Returns how the values are written, in a style that ends what takes long when the statement
-    /// is stopped.
+    /// Returns the text style with an interrupt that ends long formatting when the statement is
+    /// cancelled.
     pub fn style(&self, style: TextStyle) -> TextStyle {
         TextStyle { interrupt: self.stop.interrupt(), ..style }
     }
 
-    /// Returns the error of writing the rows, with the reason why the statement was stopped, if it
-    /// was.
+    /// Returns an error of writing the rows; of a cancelled statement, with the reason.
     pub fn failure(&self, error: Error) -> Error {
         stopped(error, &self.stop)
     }
 
-    /// Counts anew for the completion: a client that fetches in parts is told the rows of each
-    /// part.
+    /// Restarts the count of the completion: a client that fetches in several parts gets the row
+    /// count of each.
     pub fn begin_part(&mut self) {
         self.returned = 0;
     }
 
-    /// Returns how many rows were returned since the statement was started.
+    /// Returns the number of rows returned since the statement was started.
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Returns the completion: the tag counts the rows that were returned.
+    /// Returns the completion, whose tag counts the returned rows.
     pub fn completion(&self) -> Completion {
         match &self.tag {
             Tag::Returned(word) => Completion::new(format!("{word} {}", self.returned)),
@@ -227,7 +230,7 @@ impl Rows {
     }
 }
 
-/// Returns the error with the reason why the statement was stopped, if it was.
+/// Returns the error of a statement; if it was cancelled, with the reason.
 pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
     if error.sqlstate == sqlstate::QUERY_CANCELED && stop.is_terminated() {
         error.sqlstate = sqlstate::ADMIN_SHUTDOWN.into();
@@ -242,7 +245,7 @@ pub(crate) fn stopped(mut error: Error, stop: &StopFlag) -> Error {
     error
 }
 
-/// Returns the error of a statement that was stopped to free its memory.
+/// Returns the error of a statement that was cancelled to free its memory.
 pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Error {
     Error::new(sqlstate::OUT_OF_MEMORY, "out of memory").with_detail(shortage.detail).with_hint(
         "Narrow the statement, add a LIMIT or an index, run fewer such statements at once, or \

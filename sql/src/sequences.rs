@@ -1,10 +1,10 @@
-//! Where sequences stand, for all sessions: `nextval()` takes from here.
+//! Sequence states: value allocation for `nextval()` and `setval()` of all sessions.
 //!
-//! A value is given out once and never again, whatever becomes of the transaction that got it. What
-//! is stored is the value up to which all may have been given out: it is 32 steps ahead, written by
-//! a transaction of its own that is durable before the first of them is used. A start after a crash
-//! goes on behind it, so that up to 32 values are left out then, as in PostgreSQL; a clean stop
-//! gives back those that were not used.
+//! A value is allocated once, and a rollback does not return it. The stored value is the one up
+//! to which values may have been allocated: it is 32 steps ahead, written by a separate
+//! transaction that is durable before the first of them is used. After a crash a sequence
+//! continues behind it, so up to 32 values are skipped, as in PostgreSQL; a clean shutdown
+//! returns the unused values.
 
 use std::sync::Arc;
 
@@ -17,30 +17,30 @@ use crate::catalog::record::CATALOG_TABLE;
 use crate::catalog::sequence::{Sequence, state_key};
 use crate::error::{Error, Result, sqlstate};
 
-/// Values reserved at once, unless CACHE says more.
+/// Number of values reserved at once, unless CACHE is larger.
 const RESERVED: i64 = 32;
 
-/// The states of a store's sequences.
+/// States of a store's sequences.
 pub struct SequenceStates {
     store: Arc<Store>,
     states: Mutex<AHashMap<u32, Arc<Mutex<Option<State>>>>>,
 }
 
-/// Where one sequence stands.
+/// State of one sequence.
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// The value given out last, or the first one.
+    /// Last allocated value, or the first value.
     value: i64,
-    /// Whether `value` was given out.
+    /// True if `value` was allocated.
     is_called: bool,
-    /// How many more values may be given out before the next is reserved.
+    /// Number of further values that may be allocated before the next reservation.
     reserved: i64,
-    /// The increment that they were reserved with.
+    /// Increment of the reservation.
     increment: i64,
 }
 
 impl SequenceStates {
-    /// Returns the states of a store's sequences.
+    /// Returns the states of a store's sequences; nothing is loaded yet.
     pub fn new(store: &Arc<Store>) -> SequenceStates {
         SequenceStates { store: Arc::clone(store), states: Mutex::default() }
     }
@@ -49,11 +49,11 @@ impl SequenceStates {
         Arc::clone(self.states.lock().entry(id).or_default())
     }
 
-    /// Gives out the next value of a sequence.
+    /// Allocates the next value of a sequence.
     ///
     /// # Errors
     ///
-    /// 2200H past its end; what the store reports.
+    /// 2200H past its end; errors of the store.
     pub fn next(&self, sequence: &Sequence) -> Result<i64> {
         let state = self.state(sequence.id);
         let mut state = state.lock();
@@ -66,7 +66,8 @@ impl SequenceStates {
         if now.reserved > 0 && steps_on && now.increment == sequence.increment {
             now.reserved -= 1;
         } else {
-            // Near the end values go one by one, so that a restart leaves none out for good.
+            // Near the end, values are reserved singly, so that a restart does not skip any for
+            // ever.
             let steps = sequence.cache.max(RESERVED) - 1;
             let ahead = sequence.ahead(next, steps);
             self.write(sequence.id, ahead.unwrap_or(next), true)?;
@@ -77,11 +78,11 @@ impl SequenceStates {
         Ok(next)
     }
 
-    /// Sets a sequence.
+    /// Sets the value of a sequence.
     ///
     /// # Errors
     ///
-    /// 22003 for a value that it does not have; what the store reports.
+    /// 22003 for a value outside its bounds; errors of the store.
     pub fn set(&self, sequence: &Sequence, value: i64, is_called: bool) -> Result<()> {
         if !(sequence.min..=sequence.max).contains(&value) {
             let message = format!(
@@ -97,21 +98,21 @@ impl SequenceStates {
         Ok(())
     }
 
-    /// Returns the value given out last; `None` if none was.
+    /// Returns the last allocated value; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// What the store reports.
+    /// Errors of the store.
     pub fn last(&self, sequence: &Sequence) -> Result<Option<i64>> {
         let (value, is_called) = self.shown(sequence)?;
         Ok(is_called.then_some(value))
     }
 
-    /// Returns where a sequence stands: a value, and whether it was given out.
+    /// Returns the state of a sequence: `last_value` and `is_called`.
     ///
     /// # Errors
     ///
-    /// What the store reports.
+    /// Errors of the store.
     pub fn shown(&self, sequence: &Sequence) -> Result<(i64, bool)> {
         let state = self.state(sequence.id);
         let state = *state.lock();
@@ -119,11 +120,11 @@ impl SequenceStates {
         Ok((state.value, state.is_called))
     }
 
-    /// Forgets a sequence that is no more.
+    /// Removes the state of a dropped sequence.
     ///
     /// # Errors
     ///
-    /// What the store reports: then a row of the catalog is left, which the next start removes.
+    /// Errors of the store: a row of the catalog is then left, which the next start removes.
     pub fn forget(&self, id: u32) -> Result<()> {
         self.states.lock().remove(&id);
         let transaction = self.store.begin(TransactionOptions::default());
@@ -134,11 +135,11 @@ impl SequenceStates {
         Ok(())
     }
 
-    /// Gives back values that were reserved and not given out. Nobody takes any more.
+    /// Returns reserved, unused values to the catalog. No values are allocated any more.
     ///
     /// # Errors
     ///
-    /// What the store reports.
+    /// Errors of the store.
     pub fn give_back(&self) -> Result<()> {
         let states: Vec<(u32, Arc<Mutex<Option<State>>>)> =
             self.states.lock().iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
@@ -152,7 +153,7 @@ impl SequenceStates {
         Ok(())
     }
 
-    /// Returns the state at hand, or the stored one.
+    /// Returns the given state, or else the stored one.
     fn loaded(&self, sequence: &Sequence, state: Option<State>) -> Result<State> {
         if let Some(state) = state {
             return Ok(state);

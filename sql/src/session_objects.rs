@@ -1,6 +1,6 @@
-//! What a session has by name: prepared statements, cursors and portals, as views show them to it.
+//! Session objects for system views: prepared statements, cursors and portals by name.
 //!
-//! The session says what there is; `pg_prepared_statements` and `pg_cursors` read it.
+//! The session updates this registry; `pg_prepared_statements` and `pg_cursors` read it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use parking_lot::Mutex;
 use types::SqlType;
 
-/// The prepared statements and cursors of a session.
+/// Prepared statements and cursors of a session.
 #[derive(Debug, Default)]
 pub struct SessionObjects {
     statements: Mutex<BTreeMap<String, ShownStatement>>,
@@ -19,66 +19,66 @@ pub struct SessionObjects {
 /// A prepared statement.
 #[derive(Debug, Clone)]
 pub struct ShownStatement {
-    /// Its text.
+    /// Statement text.
     pub text: Arc<str>,
-    /// When it was prepared, in microseconds of the Unix epoch.
+    /// Time of the preparation, in microseconds of the Unix epoch.
     pub since: i64,
-    /// The types of its parameters.
+    /// Types of its parameters.
     pub parameter_types: Vec<SqlType>,
-    /// It comes from PREPARE, not from the protocol.
+    /// True for PREPARE, false for a Parse message.
     pub from_sql: bool,
-    /// How often it ran.
+    /// Number of executions.
     pub runs: Runs,
 }
 
-/// How often a statement ran.
+/// Execution counter of a statement, shared with its view entry.
 #[derive(Debug, Clone, Default)]
 pub struct Runs(Arc<AtomicI64>);
 
 impl Runs {
-    /// Notes that it runs once more.
+    /// Counts one execution.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how often it ran.
+    /// Returns the number of executions.
     pub fn count(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A cursor, or a portal of the protocol.
+/// A cursor, or a protocol portal.
 #[derive(Debug, Clone)]
 pub struct ShownCursor {
-    /// The text of DECLARE, or of what a portal of the protocol runs; `None` for one without text.
+    /// Text of DECLARE, or of a portal's statement; `None` for a portal without text.
     pub statement: Option<Arc<str>>,
-    /// When it was declared, in microseconds of the Unix epoch.
+    /// Time of the declaration, in microseconds of the Unix epoch.
     pub since: i64,
-    /// It outlives its transaction.
+    /// WITH HOLD.
     pub is_held: bool,
-    /// It gives values in binary form.
+    /// BINARY.
     pub is_binary: bool,
-    /// It can go back.
+    /// SCROLL.
     pub is_scrollable: bool,
 }
 
 impl SessionObjects {
-    /// Notes a statement.
+    /// Adds a statement.
     pub fn add_statement(&self, name: &str, statement: ShownStatement) {
         self.statements.lock().insert(name.to_owned(), statement);
     }
 
-    /// Forgets the statements of which this is not true.
+    /// Removes the statements for which `stays` is false.
     pub fn retain_statements(&self, stays: impl Fn(&str) -> bool) {
         self.statements.lock().retain(|name, _| stays(name));
     }
 
-    /// Notes a cursor.
+    /// Adds a cursor.
     pub fn add_cursor(&self, name: &str, cursor: ShownCursor) {
         self.cursors.lock().insert(name.to_owned(), cursor);
     }
 
-    /// Forgets the cursors of which this is not true.
+    /// Removes the cursors for which `stays` is false.
     pub fn retain_cursors(&self, stays: impl Fn(&str) -> bool) {
         self.cursors.lock().retain(|name, _| stays(name));
     }

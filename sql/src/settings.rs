@@ -1,7 +1,7 @@
-//! Settings: what SET, SHOW and the start-up parameters name.
+//! Session settings: the parameters of SET, SHOW and the start-up message.
 //!
-//! A setting is accepted only with values that have their effect here; everything else is refused
-//! with 22023 or 0A000, never ignored. Values are kept in the form that SHOW prints.
+//! A setting is accepted only with values that are implemented; others are rejected with 22023 or
+//! 0A000, never ignored. Values are stored in the form that SHOW prints.
 
 mod modes;
 mod own;
@@ -33,59 +33,59 @@ use crate::settings::quantity::{
 };
 use crate::statement_log::LoggedStatements;
 
-/// One setting.
+/// Specification of one setting.
 #[derive(Clone)]
 struct Spec {
     name: &'static str,
     default: &'static str,
     kind: Kind,
-    /// Changes are reported to the client (ParameterStatus).
+    /// True if changes are reported to the client (ParameterStatus).
     reported: bool,
     description: &'static str,
 }
 
-/// What values a setting takes.
+/// Value domain of a setting.
 #[derive(Clone)]
 enum Kind {
-    /// on and off, in all their spellings.
+    /// Boolean, in all spellings of PostgreSQL.
     Bool,
-    /// A whole number within bounds.
+    /// Integer within bounds.
     Integer(i64, i64),
-    /// A number within bounds.
+    /// Floating-point number within bounds.
     Real(f64, f64),
-    /// A number with one of these units, within bounds that are in the first one.
+    /// Number with one of these units, within bounds in the first unit.
     Quantity(Units, i64, i64),
-    /// A time, a bare number of milliseconds, as the bounds are; parts of them count.
+    /// Fractional time; numbers without a unit, and the bounds, are milliseconds.
     RealMilliseconds(f64, f64),
-    /// A size; a bare number is of pages of 8 KiB, as the bounds are.
+    /// Size; numbers without a unit, and the bounds, are pages of 8 KiB.
     Pages(i64, i64),
-    /// A time, kept in milliseconds.
+    /// Time, stored in milliseconds.
     Milliseconds,
-    /// A size, kept in KiB.
+    /// Size, stored in KiB.
     Kilobytes,
-    /// A size, kept in KiB, or -1: no limit.
+    /// Size, stored in KiB, or -1: no limit.
     KilobyteLimit,
     /// One of these words.
     Word(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A name: of other characters than those of ASCII that can be printed there are `?`.
+    /// Name; characters other than printable ASCII are replaced by `?`.
     Name,
-    /// A time zone.
+    /// Time zone.
     Zone,
-    /// The form of dates and the order of their fields.
+    /// Date style and field order.
     Dates,
-    /// Names, separated by commas.
+    /// List of names, separated by commas.
     Names,
-    /// The name of an encoding that there is a table for.
+    /// Name of a supported encoding.
     Encoding,
-    /// These spellings all mean the default; other values are not there.
+    /// Only these spellings, which all mean the default.
     Only(&'static [&'static str]),
-    /// Cannot be changed.
+    /// Read-only.
     Fixed,
 }
 
-/// The bytes of a name.
+/// Maximum length of a name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
 const fn spec(
@@ -98,8 +98,8 @@ const fn spec(
     Spec { name, default, kind, reported, description }
 }
 
-/// All settings, sorted by their names in lower case: those of [`OWN`], and PostgreSQL's that are
-/// accepted and shown, and have no effect here.
+/// Specifications sorted by name in lower case: those of [`OWN`], and those of PostgreSQL that
+/// are accepted and shown without effect.
 static SPECS: LazyLock<Vec<Spec>> = LazyLock::new(|| {
     let lines = include_str!("settings/without_effect.txt").lines();
     let others = lines.filter(|line| !line.starts_with('#')).filter_map(without_effect);
@@ -109,11 +109,11 @@ static SPECS: LazyLock<Vec<Spec>> = LazyLock::new(|| {
     specs
 });
 
-/// The places in [`SPECS`] of the settings that clients are told of.
+/// Positions in [`SPECS`] of the settings that are reported to clients.
 static REPORTED: LazyLock<Vec<usize>> =
     LazyLock::new(|| (0..SPECS.len()).filter(|index| SPECS[*index].reported).collect());
 
-/// Reads a line of the file of settings that have no effect.
+/// Parses a line of the file of settings without effect.
 fn without_effect(line: &'static str) -> Option<Spec> {
     let mut parts = line.split('|');
     let (name, kind, default) = (parts.next()?, parts.next()?, parts.next()?);
@@ -135,67 +135,68 @@ fn without_effect(line: &'static str) -> Option<Spec> {
     };
     let about = "Accepted, as PostgreSQL has it; without effect here.";
     let draft = spec(name, default, kind, false, about);
-    // As SHOW prints it.
+    // In the form that SHOW prints.
     let default = canonical(&draft, default).map_or(default, |shown| shown.leak());
     Some(Spec { default, ..draft })
 }
 
-/// The places in [`SPECS`] of the modes of a transaction.
+/// Positions in [`SPECS`] of the transaction modes.
 static MODES: LazyLock<[usize; 3]> = LazyLock::new(|| {
     ["transaction_isolation", "transaction_read_only", "transaction_deferrable"]
         .map(|name| position(name).expect("it is in SPECS"))
 });
 
-/// What there is to tell of a setting.
+/// Description of a setting, for `pg_settings`.
 pub struct Description<'s> {
-    /// Its proper name.
+    /// Canonical name.
     pub name: &'static str,
-    /// Its value, as SHOW prints it.
+    /// Value, as SHOW prints it.
     pub value: &'s str,
-    /// What it is for, in a sentence.
+    /// Description in one sentence.
     pub about: &'static str,
-    /// Its default.
+    /// Built-in default.
     pub default: &'static str,
-    /// What RESET makes of it.
+    /// Value after RESET.
     pub initial: &'s str,
-    /// Whether it has its default.
+    /// True if the value is the default.
     pub is_default: bool,
-    /// Whether no statement changes it.
+    /// True if the setting is read-only.
     pub is_fixed: bool,
     /// `bool`, `integer`, `enum` or `string`.
     pub kind: &'static str,
-    /// The values that an `enum` takes.
+    /// Values of an `enum`.
     pub words: Option<&'static [&'static str]>,
 }
 
-/// Settings of a session, and the modes of its transaction. A clone shares the values until one
-/// of both changes: a rollback restores them, and each statement has a copy.
+/// Settings of a session and modes of its transaction. Clones share the values until one is
+/// changed: a rollback restores a clone, and each statement has one.
 #[derive(Clone)]
 pub struct Settings {
     shared: Arc<SettingValues>,
-    /// Modes of the present transaction, in the order of [`MODES`]; a value that has been set
-    /// since has none here.
+    /// Modes of the current transaction, in the order of [`MODES`]; `None` after the setting was
+    /// changed.
     modes: [Option<&'static str>; 3],
 }
 
 /// Values of all settings.
 #[derive(Clone)]
 struct SettingValues {
-    /// In the order of [`SPECS`].
+    /// Values in the order of [`SPECS`].
     values: Arc<Vec<Arc<str>>>,
     /// Values that RESET restores: the defaults, or the client's start-up parameters.
     initial: Arc<Initial>,
-    /// Custom settings, whose names have a dot, by name in lower case.
+    /// Custom settings, whose names contain a dot, by name in lower case.
     custom: BTreeMap<String, Arc<str>>,
     style: TextStyle,
     /// Schema of the session's temporary tables; empty without a session.
     temp_schema: Arc<str>,
     logged: LoggedStatements,
-    /// Parsed at the first use after a change: RESET ALL sets some hundred values.
+    /// Parsed values, computed at the first use after a change: RESET ALL sets some hundred
+    /// values.
     parsed: OnceLock<ParsedSettings>,
 }
 
-/// What RESET goes back to.
+/// Values that RESET restores.
 #[derive(Clone)]
 struct Initial {
     values: Arc<Vec<Arc<str>>>,
@@ -203,17 +204,17 @@ struct Initial {
 }
 
 impl Settings {
-    /// Gives the session a schema for temporary things, which need not be there.
+    /// Sets the schema for temporary objects, which need not exist yet.
     pub fn set_temp_schema(&mut self, name: &str) {
         Arc::make_mut(&mut self.shared).temp_schema = Arc::from(name);
     }
 
-    /// Returns the schema of the session's temporary things.
+    /// Returns the schema for temporary objects.
     pub fn temp_schema(&self) -> &str {
         &self.shared.temp_schema
     }
 
-    /// Returns where names without a schema are looked for.
+    /// Returns the search path for unqualified names.
     pub fn search_path(&self) -> SearchPath {
         let user = self.value("session_authorization");
         let path = SearchPath::parse(self.value("search_path"), user).unwrap_or_default();
@@ -223,8 +224,8 @@ impl Settings {
         }
     }
 
-    /// Returns the defaults for a user of a server that admits statements like that, and bears so
-    /// much with coprocessors.
+    /// Returns the defaults for a user, with the server's admission options and coprocessor
+    /// limits.
     pub fn new(
         user: &str,
         admission: AdmissionOptions,
@@ -256,7 +257,7 @@ impl Settings {
         settings
     }
 
-    /// Sets what the server was started with, which a client perhaps cannot change.
+    /// Sets a setting from the server's options, including those that clients cannot change.
     pub fn set_of_server(&mut self, name: &str, value: &str) {
         let index = position(name).expect("the server names settings of SPECS");
         let shared = Arc::make_mut(&mut self.shared);
@@ -265,11 +266,11 @@ impl Settings {
         self.keep_initial(name);
     }
 
-    /// Sets a setting as a start-up parameter does: RESET goes back to it.
+    /// Sets a setting from a start-up parameter, which becomes the value that RESET restores.
     ///
     /// # Errors
     ///
-    /// As of [`Settings::set`].
+    /// See [`Settings::set`].
     pub fn set_initial(&mut self, name: &str, value: &str) -> Result<()> {
         self.set(name, Some(value))?;
         self.keep_initial(name);
@@ -291,7 +292,7 @@ impl Settings {
         }
     }
 
-    /// Returns the value of a setting as SHOW prints it, with its proper name.
+    /// Returns the canonical name of a setting, and its value as SHOW prints it.
     ///
     /// # Errors
     ///
@@ -304,17 +305,17 @@ impl Settings {
         custom.map(|(name, value)| (name.as_str(), &**value)).ok_or_else(|| unknown(name))
     }
 
-    /// Shows the modes of the present transaction: isolation, read only, deferrable.
+    /// Records the modes of the current transaction: isolation, read only, deferrable.
     pub fn show_transaction(&mut self, modes: [&'static str; 3]) {
         self.modes = modes.map(Some);
     }
 
-    /// Returns whether a setting is a mode of the present transaction.
+    /// Returns whether a setting is a mode of the current transaction.
     pub fn is_transaction_mode(name: &str) -> bool {
         position(name).is_some_and(|index| MODES.contains(&index))
     }
 
-    /// Returns the value of the setting at a place of [`SPECS`].
+    /// Returns the value of the setting at a position of [`SPECS`].
     fn value_at(&self, index: usize) -> &str {
         let mode = MODES.iter().position(|mode| *mode == index);
         let shown = mode.and_then(|mode| self.modes[mode]);
@@ -327,7 +328,7 @@ impl Settings {
         specs.map(|(index, spec)| (spec.name, self.value_at(index), spec.description))
     }
 
-    /// Returns all settings with what `pg_settings` tells of them, by name.
+    /// Returns the descriptions of all settings for `pg_settings`, by name.
     pub fn describe(&self) -> impl Iterator<Item = Description<'_>> {
         let pairs = SPECS.iter().enumerate().zip(self.shared.initial.values.iter());
         pairs.map(|((index, spec), initial)| Description {
@@ -352,17 +353,17 @@ impl Settings {
         })
     }
 
-    /// Returns the settings that clients are told of.
+    /// Returns the settings that are reported to clients.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &Arc<str>)> {
         REPORTED.iter().map(|index| (SPECS[*index].name, &self.shared.values[*index]))
     }
 
-    /// Sets a setting; `None` gives it the value that the session began with.
+    /// Sets a setting; `None` restores its initial value.
     ///
     /// # Errors
     ///
-    /// 42704 for an unknown name, 22023 for a bad value, 55P02 for a fixed setting, 0A000 for a
-    /// value that PostgreSQL has and bennu has not.
+    /// 42704 for an unknown name, 22023 for an invalid value, 55P02 for a read-only setting,
+    /// 0A000 for a value of PostgreSQL that bennu does not support.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let Some(index) = position(name) else { return self.set_custom(name, value) };
         let spec = &SPECS[index];
@@ -386,7 +387,7 @@ impl Settings {
                 print_date_style(style.date, style.order)
             }
             Kind::Word(_) => canonical(spec, value).map_err(|mut error| {
-                // PostgreSQL names these as they were written.
+                // PostgreSQL's message has the name as it was written.
                 error.message = error.message.replacen(spec.name, name, 1);
                 error
             })?,
@@ -418,7 +419,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes a role on: that of the session alone, which it has, or none.
+    /// Executes SET ROLE or SET SESSION AUTHORIZATION: only the session's user, or `none`, is
+    /// accepted.
     fn set_role(&mut self, index: usize, role: &str) -> Result<()> {
         let is_role = SPECS[index].name == "role";
         let user = self.value("session_authorization");
@@ -440,8 +442,8 @@ impl Settings {
         Err(Error::new(sqlstate::INVALID_PARAMETER_VALUE, message))
     }
 
-    /// Sets a setting of the client's own, which is made by that; its default is the empty text,
-    /// or what the client has passed at its start.
+    /// Sets a custom setting and creates it if necessary; its initial value is the empty text or
+    /// the client's start-up parameter.
     fn set_custom(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let lower = name.to_ascii_lowercase();
         if !lower.contains('.') {
@@ -469,11 +471,11 @@ impl Settings {
         self.shared.initial.custom.get(lower).map_or_else(|| Arc::from(""), Arc::clone)
     }
 
-    /// Gives every setting that can change the value that the session began with.
+    /// Restores the initial value of every setting that is not read-only.
     ///
     /// # Errors
     ///
-    /// None that a value raises which was set before.
+    /// None for values that were accepted before.
     pub fn reset_all(&mut self) -> Result<()> {
         let names: Vec<String> = self.shared.custom.keys().cloned().collect();
         for name in names {
@@ -483,40 +485,40 @@ impl Settings {
         specs.try_for_each(|spec| self.set(spec.name, None))
     }
 
-    /// Returns which statements the server's log shows.
+    /// Returns which statements are logged: `log_statement`.
     pub fn logged_statements(&self) -> LoggedStatements {
         self.shared.logged
     }
 
-    /// Returns how values are written as text.
+    /// Returns the text format of values.
     pub fn style(&self) -> &TextStyle {
         &self.shared.style
     }
 
-    /// Returns the values that statements and transactions read, parsed.
+    /// Returns the parsed values that statements and transactions read.
     pub(crate) fn parsed(&self) -> &ParsedSettings {
         let SettingValues { parsed, values, .. } = &*self.shared;
         parsed.get_or_init(|| ParsedSettings::of(values))
     }
 
-    /// Returns whether a boolean setting is on, or a word setting equals `on`.
+    /// Returns whether the value of a setting is `on`.
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) == "on"
     }
 
-    /// Returns the value of a setting that exists.
+    /// Returns the value of an existing setting.
     pub fn value(&self, name: &str) -> &str {
         self.value_at(position(name).expect("callers name settings of SPECS"))
     }
 
-    /// Returns what is left of a value that is too long for a setting that is a name.
+    /// Returns the truncated value if a value is too long for a setting of kind name.
     pub fn truncated<'v>(name: &str, value: &'v str) -> Option<&'v str> {
         let index = position(name)?;
         let is_name = matches!(SPECS[index].kind, Kind::Name);
         (is_name && value.len() > NAME_BYTES_MAX).then(|| name_cut(value))
     }
 
-    /// Returns the text of the value that a statement gives a setting; `None` for DEFAULT.
+    /// Returns the value text of a SET statement; `None` for DEFAULT.
     pub fn given(set: &SetVariable) -> Option<String> {
         let text = |value: &OptionValue| match Settings::is_list(&set.name.value) {
             true => quoted(&value.text()),
@@ -531,7 +533,7 @@ impl Settings {
         position(name).is_some_and(|index| matches!(SPECS[index].kind, Kind::Names))
     }
 
-    /// Returns whether messages of this severity are sent to the client.
+    /// Returns whether messages of a severity are sent to the client.
     pub fn wants_message(&self, severity: &str) -> bool {
         let rank = |level: &str| LEVELS.iter().position(|known| known.eq_ignore_ascii_case(level));
         match severity {
@@ -550,20 +552,20 @@ impl SettingValues {
     }
 }
 
-/// Returns the value of a setting that exists.
+/// Returns the value of an existing setting.
 fn value_of<'v>(values: &'v [Arc<str>], name: &str) -> &'v Arc<str> {
     &values[position(name).expect("callers name settings of SPECS")]
 }
 
-/// Returns as much of a text as a name holds.
+/// Truncates a text to the maximum length of a name.
 fn name_cut(value: &str) -> &str {
     &value[..value.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
-/// Reads the name of an encoding, in any spelling.
+/// Parses the name of an encoding, in any spelling.
 fn read_encoding(value: &str) -> Result<String> {
     const NAME: &str = "client_encoding";
-    // As PostgreSQL leaves it for old clients.
+    // Accepted unchanged for old clients, as in PostgreSQL.
     if value == "UNICODE" {
         return Ok(value.to_owned());
     }
@@ -578,8 +580,7 @@ fn read_encoding(value: &str) -> Result<String> {
     Err(error.with_detail(detail).with_hint(hint))
 }
 
-/// Where each setting is in [`SPECS`], by [`name_hash`]: where another has its slot, in the next
-/// one that is free.
+/// Hash table of positions in [`SPECS`], by [`name_hash`], with linear probing.
 static SLOTS: LazyLock<Vec<Option<u16>>> = LazyLock::new(|| {
     let mut slots = vec![None; (4 * SPECS.len()).next_power_of_two()];
     for (index, spec) in SPECS.iter().enumerate() {
@@ -592,14 +593,14 @@ static SLOTS: LazyLock<Vec<Option<u16>>> = LazyLock::new(|| {
     slots
 });
 
-/// Returns where a setting is in [`SPECS`]. Each statement asks for two dozen.
+/// Returns the position of a setting in [`SPECS`]. Each statement calls it about two dozen times.
 fn position(name: &str) -> Option<usize> {
     let mut slot = name_hash(name) as usize;
     loop {
         slot &= SLOTS.len() - 1;
         let index = usize::from(SLOTS[slot]?);
         let found = SPECS[index].name;
-        // As a rule the server asks, and names it as it is.
+        // Callers in the server usually pass the canonical name.
         if found == name || found.eq_ignore_ascii_case(name) {
             return Some(index);
         }
@@ -607,7 +608,7 @@ fn position(name: &str) -> Option<usize> {
     }
 }
 
-/// Hashes a name in any case: eight bytes at a time, each without the bit of its case.
+/// Hashes a name case-insensitively: eight bytes at a time, each without its case bit.
 fn name_hash(name: &str) -> u64 {
     let mix = |hash: u64, bytes: u64| (hash ^ bytes).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let (words, rest) = name.as_bytes().as_chunks::<8>();
@@ -640,7 +641,7 @@ fn outside(name: &str, value: &str, (low, high): (&str, &str)) -> Error {
     )
 }
 
-/// Returns the form of a value that SHOW prints.
+/// Converts a value to the form that SHOW prints.
 #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
 fn canonical(spec: &Spec, value: &str) -> Result<String> {
     let bad = || invalid(spec.name, value);
@@ -728,7 +729,7 @@ fn canonical(spec: &Spec, value: &str) -> Result<String> {
     }
 }
 
-/// Reads a time zone: a name, a number of hours, or `INTERVAL '…'`, an offset.
+/// Parses a time zone: a name, a number of hours, or `INTERVAL '…'`, an offset.
 fn read_zone(value: &str) -> Result<TimeZone> {
     let bad = || invalid("TimeZone", value);
     let Some(rest) = value.get(8..).filter(|_| value[..8].eq_ignore_ascii_case("interval")) else {
@@ -749,8 +750,8 @@ fn read_zone(value: &str) -> Result<TimeZone> {
     seconds.map(TimeZone::fixed).ok_or_else(bad)
 }
 
-/// Reads `DateStyle`: keywords separated by commas, at most one for the form and one for the order;
-/// what is not said stays.
+/// Parses `DateStyle`: keywords separated by commas, at most one for the style and one for the
+/// field order; a missing one is unchanged.
 fn read_date_style(value: &str, now: (DateStyle, DateOrder)) -> Result<(DateStyle, DateOrder)> {
     const NAME: &str = "DateStyle";
     let (mut style, mut order, mut conflict) = (None, None, false);
@@ -777,7 +778,7 @@ fn read_date_style(value: &str, now: (DateStyle, DateOrder)) -> Result<(DateStyl
             }
         };
         if lower == "default" {
-            // It fills what is not said.
+            // DEFAULT fills in what is not specified.
             (style, order) = (style.or(new_style), order.or(new_order));
             continue;
         }
@@ -808,7 +809,7 @@ fn print_date_style(style: DateStyle, order: DateOrder) -> String {
     format!("{style}, {order}")
 }
 
-/// Reads a boolean in any of PostgreSQL's spellings.
+/// Parses a boolean in any of PostgreSQL's spellings.
 fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "t" | "yes" | "y" | "1" => Some(true),

@@ -1,8 +1,10 @@
-//! What a statement sets aside on disk when it does not fit into its memory.
+//! Temporary files of statements that exceed their memory.
 //!
-//! A [`SpillArea`] is a directory of the data directory, emptied at start. A statement's [`Spill`]
-//! hands out files and counts their bytes; a file is written once, batch by batch, read once or
-//! several times, and gone with its handle. Nothing is synced: after a crash nobody wants it.
+//! A [`SpillArea`] is a subdirectory of the data directory, emptied at start. A statement's
+//! [`Spill`] creates files and accounts for their bytes; a file is written once, batch by batch,
+//! read once or several times, and removed with its handle. Nothing is synced: temporary files
+//! are not needed after a crash. Sorts, hash joins, aggregation and
+//! [`BatchBuffer`](crate::batch_buffer::BatchBuffer) spill here.
 //!
 //! ```text
 //! file  = frames
@@ -22,25 +24,25 @@ use types::{Batch, DataType};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// Bytes that are written, or read, at once.
+/// Buffer size of reads and writes, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// A buffer that a batch has made larger than this is not kept for the next.
+/// Buffer capacity above which a buffer is not reused for the next batch.
 const KEPT_BYTES: usize = 2 * CHUNK_BYTES;
-/// Bytes written by all statements after which the disk is looked at again.
+/// Bytes written by all statements between two checks of the free disk space.
 const LOOK_BYTES: u64 = 16 << 20;
 /// Length and checksum.
 const HEADER_BYTES: usize = 8;
 
-/// Where all statements of an engine set things aside.
+/// Directory of temporary files of an engine.
 pub struct SpillArea {
     env: Arc<dyn Env>,
     directory: PathBuf,
     next_file: AtomicU64,
-    /// Bytes that were written since somebody has looked how full the disk is.
+    /// Bytes written since the last check of the free disk space.
     unseen_bytes: AtomicU64,
 }
 
-/// What one statement has set aside.
+/// Temporary files of one statement, and their size limit.
 pub struct Spill {
     area: Arc<SpillArea>,
     bytes: AtomicU64,
@@ -48,7 +50,7 @@ pub struct Spill {
     written: AtomicU64,
 }
 
-/// A file that is being written.
+/// Writer of a temporary file.
 pub struct SpillWriter {
     file: SpillFile,
     to: Box<dyn AppendFile>,
@@ -62,40 +64,40 @@ pub struct SpillFile {
     path: PathBuf,
     byte_count: u64,
     row_count: u64,
-    /// Of the largest batch in it.
+    /// Size of its largest batch.
     batch_bytes_max: usize,
 }
 
-/// A file of batches that are read in any order, while more are written.
+/// Temporary file of batches that are read in any order while more are appended.
 pub struct SpillHeap {
     writer: SpillWriter,
     from: Arc<dyn ReadFile>,
 }
 
-/// Where a batch lies in a [`SpillHeap`].
+/// Position of a batch in a [`SpillHeap`].
 #[derive(Debug, Clone, Copy)]
 pub struct HeapPlace {
     offset: u64,
     byte_count: usize,
 }
 
-/// Reads a file from its start.
+/// Sequential reader of a temporary file.
 pub struct SpillReader {
     file: Arc<SpillFile>,
     from: Arc<dyn ReadFile>,
-    /// Where `buffer` ends in the file.
+    /// File offset of the end of `buffer`.
     offset: u64,
     buffer: Vec<u8>,
     next: usize,
 }
 
 impl SpillArea {
-    /// Makes an area of a directory that nobody else uses, and removes what a process before has
-    /// left there.
+    /// Opens an area in a directory of its own, and removes the files that a previous process
+    /// left.
     ///
     /// # Errors
     ///
-    /// What the files raise.
+    /// I/O errors.
     pub fn open(env: Arc<dyn Env>, directory: PathBuf) -> Result<Arc<SpillArea>> {
         if !env.list(&directory)?.is_empty() {
             env.remove_directory(&directory)?;
@@ -110,8 +112,8 @@ impl SpillArea {
         self.directory.join(format!("{number:010}.spill"))
     }
 
-    /// Fails if so many more bytes would leave too little of the disk to commits. Looks now and
-    /// then.
+    /// Fails if writing `bytes` more would leave too little disk space for commits. Checks the
+    /// disk only after every [`LOOK_BYTES`].
     fn check_disk(&self, bytes: u64) -> store::Result<()> {
         if self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes < LOOK_BYTES {
             return Ok(());
@@ -121,7 +123,7 @@ impl SpillArea {
         Ok(())
     }
 
-    /// Begins the account of a statement, which may set so many bytes aside at a time.
+    /// Starts the accounting of a statement, which may hold at most `bytes_max` at a time.
     pub fn begin(self: &Arc<SpillArea>, bytes_max: Option<u64>) -> Arc<Spill> {
         let area = Arc::clone(self);
         Arc::new(Spill { area, bytes: AtomicU64::new(0), bytes_max, written: AtomicU64::new(0) })
@@ -129,11 +131,11 @@ impl SpillArea {
 }
 
 impl Spill {
-    /// Begins a file of batches with columns of these types.
+    /// Creates a file of batches with columns of these types.
     ///
     /// # Errors
     ///
-    /// What the files raise.
+    /// I/O errors.
     pub fn create(self: &Arc<Spill>, types: &Arc<[DataType]>) -> Result<SpillWriter> {
         let path = self.area.new_path();
         let to = self.area.env.create_temporary(&path)?;
@@ -143,7 +145,7 @@ impl Spill {
         Ok(SpillWriter { file, to, buffer: Vec::new() })
     }
 
-    /// Returns the bytes that were written so far, whatever became of them.
+    /// Returns the bytes written so far, including removed files.
     pub fn written_bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -173,22 +175,22 @@ impl Spill {
     }
 }
 
-/// What a statement sets aside, for sorts of the store.
+/// Scratch space of a statement, for sorts of the store.
 pub struct ScratchArea(pub Arc<Spill>);
 
-/// A file of bytes that are not batches, while it is written.
+/// Writer of a scratch file, which holds bytes instead of batches.
 struct RawWriter {
     file: RawFile,
     to: Box<dyn AppendFile>,
 }
 
-/// The same for reading.
+/// Reader of a scratch file.
 struct RawReader {
     _file: RawFile,
     from: Arc<dyn ReadFile>,
 }
 
-/// Dropping it removes it.
+/// A scratch file; dropping it removes it.
 struct RawFile {
     spill: Arc<Spill>,
     path: PathBuf,
@@ -243,7 +245,7 @@ impl Drop for RawFile {
     }
 }
 
-/// A statement may not set more aside.
+/// Error: the statement has reached its size limit.
 struct Full {
     bytes_max: u64,
 }
@@ -257,7 +259,7 @@ impl SpillWriter {
     ///
     /// # Errors
     ///
-    /// What the files raise; `53400` past the limit of the statement.
+    /// I/O errors; `53400` past the statement's limit.
     pub fn add(&mut self, batch: &Batch) -> Result<()> {
         if batch.row_count == 0 {
             return Ok(());
@@ -298,7 +300,7 @@ impl SpillWriter {
         if self.buffer.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Returns the rows appended so far.
+    /// Returns the number of rows appended so far.
     pub fn row_count(&self) -> u64 {
         self.file.row_count
     }
@@ -315,11 +317,11 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Finishes the file.
     ///
     /// # Errors
     ///
-    /// As for [`SpillWriter::add`].
+    /// See [`SpillWriter::add`].
     pub fn finish(mut self) -> Result<Arc<SpillFile>> {
         self.flush()?;
         Ok(Arc::new(self.file))
@@ -327,22 +329,22 @@ impl SpillWriter {
 }
 
 impl SpillHeap {
-    /// Begins a file.
+    /// Creates a file.
     ///
     /// # Errors
     ///
-    /// What the files raise.
+    /// I/O errors.
     pub fn create(spill: &Arc<Spill>) -> Result<SpillHeap> {
         let writer = spill.create(&Arc::from([]))?;
         let from = spill.area.env.open(&writer.file.path)?;
         Ok(SpillHeap { writer, from })
     }
 
-    /// Appends a batch with columns of these types, and returns where it lies.
+    /// Appends a batch with columns of these types, and returns its position.
     ///
     /// # Errors
     ///
-    /// As for [`SpillWriter::add`].
+    /// See [`SpillWriter::add`].
     pub fn add(&mut self, batch: &Batch, types: &Arc<[DataType]>) -> Result<HeapPlace> {
         let writer = &mut self.writer;
         let start = writer.buffer.len();
@@ -358,7 +360,7 @@ impl SpillHeap {
     ///
     /// # Errors
     ///
-    /// What the files raise; `XX001` if it is not what was written.
+    /// I/O errors; `XX001` for a wrong checksum.
     pub fn read(&mut self, place: HeapPlace, types: &[DataType]) -> Result<Batch> {
         if place.offset + place.byte_count as u64 > self.writer.file.byte_count {
             self.writer.flush()?;
@@ -378,23 +380,23 @@ impl SpillHeap {
 }
 
 impl SpillFile {
-    /// Reads it from its start.
+    /// Returns a reader at the start of the file.
     ///
     /// # Errors
     ///
-    /// What the files raise.
+    /// I/O errors.
     pub fn reader(self: &Arc<SpillFile>) -> Result<SpillReader> {
         let from = self.spill.area.env.open(&self.path)?;
         let file = Arc::clone(self);
         Ok(SpillReader { file, from, offset: 0, buffer: Vec::new(), next: 0 })
     }
 
-    /// Returns the bytes of the largest batch in it.
+    /// Returns the size of the largest batch in bytes.
     pub fn batch_bytes_max(&self) -> usize {
         self.batch_bytes_max
     }
 
-    /// Returns the rows in it.
+    /// Returns the number of rows.
     pub fn row_count(&self) -> u64 {
         self.row_count
     }
@@ -411,7 +413,7 @@ impl SpillReader {
     ///
     /// # Errors
     ///
-    /// What the files raise; `XX001` if it is not what was written.
+    /// I/O errors; `XX001` for a wrong checksum.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         let Some(header) = self.take(HEADER_BYTES)? else { return Ok(None) };
         let (length, checksum) = header.split_at(4);
@@ -429,7 +431,7 @@ impl SpillReader {
         }
     }
 
-    /// Returns the next bytes; `None` if the file has no more.
+    /// Returns the next `count` bytes; `None` if the file has fewer.
     fn take(&mut self, count: usize) -> Result<Option<&[u8]>> {
         if self.buffer.len() - self.next < count {
             self.buffer.drain(..self.next);
@@ -519,7 +521,7 @@ pub(crate) mod tests {
         assert_eq!(error.sqlstate, "53100");
         assert!(error.message.contains("leave 5 MiB to commits"), "{}", error.message);
         assert!(area.env.disk_space(Path::new("spill")).unwrap().free_bytes < 20 << 20);
-        // It is full for others, too, until what was written is gone.
+        // The disk is full for other statements, too, until the file is removed.
         let mut other = area.begin(None).create(&types).unwrap();
         assert!((0..50).find_map(|_| other.add(&rows).err()).is_some());
         drop(writer);

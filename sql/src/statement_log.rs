@@ -1,25 +1,25 @@
-//! Which statements the server's log shows: the setting `log_statement`.
+//! Statement logging by class: the setting `log_statement`.
 //!
-//! Source: PostgreSQL's `GetCommandLogLevel` (utility.c), which goes by the statement alone; that a
-//! function or a part of WITH changes data does not count.
+//! Source: PostgreSQL's `GetCommandLogLevel` (utility.c), which classifies by the statement
+//! alone: data changes in a function or in WITH do not count.
 
 use crate::ast::{CopyDirection, Statement};
 
-/// Which statements the log shows: those of a class, and all of the classes before it.
+/// Levels of `log_statement`; each logs also the statements of the levels before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoggedStatements {
-    /// None.
+    /// No statements.
     None,
-    /// Those that define things.
+    /// DDL statements.
     Ddl,
-    /// Those that change data, too.
+    /// Data-changing statements, too.
     Mod,
-    /// All.
+    /// All statements.
     All,
 }
 
 impl LoggedStatements {
-    /// Returns what a value of the setting means.
+    /// Parses a value of the setting.
     pub fn named(value: &str) -> LoggedStatements {
         match value {
             "ddl" => LoggedStatements::Ddl,
@@ -29,7 +29,7 @@ impl LoggedStatements {
         }
     }
 
-    /// Returns the least value of the setting with which a statement is shown.
+    /// Returns the lowest level that logs a statement.
     pub fn least_for(statement: &Statement) -> LoggedStatements {
         match statement {
             Statement::CreateTable(_)

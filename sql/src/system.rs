@@ -1,8 +1,10 @@
 //! System views and table functions: rows that the server computes.
 //!
-//! A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns, and what computes its
-//! rows. Those of `pg_catalog` and `information_schema` have the shapes of [`shape`]; most are made
-//! of the catalog alone, once for each [`snapshot`] of it.
+//! A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns, and the function
+//! that computes its rows. Those of `pg_catalog` and `information_schema` have the shapes of
+//! [`shape`]; most are computed from the catalog alone, once for each [`snapshot`] of it. The
+//! binder resolves names through [`SystemNames`]; the executor reads rows through
+//! [`SystemRowSource`].
 
 mod coprocessors;
 mod definition;
@@ -210,11 +212,11 @@ const VIEWS: &[View] = &[
     memory::VIEW,
 ];
 
-/// Parameters of `cells`.
+/// Parameters of the function `cells`.
 const CELL_PARAMETERS: &[(&str, DataType)] =
     &[("table", DataType::Text), ("raw", DataType::Bool), ("versions", DataType::Int4)];
 
-/// Columns of `cells('t', raw => false, versions => 1)`: what the HBase shell would list.
+/// Columns of `cells('t', raw => false, versions => 1)`: those that the HBase shell lists.
 const CELL_COLUMNS: &[(&str, DataType)] = &[
     ("row", DataType::Bytea),
     ("family", DataType::Text),
@@ -224,23 +226,23 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
     ("value", DataType::Bytea),
 ];
 
-/// Names the views and functions to the binder.
+/// Names of the system views and functions, for the binder.
 pub struct SystemNames<'e> {
-    /// Those that have endpoints to be called.
+    /// Coprocessors of the engine, for endpoints that can be called.
     coprocessors: Option<&'e Coprocessors>,
-    /// Those of the session whose names are looked for; without them none is.
+    /// Settings of the session, for its search path; `None`: names are not resolved by it.
     settings: Option<&'e Settings>,
 }
 
 impl SystemNames<'_> {
-    /// Returns those of an engine, with the endpoints that it knows.
+    /// Returns the names of an engine, with its endpoints.
     pub fn of(engine: &Engine) -> SystemNames<'_> {
         SystemNames { coprocessors: Some(&engine.coprocessors), settings: None }
     }
 }
 
 impl<'e> SystemNames<'e> {
-    /// Returns them with names as a session looks for them.
+    /// Adds the search path of a session.
     #[must_use]
     pub fn for_session(self, settings: &'e Settings) -> SystemNames<'e> {
         SystemNames { settings: Some(settings), ..self }
@@ -297,14 +299,14 @@ impl SystemCatalog for SystemNames<'_> {
     }
 }
 
-/// Returns whether a name is that of a system catalog, as PostgreSQL has it as a table.
+/// Returns whether a name is that of a system catalog, which is a table in PostgreSQL.
 pub(crate) fn is_catalog_table(name: &TableName) -> bool {
     let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
     shape::find(schema, &name.name.value).is_some_and(|shape| shape.is_table)
 }
 
-/// Returns the OIDs of the relations that the columns of a result come from, and the columns'
-/// numbers there; zeros for a column that comes from none.
+/// Returns the origin of each column for RowDescription: relation OID and column number; zeros if
+/// there is none.
 pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, i16)> {
     let number = |position: usize| i16::try_from(position + 1).unwrap_or(0);
     let origin = |column: &OutputColumn| match column.origin? {
@@ -328,38 +330,38 @@ fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
         .collect()
 }
 
-/// Computes the rows for one statement.
+/// Source of system rows and function results for one statement.
 pub struct SystemRowSource {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// The catalog that the statement sees.
+    /// Catalog that the statement sees.
     pub catalog: Arc<Catalog>,
-    /// The session's settings.
+    /// Settings of the session.
     pub settings: Settings,
-    /// The statement's transaction.
+    /// Transaction of the statement.
     pub transaction: Arc<Transaction>,
-    /// What functions of the statement set.
+    /// Settings that functions of the statement change.
     pub changed: Arc<ChangedSettings>,
-    /// The session's advisory locks.
+    /// Advisory locks of the session.
     pub locks: Arc<SessionLocks>,
-    /// The session's prepared statements and cursors.
+    /// Prepared statements and cursors of the session.
     pub own_objects: Arc<SessionObjects>,
-    /// Set when the statement is to stop.
+    /// Set when the statement is cancelled.
     pub cancelled: Arc<AtomicBool>,
-    /// What is constant within the session.
+    /// Values that are constant within the session.
     pub constants: Arc<SessionConstants>,
-    /// Runs the functions of users that the statement calls.
+    /// Executor of user-defined functions that the statement calls.
     pub routines: Arc<dyn RoutineSource>,
 }
 
-/// What runs functions of users.
+/// Executor of user-defined functions.
 pub trait RoutineSource: Send + Sync {
-    /// Returns the rows of a call, for the statement of `source`: of a function that returns no
-    /// set, at most one.
+    /// Returns the rows of a call for the statement of `source`: at most one if the function does
+    /// not return a set.
     ///
     /// # Errors
     ///
-    /// What the statements of the function raise.
+    /// Errors of the statements of the function.
     fn rows(
         &self,
         source: &SystemRowSource,
@@ -436,7 +438,7 @@ fn no_rows(name: &str) -> Error {
     Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
 }
 
-/// Returns the shape of a view of `pg_catalog` or `information_schema` by its full name.
+/// Returns the shape of a view of `pg_catalog` or `information_schema` by its qualified name.
 fn shape_named(name: &str) -> Option<&'static shape::Shape> {
     match name.split_once('.') {
         Some((schema, name)) => shape::find(Some(schema), name),
@@ -444,7 +446,7 @@ fn shape_named(name: &str) -> Option<&'static shape::Shape> {
     }
 }
 
-/// Returns the row of a sequence that is read as a table.
+/// Returns the row of a sequence that is queried as a table.
 fn sequence_row(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
     let number = arguments.first().and_then(Datum::as_i64);
     let number = number.and_then(|number| u32::try_from(number).ok());
@@ -503,7 +505,7 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns tables and indexes with the tables of the store behind them.
+/// Returns the names of tables and indexes, with their store tables.
 fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
     let tables = source.catalog.tables().into_iter();
     tables
@@ -569,7 +571,7 @@ fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
         };
         let started = running.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
         rows.push(vec![
-            // The catalog's own tables have no name there.
+            // Store tables of the catalog itself have no name here.
             name.map_or(Datum::Null, text),
             int8(running.region.0),
             family.map_or(Datum::Null, |family| text(&family.name)),
@@ -630,7 +632,7 @@ fn settings(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(all.map(|(name, value, about)| vec![text(name), text(value), text(about)]).collect())
 }
 
-/// Lists the cells of a table: `cells(table [, raw [, versions]])`.
+/// Returns the cells of a table: `cells(table [, raw [, versions]])`.
 fn cells(source: &SystemRowSource, arguments: &[Datum]) -> Result<Vec<Row>> {
     let Some(Datum::Text(name)) = arguments.first() else {
         return Err(Error::new(

@@ -1,4 +1,7 @@
-//! Statement time-outs: one thread that stops statements whose time is up.
+//! Statement timeouts: one thread that cancels statements at their deadline.
+//!
+//! It also has the cancellation flags of a session ([`StopFlag`]), which cancel requests,
+//! timeouts, the memory governor and `pg_terminate_backend` set and which the executor polls.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,34 +12,34 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use types::interrupt::Interrupt;
 
-/// Why a statement was asked to stop, and whether.
+/// Cancellation state of a session: the flag and its reason.
 #[derive(Debug, Default)]
 pub struct StopFlag {
-    /// Read by whoever runs the statement.
+    /// Flag that the running statement polls.
     pub stop: Arc<AtomicBool>,
-    /// Set beside `stop` if the time ran out.
+    /// Set with `stop` on a statement timeout.
     timed_out: AtomicBool,
-    /// Set beside `stop` if the statement takes more memory than there is; why is in `shortage`.
+    /// Set with `stop` if the statement is cancelled for memory; the detail is in `shortage`.
     out_of_memory: AtomicBool,
     shortage: Mutex<Option<Box<MemoryShortage>>>,
-    /// The session is to end: set once, beside `stop`.
+    /// Set once, with `stop`, when the session is terminated.
     terminated: AtomicBool,
-    /// Called when the session is to end, so that who waits for its client notices.
+    /// Callback on termination, which wakes the thread that waits for the client.
     on_terminate: OnceLock<TerminationListener>,
-    /// The number of the session's transaction in the store, of the last one if none is open.
+    /// Store's number of the open transaction, or of the last one if none is open.
     transaction: AtomicU64,
-    /// When the running statement's time is up.
+    /// Deadline of the running statement.
     due: Mutex<Due>,
 }
 
-/// Why a statement had to be stopped to free its memory.
+/// Reason for cancelling a statement to free its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryShortage {
-    /// Who held what.
+    /// DETAIL: memory by session.
     pub detail: String,
 }
 
-/// Whom a session tells that it is to end.
+/// Callback on the termination of a session.
 struct TerminationListener(Box<dyn Fn() + Send + Sync>);
 
 impl std::fmt::Debug for TerminationListener {
@@ -48,13 +51,14 @@ impl std::fmt::Debug for TerminationListener {
 #[derive(Debug, Default)]
 struct Due {
     at: Option<Instant>,
-    /// An entry for this flag is in the timer's queue; it looks at `at` when its time comes, so
-    /// that a session has at most one.
+    /// True if the timer's queue has an entry for this flag. The entry checks `at` when it is
+    /// due, so a session has at most one entry.
     queued: bool,
 }
 
 impl StopFlag {
-    /// Returns what looks at the flag, and lets others work while it does.
+    /// Returns an interrupt that polls the flag, yields the execution slot, and checks the memory
+    /// limit.
     pub fn interrupt(&self) -> Interrupt {
         Interrupt::new(Arc::clone(&self.stop))
             .giving_way(store::admission::give_way)
@@ -69,13 +73,13 @@ impl StopFlag {
         self.stop.store(self.is_terminated(), Ordering::Relaxed);
     }
 
-    /// Clears the flag for what a session does when it has ended, terminated or not.
+    /// Clears the flag for the clean-up after the session's end, terminated or not.
     pub fn begin_end(&self) {
         self.begin_statement();
         self.stop.store(false, Ordering::Relaxed);
     }
 
-    /// Stops the running statement and has the session end.
+    /// Cancels the running statement and terminates the session.
     pub fn terminate(&self) {
         self.terminated.store(true, Ordering::SeqCst);
         self.stop.store(true, Ordering::SeqCst);
@@ -84,48 +88,48 @@ impl StopFlag {
         }
     }
 
-    /// Returns whether the session is to end.
+    /// Returns whether the session is terminated.
     pub fn is_terminated(&self) -> bool {
         self.terminated.load(Ordering::SeqCst)
     }
 
-    /// Has `wake` called when the session is to end; the first caller's counts.
+    /// Sets the callback for the termination; only the first call has an effect.
     pub fn on_terminate(&self, wake: Box<dyn Fn() + Send + Sync>) {
-        // There is one server for a session, which asks once.
+        // A session has one server, which sets the callback once.
         let _ = self.on_terminate.set(TerminationListener(wake));
     }
 
-    /// Notes the number of the transaction that the session has begun.
+    /// Records the number of a transaction that the session has begun.
     pub fn set_transaction(&self, number: u64) {
         self.transaction.store(number, Ordering::Relaxed);
     }
 
-    /// Returns the number of the session's transaction, of the last one if none is open; 0 if there
+    /// Returns the number of the open transaction, or of the last one if none is open; 0 if there
     /// was none.
     pub fn transaction(&self) -> u64 {
         self.transaction.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the statement was stopped because its time ran out.
+    /// Returns whether the statement was cancelled by its timeout.
     pub fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// Stops the running statement to free its memory.
+    /// Cancels the running statement to free its memory.
     pub fn stop_for_memory(&self, shortage: MemoryShortage) {
         *self.shortage.lock() = Some(Box::new(shortage));
         self.out_of_memory.store(true, Ordering::Relaxed);
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns why the statement was stopped if that was to free its memory.
+    /// Returns the reason if the statement was cancelled to free its memory.
     pub fn memory_shortage(&self) -> Option<MemoryShortage> {
         let stopped = self.out_of_memory.load(Ordering::Relaxed);
         stopped.then(|| self.shortage.lock().as_deref().cloned()).flatten()
     }
 
-    /// Called when an entry is due: stops the statement if its time is up. Returns when to look
-    /// again.
+    /// Handles a due entry: cancels the statement if its deadline has passed, or returns the time
+    /// of the next check.
     fn look(&self, now: Instant) -> Option<Instant> {
         let mut due = self.due.lock();
         match due.at {
@@ -179,7 +183,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The thread and its queue. The thread starts with the first time-out.
+/// Timer thread and its queue. The thread starts with the first timeout.
 #[derive(Default)]
 pub struct Timer {
     shared: Arc<Shared>,
@@ -187,7 +191,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Stops the current statement of `flag` after `timeout`, unless another has begun.
+    /// Cancels the current statement of `flag` after `timeout`, unless another has begun.
     pub fn stop_after(&self, timeout: Duration, flag: &Arc<StopFlag>) {
         let at = Instant::now() + timeout;
         {

@@ -1,6 +1,8 @@
-//! The machine dies while a coprocessor is attached or detached: after every number of operations
-//! on the disk, and between the statement and its commit. The table is whole then: the coprocessor
-//! is attached or it is not, and the summary that it keeps is right.
+//! Fault injection: crashes during ATTACH and DETACH COPROCESSOR.
+//!
+//! The machine crashes after each number of disk operations, and between the statement and its
+//! commit. The table must be consistent afterwards: the coprocessor is attached or not, and its
+//! summary is correct.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -59,7 +61,7 @@ fn check_summary(session: &mut Session) {
     assert!(!kept.is_empty());
 }
 
-/// Checks that the table is whole, and goes on being so.
+/// Checks that the table is consistent, and remains so after further changes.
 fn check(engine: &Arc<Engine>) -> bool {
     let session = &mut session(engine);
     let attached = is_attached(session);
@@ -73,14 +75,14 @@ fn check(engine: &Arc<Engine>) -> bool {
         check_summary(session);
         query(session, DETACH);
     }
-    // What is left of it is in nobody's way.
+    // A leftover target table must not block another ATTACH.
     query(session, "DROP TABLE IF EXISTS s");
     query(session, ATTACH);
     check_summary(session);
     attached
 }
 
-/// Stops the disk after every number of operations that a statement makes.
+/// Crashes after each number of disk operations of a statement.
 fn at_every_step(before: &str, statement: &str, attached_after: bool) {
     let mut seen = [false; 2];
     for step in 0.. {
@@ -134,7 +136,7 @@ fn a_crash_before_the_commit_undoes_it() {
             query(&mut session, &format!("BEGIN; {statement}; INSERT INTO t VALUES (50, 5, 5)"));
             assert_ne!(is_attached(&mut session), was_attached);
             if flushes {
-                // Files and the manifest change meanwhile.
+                // Store files and the manifest change in the meantime.
                 query(&mut self::session(&engine), "FLUSH t");
             }
             env.crash();

@@ -1,5 +1,4 @@
-//! DATA_BLOCK_ENCODING = COLUMNAR changes how rows are stored, not what they are: every answer is
-//! the same from a table of row blocks.
+//! Columnar blocks: DATA_BLOCK_ENCODING = COLUMNAR must not change any query result.
 
 use std::sync::Arc;
 
@@ -23,17 +22,17 @@ fn run(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Err
     Ok(found)
 }
 
-/// Statements that are run on a table of row blocks and on one of columnar blocks, `$` being its
-/// name, and must answer alike.
+/// A table of row blocks and one of columnar blocks, on which statements must give the same
+/// results; `$` is the table name.
 struct Both {
     session: Session,
-    // Closed last.
+    // Dropped last.
     _engine: Arc<Engine>,
     _directory: tempfile::TempDir,
 }
 
 impl Both {
-    /// Makes both tables of these columns, with this behind their options.
+    /// Creates both tables with these columns; `split` follows their options.
     fn of(columns: &str, split: &str) -> Both {
         let directory = tempfile::tempdir().expect("there is a place for files");
         let store = Store::open(directory.path(), Options::default()).expect("it opens");
@@ -60,7 +59,7 @@ impl Both {
         rows
     }
 
-    /// Asks all of these, in this state.
+    /// Compares the results of these queries. `state`: description for failures.
     fn ask(&mut self, state: &str, questions: &[&str]) {
         for question in questions {
             let rows = self.run(question);
@@ -69,7 +68,7 @@ impl Both {
     }
 }
 
-/// Plain scans, filters that few or most rows pass, and what stands above them.
+/// Plain scans, filters of low and high selectivity, and nodes above them.
 const SCANS: [&str; 15] = [
     "SELECT id, g, v, t, n, d FROM $ ORDER BY id",
     "SELECT x, t FROM $ WHERE d > '2020-06-01' ORDER BY id",
@@ -106,7 +105,7 @@ fn values(ids: std::ops::Range<i32>) -> String {
 const COLUMNS: &str =
     "id int PRIMARY KEY, g int, v bigint, t text, n numeric(12, 2), d date, f.x int DEFAULT 1";
 
-/// What lies in blocks, what is above it in memory, and what is not committed yet are one table.
+/// Compares scans over store files, the memstore and uncommitted writes.
 fn rows_in_all_places(split: &str) {
     let mut both = Both::of(COLUMNS, split);
     both.run(&format!("INSERT INTO $ VALUES {}", values(0..700)));

@@ -1,9 +1,9 @@
-//! ATTACH and DETACH COPROCESSOR, and what the shipped coprocessors do.
+//! Coprocessor scripts: ATTACH and DETACH COPROCESSOR, and the shipped coprocessors.
 //!
-//! `coprocessors/*.txt`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`,
-//! and the answer. A first line `@b` runs the case in session b; the line `@restart` alone opens
-//! the engine anew, `@restart without` with a registry that lacks `refuse` and `tally`. Each
-//! file begins with no tables. `BENNU_REGOLD=1` writes the answers anew.
+//! `coprocessors/*.txt`: cases separated by blank lines; a case is comments (`#`), SQL, a line
+//! `---`, and the expected output. A first line `@b` runs the case in session b; the line
+//! `@restart` alone reopens the engine, `@restart without` with a registry that lacks `refuse`
+//! and `tally`. Each file begins without tables. `BENNU_REGOLD=1` rewrites the expected output.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ use store::observer::{Hook, Hooks, ObserverContext, RegionObserver};
 use crate::server::Server;
 use crate::tally::Tally;
 
-/// Refuses every write, for tests of the order in which coprocessors run.
+/// Observer that rejects every write, for tests of the execution order of coprocessors.
 struct Refuse {
     name: String,
     message: String,
@@ -173,7 +173,7 @@ fn coprocessors_of_the_server_watch_every_table_but_the_one_they_write_to() {
     assert!(refused.starts_with("error 2BP01: cannot drop table everything because"), "{refused}");
     let taken = server.run("a", "ALTER TABLE new ATTACH COPROCESSOR audit");
     assert!(taken.starts_with("error 42710: "), "{taken}");
-    // Without it, the table is one like others.
+    // Without the server's coprocessor, the table is an ordinary one.
     server.restart_with(EngineOptions::default);
     server.run("a", "INSERT INTO new VALUES (4)");
     assert_eq!(server.run("a", log), entries);
@@ -229,7 +229,7 @@ fn rows_expire_when_their_column_says() {
     ask(
         "CREATE TABLE t (id int PRIMARY KEY, until timestamptz, name text, f.more text) WITH (versions = 5)",
     );
-    // One that was there before.
+    // A row from before the ATTACH.
     assert_eq!(ask(&format!("INSERT INTO t VALUES (1, {}, 'old', 'x')", at(50))), "ok\n");
     let attach =
         "ALTER TABLE t ATTACH COPROCESSOR ttl_by_column WITH (column = 'until', after = 10)";
@@ -238,7 +238,7 @@ fn rows_expire_when_their_column_says() {
     assert_eq!(ask(&insert(2, 100)), "ok\n");
     assert_eq!(ask(&insert(3, 100)), "ok\n");
     assert_eq!(ask(&insert(4, 100)), "ok\n");
-    // Nearer, further, and without an end; of one family only.
+    // Earlier, later and no expiry; in one family only.
     assert_eq!(ask(&format!("UPDATE t SET until = {} WHERE id = 2", at(60))), "ok\n");
     assert_eq!(ask(&format!("UPDATE t SET until = {} WHERE id = 3", at(200))), "ok\n");
     assert_eq!(ask("UPDATE t SET until = NULL WHERE id = 4"), "ok\n");
@@ -261,7 +261,7 @@ fn rows_expire_when_their_column_says() {
             assert_eq!(ask(all), rows[left..].concat(), "compacted");
         }
     }
-    // The key is free again, whatever is left of the row.
+    // The key is free again, even if old cells of the row remain.
     assert_eq!(ask(&insert(3, 300)), "ok\n");
     assert_eq!(ask("SELECT id FROM t ORDER BY id"), "3\n4\n");
     ask("FLUSH t; MAJOR COMPACT t");

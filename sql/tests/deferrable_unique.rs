@@ -1,4 +1,5 @@
-//! Deferrable UNIQUE constraints between sessions: whoever comes second waits, and then fails.
+//! Deferrable UNIQUE constraints across sessions: a concurrent writer of the same key waits, and
+//! then fails.
 
 use sql::EngineOptions;
 

@@ -1,4 +1,4 @@
-//! Definitions outlive the process: what was committed is there after a restart, and no more.
+//! Durability of definitions: after a restart exactly the committed ones exist.
 
 use sql::EngineOptions;
 
@@ -60,10 +60,10 @@ fn sequences_go_on_after_a_restart() {
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "1|1\n");
     assert_eq!(server.run("a", "SELECT setval('gone', 7)"), "7\n");
     server.restart();
-    // What was reserved is left out, but not near the end.
+    // Reserved values are skipped, except near the end.
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "33|2\n");
     assert_eq!(server.run("a", "SELECT nextval('gone')"), "8\n");
-    // A clean stop gives them back.
+    // A clean shutdown returns them.
     server.engine().give_back().unwrap();
     server.restart();
     assert_eq!(server.run("a", "SELECT nextval('s'), nextval('small')"), "34|3\n");
@@ -101,7 +101,7 @@ fn a_writer_that_waited_for_a_new_column_writes_it() {
     let mut writer = server.session();
     let waiting =
         std::thread::spawn(move || crate::server::answer(&mut writer, "UPDATE t SET a = a + 1"));
-    // It waits for the table's lock, or comes later: it must not matter.
+    // It waits for the table's lock, or starts later: the result must be the same.
     server.run("a", "COMMIT");
     assert_eq!(waiting.join().unwrap(), "ok\n");
     assert_eq!(server.run("a", "SELECT * FROM t"), "2|6\n");
@@ -151,14 +151,14 @@ fn deferred_references_and_what_others_do_meanwhile() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2)");
     server.run("a", "CREATE TABLE c (p int REFERENCES p DEFERRABLE INITIALLY DEFERRED)");
-    // The key comes by another transaction.
+    // Another transaction inserts the key.
     server.run("a", "BEGIN; INSERT INTO c VALUES (3)");
     let mut other = server.session();
     let waiting =
         std::thread::spawn(move || crate::server::answer(&mut other, "INSERT INTO p VALUES (3)"));
     assert_eq!(waiting.join().unwrap(), "ok\n");
     assert_eq!(server.run("a", "COMMIT"), "ok\n");
-    // It goes, and another one has referred to it by then.
+    // The key is deleted while another transaction references it.
     server.run("a", "BEGIN; DELETE FROM c; INSERT INTO c VALUES (1)");
     assert_eq!(server.run("a", "COMMIT"), "ok\n");
     server.run("a", "BEGIN");

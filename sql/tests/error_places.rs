@@ -1,10 +1,10 @@
-//! Where errors stand that are found inside of a definition: at the text that is at fault.
+//! Positions of errors within definitions: they must be those of the faulty text.
 
 use sql::EngineOptions;
 
 use crate::server::{Server, rows};
 
-/// Statements, each with the text at which PostgreSQL 15 says that its error is.
+/// Statements, each with the text at which PostgreSQL 15 reports its error.
 const PLACES: &[(&str, &str)] = &[
     ("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT $1 %- 2'", "%- 2"),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1; selec 2'", "selec"),

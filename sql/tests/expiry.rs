@@ -1,9 +1,11 @@
-//! What expires, against a model: families with TTLs of their own, cells with a TTL, indexes of all
-//! kinds, a clock that jumps. Every way to read a table answers as the model does, before and after
-//! flushes, compactions, splits, restarts, crashes and ALTER TABLE. Former states are those that
-//! the model remembers, or errors where something may have been dropped.
+//! Model checking of expiry: TTLs of families and cells, all kinds of indexes, and a simulated
+//! clock.
 //!
-//! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` runs so many times as many.
+//! Every access path must return the rows of the model, before and after flushes, compactions,
+//! splits, restarts, crashes and ALTER TABLE. Time-travel queries return the states that the
+//! model recorded, or errors where versions may have been dropped.
+//!
+//! `BENNU_SEED=n` repeats a case, `BENNU_CASES=n` multiplies their number.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -23,47 +25,48 @@ use store::{Options, Store};
 
 use crate::server::answer;
 
-/// Cases of a run of all tests.
+/// Number of cases in a run of all tests.
 const CASES: u64 = 4;
-/// Steps of a case.
+/// Number of steps of a case.
 const STEPS: usize = 30;
-/// When time begins, in seconds since 1970.
+/// Initial time, in seconds of the Unix epoch.
 const BEGIN: i64 = 1_700_000_000;
-/// Columns beside the key.
+/// Columns besides the key.
 const COLUMNS: [&str; 4] = ["x", "y", "z", "w"];
-/// Keys are below.
+/// Exclusive upper bound of keys.
 const KEYS: usize = 7;
-/// Values are below.
+/// Exclusive upper bound of values.
 const VALUES: usize = 4;
 
 type Values = [Option<i32>; 4];
 
-/// A case: a table and its indexes.
+/// Random case: a table and its indexes.
 struct Case {
-    /// The family of each column.
+    /// Family of each column.
     families: [usize; 4],
-    /// TTL of each family in seconds; cells expire half a second later, so that no clock meets it.
+    /// TTL of each family in seconds; cells expire half a second later, so that no clock value is
+    /// ambiguous.
     ttls: Vec<Option<i64>>,
     min_versions: Vec<u32>,
-    /// The rows expire at the time in a column of their own.
+    /// True if rows expire at the time in a column.
     by_column: bool,
     durability: &'static str,
     create: String,
     indexes: Vec<String>,
-    /// Columns of the unique index.
+    /// Column of the unique index.
     unique: Option<usize>,
 }
 
-/// A cell of a family.
+/// Cell of a family in the model.
 #[derive(Debug, Clone)]
 struct Cell {
     values: Values,
     written: i64,
-    /// Second after which a cell with a TTL is gone.
+    /// Second after which a cell with a TTL has expired.
     until: Option<i64>,
 }
 
-/// A sequence of numbers that a seed decides (splitmix64).
+/// Pseudo-random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -82,13 +85,13 @@ impl Random {
         range.start + self.below((range.end - range.start) as usize) as i64
     }
 
-    /// Returns true in so many of a hundred cases.
+    /// Returns true with a probability in percent.
     fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
 
-/// Cells by key and family.
+/// Model: cells by key and family.
 type Model = BTreeMap<i32, Vec<Option<Cell>>>;
 
 impl Case {
@@ -140,14 +143,14 @@ impl Case {
         Case { families, ttls, min_versions, by_column, durability, create, indexes, unique }
     }
 
-    /// Returns whether a cell is there at a time.
+    /// Returns whether a cell is live at a time.
     fn is_live(&self, cell: &Cell, family: usize, now: i64) -> bool {
         let by_family = self.ttls[family].filter(|_| self.min_versions[family] == 0);
         by_family.is_none_or(|ttl| now - cell.written <= ttl)
             && cell.until.is_none_or(|until| now <= until)
     }
 
-    /// Returns what a row shows at a time; `None` if it is not there.
+    /// Returns the values of a row at a time; `None` if it does not exist.
     fn row(&self, cells: &[Option<Cell>], now: i64) -> Option<Values> {
         let live =
             |family: usize| cells[family].as_ref().filter(|cell| self.is_live(cell, family, now));
@@ -179,7 +182,7 @@ fn index(random: &mut Random, kind: usize) -> String {
     }
 }
 
-/// A table under test, and what it should hold.
+/// A table under test, and its model.
 struct Run {
     seed: u64,
     case: Case,
@@ -191,22 +194,22 @@ struct Run {
     now: i64,
     log: Vec<String>,
     past: Past,
-    /// Columns that are bigints by now.
+    /// Columns whose type was changed to bigint.
     wide: [bool; 4],
 }
 
-/// Former states of the table.
+/// Previous states of the table.
 #[derive(Default)]
 struct Past {
-    /// The state at the end of a second.
+    /// State at the end of each second.
     states: BTreeMap<i64, Model>,
-    /// The second in which the table was created, emptied or rewritten.
+    /// Second in which the table was created, truncated or rewritten.
     begin: i64,
-    /// The second from which on the states are known: a crash may have lost those before.
+    /// Second from which on the states are known: a crash may have lost earlier ones.
     known_from: i64,
-    /// The second from which on column w is the one that there is.
+    /// Second in which the present column w was added.
     w_begin: i64,
-    /// Whether anything may have been dropped.
+    /// True if versions may have been dropped.
     was_rewritten: bool,
 }
 
@@ -255,7 +258,7 @@ impl Run {
             run.check_past();
             if step == STEPS / 2 {
                 for index in &late {
-                    // It may be refused, and is taken out again then.
+                    // The index may be rejected, and is then removed.
                     run.case.indexes.push(index.clone());
                     run.create_index(index);
                 }
@@ -265,7 +268,7 @@ impl Run {
         run
     }
 
-    /// An index is made of rows that are on disk.
+    /// Records a flush: an index build flushes the table's rows.
     fn note_flush_of_unlogged(&mut self) {
         self.past.was_rewritten |= self.case.durability == "SKIP_WAL";
     }
@@ -347,7 +350,7 @@ impl Run {
         let engine = self.engine.take().unwrap();
         let keeps_all = !crash || self.case.durability == "SYNC_WAL";
         if crash {
-            // The machine stops, or the process alone.
+            // The machine crashes, or only the process.
             let unsynced = match self.random.below(3) {
                 0 => Unsynced::Lost,
                 1 => Unsynced::Torn,
@@ -367,7 +370,7 @@ impl Run {
         self.session = Some(session(&engine));
         self.engine = Some(engine);
         if !keeps_all {
-            // Rows that were not on disk are lost; their index entries are lost with them.
+            // Rows that were not flushed are lost, together with their index entries.
             self.check_indexes();
             self.does("DELETE FROM t");
             self.model.clear();
@@ -376,7 +379,7 @@ impl Run {
         }
     }
 
-    /// Changes the table. Not where its rows expire by a column: most is refused there.
+    /// Alters the table. Skipped if its rows expire by a column, where most changes are rejected.
     fn alter(&mut self) {
         if self.case.by_column {
             return;
@@ -402,7 +405,8 @@ impl Run {
         }
     }
 
-    /// Returns whether a statement has changed the table, which it may say; it may be refused.
+    /// Executes an ALTER TABLE and returns whether it was executed, possibly with a notice; it
+    /// may be rejected.
     fn alters(&mut self, sql: &str) -> bool {
         let said = self.ask(sql);
         let is_done = said == "ok\n" || said.starts_with("notice: history of table \"t\" begins");
@@ -415,11 +419,11 @@ impl Run {
         self.past = Past { begin, known_from: begin, w_begin, ..Past::default() };
     }
 
-    /// Adds a column that has another value in each row: families that have expired get a cell.
+    /// Adds a column with a different value in each row: expired families get a cell.
     fn add_random_column(&mut self) {
         let family = self.random.below(self.case.ttls.len());
         if self.live().is_empty() {
-            // Nothing is rewritten then.
+            // An empty table is not rewritten.
             return;
         }
         let name = format!("r{}", self.log.len());
@@ -441,7 +445,7 @@ impl Run {
         }
     }
 
-    /// Puts another column in the place of w, unless an index has it.
+    /// Replaces column w by another one, unless an index uses it.
     fn replace_w(&mut self) {
         let names = |index: &String| {
             index.split(|c: char| !c.is_alphanumeric()).any(|word| word == COLUMNS[3])
@@ -459,7 +463,7 @@ impl Run {
         }
     }
 
-    /// Compares former states with what the model remembers of them.
+    /// Compares a previous state with the model.
     fn check_past(&mut self) {
         let second = self.random.from(self.past.begin - 2..self.now + 1);
         let as_of = format!("FROM t FOR SYSTEM_TIME AS OF to_timestamp({second}.25)");
@@ -500,7 +504,7 @@ impl Run {
         );
     }
 
-    /// Asserts that a former state is as expected, or an error if something may be missing.
+    /// Asserts the rows of a previous state, or an error if versions may have been dropped.
     fn was(&mut self, sql: &str, expected: &str) {
         let said = self.ask(sql);
         if said.starts_with("error 72000") && self.past.was_rewritten {
@@ -514,8 +518,7 @@ impl Run {
         self.case.rows(&self.model, self.now)
     }
 
-    /// Returns whether a row with these values would be the second with its key in the unique
-    /// index.
+    /// Returns whether a row with these values would violate the unique index.
     fn collides(&self, id: i32, values: &Values) -> bool {
         let Some(column) = self.case.unique.filter(|_| self.has_unique()) else { return false };
         values[column].is_some()
@@ -533,7 +536,7 @@ impl Run {
         Some(self.now + self.random.from(0..8))
     }
 
-    /// Writes families of a row into the model.
+    /// Writes families of a row to the model.
     fn put(&mut self, id: i32, values: Values, until: Option<i64>, written: &[usize]) {
         let count = self.case.ttls.len();
         let row = self.model.entry(id).or_insert_with(|| vec![None; count]);
@@ -671,7 +674,7 @@ impl Run {
         }
     }
 
-    /// Compares every way to read with the model.
+    /// Compares every access path with the model.
     fn check(&mut self) {
         let live = self.live();
         let line = |(id, row): (&i32, &Values)| {
@@ -696,7 +699,7 @@ impl Run {
         self.check_indexes();
     }
 
-    /// COPY gives the rows of salted tables in the order of their buckets.
+    /// Compares COPY output, which has bucket order for salted tables.
     fn check_copy(&mut self, expected: &str) {
         let copied = self.ask("COPY t (id, x, y, z, w) TO STDOUT");
         let mut lines: Vec<&str> = copied.lines().filter(|line| *line != "ok").collect();
@@ -785,7 +788,7 @@ impl Run {
         }
     }
 
-    /// Asserts that each index has the entries of the rows, and no others.
+    /// Asserts that each index has exactly the entries of the rows.
     fn check_indexes(&self) {
         let engine = self.engine.as_ref().unwrap();
         let catalog = engine.catalog();
@@ -801,7 +804,7 @@ impl Run {
     }
 }
 
-/// Returns rows as they are shown, with so many of their columns.
+/// Returns rows as text, with the first `columns` columns.
 fn rows_of(rows: &BTreeMap<i32, Values>, columns: usize) -> String {
     let line = |(id, row): (&i32, &Values)| {
         let values = row[..columns].iter().map(|value| format!("|{}", shown(*value)));

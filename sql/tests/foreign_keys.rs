@@ -1,4 +1,5 @@
-//! Foreign keys between sessions: whoever comes second waits, and then knows what the first did.
+//! Foreign keys across sessions: the later of two conflicting transactions waits, and then sees
+//! the other's changes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -32,7 +33,7 @@ fn who_removes_a_row_waits_for_who_refers_to_it() {
     server.run("a", "BEGIN; INSERT INTO child (parent) VALUES (1)");
     assert_eq!(server.run("b", "DELETE FROM parent WHERE id = 1"), WAITED);
     assert_eq!(server.run("b", "UPDATE parent SET id = 100 WHERE id = 1"), WAITED);
-    // What is not of any key that could be referred to changes at once.
+    // Columns that are not part of a referenceable key can be updated without waiting.
     assert_eq!(server.run("b", "UPDATE parent SET note = 'x' WHERE id = 1"), "ok\n");
     assert_eq!(server.run("b", "UPDATE parent SET code = 100 WHERE id = 1"), WAITED);
     server.run("a", "COMMIT");
@@ -62,7 +63,7 @@ fn a_snapshot_that_does_not_see_a_reference_cannot_remove_the_row() {
     server.run("a", "INSERT INTO child (parent) VALUES (4)");
     assert_eq!(code(&server.run("b", "DELETE FROM parent WHERE id = 4")), "error 40001");
     server.run("b", "ROLLBACK");
-    // What the transaction itself has removed refers to nothing.
+    // A row that the transaction itself has deleted is no reference.
     server.run("b", "BEGIN ISOLATION LEVEL REPEATABLE READ");
     assert_eq!(server.run("b", "DELETE FROM child; DELETE FROM parent WHERE id = 4"), "ok\n");
     assert_eq!(server.run("b", "COMMIT"), "ok\n");

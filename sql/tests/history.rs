@@ -1,4 +1,5 @@
-//! Former states: `FOR SYSTEM_TIME AS OF` shows what there was, or says from which time on it can.
+//! Time travel: `FOR SYSTEM_TIME AS OF` returns the state of that time, or the first time that is
+//! available.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -13,10 +14,10 @@ use store::{Options, Store};
 
 use crate::server::answer;
 
-/// When time begins, in seconds since 1970.
+/// Initial time, in seconds of the Unix epoch.
 const BEGIN: i64 = 1_700_000_000;
 
-/// A database whose clock is set: each statement comes a second after the one before.
+/// Database with a simulated clock: each statement is executed one second after the one before.
 struct Database {
     env: FaultEnv,
     engine: Option<Arc<Engine>>,
@@ -53,7 +54,7 @@ impl Database {
         self.open();
     }
 
-    /// Runs a statement a second later, and returns the second.
+    /// Executes a statement one second later, and returns the second.
     fn does(&mut self, sql: &str) -> i64 {
         self.now += 1;
         self.env.set_now((BEGIN + self.now) * 1_000_000);
@@ -66,8 +67,8 @@ impl Database {
         answer(self.session.as_mut().unwrap(), sql)
     }
 
-    /// Returns what a table showed half a second after a statement: lines with spaces between, or
-    /// the second in which the history begins.
+    /// Returns the rows of a table half a second after a statement, separated by spaces, or the
+    /// second in which the history begins.
     fn at(&mut self, what: &str, table: &str, second: i64) -> String {
         let time = format!("to_timestamp({}.5)", BEGIN + second);
         let sql = format!("SELECT {what} FROM {table} FOR SYSTEM_TIME AS OF {time} ORDER BY 1");
@@ -94,7 +95,7 @@ fn what_was_dropped_is_an_error_that_names_the_first_time_that_can_be_shown() {
     let deleted = database.does("DELETE FROM t WHERE k = 2");
     assert_eq!(database.at("k, x", "t", created - 1), "from 1.0");
     assert_eq!(database.at("k, x", "t", created), "ok");
-    // What is in memory is there, whatever came later.
+    // Versions in the memstore are available, even after later changes.
     assert_eq!(database.at("k, x", "t", inserted), "1|10 2|20");
     assert_eq!(database.at("k, x", "t", updated), "1|11 2|20");
     assert_eq!(database.at("k, x", "t", deleted), "1|11");
@@ -138,14 +139,14 @@ fn versions_ttls_and_regions_have_their_own_histories() {
     let second = database.does("UPDATE t SET x = 2 WHERE k = 1");
     let third = database.does("UPDATE t SET x = 3 WHERE k = 1");
     database.does("FLUSH t");
-    // Of the three versions of family a in the first region two are left.
+    // Two of the three versions of family a in the first region remain.
     assert_eq!(database.at("k, x", "t", first), "from 3.0");
     assert_eq!(database.at("k, x", "t", second), "1|2 11|1");
     assert_eq!(database.at("k, x", "t", third), "1|3 11|1");
     assert_eq!(database.at("y", "t", first), "from 3.0", "a row may have a cell in each family");
     let later = "SELECT x FROM t FOR SYSTEM_TIME AS OF to_timestamp(1700000002.5) WHERE k = 11";
     assert_eq!(database.ask(later), "1\n", "the second region has dropped nothing");
-    // Files of which everything has expired go by themselves, but not while somebody reads them.
+    // Completely expired files are removed automatically, but not while a snapshot reads them.
     let engine = Arc::clone(database.engine.as_ref().unwrap());
     let mut reader = Session::open(&engine, SessionOptions { user: "bennu".to_owned() });
     assert_eq!(answer(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ"), "ok\n");
@@ -192,7 +193,7 @@ fn rewrites_keep_times_and_begin_the_history_again() {
     }
     let not_written = database.does("ALTER TABLE t ALTER x TYPE varchar");
     assert_eq!(database.at("k, x, y", "t", not_written - 1), "1|11|100");
-    // The TTL counts from when the row was written, not from the rewrites.
+    // The TTL starts when the row was written, not when it was rewritten.
     while database.now < inserted + 20 {
         database.does("SELECT 1");
     }

@@ -1,4 +1,4 @@
-//! Statements of many parts are run, or refused by what they are: none takes the server along.
+//! Large statements: they are executed or rejected, without a crash of the server.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -8,7 +8,7 @@ use crate::server::Server;
 
 type Statement = fn(usize) -> String;
 
-/// Statements of so many parts, each of which is a step of the plan.
+/// Statements with `n` parts, each of which is a node of the plan.
 const DEEP: &[(&str, Statement)] = &[
     ("entries of FROM", |n| format!("SELECT count(*) FROM {}", list(n, "(VALUES (#)) v#", ", "))),
     ("LATERAL", |n| {
@@ -36,7 +36,7 @@ const DEEP: &[(&str, Statement)] = &[
     }),
 ];
 
-/// Lists of so many entries.
+/// Lists with `n` entries.
 const WIDE: &[(&str, Statement)] = &[
     ("a select list", |n| format!("SELECT {}", list(n, "#", ", "))),
     ("VALUES", |n| format!("VALUES ({})", list(n, "#", ", "))),
@@ -45,7 +45,7 @@ const WIDE: &[(&str, Statement)] = &[
     ("GROUP BY", |n| format!("SELECT FROM d GROUP BY {}", list(n, "a + #", ", "))),
 ];
 
-/// Returns the parts, in which `#` is the number of each and `~` the one before.
+/// Returns a list of parts, in which `#` is the number of the part and `~` the number before.
 fn list(count: usize, part: &str, between: &str) -> String {
     let part = |number: usize| {
         part.replace('#', &number.to_string()).replace('~', &(number - 1).to_string())
@@ -75,7 +75,7 @@ fn many_parts_are_run_or_refused() {
             assert_eq!(refused, message, "{what}");
         }
     };
-    // As the threads of connections have it in a debug build.
+    // Stack size of connection threads in a debug build.
     let thread = std::thread::Builder::new().stack_size(256 << 20).spawn(run).unwrap();
     thread.join().unwrap();
 }

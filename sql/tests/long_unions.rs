@@ -1,4 +1,4 @@
-//! Chains of a thousand UNIONs have an answer; longer ones are refused, of whatever length.
+//! Long UNION chains: chains of a thousand are executed; longer ones are rejected at any length.
 
 use sql::EngineOptions;
 
@@ -35,7 +35,7 @@ fn longer_ones_are_refused() {
     }
 }
 
-/// Alternates between two operators, so that one might nest within the other.
+/// Returns a chain of two alternating operators, which could lead to nested nodes.
 fn alternating(operators: [&str; 2], count: usize, value: impl Fn(usize) -> String) -> String {
     let mut text = format!("select {}", value(0));
     for i in 1..=count {
@@ -53,7 +53,7 @@ fn chains_that_nest_are_flat_or_refused() {
         let answer = server.run("s", &format!("select 'rows: ' || count(*) from ({chain}) x"));
         assert!(answer.contains("rows: 1001"), "{answer:.300}");
     }
-    // Each operator makes a column wider, of many.
+    // Each operator widens the type of one of many columns.
     let wide = |i: usize| {
         let one = |c| if c < i { "1::bigint".to_owned() } else { "1".to_owned() };
         (0..300).map(one).collect::<Vec<_>>().join(", ")

@@ -1,11 +1,11 @@
-//! Statements over huge values end when their time is up, also in one call; and constants that
-//! would take long are not computed while a statement is prepared or explained.
+//! Huge values: statements over them end at their timeout, even within one function call;
+//! expensive constants are not computed by PREPARE and EXPLAIN.
 
 use sql::EngineOptions;
 
 use crate::server::Server;
 
-/// Each would take seconds; none may take the memory of its whole value.
+/// Each takes seconds; none may allocate its whole value.
 const HUGE: &[&str] = &[
     "select length(repeat('abc', 330000000))",
     "select length(lpad('x', 260000000, 'ab'))",

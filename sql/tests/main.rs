@@ -1,4 +1,4 @@
-//! The integration tests of the crate, in one binary so that it is linked once.
+//! Integration tests of the crate, in one binary so that it is linked once.
 
 mod attach_crash;
 mod binder;

@@ -1,8 +1,8 @@
-//! Data directories of older builds, whose texts have words for names that are none by now, and
-//! operators that are cut otherwise.
+//! Migration of stored SQL texts: data directories of older versions, whose texts use words as
+//! names that are keywords now, and operators that are tokenised differently.
 //!
-//! Their records are made of today's: what was created with quotes is written to the store without
-//! them, which is what an older build kept.
+//! The records are derived from present ones: objects are created with quoted names, and their
+//! records are rewritten without quotes, as an older version stored them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -21,13 +21,13 @@ use types::keycode::prefix_end;
 
 use crate::server::Server;
 
-/// Changes the texts of a record.
+/// Change of the texts in a record.
 type Change<'a> = &'a dyn Fn(&mut String);
 
-/// Returns the bytes of a record with its texts changed.
+/// Callback that returns the bytes of a record with changed texts.
 type Written = fn(&[u8], Change<'_>) -> Vec<u8>;
 
-/// Writes all records anew with other texts.
+/// Rewrites all records with changed texts.
 fn rewrite(store: &Arc<Store>, change: Change<'_>) {
     let transaction = store.begin(TransactionOptions::default());
     transaction.begin_statement();
@@ -83,7 +83,7 @@ fn function(bytes: &[u8], change: Change<'_>) -> Vec<u8> {
     encode_function(&record)
 }
 
-/// Everything that keeps a text, each with words that are no names.
+/// Objects of every kind with a stored text, with keywords as names.
 const OBJECTS: &[&str] = &[
     "CREATE FUNCTION \"extract\"(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1'",
     "CREATE DOMAIN d AS int DEFAULT \"extract\"(4) CHECK (\"extract\"(VALUE) > 1)",
@@ -102,7 +102,7 @@ const OBJECTS: &[&str] = &[
      SELECT max(\"binary\") + b FROM t AS \"natural\"'",
 ];
 
-/// What statements answer that use everything.
+/// Returns the output of statements that use all objects.
 fn answers(server: &mut Server) -> String {
     [
         "INSERT INTO t (\"binary\") VALUES (1), (2) RETURNING made, given, of_domain",
@@ -141,15 +141,15 @@ fn words_that_were_names_are_names_in_what_is_stored() {
     });
     server.restart();
     assert_eq!(answers(&mut server), today);
-    // Texts of statements are read as strictly as ever.
+    // Texts of statements are parsed strictly.
     let refused = server.run("a", "SELECT binary FROM t");
     assert!(refused.contains("42601: syntax error at or near \"binary\""), "{refused}");
-    // What an object is changed by is written with quotes, so the next start mends less.
+    // Altering an object stores its text with quotes, so the next start migrates fewer texts.
     server.restart();
     assert_eq!(answers(&mut server), today);
 }
 
-/// Objects with texts, of which those with this number will be damaged.
+/// Objects with texts; those with this number will be damaged.
 const DAMAGED: &[&str] = &[
     "CREATE DOMAIN d AS int CHECK (VALUE <> 7777); \
      CREATE TABLE of_domain (a d); INSERT INTO of_domain VALUES (1)",

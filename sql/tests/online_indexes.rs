@@ -1,5 +1,5 @@
-//! Indexes that are built and built anew beside writers: no row is lost, none is there twice, and
-//! nobody waits for the build.
+//! Online index builds: CREATE INDEX and REINDEX CONCURRENTLY with concurrent writers lose and
+//! duplicate no entry, and block no writer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -15,7 +15,8 @@ use store::transaction::TransactionOptions;
 
 use crate::server::{Server, answer};
 
-/// Asserts that each index of table `t` has the entries of its rows, and returns how many in all.
+/// Asserts that each index of table `t` has exactly the entries of its rows; returns their total
+/// number.
 fn check_indexes(engine: &Arc<Engine>) -> u64 {
     let catalog = engine.catalog();
     let table = catalog.table_named(&ObjectName::public("t")).unwrap();
@@ -86,7 +87,7 @@ fn who_writes_does_not_wait_for_a_build_that_waits_for_a_row() {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int)");
     server.run("a", "INSERT INTO t SELECT n, n FROM generate_series(1, 50) AS n");
-    // The build begins when this writer has ended, as in PostgreSQL, and then waits for the next.
+    // As in PostgreSQL, the build waits for this writer to end, and does not block later writers.
     server.run("b", "SET lock_timeout = '50ms'");
     server.run("a", "BEGIN; UPDATE t SET a = -1 WHERE id = 20");
     let waited = "error 55P03: canceling statement due to lock timeout\n";
@@ -125,7 +126,7 @@ fn modes_of_lock_table_meet_as_in_postgres() {
         "EXCLUSIVE",
         "ACCESS EXCLUSIVE",
     ];
-    // PostgreSQL's table 13.2.
+    // Conflicts of table-level locks: PostgreSQL's table 13.2.
     let conflicts = [
         "0000000X", "000000XX", "0000XXXX", "000XXXXX", "00XX0XXX", "00XXXXXX", "0XXXXXXX",
         "XXXXXXXX",

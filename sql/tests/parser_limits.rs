@@ -1,15 +1,16 @@
-//! The parser survives anything: noise, deep nesting and long chains, on the stack of a connection.
+//! Parser robustness: random input, deep nesting and long chains, on the stack size of a
+//! connection.
 
 use proptest::prelude::*;
 use sql::parser::{ParseError, parse_statements};
 
-/// Runs on a stack of 64 MiB, as connections do.
+/// Parses on a stack of 64 MiB, like a connection thread.
 fn parse_on_stack(sql: String) -> Result<usize, ParseError> {
     std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(move || {
             let parsed = parse_statements(&sql)?;
-            // Clones and drops go through the tree as consumers do.
+            // Clone and drop also traverse the tree.
             let copy = parsed.clone();
             Ok(copy.len())
         })

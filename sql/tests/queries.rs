@@ -1,9 +1,9 @@
-//! Plans and what they return.
+//! Plan and query scripts.
 //!
-//! `plans/*.plan`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`, and
-//! for each EXPLAIN the plan. `queries/*.txt`: likewise, run on a store; the answers are rows.
-//! Each file begins with no tables. A comment `# rows: table 1000` says how many rows a table has.
-//! `BENNU_REGOLD=1` writes the answers anew.
+//! `plans/*.plan`: cases separated by blank lines; a case is comments (`#`), SQL, a line `---`,
+//! and the plan for each EXPLAIN. `queries/*.txt`: likewise, executed on a store; the expected
+//! output is rows. Each file begins without tables. A comment `# rows: table 1000` sets the row
+//! count of a table. `BENNU_REGOLD=1` rewrites the expected output.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -1,4 +1,4 @@
-//! EXPLAIN (ANALYZE, BUFFERS): what statements read, by themselves and by the threads of regions.
+//! EXPLAIN (ANALYZE, BUFFERS): read statistics of the session thread and of region threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -14,7 +14,7 @@ fn explained(server: &Server, query: &str) -> Vec<String> {
     lines
 }
 
-/// Returns the number behind a name, of the first step that has one.
+/// Returns the number after a name, in the first line that has it.
 fn figure(lines: &[String], name: &str) -> u64 {
     let mut found = lines.iter().filter_map(|line| line.split_once(name));
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
@@ -48,7 +48,7 @@ fn blocks_and_files_are_counted() {
     assert!(figure(&again, "hit=") > 30, "{again:?}");
     let in_session = explained(&server, "select b from t where b <> 'y'");
     assert!(figure(&in_session, "hit=") > 30, "{in_session:?}");
-    // Odd keys are in the first file, the filter of the second one says so.
+    // Odd keys are only in the first file, which the Bloom filter of the second one excludes.
     let point = explained(&server, "select b from t where a = 15001");
     assert!((1..=4).contains(&figure(&point, "hit=")), "{point:?}");
     assert_eq!(figure(&point, "filter="), 1, "{point:?}");

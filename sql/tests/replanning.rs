@@ -1,4 +1,4 @@
-//! Prepared statements follow the size of their tables; statistics are kept.
+//! Replanning of prepared statements when table sizes change, and persistence of statistics.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

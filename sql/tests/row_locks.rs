@@ -1,5 +1,5 @@
-//! Rows that are locked, by FOR UPDATE and by changes: those of the tables below views, queries and
-//! joins; and what becomes of a row that another transaction has changed meanwhile.
+//! Row locks by FOR UPDATE and by data changes, below views, subqueries and joins; and the
+//! re-evaluation of concurrently changed rows.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -25,14 +25,14 @@ fn rows_below_views_and_queries_are_locked() {
         server.run("a", "ROLLBACK");
         assert_eq!(server.run("b", "UPDATE t SET n = 2 WHERE id = 1"), "ok\n", "{source}");
     }
-    // A join locks what OF names.
+    // A join locks the tables in OF.
     server.run("a", "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u VALUES (1)");
     server.run("a", "BEGIN; SELECT 1 FROM u JOIN v ON v.key = u.id FOR UPDATE OF u");
     assert_eq!(server.run("b", "UPDATE t SET n = 3 WHERE id = 1"), "ok\n");
     assert_eq!(server.run("b", "DELETE FROM u"), waited);
 }
 
-/// Has tables of orders and customers.
+/// Returns a server with tables of orders and customers.
 fn orders() -> Server {
     let mut server = Server::start(EngineOptions::default);
     server.run("a", "CREATE TABLE o (id int PRIMARY KEY, c int, note text)");
@@ -41,7 +41,7 @@ fn orders() -> Server {
     server
 }
 
-/// Returns what a statement answers that waits for a transaction with these changes of orders.
+/// Returns the result of a statement that waits for a transaction with these changes of orders.
 fn answer_after(server: &mut Server, changes: &str, statement: &'static str) -> String {
     let fresh = "DELETE FROM o; INSERT INTO o VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')";
     assert_eq!(server.run("a", fresh), "ok\n");
@@ -117,7 +117,7 @@ fn a_merge_is_made_anew_with_its_subqueries() {
     let mut server = orders();
     let moved = "UPDATE o SET c = 2, note = 'A' WHERE id = 1";
     let asked = [
-        // The condition of the join.
+        // Subquery in the join condition.
         (
             moved,
             "MERGE INTO o USING c ON o.c = c.id AND c.name = (SELECT 'one') \
@@ -130,7 +130,7 @@ fn a_merge_is_made_anew_with_its_subqueries() {
              WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (c.id + 10, c.id, 'new')",
             "1|2|A\n2|1|b\n3|2|c\n11|1|new\n12|2|new\n",
         ),
-        // One over both tables.
+        // Subquery over both tables.
         (
             moved,
             "MERGE INTO o USING (VALUES (1), (9)) v (x) \
@@ -138,7 +138,7 @@ fn a_merge_is_made_anew_with_its_subqueries() {
              WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (x + 10, x)",
             "1|2|A\n2|1|b\n3|2|c\n11|1|NULL\n19|9|NULL\n",
         ),
-        // Those of the clauses.
+        // Subqueries in the clauses.
         (
             moved,
             "MERGE INTO o USING (SELECT 1 AS id) s ON o.id = s.id \
@@ -146,7 +146,7 @@ fn a_merge_is_made_anew_with_its_subqueries() {
              WHEN MATCHED THEN UPDATE SET note = note || (SELECT name FROM c WHERE c.id = o.c)",
             "1|2|Atwo\n2|1|b\n3|2|c\n",
         ),
-        // A row that is gone.
+        // Deleted row.
         (
             "DELETE FROM o WHERE id = 1",
             "MERGE INTO o USING c ON o.id = c.id AND o.c = (SELECT 1) \

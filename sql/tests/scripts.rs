@@ -1,9 +1,9 @@
-//! Scripts of SQL and what becomes of it.
+//! Parser and binder scripts.
 //!
-//! `parser/*.txt`: cases divided by blank lines; a case is comments (`#`), SQL, a line `---`, and
-//! the trees of its statements, or the error as `error SQLSTATE @position: message` with its hint.
-//! `binder/*.txt`: likewise, with logical plans for answers.
-//! `BENNU_REGOLD=1` writes the answers anew.
+//! `parser/*.txt`: cases separated by blank lines; a case is comments (`#`), SQL, a line `---`,
+//! and the trees of its statements, or the error as `error SQLSTATE @position: message` with its
+//! hint. `binder/*.txt`: likewise, with logical plans as expected output. `BENNU_REGOLD=1`
+//! rewrites the expected output.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -78,7 +78,7 @@ fn answer(sql: &str) -> String {
     }
 }
 
-/// What `{:?}` printed.
+/// Parsed output of `{:?}`.
 enum Node {
     Atom(String),
     List(Vec<Node>),
@@ -150,7 +150,7 @@ impl Reader<'_> {
     }
 }
 
-/// Prints a node: `(Name field=value …)`, `name@position`, without what says nothing.
+/// Prints a node as `(Name field=value …)`, `name@position`, without empty fields.
 fn compact(node: &Node) -> String {
     match node {
         Node::Atom(text) => text.clone(),

@@ -1,5 +1,4 @@
-//! An engine in a directory of its own, and sessions on it by name: what tests of whole statements
-//! run on.
+//! Test server: an engine in a temporary directory, with named sessions.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -18,7 +17,7 @@ use types::{Batch, DataType};
 pub(crate) struct Server {
     directory: tempfile::TempDir,
     options: fn() -> EngineOptions,
-    /// Not there while it is opened anew.
+    /// `None` while it is reopened.
     engine: Option<Arc<Engine>>,
     sessions: BTreeMap<String, Session>,
 }
@@ -31,17 +30,17 @@ impl Server {
         Server { directory, options, engine, sessions: BTreeMap::new() }
     }
 
-    /// Closes all sessions and the engine, and opens it anew on the same data.
+    /// Closes all sessions and the engine, and reopens it on the same data.
     pub(crate) fn restart(&mut self) {
         self.restart_with(self.options);
     }
 
-    /// As [`Server::restart`], with other coprocessors.
+    /// Like [`Server::restart`], with other coprocessors.
     pub(crate) fn restart_with(&mut self, options: fn() -> EngineOptions) {
         self.options = options;
         self.sessions.clear();
         self.engine().store().shut_down().unwrap();
-        // The directory is locked as long as the old store lives.
+        // The directory is locked until the old store is dropped.
         self.engine = None;
         self.engine = Some(open(self.directory.path(), options()).unwrap());
     }
@@ -61,7 +60,7 @@ impl Server {
         self.sessions.remove(session);
     }
 
-    /// Runs SQL in a session, one message, and returns what a client would be shown.
+    /// Executes SQL in a session as one message, and returns the output for the client.
     pub(crate) fn run(&mut self, session: &str, text: &str) -> String {
         if !self.sessions.contains_key(session) {
             let opened = self.session();
@@ -76,7 +75,8 @@ fn open(directory: &Path, options: EngineOptions) -> Result<Arc<Engine>, Error> 
     Engine::open(Store::open(directory, Options::default())?, options)
 }
 
-/// Runs the statements of a message. Rows have `|` between columns; errors and notices are lines.
+/// Executes the statements of a message. Rows have `|` between columns; errors and notices are
+/// lines.
 pub(crate) fn answer(session: &mut Session, text: &str) -> String {
     let mut out = String::new();
     let result = rows(session, text, &mut |row| {
@@ -98,11 +98,11 @@ pub(crate) fn answer(session: &mut Session, text: &str) -> String {
     if out.is_empty() { "ok\n".to_owned() } else { out }
 }
 
-/// Runs the statements of a message and hands each row as text to `show`.
+/// Executes the statements of a message and passes each row as text to `show`.
 ///
 /// # Errors
 ///
-/// The first error; the implicit transaction is rolled back then.
+/// The first error; the implicit transaction is then rolled back.
 pub(crate) fn rows(
     session: &mut Session,
     text: &str,

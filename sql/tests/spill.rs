@@ -1,5 +1,5 @@
-//! Statements whose rows do not fit into `work_mem` give the same answers as with room for all, and
-//! leave nothing on disk.
+//! Spilling: statements that exceed `work_mem` give the same results as in memory, and leave no
+//! temporary files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -8,7 +8,7 @@ use sql::session::{Execution, Session, parse};
 
 use crate::server::Server;
 
-/// Rows of the large table.
+/// Number of rows of the large table.
 const ROWS: usize = 5_000;
 
 fn rows(session: &mut Session, text: &str) -> Result<Vec<String>, sql::error::Error> {
@@ -50,7 +50,8 @@ fn server() -> (Server, Session) {
     (server, session)
 }
 
-/// Returns the answers with room and without; fails if the second did not go to the disk.
+/// Returns the results with large and with small `work_mem`; fails if the second execution did
+/// not spill.
 fn both(server: &Server, session: &mut Session, query: &str) -> [Vec<String>; 2] {
     rows(session, "SET work_mem = '1GB'").unwrap();
     let roomy = rows(session, query).unwrap();
@@ -74,11 +75,11 @@ fn sorts() {
         "SELECT a, c FROM t ORDER BY c DESC NULLS FIRST, d, a",
         "SELECT d, e, a FROM t ORDER BY e DESC, d, b NULLS FIRST, a DESC",
         "SELECT a FROM t ORDER BY abs(f - 100), a",
-        // More of the first rows than the regions may keep.
+        // More rows than the row limit of a top-N in the regions.
         "SELECT c, a FROM t ORDER BY c, a OFFSET 1000 LIMIT 3000",
         "SELECT DISTINCT ON (d) d, a, c FROM (SELECT * FROM t UNION ALL SELECT * FROM t) AS u \
          ORDER BY d, a",
-        // Many rows sort alike: they stay in the order of the table.
+        // Many equal rows: they retain the order of the table.
         "SELECT e, a FROM t ORDER BY e",
     ];
     for query in queries {
@@ -93,7 +94,7 @@ fn groups() {
     let (server, mut session) = server();
     let aggregates = "count(*), sum(d), avg(f), min(c), max(e), count(DISTINCT b), sum(DISTINCT d), \
                       count(b) FILTER (WHERE a > 100)";
-    // In the regions, and over rows that only the session has.
+    // Aggregation in the regions, and over rows of the session.
     for from in ["t", "(SELECT * FROM t ORDER BY a) AS s"] {
         for keys in ["a", "c, e"] {
             let query = format!("SELECT {keys}, {aggregates} FROM {from} GROUP BY {keys}");
@@ -109,7 +110,8 @@ fn groups() {
 #[test]
 fn grouping_sets() {
     let (server, mut session) = server();
-    // The keys of all sets in the regions, none of which has all, and rows of the session.
+    // Aggregation by the keys of all sets in the regions, by sets without all keys, and over rows
+    // of the session.
     for (keys, from) in [
         ("ROLLUP (c, a)", "t"),
         ("GROUPING SETS (a, c, ())", "t"),
@@ -162,7 +164,7 @@ fn groups_that_gather_and_sort() {
                       json_agg(DISTINCT d), jsonb_object_agg(a, c ORDER BY a), sum(f ORDER BY a), \
                       percentile_disc(0.3) WITHIN GROUP (ORDER BY d), count(*), \
                       mode() WITHIN GROUP (ORDER BY e), rank(100) WITHIN GROUP (ORDER BY b)";
-    // Rows that come sorted are gathered in that order.
+    // Sorted input is aggregated in its order.
     let plain = "array_agg(a), string_agg(c, ','), jsonb_agg(b)";
     let sorted = "(SELECT * FROM t ORDER BY c DESC, a) AS s";
     for (aggregates, from) in [(aggregates, "t"), (aggregates, sorted), (plain, sorted)] {
@@ -190,7 +192,7 @@ fn joins() {
              {exists} (SELECT 1 FROM t AS r WHERE r.c = l.c AND a % 5 <> 0)"
         )
     });
-    // The right rows of the first join do not fit, those of the second do.
+    // The right side of the first join exceeds memory, that of the second does not.
     let two = ["JOIN", "LEFT JOIN"].map(|kind| {
         format!(
             "SELECT l.a, r.a, s.d FROM t AS l {kind} t AS r ON r.c = l.c \
@@ -212,7 +214,7 @@ fn windows() {
     let calls =
         "row_number() OVER w, sum(b) OVER w, lag(d) OVER w, count(*) OVER (w GROUPS 3 PRECEDING)";
     let queries = [
-        // One partition in the order of the key; nothing is sorted.
+        // One partition in key order, without a sort.
         format!("SELECT *, {calls} FROM t WINDOW w AS (ORDER BY a)"),
         // Several partitions in a batch and several batches in a partition.
         format!("SELECT *, {calls} FROM t WINDOW w AS (PARTITION BY a / 1700 ORDER BY a)"),
@@ -230,11 +232,11 @@ fn windows() {
 fn recursive_unions() {
     let (server, mut session) = server();
     let queries = [
-        // Most rows of a round are known.
+        // Most rows of an iteration are duplicates.
         "WITH RECURSIVE r AS (SELECT a, c, d FROM t WHERE a < 500 UNION SELECT t.a, t.c, t.d \
          FROM r, LATERAL (VALUES (3 * r.a + 1), (r.a / 2), (r.a + 1)) AS v (n), t \
          WHERE t.a = v.n % 5000) SELECT * FROM r",
-        // A row a round, none of them known.
+        // One row per iteration, no duplicates.
         "WITH RECURSIVE r AS (SELECT 1 AS n, 'text 1' AS c UNION SELECT n + 1, 'text ' || n + 1 \
          FROM r WHERE n < 5000) SELECT * FROM r",
     ];

@@ -1,5 +1,5 @@
-//! ALTER TABLE … SET (split_policy, max_filesize): part of the transaction, and of the store from
-//! its commit on.
+//! ALTER TABLE … SET (split_policy, max_filesize): transactional, and applied to the store at
+//! commit.
 
 use sql::EngineOptions;
 use sql::catalog::name::ObjectName;
@@ -7,7 +7,7 @@ use store::descriptor::{SplitOptions, SplitPolicy};
 
 use crate::server::Server;
 
-/// Returns how the store splits the table and its index.
+/// Returns the split options of the table's and the index's store tables.
 fn splits(server: &Server) -> [SplitOptions; 2] {
     let engine = server.engine();
     let table = engine
@@ -44,7 +44,7 @@ fn how_regions_are_split_changes_with_the_commit() {
     assert_eq!(splits(&server), [busy.clone(), busy.clone()]);
     server.restart();
     assert_eq!(splits(&server), [busy.clone(), busy.clone()]);
-    // An index that comes later has them, too.
+    // A new index gets them, too.
     server.run("a", "DROP INDEX t_a; CREATE INDEX t_a2 ON t (a)");
     assert_eq!(splits(&server), [busy.clone(), busy.clone()]);
     assert_eq!(server.run("a", "ALTER TABLE t RESET (split_policy)"), "ok\n");
@@ -58,7 +58,7 @@ fn what_the_store_was_not_told_before_the_server_died_it_is_told_at_the_start() 
     server.run("a", "CREATE TABLE t (id int PRIMARY KEY, a int); CREATE INDEX t_a ON t (a)");
     server.run("a", "ALTER TABLE t SET (split_policy = 'disabled')");
     let after = splits(&server);
-    // As if it had died right after the commit.
+    // Simulates a crash right after the commit.
     let store = server.engine().store();
     for known in store.tables().iter().filter(|known| known.split == after[0]) {
         let split = SplitOptions::default();

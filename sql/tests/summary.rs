@@ -1,6 +1,6 @@
-//! The coprocessor `summary` says what GROUP BY says: after any history of inserts, updates,
-//! deletes, savepoints and rollbacks, within transactions and after them, and with several sessions
-//! at once.
+//! Property test of the coprocessor `summary`: it equals GROUP BY after any history of inserts,
+//! updates, deletes, savepoints and rollbacks, within transactions and after them, and with
+//! concurrent sessions.
 
 use proptest::prelude::*;
 use sql::EngineOptions;
@@ -15,7 +15,7 @@ const KEPT: &str = "SELECT * FROM s ORDER BY g, h";
 const COUNTED: &str = "SELECT g, h, count(*), count(v), sum(v), count(n), sum(n) FROM t \
                        GROUP BY g, h ORDER BY g, h";
 
-/// A change of the table, or of the transaction.
+/// Change of the table, or transaction statement.
 #[derive(Debug, Clone)]
 enum Step {
     Insert(i32, [Option<i32>; 4]),
@@ -96,7 +96,7 @@ fn query(session: &mut Session, sql: &str) -> Vec<String> {
     found
 }
 
-/// Asks both, unless the transaction has failed.
+/// Compares summary and GROUP BY, unless the transaction has failed.
 fn check(session: &mut Session, after: &str) {
     use sql::session::TransactionStatus;
     if session.transaction_status() != TransactionStatus::Failed {
@@ -116,7 +116,7 @@ proptest! {
         let mut session = server.session();
         query(&mut session, TABLE);
         for step in &before {
-            // Errors (duplicate keys, no transaction) are part of it.
+            // Errors (duplicate keys, no transaction) are expected.
             let _ = rows(&mut session, &step.sql(), &mut |_| {});
         }
         let _ = rows(&mut session, "ROLLBACK", &mut |_| {});
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// A generator good enough to make sessions differ.
+/// Linear congruential generator, sufficient to vary the sessions.
 struct Random(u64);
 
 impl Random {
@@ -181,13 +181,13 @@ fn sessions_at_once_leave_what_grouping_finds() {
             .collect();
         sessions.into_iter().map(|session| session.join().unwrap()).sum()
     });
-    // Deadlocks are part of it, but most must come through.
+    // Deadlocks are expected, but most transactions must commit.
     assert!(committed * 2 > SESSIONS as usize * TRANSACTIONS, "{committed} were committed");
     check(&mut server.session(), "all of it");
     assert!(!query(&mut server.session(), KEPT).is_empty());
 }
 
-/// Runs a few steps and commits, or rolls back now and then. Returns whether it was committed.
+/// Executes a few steps and commits, or sometimes rolls back. Returns whether it committed.
 fn transaction(session: &mut Session, random: &mut Random) -> bool {
     query(session, "BEGIN");
     for _ in 0..=random.below(4) {
@@ -199,7 +199,7 @@ fn transaction(session: &mut Session, random: &mut Random) -> bool {
     }
     let is_kept = random.below(5) > 0;
     query(session, if is_kept { "COMMIT" } else { "ROLLBACK" });
-    // Meanwhile, too: a statement reads both tables in one snapshot.
+    // Also within the transaction: a statement reads both tables in one snapshot.
     let differing = "SELECT count(*) FROM s JOIN \
                      (SELECT g, h, count(*) AS c, sum(v) AS v FROM t GROUP BY g, h) AS x \
                      ON s.g = x.g AND s.h = x.h WHERE s.row_count <> x.c OR s.v_sum <> x.v";

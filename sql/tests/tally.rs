@@ -1,4 +1,4 @@
-//! An endpoint for tests: counts the rows of a table by the value of a column.
+//! Test endpoint that counts the rows of a table by the value of a column.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -14,7 +14,7 @@ use store::error::Veto;
 use store::{CellBatch, Error, Scan};
 use types::{DataType, Datum};
 
-/// `tally`: rows by a value, and in how many pages they were found.
+/// Endpoint `tally`: row counts by value.
 pub(crate) struct Tally;
 
 pub(crate) struct Request {

@@ -1,6 +1,7 @@
-//! The machine dies while a table is emptied: after every number of operations on the disk. Then
-//! all of its rows are there, or those that the same transaction put in their place; the index says
-//! the same, and nothing is left of the other state.
+//! Fault injection: crashes during TRUNCATE, after each number of disk operations.
+//!
+//! Afterwards the table must have all of its rows, or those that the same transaction inserted
+//! after TRUNCATE; the index must agree, and nothing of the other state may remain.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -31,7 +32,7 @@ fn run(engine: &Arc<Engine>, sql: &str) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// Returns whether the table was emptied.
+/// Returns whether the table was truncated.
 fn check(engine: &Arc<Engine>) -> bool {
     let emptied = match run(engine, "SELECT count(*) FROM t").unwrap()[0].as_str() {
         "1" => true,
@@ -40,7 +41,7 @@ fn check(engine: &Arc<Engine>) -> bool {
     };
     let of_seven = run(engine, "SELECT id FROM t WHERE v = 7").unwrap();
     assert_eq!(of_seven, [if emptied { "1" } else { "7" }]);
-    // The catalog, the table, and its index: no other table of the store outlives the start.
+    // The catalog, the table, and its index: the start removes all other store tables.
     assert_eq!(engine.store().tables().len(), 3);
     let next = run(engine, "INSERT INTO t (v) VALUES (100) RETURNING id").unwrap();
     let next: i32 = next[0].parse().unwrap();

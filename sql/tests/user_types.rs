@@ -1,4 +1,4 @@
-//! Types of users over a restart: what has them, and what had them before they were dropped.
+//! User-defined types across a restart: columns that use them, also after a type was dropped.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -1,4 +1,8 @@
-//! Hash aggregate: groups in the session, for rows that do not come from the regions of one table.
+//! Hash aggregate: groups in the session, for rows that the regions of one table do not group.
+//!
+//! The rows come from joins and other nodes. Where the input is a pipeline, each thread that
+//! produces rows groups them itself ([`stage`](crate::exec::stage)), and the partial groups are
+//! merged.
 
 use std::sync::Arc;
 
@@ -13,24 +17,24 @@ use crate::exec::stage::{Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::AggregateNode;
 
-/// See the module.
+/// Hash aggregate operator; see the module.
 pub(super) struct HashAggregate {
-    /// `None` once all rows were read.
+    /// Input; `None` once all rows were read.
     input: Option<Box<dyn Operator>>,
     gathered: Arc<Gathered>,
     context: Arc<Context>,
 }
 
-/// The groups, of which each thread that makes rows has some of its own.
+/// Groups, with separate partial groups for each thread that produces rows.
 struct Gathered {
     node: Arc<AggregateNode>,
-    /// Those of threads; each is with nobody at the moment.
+    /// Partial groups of threads; each set is used by at most one thread at a time.
     own: Mutex<Vec<PlentyGroups>>,
     all: Mutex<SpillingGroups>,
 }
 
 impl Gathered {
-    /// Adds what a thread has gathered to the others'.
+    /// Merges the partial groups of a thread.
     fn add(&self, groups: &mut PlentyGroups, context: &Context) -> Result<()> {
         let part = groups.take(&context.eval)?;
         self.all.lock().merge(part)
@@ -54,7 +58,7 @@ impl Stage for Gathered {
 }
 
 impl HashAggregate {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<AggregateNode>, context: &Arc<Context>) -> Result<HashAggregate> {
         Ok(HashAggregate {
             input: Some(build(&node.input, context)?),
@@ -67,8 +71,8 @@ impl HashAggregate {
         })
     }
 
-    /// Returns whether parts of the rows may be gathered by different threads: whether the order of
-    /// rows does not show.
+    /// Returns whether several threads may group the rows: whether the result is independent of
+    /// their order.
     fn may_be_shared(&self) -> bool {
         let node = &self.gathered.node;
         let any_order = |aggregate: &Aggregate| {

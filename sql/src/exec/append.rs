@@ -1,4 +1,4 @@
-//! The rows of several inputs, one after the other.
+//! Append: the rows of several inputs in sequence (UNION ALL, partitions).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::exec::{Context, Operator, build};
 use crate::plan::AppendNode;
 
-/// Opens each input when its turn comes.
+/// Append operator; opens each input when the one before it has ended.
 pub(super) struct Append {
     node: Arc<AppendNode>,
     context: Arc<Context>,
@@ -17,7 +17,7 @@ pub(super) struct Append {
 }
 
 impl Append {
-    /// Opens it; inputs are opened one by one.
+    /// Opens the operator; inputs are opened later, one at a time.
     pub(super) fn open(node: &Arc<AppendNode>, context: &Arc<Context>) -> Result<Append> {
         Ok(Append { node: Arc::clone(node), context: Arc::clone(context), next: 0, current: None })
     }

@@ -1,14 +1,14 @@
-//! Apply: a subquery for each row, with columns of the row as its parameters.
+//! Apply: a subquery per row, with columns of the row as its parameters.
 //!
-//! A subquery is run for the rows that its guard lets through: those for which the expression
-//! comes to it. One without outer columns runs once, when the first such row asks for it: once for
-//! the statement, however often the steps around are run, if it depends on nothing else. Otherwise
-//! the results are remembered by the values of the outer columns, up to [`MEMO_ENTRIES`] and
-//! [`MEMO_BYTES`], unless each run may have another result.
-//! `column IN (subquery)` that runs once looks its values up in a set.
+//! A subquery is executed for the rows that satisfy its guard: those for which the enclosing
+//! expression needs its value. An uncorrelated subquery is executed once, at the first such row;
+//! once per statement if it depends on nothing else. Otherwise results are cached by the values
+//! of the outer columns, up to [`MEMO_ENTRIES`] and [`MEMO_BYTES`], unless the subquery is
+//! volatile. `column IN (subquery)` with an uncorrelated subquery probes a hash set.
 //!
-//! Where the rows come from region threads, these run the subquery, too
-//! ([`stage`](crate::exec::stage)), if it does no more than read tables: what runs inside of a
+//! If the rows come from region threads, these also execute the subquery
+//! ([`stage`](crate::exec::stage)), if it only reads tables: a plan on a region thread must not
+//! wait for another region thread.
 //! region thread waits for no other one.
 
 use std::sync::{Arc, OnceLock};
@@ -29,49 +29,50 @@ use crate::logical::ApplyKind;
 use crate::plan::{ApplyNode, Node};
 use crate::planner::key_term::is_integer;
 
-/// Most answers that are remembered; beyond it all are forgotten.
+/// Maximum number of cached results; beyond it the cache is cleared.
 const MEMO_ENTRIES: usize = 1024;
-/// Bytes of remembered answers beyond which all but the last are forgotten.
+/// Size of cached results in bytes beyond which all but the last are dropped.
 const MEMO_BYTES: usize = 8 * BATCH_BYTES;
 
-/// See the module.
+/// Apply operator; see the module.
 pub(super) struct Apply {
     subquery: Arc<Subquery>,
     input: Input,
     was_begun: bool,
-    /// Rows of the input, if the subquery is run for one at a time, and which is next.
+    /// Input batch and next row, if the subquery is executed row by row.
     rows: Option<(Batch, usize)>,
-    /// The rows at hand.
+    /// Current rows.
     asking: AskingRows,
 }
 
-/// Rows of a batch, for which the subquery is run.
+/// Batch of rows for which the subquery is evaluated.
 #[derive(Default)]
 struct AskingRows {
     batch: Batch,
-    /// Those that its guard lets through; `None`: all.
+    /// Rows that satisfy the guard; `None`: all.
     asking: Option<Vec<u32>>,
-    /// The values of all of them, if they are found together.
+    /// Values of all rows, if they come from the decorrelated groups.
     grouped: Option<Vector>,
-    /// The row that is next.
+    /// Next row.
     next: usize,
-    /// The error of the subquery for the row after them.
+    /// Error of the subquery for the row after them.
     failure: Option<Error>,
 }
 
-/// Answers rows.
+/// Evaluator of the subquery.
 struct Subquery {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
     memo: Mutex<Memo>,
-    /// The outer and the subquery's column of `column = ANY (subquery)` that runs once.
+    /// Outer column and subquery column of `column = ANY (subquery)` with an uncorrelated
+    /// subquery.
     equality: Option<(usize, usize)>,
-    /// The values for all rows, once some row has asked; none if there is no such plan, or it
-    /// fails.
+    /// Decorrelated groups, computed at the first row; `None` inside if there is no such plan, or
+    /// it fails.
     groups: OnceLock<Option<Groups>>,
 }
 
-/// Answers by the values of the outer columns.
+/// Cached results by the values of the outer columns.
 #[derive(Default)]
 struct Memo {
     answers: AHashMap<Vec<u8>, Arc<Answer>>,
@@ -90,22 +91,22 @@ impl Memo {
     }
 }
 
-/// What subqueries said that are run once for the statement, by the address of their node.
+/// Results of subqueries that are executed once per statement, by the address of their node.
 #[derive(Clone, Default)]
 pub struct OnceAnswers(Arc<Mutex<AHashMap<usize, Arc<Answer>>>>);
 
-/// What the subquery said.
+/// Result of a subquery.
 enum Answer {
-    /// The value of a scalar subquery or EXISTS.
+    /// Value of a scalar subquery or EXISTS.
     Value(Datum),
-    /// Its rows, to be compared with each outer row.
+    /// Rows, to be compared with each outer row.
     Rows(Vec<Batch>),
-    /// The values of its one column, to be looked up.
+    /// Set of the values of its only column.
     Set(ValueSet),
 }
 
 impl Answer {
-    /// Returns about how many bytes the answer holds.
+    /// Returns its approximate size in bytes.
     fn byte_count(&self) -> usize {
         match self {
             Answer::Value(value) => value.heap_bytes(),
@@ -120,12 +121,12 @@ impl Answer {
     }
 }
 
-/// Values of one column, to be found again.
+/// Hash set of the values of one column.
 #[derive(Default)]
 struct ValueSet {
     /// Integers of any width.
     integers: AHashSet<i64>,
-    /// Others, by their key form.
+    /// Other values, in key encoding.
     forms: AHashSet<Vec<u8>>,
     has_null: bool,
 }
@@ -150,7 +151,7 @@ impl ValueSet {
         Ok(())
     }
 
-    /// `value = ANY (values)`
+    /// Returns the value of `value = ANY (values)`.
     fn any_equals(&self, value: &Datum, data_type: DataType) -> Result<Datum> {
         if self.integers.is_empty() && self.forms.is_empty() && !self.has_null {
             return Ok(Datum::Bool(false));
@@ -166,7 +167,7 @@ impl ValueSet {
     }
 }
 
-/// The columns of an equality between an outer column and one of the subquery.
+/// Returns the columns of an equality between an outer column and one of the subquery.
 fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
     let ApplyKind::Any { comparison: Expr::Call { function, arguments, .. } } = &node.kind else {
         return None;
@@ -186,7 +187,7 @@ fn equality(node: &ApplyNode) -> Option<(usize, usize)> {
     (alike && has_form(left) && has_form(right)).then_some((outer, inner))
 }
 
-/// Returns whether all that a plan does is to read rows of tables, and to compute.
+/// Returns whether a plan only reads tables and computes.
 fn only_reads(plan: &Node) -> bool {
     let own = match plan {
         Node::Scan(scan) => scan.lock.is_none() && !scan.filter.as_ref().is_some_and(Expr::stays),
@@ -203,7 +204,7 @@ fn only_reads(plan: &Node) -> bool {
 }
 
 impl Apply {
-    /// Opens it and its input.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<Apply> {
         let subquery = Subquery {
             node: Arc::clone(node),
@@ -218,8 +219,8 @@ impl Apply {
         Ok(Apply { subquery, input, was_begun: false, rows: None, asking })
     }
 
-    /// Returns the rows that are next: one where the subquery has effects, so that those of a row
-    /// come before those of the next one.
+    /// Returns the next input rows: a single one if the subquery has side effects, so that those
+    /// of a row precede those of the next one.
     fn next_rows(&mut self) -> Result<Option<Batch>> {
         if !self.subquery.node.varies {
             return self.input.next();
@@ -238,7 +239,7 @@ impl Apply {
         Ok(Some(one))
     }
 
-    /// Returns whether region threads may run the subquery.
+    /// Returns whether region threads may execute the subquery.
     fn may_be_handed_down(&self) -> bool {
         let node = &self.subquery.node;
         !node.bindings.is_empty()
@@ -247,7 +248,7 @@ impl Apply {
             && only_reads(&node.subquery)
     }
 
-    /// Returns what region threads do with their rows.
+    /// Returns the stage for region threads.
     fn handed_down(&self) -> Arc<dyn Stage> {
         let Subquery { node, context, equality, .. } = &*self.subquery;
         let context = Context { side_by_side: false, ..context.as_ref().clone() };
@@ -296,7 +297,8 @@ impl Subquery {
         }
     }
 
-    /// Returns the values for the rows that ask, NULL for the others, if they are found in groups.
+    /// Returns the values from the decorrelated groups, if there are any; NULL for rows that do
+    /// not satisfy the guard.
     fn grouped_values(&self, batch: &Batch, asking: Option<&[u32]>) -> Result<Option<Vector>> {
         let Some(node) = &self.node.groups else { return Ok(None) };
         if asking.map_or(batch.row_count, <[u32]>::len) == 0 {
@@ -326,7 +328,7 @@ impl Subquery {
         Ok(Some(values))
     }
 
-    /// Runs the subquery for a row, or remembers what it said.
+    /// Returns the result of the subquery for a row, from the cache if possible.
     fn answer(&self, batch: &Batch, row: usize) -> Result<Arc<Answer>> {
         if self.node.varies {
             return self.run(&self.context_of(batch, row)).map(Arc::new);
@@ -340,7 +342,7 @@ impl Subquery {
             columns.push(Arc::new(batch.columns[column].take(&[row as u32])));
             types.push(self.node.input_types[column]);
         }
-        // What is equal, such as 1.0 and 1.00, is not the same to the subquery.
+        // Equal values that are not identical, such as 1.0 and 1.00, may give different results.
         if !columns.is_empty() {
             batchcode::write_batch(&Batch { columns, row_count: 1 }, &types, &mut key);
         }
@@ -352,7 +354,7 @@ impl Subquery {
         Ok(answer)
     }
 
-    /// Runs the subquery, or remembers what it said to any step of the statement.
+    /// Returns the result of the subquery for the statement, from the cache if possible.
     fn answer_of_statement(&self) -> Result<Arc<Answer>> {
         let OnceAnswers(answers) = &self.context.once;
         let address = Arc::as_ptr(&self.node) as usize;
@@ -364,7 +366,7 @@ impl Subquery {
         Ok(answer)
     }
 
-    /// Returns what the subquery runs with for a row: the values of the outer columns.
+    /// Returns the context of the subquery for a row, with the values of the outer columns.
     fn context_of(&self, batch: &Batch, row: usize) -> Arc<Context> {
         if self.node.bindings.is_empty() {
             return Arc::clone(&self.context);
@@ -408,7 +410,7 @@ impl Subquery {
         }
     }
 
-    /// Gathers the values of the one column.
+    /// Collects the values of the only column.
     fn array(&self, subquery: &mut dyn Operator, data_type: DataType) -> Result<Answer> {
         let mut values = Vec::new();
         let mut bytes = 0;
@@ -446,8 +448,8 @@ impl Subquery {
         Ok(set)
     }
 
-    /// Compares an outer row with all rows of the subquery, in three-valued logic. `decisive`: TRUE
-    /// for ANY, FALSE for ALL; one such comparison decides, NULLs come next.
+    /// Compares an outer row with all rows of the subquery, in three-valued logic. `decisive`:
+    /// TRUE for ANY, FALSE for ALL; one such comparison decides, otherwise a NULL does.
     fn compare(
         &self,
         comparison: &Expr,
@@ -480,12 +482,12 @@ impl Subquery {
 }
 
 impl Subquery {
-    /// Turns to the rows of a batch.
+    /// Starts a batch of rows.
     fn turn_to(&self, batch: Batch) -> Result<AskingRows> {
         let mut rows = AskingRows { batch, asking: None, grouped: None, next: 0, failure: None };
         let Err(failure) = self.prepare(&mut rows) else { return Ok(rows) };
         self.context.check()?;
-        // Who reads the rows before the one that fails may not want more.
+        // The reader may not need the row that fails.
         let fails = |at: &u32| {
             let mut row = AskingRows { batch: rows.batch.take(&[*at]), ..AskingRows::default() };
             self.prepare(&mut row).is_err()
@@ -500,7 +502,7 @@ impl Subquery {
         Ok(rows)
     }
 
-    /// Finds out which rows ask, and what is known of them together.
+    /// Evaluates the guard, and the values that come from groups.
     fn prepare(&self, rows: &mut AskingRows) -> Result<()> {
         if let Some(guard) = &self.node.guard {
             rows.asking = Some(guard.filter_batch(&rows.batch, &self.context.eval)?);
@@ -560,7 +562,7 @@ impl Subquery {
 }
 
 impl AskingRows {
-    /// Returns whether the next row asks for a value.
+    /// Returns whether the next row satisfies the guard.
     fn asks(&self) -> bool {
         let asking = self.asking.as_ref();
         asking.is_none_or(|asking| asking.binary_search(&(self.next as u32)).is_ok())
@@ -571,7 +573,7 @@ impl AskingRows {
     }
 }
 
-/// Rows that are answered by the thread that has made them.
+/// Rows for which the subquery is evaluated by the thread that has produced them.
 struct AnsweredBatch {
     subquery: Arc<Subquery>,
     rows: AskingRows,

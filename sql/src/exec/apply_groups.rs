@@ -1,13 +1,13 @@
-//! The groups in which the rows of an apply find the values of their subquery.
+//! Decorrelated groups of an apply, in which rows find the values of their subquery.
 //!
 //! ```text
-//! first rows that ask  ->  plan of groups, run once  ->  each row: keys -> group -> value
-//!                                \  a value fails, or too large
-//!                                 `-> none: the subquery is run for each row that asks
+//! first qualifying rows  ->  plan of groups, run once  ->  each row: keys -> group -> value
+//!                                 \  a value fails, or the groups are too large
+//!                                  `-> none: the subquery is executed for each row
 //! ```
 //!
-//! A group that no row asks for may fail, and the statement must not; so an error of values here
-//! says no more than that there are no groups.
+//! A group that no row uses may fail, and the statement must not; so an error of a value only
+//! means that there are no groups.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::ApplyGroupsNode;
 
-/// Groups by the forms of their keys.
+/// Groups by their encoded keys.
 pub(super) struct Groups {
     batches: Vec<Batch>,
-    /// Batch and row.
+    /// Batch and row of each group.
     places: AHashMap<Vec<u8>, (usize, usize)>,
 }
 
 impl Groups {
-    /// Makes the groups; `None` if a value fails or they are too large.
+    /// Computes the groups; `None` if a value fails or they are too large.
     ///
     /// # Errors
     ///
-    /// All that says nothing of values: that the statement was cancelled, say.
+    /// Errors that do not concern values, for example a cancellation.
     pub(super) fn make(node: &ApplyGroupsNode, context: &Arc<Context>) -> Result<Option<Groups>> {
         let made = build(&node.plan, context)
             .and_then(|mut plan| Groups::gather(plan.as_mut(), node, context));
@@ -66,7 +66,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Returns the values for some rows of the apply's input.
+    /// Returns the values for rows of the apply's input.
     pub(super) fn values(
         &self,
         node: &ApplyGroupsNode,
@@ -98,8 +98,8 @@ impl Groups {
     }
 }
 
-/// Returns the form of keys: what is equal has the same, whatever its type. `None` if one is NULL,
-/// which equals nothing.
+/// Returns the encoding of keys, which is the same for equal values of different types; `None` if
+/// one is NULL, which equals nothing.
 fn form(keys: impl Iterator<Item = (Datum, DataType)>) -> Result<Option<Vec<u8>>> {
     let mut form = Vec::new();
     for (value, data_type) in keys {
@@ -114,7 +114,7 @@ fn form(keys: impl Iterator<Item = (Datum, DataType)>) -> Result<Option<Vec<u8>>
     Ok(Some(form))
 }
 
-/// Returns whether an error is one of some group's values, or of how much they are.
+/// Returns whether an error concerns the value of a group, or the size of the groups.
 fn is_of_groups(error: &Error) -> bool {
     let code = &error.sqlstate;
     ["21", "22", "54"].iter().any(|class| code.starts_with(class))

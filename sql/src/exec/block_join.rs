@@ -1,14 +1,14 @@
 //! Block nested-loop join: the right side is on disk, and is read once for each left batch.
 //!
 //! ```text
-//! left batch  x  first right piece, second one, ...  ->  pairs that match
+//! left batch  x  first right block, second one, ...  ->  pairs that match
 //!             at the end: rows without a match
 //! next left batch ...
 //! ```
 //!
-//! Loop joins whose right side does not fit into memory go on like this, and hash joins whose right
-//! rows have all the same key. Pairs do not come in the order of the left rows, unless batches have
-//! one row.
+//! Loop joins whose right side does not fit into memory continue as block joins, and hash joins
+//! whose right rows all have the same key. Pairs do not have the order of the left rows, unless
+//! left batches have one row.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::error::Result;
 use crate::exec::pairs::{Candidates, PairJoin, PieceJoin};
 use crate::exec::{Context, Operator};
 
-/// See the module.
+/// Block nested-loop join operator; see the module.
 pub(super) struct BlockJoin<C: Candidates> {
     left: LeftBlocks,
     right: BatchBuffer,
-    /// The right piece that is next.
+    /// Number of the next right block.
     next_piece: usize,
     pieces: PieceJoin<C>,
-    /// For each right row, if it has a match; empty where the kind of join does not ask for it.
+    /// Match flag of each right row; empty if the join type does not need it.
     right_matched: Vec<bool>,
-    /// The numbers of the right rows of the piece at hand.
+    /// Row numbers of the current right block.
     right_rows: std::ops::Range<usize>,
-    /// True while there are left rows at hand.
+    /// True while there is a current left batch.
     has_left: bool,
     left_ended: bool,
     context: Arc<Context>,
 }
 
-/// The left side, batch by batch or row by row.
+/// Left side, batch by batch or row by row.
 struct LeftBlocks {
     rows: Box<dyn Operator>,
     is_by_row: bool,
@@ -64,9 +64,9 @@ impl LeftBlocks {
 }
 
 impl<C: Candidates> BlockJoin<C> {
-    /// Takes over a join whose right side does not fit into memory, and which has yielded nothing.
+    /// Continues a join whose right side does not fit into memory and which has not yielded rows.
     ///
-    /// `keeps_order`: its rows are to come in the order of the left ones.
+    /// `keeps_order`: its rows must have the order of the left rows.
     pub(super) fn of(
         join: PairJoin<C>,
         keeps_order: bool,
@@ -99,7 +99,8 @@ impl<C: Candidates> BlockJoin<C> {
         })
     }
 
-    /// Turns to the next right piece; `false` if the left rows at hand have met all of them.
+    /// Advances to the next right block; `false` if the current left rows have been joined with
+    /// all of them.
     fn turn_to_right(&mut self) -> Result<bool> {
         if self.pieces.is_decided() {
             return Ok(false);
@@ -111,7 +112,7 @@ impl<C: Candidates> BlockJoin<C> {
         Ok(true)
     }
 
-    /// Turns to the next left rows; `false` if there are none.
+    /// Advances to the next left batch; `false` if there is none.
     fn turn_to_left(&mut self) -> Result<bool> {
         let Some(batch) = self.left.next()? else { return Ok(false) };
         self.pieces.turn_to_left(batch);

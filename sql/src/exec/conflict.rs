@@ -1,4 +1,8 @@
-//! INSERT … ON CONFLICT and UPSERT: each row is looked for under its lock before it is written.
+//! INSERT … ON CONFLICT and UPSERT: row writer that looks up and locks a conflicting row before
+//! it writes.
+//!
+//! The arbiters are the primary key and unique indexes. If there is no conflicting row, their
+//! keys are locked, so that no other transaction can insert one before this transaction ends.
 
 use std::sync::Arc;
 
@@ -19,27 +23,27 @@ use crate::logical::{Assignment, ConflictTarget, OnConflict};
 use crate::plan::InsertPlan;
 use types::expr::Expr;
 
-/// Writes rows that may exist.
+/// Writer of rows that may already exist.
 pub(super) struct ConflictWriter<'a> {
     plan: &'a InsertPlan,
     table: &'a Arc<Table>,
     writer: RowWriter,
     numbers: RowNumbers,
     cells: CellBatch,
-    /// Rows that the statement has inserted or updated.
+    /// Keys of the rows that the statement has inserted or updated.
     touched: AHashSet<Vec<u8>>,
-    /// UPSERT names every column that is not in the key: nothing of an old row remains.
+    /// True if UPSERT names every non-key column: nothing of an old row remains.
     names_all: bool,
 }
 
-/// A row in the way, locked: its key and values. Its cells are in [`ConflictWriter::cells`].
+/// A conflicting row, locked: its key and values. Its cells are in [`ConflictWriter::cells`].
 struct Existing {
     key: Vec<u8>,
     row: Vec<Datum>,
 }
 
 impl<'a> ConflictWriter<'a> {
-    /// Returns a writer with nothing staged.
+    /// Returns a writer with no staged rows.
     pub(super) fn new(plan: &'a InsertPlan) -> ConflictWriter<'a> {
         let table = &plan.table;
         let keys: Vec<usize> = table.key_columns().collect();
@@ -51,12 +55,12 @@ impl<'a> ConflictWriter<'a> {
         ConflictWriter { plan, table, writer, numbers, cells, touched, names_all }
     }
 
-    /// Stages what is pending.
+    /// Stages pending rows.
     pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
         self.writer.flush(context)
     }
 
-    /// Writes a row. Returns it as it is now; `None` if it was left alone.
+    /// Writes a row. Returns its new values; `None` if an existing row was left unchanged.
     pub(super) fn write(
         &mut self,
         values: Vec<Datum>,
@@ -76,7 +80,7 @@ impl<'a> ConflictWriter<'a> {
     ) -> Result<Option<Vec<Datum>>> {
         self.numbers.number(&mut values, context)?;
         self.table.generate(&mut values, &context.eval)?;
-        // What the row must be, whether it is in the way of another one or not.
+        // Constraints apply to the proposed row, even if it conflicts.
         if matches!(self.plan.on_conflict, OnConflict::Ignore { .. } | OnConflict::Update { .. }) {
             self.table.constraints.check_row(&values, &context.eval)?;
         }
@@ -184,9 +188,9 @@ impl<'a> ConflictWriter<'a> {
         Ok(Some(new))
     }
 
-    /// Returns whether a row conflicts with a new one; if not, the keys of the new one are locked.
-    /// The row in the way is not: as in PostgreSQL, only who inserts or removes such a row and has
-    /// not ended is waited for.
+    /// Returns whether a row conflicts with a new one; if not, locks the keys of the new one. The
+    /// conflicting row is not locked: as in PostgreSQL, only an open transaction that inserts or
+    /// deletes it is waited for.
     fn is_taken(
         &mut self,
         target: &ConflictTarget,
@@ -204,7 +208,7 @@ impl<'a> ConflictWriter<'a> {
             }
         }
         for index in indexes {
-            // Entries of rows before this one are staged with their rows.
+            // Index entries of earlier rows are staged with their rows.
             self.writer.flush(context)?;
             let Some(entry) = unique_entry(&index.spec, values, context)? else { continue };
             let entries = index.spec.store_table;
@@ -216,8 +220,7 @@ impl<'a> ConflictWriter<'a> {
         Ok(false)
     }
 
-    /// Looks for the row that the conflict is about, and locks it; if there is none, the keys of
-    /// the new one are locked.
+    /// Finds the conflicting row and locks it; if there is none, locks the keys of the new one.
     fn existing(
         &mut self,
         target: &ConflictTarget,
@@ -229,7 +232,7 @@ impl<'a> ConflictWriter<'a> {
         if key {
             let key = table.layout.encode_key(values)?;
             self.writer.flush_row(&key, context)?;
-            // The snapshot may show a row that is deleted by now.
+            // The snapshot may show a row that has been deleted since.
             let is_absent = transaction.isolation().is_repeatable()
                 && transaction.lock_absent_row(table.id, &key)?;
             let mode = LockMode::NoKeyExclusive;
@@ -248,7 +251,7 @@ impl<'a> ConflictWriter<'a> {
         Ok(None)
     }
 
-    /// Returns whether the primary key counts for a conflict, and which unique indexes do.
+    /// Returns the arbiters: whether the primary key is one, and the unique indexes.
     fn arbiters(&self, target: &ConflictTarget) -> (bool, Vec<&'a Arc<Index>>) {
         let indexes = self.table.indexes.iter();
         let (by_key, indexes) = match target {
@@ -258,12 +261,12 @@ impl<'a> ConflictWriter<'a> {
                 (these.primary_key, indexes.filter(is_named).collect())
             }
         };
-        // No row has the hidden key that this one has just been given.
+        // A newly assigned hidden key cannot conflict.
         (by_key && !self.numbers.are_given(), indexes)
     }
 
-    /// Looks for a row with the same values in a unique index, and locks it; if there is none, the
-    /// values are locked. Whose entry it is, is known for sure only once that row is locked.
+    /// Finds a row with the same values in a unique index, and locks it; if there is none, locks
+    /// the values. The owner of the entry is known for sure only once that row is locked.
     fn by_index(
         &mut self,
         spec: &IndexSpec,
@@ -294,8 +297,8 @@ impl<'a> ConflictWriter<'a> {
     }
 }
 
-/// Returns the row key of a new row's entry in a unique index; `None` if it has none, or one that
-/// no other row can have: NULLs are not the same, unless the index says so.
+/// Returns the key of a new row's entry in a unique index; `None` if it has none, or one that
+/// cannot conflict: NULLs are distinct, unless the index is NULLS NOT DISTINCT.
 fn unique_entry(spec: &IndexSpec, values: &[Datum], context: &Context) -> Result<Option<Vec<u8>>> {
     if !spec.has_entry(values, &context.eval)? {
         return Ok(None);
@@ -308,11 +311,11 @@ fn unique_entry(spec: &IndexSpec, values: &[Datum], context: &Context) -> Result
     Ok(Some(index_row_key(spec, values, &context.eval)?))
 }
 
-/// Checks, at REPEATABLE READ, that the snapshot shows a row that is in the way of a new one.
+/// Checks, at REPEATABLE READ, that a conflicting row is visible to the snapshot.
 ///
 /// # Errors
 ///
-/// 40001, as PostgreSQL's `ExecCheckTupleVisible` says it.
+/// 40001, as PostgreSQL's `ExecCheckTupleVisible` raises it.
 fn check_visible(table: TableId, row: &[u8], context: &Context) -> Result<()> {
     let transaction = &context.transaction;
     if let Some(view) = context.view.get()

@@ -1,7 +1,8 @@
-//! WITH: rows that are computed at most once, as far as somebody reads them, and kept.
+//! WITH: named queries that are computed at most once, on demand, and materialised.
 //!
-//! `With` makes the place where they are kept known to what is below it, in the [`Context`];
-//! [`CteScan`] reads there. The work table of a recursive query is such a place, too.
+//! The `With` node registers the buffer of a query's rows ([`KeptRows`]) in the [`Context`] of
+//! its body; [`CteScan`] reads them there. The work table of a recursive query is such a buffer,
+//! too.
 
 use std::sync::Arc;
 
@@ -14,15 +15,15 @@ use crate::error::Result;
 use crate::exec::{Context, Operator, build};
 use crate::plan::{CteScanNode, Node, WithNode};
 
-/// The rows of the named queries around a step, by their numbers.
+/// Named queries that are visible to an operator, by number.
 #[derive(Clone, Default)]
 pub struct NamedRows {
     rows: Arc<AHashMap<usize, Arc<KeptRows>>>,
-    /// Which of them changes from round to round; the other ones do not.
+    /// The query that changes with each iteration of a recursive query.
     work_table: Option<usize>,
 }
 
-/// Rows of a named query.
+/// Rows of a named query, computed on demand.
 pub(super) struct KeptRows {
     state: Mutex<State>,
 }
@@ -32,9 +33,9 @@ struct State {
     source: Source,
 }
 
-/// Where more rows come from.
+/// Source of further rows.
 enum Source {
-    /// Nobody has asked yet.
+    /// Not opened yet.
     Closed {
         node: Node,
         context: Arc<Context>,
@@ -47,51 +48,52 @@ enum Source {
 }
 
 impl Context {
-    /// Returns the context for steps that may read a named query.
+    /// Returns the context of operators that may read a named query.
     pub(super) fn with_rows(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
         let mut context = self.clone();
         Arc::make_mut(&mut context.named.rows).insert(id, rows);
         Arc::new(context)
     }
 
-    /// Returns the context for a step that is done round after round, over a work table.
+    /// Returns the context of the recursive term, which reads a work table.
     pub(super) fn with_work_table(&self, id: usize, rows: Arc<KeptRows>) -> Arc<Context> {
         let mut context = self.with_rows(id, rows);
         Arc::make_mut(&mut context).named.work_table = Some(id);
         context
     }
 
-    /// Returns whether what a step yields is to be kept for the next round: it is the same then.
+    /// Returns whether the rows of a node are the same in each iteration and may be retained for
+    /// the next.
     pub(super) fn keeps(&self, node: &Node) -> bool {
         self.named.work_table.is_some_and(|id| !reads(node, id))
     }
 }
 
-/// Returns whether a step reads the rows of this number.
+/// Returns whether a plan tree scans the query with this number.
 fn reads(node: &Node, id: usize) -> bool {
     matches!(node, Node::CteScan(scan) if scan.id == id)
         || node.inputs().into_iter().any(|input| reads(input, id))
 }
 
 impl KeptRows {
-    /// Returns rows that are all there.
+    /// Returns completely computed rows.
     pub(super) fn ready(batches: BatchBuffer) -> KeptRows {
         let state = State { batches, source: Source::Finished };
         KeptRows { state: Mutex::new(state) }
     }
 
-    /// Replaces rows that are all there, and returns those that were.
+    /// Replaces completely computed rows, and returns the previous ones.
     pub(super) fn replace(&self, batches: BatchBuffer) -> BatchBuffer {
         std::mem::replace(&mut self.state.lock().batches, batches)
     }
 
-    /// Returns the rows of a query that nobody has asked for yet.
+    /// Returns the rows of a query that is not opened yet.
     pub(super) fn closed(node: &Node, context: &Arc<Context>) -> KeptRows {
         let source = Source::Closed { node: node.clone(), context: Arc::clone(context) };
         KeptRows { state: Mutex::new(State { batches: BatchBuffer::default(), source }) }
     }
 
-    /// Returns a batch by its number, computed now if it was not yet, of columns of these types.
+    /// Returns a batch by number, with columns of these types; computes it if necessary.
     fn batch(&self, number: usize, types: &Arc<[DataType]>) -> Result<Option<Batch>> {
         let mut state = self.state.lock();
         if state.batches.is_empty() && matches!(state.source, Source::Closed { .. }) {
@@ -127,23 +129,23 @@ impl State {
     }
 }
 
-/// Opens what is below a WITH.
+/// Opens the body of a WITH.
 pub(super) fn open_with(node: &WithNode, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     let rows = KeptRows::closed(&node.query, context);
     build(&node.body, &context.with_rows(node.id, Arc::new(rows)))
 }
 
-/// Reads the rows of a named query.
+/// Scan of a named query.
 pub(super) struct CteScan {
     context: Arc<Context>,
-    /// `None` never, but for a bug of the binder: every scan is below its WITH.
+    /// Rows of the query; `None` only by a bug of the binder: every scan is below its WITH.
     rows: Option<Arc<KeptRows>>,
     types: Arc<[DataType]>,
     next: usize,
 }
 
 impl CteScan {
-    /// Opens it.
+    /// Opens the scan.
     pub(super) fn open(node: &CteScanNode, context: &Arc<Context>) -> CteScan {
         let rows = context.named.rows.get(&node.id).cloned();
         debug_assert!(rows.is_some(), "scan of {} outside of its WITH", node.name);

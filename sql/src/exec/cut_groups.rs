@@ -1,8 +1,8 @@
-//! Many groups in memory, cut into partitions by their keys, and the merge of these.
+//! Partitioned merge of many partial groups in memory.
 //!
-//! Parts of an answer come cut ([`CutGroups`]). Nothing is merged until all have come, or until
-//! they take too much memory; then region threads merge a partition each, whose groups the
-//! processor's caches hold.
+//! Partial groups from regions and threads come cut into partitions by their keys
+//! ([`CutGroups`]). They are merged once all have come, or when they take too much memory; then
+//! region threads merge one partition each, whose groups fit into the processor's caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,38 +17,38 @@ use types::{Batch, DataType};
 use crate::error::{Error, Result};
 use crate::exec::Context;
 
-/// Groups gathered of several parts, before they are merged into a partition's.
+/// Number of groups collected from several parts before they are merged into a partition.
 const GATHERED_GROUPS: usize = 16_384;
-/// Batches of a partition that wait for the session.
+/// Number of finished batches per partition that wait for the session.
 const BATCHES_AHEAD: usize = 64;
-/// Bytes of all batches that wait for it.
+/// Size of all batches that wait for the session, in bytes.
 const BYTES_AHEAD: usize = 16 << 20;
 
-/// Groups that were cut.
+/// Partial groups cut into partitions.
 pub(super) struct CutParts {
     shape: Arc<Shape>,
     context: Arc<Context>,
-    /// As they came.
+    /// Unmerged parts, in order of arrival.
     parts: Vec<CutGroups>,
     part_bytes: usize,
-    /// Those that came before, merged: each partition's.
+    /// Groups merged before, by partition.
     merged: Vec<PartialGroups>,
     merged_bytes: usize,
 }
 
-/// What is computed.
+/// Keys and aggregates.
 struct Shape {
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
 }
 
-/// The groups of all partitions, merged and finished, in batches.
+/// Merged and finished groups of all partitions, in batches.
 pub(super) struct MergedParts {
     ahead: ReadAhead<Partition>,
 }
 
 impl CutParts {
-    /// Returns no groups.
+    /// Returns an empty set.
     pub(super) fn new(
         group_by: &[Expr],
         aggregates: &[Aggregate],
@@ -65,7 +65,7 @@ impl CutParts {
         }
     }
 
-    /// Adds groups.
+    /// Adds partial groups.
     pub(super) fn push(&mut self, part: CutGroups) {
         self.part_bytes += part.byte_count();
         self.parts.push(part);
@@ -75,14 +75,14 @@ impl CutParts {
         self.parts.is_empty() && self.merged.is_empty()
     }
 
-    /// Returns the bytes held.
+    /// Returns the size in bytes.
     pub(super) fn byte_count(&self) -> usize {
         self.part_bytes + self.merged_bytes
     }
 
-    /// Merges what has come. Returns whether that has made room: half of `bytes_max`.
+    /// Merges what has come. Returns whether the result takes at most half of `bytes_max`.
     pub(super) fn merge_early(&mut self, bytes_max: usize) -> Result<bool> {
-        // What is merged already would not become less.
+        // Merging again would hardly reduce it.
         if self.part_bytes < self.merged_bytes {
             return Ok(false);
         }
@@ -98,7 +98,7 @@ impl CutParts {
         Ok(self.byte_count() <= bytes_max / 2)
     }
 
-    /// Takes out all groups. A key may come several times.
+    /// Removes and returns all groups. A key may occur several times.
     pub(super) fn take(&mut self) -> Vec<PartialGroups> {
         (self.part_bytes, self.merged_bytes) = (0, 0);
         let parts = std::mem::take(&mut self.parts).into_iter();
@@ -106,7 +106,7 @@ impl CutParts {
         parts.chain(std::mem::take(&mut self.merged)).collect()
     }
 
-    /// Merges all groups, and these.
+    /// Merges all groups, with those of `rest`, into the result.
     pub(super) fn finish(&mut self, rest: GroupPart) -> MergedParts {
         let types: Vec<DataType> = self.shape.group_by.iter().map(Expr::data_type).collect();
         self.push(match rest {
@@ -116,7 +116,7 @@ impl CutParts {
         MergedParts { ahead: self.merge(Outcome::Batches) }
     }
 
-    /// Begins to merge all groups, which are taken out.
+    /// Starts merging all groups, which are removed.
     fn merge(&mut self, outcome: Outcome) -> ReadAhead<Partition> {
         let stopped: Arc<AtomicBool> = Arc::default();
         let parts = Arc::new(std::mem::take(&mut self.parts));
@@ -151,33 +151,33 @@ impl MergedParts {
     }
 }
 
-/// What a merge makes.
+/// Result form of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// Groups that others can be added to.
+    /// Partial groups, to which others can be added.
     Groups,
-    /// Finished ones.
+    /// Finished groups.
     Batches,
 }
 
-/// A partition that is merged.
+/// A partition to be merged.
 struct Partition {
     number: usize,
-    /// Groups that were merged before.
+    /// Groups merged before.
     before: PartialGroups,
     parts: Arc<Vec<CutGroups>>,
     shape: Arc<Shape>,
     context: Arc<Context>,
-    /// Nobody wants the answer any more.
+    /// Set when the result is not needed any more.
     stopped: Arc<AtomicBool>,
     outcome: Outcome,
-    /// What became of them.
+    /// Merged groups.
     groups: Option<Groups>,
-    /// The next group to yield.
+    /// Next group to return.
     next: usize,
 }
 
-/// What comes of a partition.
+/// Result of merging a partition.
 enum Made {
     Groups(PartialGroups),
     Batch(Batch),

@@ -1,4 +1,4 @@
-//! DELETE.
+//! DELETE: locks and deletes the rows of its source.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::exec::target::{Recheck, Returned, TargetChange, Targets, refuse_chang
 use crate::exec::{Context, ModifyOutcome};
 use crate::plan::DeletePlan;
 
-/// Runs a DELETE to its end.
+/// Executes a DELETE.
 pub(super) fn run(plan: &DeletePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;

@@ -1,14 +1,14 @@
-//! The first row of each kind: DISTINCT, DISTINCT ON.
+//! DISTINCT and DISTINCT ON: the first row of each distinct key.
 //!
-//! [`HashDistinct`] yields rows as they come, unless there are too many:
+//! [`HashDistinct`] yields rows as they come, and spills if there are too many:
 //!
 //! ```text
-//!   rows -> not seen yet -> answer
-//!             |  once what was seen is more than work_mem
-//!             +--> partitions by key, on disk: each is done in the same way
+//!   rows -> not seen yet -> result
+//!             |  once the seen keys exceed work_mem
+//!             +--> partitions by key, on disk: each is processed in the same way
 //! ```
 //!
-//! [`SortedDistinct`] is for rows that are sorted by what they must differ in; it keeps one.
+//! [`SortedDistinct`] is for rows that are sorted by the key; it retains one row.
 
 use std::sync::Arc;
 
@@ -23,36 +23,36 @@ use crate::exec::{Context, Operator, build, memory};
 use crate::plan::DistinctNode;
 use crate::spill::SpillFile;
 
-/// Rows in any order, all columns of which count.
+/// Hash-based DISTINCT over all columns, for rows in any order.
 pub(super) struct HashDistinct {
     context: Arc<Context>,
     types: Arc<[DataType]>,
-    /// The rows at hand.
+    /// Current input: the rows, or a partition of them.
     input: Box<dyn Operator>,
-    /// How often these were cut before.
+    /// Number of times that the current rows were partitioned.
     level: u32,
     seen: GroupTable,
-    /// Rows that are not among those seen, once no more can be.
+    /// Partitions of rows that were not seen, once memory is full.
     aside: Option<Partitions>,
-    /// Partitions to come, with their levels.
+    /// Pending partitions, with their levels.
     pending: Vec<(u32, Arc<SpillFile>)>,
-    /// Reused from batch to batch.
+    /// Buffer reused for each batch.
     groups: Vec<u32>,
 }
 
-/// Rows sorted by what they must differ in.
+/// DISTINCT of rows that are sorted by the key.
 pub(super) struct SortedDistinct {
     node: Arc<DistinctNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
     types: Vec<DataType>,
-    /// Of the last row.
+    /// Key of the last row.
     last: Option<Vec<Vector>>,
-    /// Reused from batch to batch.
+    /// Buffer reused for each batch.
     groups: Vec<u32>,
 }
 
-/// Opens it and what is below.
+/// Opens the operator and its input.
 pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     let input = build(&node.input, context)?;
     let types: Vec<DataType> = node.on.iter().map(Expr::data_type).collect();
@@ -75,12 +75,12 @@ pub(super) fn open(node: &Arc<DistinctNode>, context: &Arc<Context>) -> Result<B
     })
 }
 
-/// Returns the positions of the rows whose group was not there before, the first of each.
+/// Returns the positions of the first rows of new groups.
 pub(super) fn first_of_each(groups: &[u32], before: usize) -> Vec<u32> {
     let mut next = before as u32;
     let mut first = Vec::new();
     for (row, &group) in groups.iter().enumerate() {
-        // Groups are numbered in order of appearance.
+        // Group numbers are assigned in order of appearance.
         if group == next {
             first.push(row as u32);
             next += 1;
@@ -106,7 +106,7 @@ impl HashDistinct {
         Ok(first_of_each(&self.groups, before))
     }
 
-    /// Sets the rows aside that were not seen.
+    /// Writes the rows that were not seen to partitions.
     fn set_aside(&mut self, batch: &Batch, aside: &mut Partitions) -> Result<()> {
         let keys: Vec<&Vector> = batch.columns.iter().map(Arc::as_ref).collect();
         self.seen.find(&keys, batch.row_count, &mut self.groups);
@@ -118,7 +118,7 @@ impl HashDistinct {
         aside.add(&batch, &hashes, &self.context)
     }
 
-    /// Goes on to the next partition; returns whether there is one.
+    /// Advances to the next partition; returns whether there is one.
     fn turn(&mut self) -> Result<bool> {
         if let Some(aside) = self.aside.take() {
             let files = aside.finish()?.into_iter().flatten();

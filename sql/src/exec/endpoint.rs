@@ -1,4 +1,7 @@
-//! Calls of endpoints that are attached to tables: `endpoint('table', 'name', …)`.
+//! Endpoint call: the table function `endpoint('table', 'name', …)`.
+//!
+//! It runs a coprocessor endpoint on the regions of a key range, like HBase's coprocessor service
+//! calls.
 
 use std::sync::Arc;
 
@@ -12,7 +15,7 @@ use crate::exec::{Context, EndpointRequest, Operator};
 use crate::logical::EndpointTarget;
 use crate::plan::SystemRowsNode;
 
-/// The rows of an endpoint's answer. The call is made when the first are asked for.
+/// Result rows of an endpoint. The call is made when the first row is read.
 pub(super) struct EndpointRows {
     node: Arc<SystemRowsNode>,
     target: Arc<EndpointTarget>,
@@ -21,7 +24,7 @@ pub(super) struct EndpointRows {
 }
 
 impl EndpointRows {
-    /// Returns the rows of a call.
+    /// Opens the call.
     pub(super) fn open(
         node: &Arc<SystemRowsNode>,
         target: &Arc<EndpointTarget>,
@@ -43,7 +46,7 @@ impl EndpointRows {
         }
         let (given, key) = values.split_at(target.arguments.len());
         let (start, stop) = key.split_at(target.start_count);
-        // NULL is as if it were not given.
+        // A NULL argument counts as not specified.
         let arguments = target
             .arguments
             .iter()
@@ -74,8 +77,8 @@ impl Operator for EndpointRows {
     }
 }
 
-/// Returns the rows whose keys begin at `start` or after it, and before `stop`, both values of the
-/// leading columns of the key: in each salt bucket.
+/// Returns the row ranges from `start` to before `stop`, in each salt bucket. Both are values of
+/// leading key columns.
 fn ranges(table: &Table, start: &[Datum], stop: &[Datum]) -> Result<Vec<RowRange>> {
     let (start, stop) = (prefix(table, start)?, prefix(table, stop)?);
     let buckets = table.layout.salt_buckets;
@@ -98,7 +101,7 @@ fn ranges(table: &Table, start: &[Datum], stop: &[Datum]) -> Result<Vec<RowRange
     Ok(ranges)
 }
 
-/// Returns what row keys with these values begin with, but for the salt; `None` without values.
+/// Returns the unsalted key prefix of these values; `None` without values.
 fn prefix(table: &Table, values: &[Datum]) -> Result<Option<Vec<u8>>> {
     let mut key = Vec::new();
     for (value, column) in values.iter().zip(&table.layout.key) {

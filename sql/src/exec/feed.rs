@@ -1,12 +1,13 @@
-//! Raw rows along a path: gets, scans of ranges one after the other, or of salt buckets merged.
+//! Row feed: stored rows of an access path, by gets, range scans or a merge of salt buckets.
 //!
-//! # Side by side
+//! # Parallel scans
 //!
-//! A feed begins by itself. Once it has read so many rows that its end is not near, region threads
-//! join in: what is left is cut at the regions, and read ahead, few batches of each.
-//! Where order matters the regions come one after the other, or the buckets are merged; elsewhere
-//! batches come as they are made. Region threads also decode, filter and look up; the rows of
-//! merged buckets they leave as they are.
+//! A feed starts on the session's thread. Once it has read a number of rows without nearing its
+//! end, region threads take over: the rest is split by regions, large ones into several scan
+//! partitions, which are read ahead by a few batches. If order is required, the partitions are
+//! returned in order, or the buckets are merged; otherwise batches are returned as they are
+//! produced. Region threads also decode, filter and fetch from the base table; the rows of merged
+//! buckets are not decoded there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,70 +28,70 @@ use crate::exec::range_reader::{RangeReader, RowOptions, copy_row};
 use crate::exec::stage::Pipeline;
 use crate::plan::scan::AccessPath;
 
-/// Batches of a region that wait for the session.
+/// Number of batches of a scan partition that wait for the session.
 const BATCHES_AHEAD: usize = 4;
-/// Bytes of all batches that wait for a session.
+/// Size of all batches that wait for a session, in bytes.
 const BYTES_AHEAD: usize = 4 << 20;
 
-/// The rows of a path, in the order of the path.
+/// Rows of an access path, in the path's order.
 pub(super) struct RowFeed {
     context: Arc<Context>,
-    /// What the statement saw of the path's table when the feed was opened.
+    /// Reader with the statement's snapshot of the path's table.
     table: Arc<TableReader>,
-    /// Ends all reading.
+    /// Flag that ends all reading.
     stopped: Arc<AtomicBool>,
     options: RowOptions,
     source: Source,
     left: Option<u64>,
-    /// How to go on with region threads; `None` if that is not to be, or was done.
+    /// Parameters for the switch to region threads; `None` if it does not apply or has happened.
     joining: Option<Joining>,
     rows_read: u64,
 }
 
-/// When and how region threads join in.
+/// Parameters for the switch to region threads.
 struct Joining {
     parallelism: Parallelism,
     take: Take,
-    /// What is done with the rows.
+    /// Processing of the rows on the region threads.
     stage: Arc<RowStage>,
 }
 
-/// What came of a look at a feed.
+/// Result of a read from a feed.
 pub(super) enum Fed {
-    /// Some rows, or none yet.
+    /// Stored rows, possibly none yet.
     Rows,
-    /// What a [`RowStage`] made of some rows.
+    /// Batches that a [`RowStage`] produced.
     Batches(Vec<Batch>),
-    /// There are no more.
+    /// End of the feed.
     End,
 }
 
 enum Source {
-    /// Whole keys, salted.
+    /// Whole row keys, salted.
     Points(std::vec::IntoIter<Vec<u8>>),
-    /// Ranges, one after the other.
+    /// Ranges, in sequence.
     Ranges(Box<RangeReader>),
     Ahead(ReadAhead<PartReader>, Take),
     Merge(Merge),
 }
 
-/// The salt buckets, each in key order, as one.
+/// Merge of the salt buckets by key.
 struct Merge {
     buckets: Vec<Bucket>,
     reverse: bool,
-    /// What reads the buckets ahead, by their numbers, once it does.
+    /// Read-ahead of the buckets by region threads, by bucket number, once it is used.
     ahead: Option<ReadAhead<PartReader>>,
 }
 
 struct Bucket {
     number: usize,
-    /// `None` once it is read ahead.
+    /// Reader of the session; `None` once the bucket is read ahead.
     reader: Option<RangeReader>,
     cells: CellBatch,
     next: usize,
 }
 
-/// Puts the salt byte before a key.
+/// Prepends the salt byte to a key.
 fn salted(bucket: u8, key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len() + 1);
     out.push(bucket);
@@ -108,7 +109,7 @@ fn salted_ranges(bucket: u8, ranges: &[RowRange]) -> impl Iterator<Item = RowRan
     })
 }
 
-/// Returns whole keys with their salt bytes, if the table has any.
+/// Prepends the salt bytes to whole keys, if the table is salted.
 pub(super) fn with_salt(layout: &RowLayout, mut keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     if layout.salt_buckets > 0 {
         for key in &mut keys {
@@ -118,7 +119,7 @@ pub(super) fn with_salt(layout: &RowLayout, mut keys: Vec<Vec<u8>>) -> Vec<Vec<u
     keys
 }
 
-/// Returns ranges as they are in each bucket, if there are any.
+/// Returns the ranges in every salt bucket, if the table is salted.
 pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRange> {
     match layout.salt_buckets {
         0 => ranges,
@@ -126,7 +127,7 @@ pub(super) fn with_salts(layout: &RowLayout, ranges: Vec<RowRange>) -> Vec<RowRa
     }
 }
 
-/// Returns the ranges of rows that a path reads, salt bytes included, ascending.
+/// Returns the row ranges that a path reads, including salt bytes, ascending.
 fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     let ranges = match resolve(path, &context.eval)? {
         Keys::Ranges(ranges) => ranges,
@@ -138,7 +139,7 @@ fn row_ranges(path: &AccessPath, context: &Context) -> Result<Vec<RowRange>> {
     Ok(with_salts(&path.layout, ranges))
 }
 
-/// Returns [`row_ranges`] as an endpoint is called with them: from, and up to.
+/// Returns [`row_ranges`] in the form of endpoint calls: start and stop.
 pub(super) fn endpoint_ranges(
     path: &AccessPath,
     context: &Context,
@@ -148,8 +149,8 @@ pub(super) fn endpoint_ranges(
 }
 
 impl RowFeed {
-    /// Computes the keys of the path. `stage` is what is done with its rows, given if region
-    /// threads may join in and do it.
+    /// Computes the keys of the path. `stage`: processing of its rows by region threads; `None`
+    /// if they must not be used.
     pub(super) fn open(
         path: &AccessPath,
         options: RowOptions,
@@ -188,7 +189,7 @@ impl RowFeed {
                 }
             }
         };
-        // Who changes rows locks them: in one order, or two such statements wait for each other.
+        // Statements that change rows lock them in one order, to avoid deadlocks.
         let take = if path.ordered || context.ordered { Take::InOrder } else { Take::Any };
         let joining = match (&source, stage) {
             (Source::Ranges(_) | Source::Merge(_), Some(stage)) => {
@@ -210,13 +211,13 @@ impl RowFeed {
         })
     }
 
-    /// Returns whether region threads may join in.
+    /// Returns whether region threads may take over.
     pub(super) fn may_join(&self) -> bool {
         self.joining.is_some() && self.rows_read == 0
     }
 
-    /// Replaces the content of `out` by the next rows, at most `row_limit`; region threads give
-    /// batches of their own size, which may go beyond the limit of the feed.
+    /// Replaces the content of `out` by the next rows, at most `row_limit`. Region threads return
+    /// batches of their own size, which may exceed the limit of the feed.
     pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<Fed> {
         out.clear();
         let row_limit = match self.left {
@@ -253,11 +254,11 @@ impl RowFeed {
         Ok(if more { Fed::Rows } else { Fed::End })
     }
 
-    /// Has region threads join in, once enough was read and if there is enough left for them.
+    /// Switches to region threads, once enough rows were read and if enough are left.
     fn join(&mut self) -> Result<()> {
         let due = |joining: &mut Joining| self.rows_read >= joining.parallelism.after_rows;
         let Some(joining) = self.joining.take_if(due) else { return Ok(()) };
-        // Few rows that are left cost less than threads.
+        // For a few remaining rows, threads cost more than they save.
         if self.left.is_some_and(|left| left < joining.parallelism.after_rows) {
             return Ok(());
         }
@@ -293,7 +294,7 @@ impl RowFeed {
                 self.source = Source::Ahead(ahead, joining.take);
             }
             Source::Merge(merge) if merge.buckets.len() > 1 => {
-                // Each bucket has a batch in hand besides.
+                // Each bucket also has one current batch.
                 let bounds = Bounds { items: 1, bytes: BYTES_AHEAD, parts: usize::MAX };
                 let readers =
                     merge.buckets.iter_mut().enumerate().filter_map(|(number, bucket)| {
@@ -314,7 +315,7 @@ impl RowFeed {
     }
 }
 
-/// Makes the next gets, at most `row_limit`; returns whether there were any.
+/// Executes the next gets, at most `row_limit`; returns whether there were any.
 pub(super) fn read_points(
     keys: &mut std::vec::IntoIter<Vec<u8>>,
     table: &TableReader,
@@ -342,7 +343,7 @@ impl Merge {
                 }
             }
             self.buckets.retain(|bucket| !bucket.cells.is_empty());
-            // Take rows until a bucket runs dry.
+            // Merges until a bucket's batch is exhausted.
             while out.row_count() < row_limit && out.byte_count() < BATCH_BYTES {
                 let Some(first) = self.first() else { return Ok(!out.is_empty()) };
                 let bucket = &mut self.buckets[first];
@@ -356,7 +357,7 @@ impl Merge {
         Ok(true)
     }
 
-    /// Returns the bucket whose next row comes first.
+    /// Returns the bucket with the first key.
     fn first(&self) -> Option<usize> {
         let buckets = self.buckets.iter().enumerate();
         let first = if self.reverse {
@@ -369,7 +370,7 @@ impl Merge {
 }
 
 impl Bucket {
-    /// Gets the next rows of the bucket; at its end it has none.
+    /// Reads the next rows of the bucket; at its end there are none.
     fn refill(
         &mut self,
         batch_rows: usize,

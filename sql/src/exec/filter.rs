@@ -1,4 +1,4 @@
-//! Rows for which a predicate is true.
+//! Filter: the rows that satisfy a predicate.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::FilterNode;
 
-/// Drops rows.
+/// Filter operator.
 pub(super) struct Filter {
     node: Arc<FilterNode>,
     context: Arc<Context>,
     input: Input,
     rows: RowByRow,
-    /// What the predicate raises of the row after those that were yielded.
+    /// Error of the predicate on the row after those that were returned.
     failure: Option<Error>,
 }
 
 impl Filter {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<FilterNode>, context: &Arc<Context>) -> Result<Filter> {
         let input = Input::new(build(&node.input, context)?);
         let rows = RowByRow::new(context.row_by_row && node.predicate.stays());

@@ -1,4 +1,4 @@
-//! Groups by several sets of keys, over one read of the rows.
+//! GROUPING SETS: groups by several sets of keys, in one pass over the rows.
 //!
 //! ```text
 //!   rows ──┬──▶ groups by (a, b) ──┐
@@ -6,9 +6,9 @@
 //!          └──▶ groups of all    ──┘
 //! ```
 //!
-//! Each set has groups of its own, which go on on disk past their share of `work_mem`
-//! ([`spilling_groups`](crate::exec::spilling_groups)). Where the regions group by all keys, what
-//! they answer is added to each set in place of the rows.
+//! Each set has a separate hash table, which spills to disk beyond its share of `work_mem`
+//! ([`spilling_groups`](crate::exec::spilling_groups)). If the regions group by all keys, their
+//! partial groups are merged into each set instead of the rows.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::exec::{Context, Operator, build};
 use crate::logical::GroupingSets as Sets;
 use crate::plan::{GroupingSet, GroupingSetsNode, Node};
 
-/// A set has at least this much memory, however many there are.
+/// Minimum memory of a set in bytes, for any number of sets.
 const SET_BYTES_MIN: usize = 64 * 1024;
 
-/// See the module.
+/// Grouping sets operator; see the module.
 pub(super) struct GroupingSets {
     node: Arc<GroupingSetsNode>,
     context: Arc<Context>,
-    /// `None` once all rows were read.
+    /// Input; `None` once all rows were read.
     input: Option<Input>,
-    /// Of each set.
+    /// Groups of each set.
     groups: Vec<SpillingGroups>,
-    /// The set that is yielded next.
+    /// Next set to return.
     next: usize,
 }
 
@@ -43,7 +43,7 @@ enum Input {
 }
 
 impl GroupingSets {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(
         node: &Arc<GroupingSetsNode>,
         context: &Arc<Context>,
@@ -94,7 +94,7 @@ impl GroupingSets {
         })
     }
 
-    /// Returns groups of a set as rows of all keys, aggregates and calls of GROUPING.
+    /// Converts groups of a set to rows of all keys, aggregates and GROUPING calls.
     fn widened(&self, set: &[usize], groups: Batch) -> Batch {
         let row_count = groups.row_count;
         let (keys, aggregates) = groups.columns.split_at(set.len());

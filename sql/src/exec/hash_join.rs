@@ -1,8 +1,9 @@
-//! Hash join: candidates are the right rows with equal keys. NULL keys match nothing.
+//! Hash join with spilling to disk. NULL keys match nothing.
 //!
-//! The right side is kept in memory. Where the left one is a scan, region threads pair its rows as
-//! they read them ([`stage`](crate::exec::stage)). If the right side does not fit, both sides are
-//! cut into partitions on disk, by the hashes of their keys, and joined partition by partition; the
+//! The right side is the build side. If the left side is a scan, region threads probe with its
+//! rows as they read them ([`stage`](crate::exec::stage)). If the build side exceeds memory, both
+//! sides are partitioned on disk by the hashes of their keys and joined partition by partition;
+//! this loses the order of the left rows, which is restored by a sort where it is required.
 //! order of the left rows is lost by that, and is restored by a sort where it is required.
 
 use std::sync::Arc;
@@ -23,55 +24,55 @@ use crate::logical::{JoinKind, SortKey};
 use crate::plan::KeyJoinNode;
 use crate::spill::SpillFile;
 
-/// Marks the end of a chain.
+/// End marker of a chain.
 const END: u32 = u32::MAX;
 
-/// Right rows by key.
+/// Hash table of the right rows.
 pub(super) struct KeyIndex {
     left_keys: Arc<[Expr]>,
     right_keys: Arc<[Expr]>,
     table: GroupTable,
     /// First right row of each group.
     heads: Vec<u32>,
-    /// The right row after each in its group.
+    /// Next right row in the group of each row.
     chain: Vec<u32>,
 }
 
-/// The keys of a batch.
+/// Probe keys of a batch.
 pub(super) struct ProbedKeys {
-    /// The group of each row.
+    /// Group of each row.
     groups: Vec<u32>,
-    /// Whether a key of each row is NULL.
+    /// NULL flag of each row: set if one of its keys is NULL.
     has_null: Vec<bool>,
 }
 
-/// See the module.
+/// Hash join operator; see the module.
 pub(super) struct HashJoin {
     node: Arc<KeyJoinNode>,
     context: Arc<Context>,
     left_types: Arc<[DataType]>,
     right_types: Arc<[DataType]>,
-    /// The join at hand: of all rows, or of a partition.
+    /// Current join: of all rows, or of a partition.
     running: Option<PairJoin<KeyIndex>>,
-    /// The same for a partition of one key that does not fit into memory.
+    /// Current block join, for a partition with one key that exceeds memory.
     blocks: Option<BlockJoin<KeyIndex>>,
-    /// How often its rows were cut before.
+    /// Number of times that the current rows were partitioned.
     level: u32,
-    /// Partitions to come.
+    /// Pending partitions.
     pending: Vec<Partition>,
-    /// The left side, once its rows are paired where they are made.
+    /// Left side, if its threads probe.
     piped: Option<Box<dyn Operator>>,
-    /// Whether that was tried.
+    /// True once that was attempted.
     was_begun: bool,
-    /// The right side stays as it is from round to round of a recursive query.
+    /// True if the build side is retained from one iteration of a recursive query to the next.
     keeps: bool,
-    /// The order that partitions have to be sorted in.
+    /// Order that the result of the partitions must be sorted in.
     order: Vec<SortKey>,
-    /// All rows of the partitions in that order, if there are any.
+    /// Sort of the partitions' result, if an order is required.
     sorted: Option<Box<Sort>>,
 }
 
-/// Rows of both sides with some hashes of their keys.
+/// Rows of both sides with hashes of one partition.
 struct Partition {
     level: u32,
     left: Option<Arc<SpillFile>>,
@@ -79,7 +80,7 @@ struct Partition {
 }
 
 impl HashJoin {
-    /// Opens it and both sides.
+    /// Opens the operator and both inputs.
     pub(super) fn open(node: &Arc<KeyJoinNode>, context: &Arc<Context>) -> Result<HashJoin> {
         let mut join = HashJoin {
             node: Arc::clone(node),
@@ -114,7 +115,7 @@ impl HashJoin {
         self.running = Some(PairJoin::new(parts, &self.context));
     }
 
-    /// Turns to the next partition; `false` if there is none.
+    /// Advances to the next partition; `false` if there is none.
     fn advance(&mut self) -> Result<bool> {
         let Some(Partition { level, left, right }) = self.pending.pop() else { return Ok(false) };
         let left = SpillScan::open(left.as_ref(), &self.left_types, &self.context)?;
@@ -124,7 +125,7 @@ impl HashJoin {
         Ok(true)
     }
 
-    /// Sorts what the partitions yield, if an order is required.
+    /// Sorts the result of the partitions, if an order is required.
     fn sort_partitions(&mut self) {
         let keys = std::mem::take(&mut self.order);
         if keys.is_empty() {
@@ -153,7 +154,7 @@ impl HashJoin {
         self.sorted = Some(Box::new(sort));
     }
 
-    /// Cuts what a join was to have into partitions.
+    /// Partitions the remaining rows of a join.
     fn cut(&mut self, join: PairJoin<KeyIndex>) -> Result<()> {
         let (mut left, mut side, mut more) = join.into_parts();
         let right = side.take_rows();
@@ -173,7 +174,7 @@ impl HashJoin {
             add(&mut of_left, &batch, &node.left_keys, context)?;
         }
         let of_right = of_right.finish()?;
-        // What one partition has all of has one key, or a few.
+        // All rows in one partition: there is only one key, or a few.
         let level = match of_right.iter().flatten().count() {
             1 => LEVEL_MAX,
             _ => self.level + 1,
@@ -196,7 +197,7 @@ fn add(to: &mut Partitions, batch: &Batch, keys: &[Expr], context: &Context) -> 
 }
 
 impl HashJoin {
-    /// Reads the right side and has the left one pair its rows with it, if both can be.
+    /// Builds the hash table and lets the left side's threads probe it, if it fits and they can.
     fn begin(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.was_begun, true)
             || !RightSide::<KeyIndex>::is_by_left_rows(self.node.kind)
@@ -289,7 +290,7 @@ impl Operator for HashJoin {
 }
 
 impl KeyIndex {
-    /// Returns an index of no rows by these keys, which have the same types.
+    /// Returns an empty hash table for these keys, which have the same types.
     pub(super) fn new(left_keys: Vec<Expr>, right_keys: Vec<Expr>) -> KeyIndex {
         KeyIndex::of(left_keys.into(), right_keys.into())
     }
@@ -306,7 +307,7 @@ impl KeyIndex {
     }
 }
 
-/// Computes the keys of a batch, and which rows have a NULL among them.
+/// Computes the keys of a batch, and the rows with a NULL among them.
 fn keys_of(
     keys: &[Expr],
     batch: &Batch,
@@ -361,7 +362,7 @@ impl Candidates for KeyIndex {
         if *probe.has_null.get(left_row)? {
             return None;
         }
-        // Keys that only the left side has are behind all heads.
+        // Keys that only occur on the left side are after all heads.
         let head = self.heads.get(probe.groups[left_row] as usize)?;
         (*head != END).then_some(*head)
     }

@@ -1,9 +1,9 @@
-//! Former states: which versions `FOR SYSTEM_TIME AS OF` asks for, and what is said of a time
-//! before the history of the table.
+//! Time travel: the versions of `FOR SYSTEM_TIME AS OF`, and errors for times before the history.
 //!
-//! A history begins where the catalog says (the table was created or rewritten, or has got a column
-//! with the name of one that was dropped), or later, where retention has dropped versions. The
-//! store finds that out for the regions and families that are read.
+//! The history of a table begins where the catalog records it (the table was created or
+//! rewritten, or a column was added with the name of a dropped one), or later, where retention
+//! has dropped versions. The store determines the latter for the regions and families that are
+//! read.
 
 use coprocessors::rows::EPOCH_MICROSECONDS;
 use store::{TimeRange, Timestamp};
@@ -15,26 +15,26 @@ use crate::error::{BEFORE_HISTORY, Error, Result, sqlstate};
 use crate::exec::Context;
 use crate::plan::scan::ScanNode;
 
-/// Where a history begins.
+/// Begin of the retained history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryBegin {
-    /// By the catalog; [`Timestamp::LATEST`] if that is the present transaction.
+    /// Begin by the catalog; [`Timestamp::LATEST`] for a change of the present transaction.
     pub defined: Timestamp,
-    /// By what was dropped in any region of the table.
+    /// Begin by the versions dropped in any region of the table.
     pub retained: Timestamp,
 }
 
 impl HistoryBegin {
-    /// The beginning of all times.
+    /// Begin of an unbounded history.
     pub const NEVER: HistoryBegin =
         HistoryBegin { defined: Timestamp(i64::MIN), retained: Timestamp(i64::MIN) };
 }
 
-/// Returns the versions that a scan reads.
+/// Returns the time range of versions that a scan reads.
 ///
 /// # Errors
 ///
-/// 22004 for the state of a time that is NULL; 72000 for a time before the table's history.
+/// 22004 for a NULL time; 72000 for a time before the table's history.
 pub(super) fn time_range(node: &ScanNode, context: &Context) -> Result<TimeRange> {
     let Some(as_of) = &node.as_of else { return Ok(TimeRange::ALL) };
     let Datum::Timestamptz(time) = context.value(as_of)? else {
@@ -49,14 +49,14 @@ pub(super) fn time_range(node: &ScanNode, context: &Context) -> Result<TimeRange
     }
 }
 
-/// Returns the positions of the table's columns that a scan of it reads.
+/// Returns the positions of the table's columns that a scan reads.
 fn columns_of(node: &ScanNode) -> Vec<usize> {
     let known = |column: &usize| *column < node.table.columns.len();
     node.read.iter().copied().filter(known).collect()
 }
 
-/// Returns an error of reading these versions of a scan's table; of a state that is not whole, with
-/// the time from which on it is.
+/// Adds to an error of reading these versions, if the history is incomplete, the time from which
+/// on it is complete.
 pub(super) fn named(
     error: Error,
     (node, range): (&ScanNode, TimeRange),

@@ -1,4 +1,4 @@
-//! INSERT and UPSERT, and the sink that COPY feeds.
+//! INSERT and UPSERT, and the row sink of COPY and CREATE TABLE AS.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::exec::watch::Watch;
 use crate::exec::{Context, ModifyOutcome, build};
 use crate::plan::InsertPlan;
 
-/// Stages new rows of a table, about a thousand at a time.
+/// Sink that stages new rows of a table, in batches of about a thousand.
 pub struct RowSink {
     writer: RowWriter,
     numbers: RowNumbers,
@@ -29,23 +29,23 @@ impl RowSink {
         RowSink { writer, numbers, context, row_count: 0 }
     }
 
-    /// Returns how many rows were pushed and are not staged yet: an error of the next push or of
-    /// the end may be about any of them.
+    /// Returns the number of pushed rows that are not staged yet: an error of the next push or of
+    /// `finish` may concern any of them.
     pub fn pending_count(&self) -> usize {
         self.writer.pending_count()
     }
 
-    /// Returns what foreign keys have to do with the rows.
+    /// Returns the constraint queue of the rows' foreign keys.
     pub fn watch(&self) -> Option<Arc<Watch>> {
         self.context.watch.clone()
     }
 
-    /// Adds a full row, in table order, of the columns' types. The hidden column of a table without
-    /// a primary key is filled in here.
+    /// Adds a complete row, in table order, of the columns' types. Assigns the hidden key of a
+    /// table without a primary key.
     ///
     /// # Errors
     ///
-    /// 23505 if the key of this row, or of one pushed before it, is taken; what observers refuse.
+    /// 23505 if the key of this row, or of one pushed before, exists; errors of observers.
     pub fn push(&mut self, values: &mut [Datum]) -> Result<()> {
         self.numbers.number(values, &self.context)?;
         self.writer.table().generate(values, &self.context.eval)?;
@@ -55,18 +55,18 @@ impl RowSink {
         Ok(())
     }
 
-    /// Stages what is left and returns the number of rows.
+    /// Stages the remaining rows and returns the number of rows.
     ///
     /// # Errors
     ///
-    /// As [`RowSink::push`].
+    /// See [`RowSink::push`].
     pub fn finish(mut self) -> Result<u64> {
         self.writer.flush(&self.context)?;
         Ok(self.row_count)
     }
 }
 
-/// Runs an INSERT or UPSERT to its end.
+/// Executes an INSERT or UPSERT.
 pub(super) fn run(plan: &InsertPlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut source = build(&plan.source, context)?;
     let mut writer = ConflictWriter::new(plan);

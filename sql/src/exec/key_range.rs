@@ -1,8 +1,8 @@
-//! From key conditions to keys: computes the values of a path and the byte ranges they stand for.
+//! Key ranges of an access path: evaluates key conditions and encodes them as byte ranges.
 //!
-//! Sets of values of one column are sets of disjoint byte ranges of its key form ([`Span`]), which
-//! order, direction and the place of NULLs have become part of; so intersecting conditions is
-//! intersecting byte ranges, and `a > 3 and a > $1` needs no special case.
+//! A set of values of one column is a set of disjoint byte ranges of its key encoding ([`Span`]),
+//! which includes direction and NULLS FIRST; so intersecting conditions is intersecting byte
+//! ranges, and `a > 3 and a > $1` needs no special case.
 
 use types::datum::Nested;
 use types::expr::EvalContext;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::plan::scan::{AccessPath, Comparison, KeyCondition, KeyTerm, PathShape};
 use crate::planner::key_term::{is_integer, like_prefix};
 
-/// What a path reads, without salt bytes, in key order.
+/// Keys that a path reads, without salt bytes, in key order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Whole row keys, each once.
@@ -25,18 +25,18 @@ pub(super) enum Keys {
 /// Row keys from `start` to before `stop`; `None`: to the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowRange {
-    /// First key inside.
+    /// Inclusive lower bound.
     pub start: Vec<u8>,
-    /// First key outside.
+    /// Exclusive upper bound.
     pub stop: Option<Vec<u8>>,
 }
 
-/// Key forms of one column from `start` to before `stop`.
+/// Encoded keys of one column from `start` to before `stop`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Span {
     start: Vec<u8>,
     stop: Option<Vec<u8>>,
-    /// All of one value: the keys that begin with `start`.
+    /// True for one value: all keys with the prefix `start`.
     point: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn resolve(path: &AccessPath, context: &EvalContext) -> Result<Keys> 
     Ok(if whole { Keys::Points(keys) } else { Keys::Ranges(ranges) })
 }
 
-/// Returns ranges in order, those that meet as one.
+/// Returns the ranges in order, with overlapping ones merged.
 pub(super) fn united(mut ranges: Vec<RowRange>) -> Vec<RowRange> {
     ranges.sort_by(|a, b| a.start.cmp(&b.start));
     let mut united: Vec<RowRange> = Vec::with_capacity(ranges.len());
@@ -118,7 +118,7 @@ fn string_together(prefix: &mut Vec<u8>, columns: &[Vec<Span>], out: &mut Vec<Ro
     }
 }
 
-/// Returns the values that all terms of a condition allow, in key order.
+/// Returns the values that satisfy all terms of a condition, in key order.
 fn spans(condition: &KeyCondition, context: &EvalContext) -> Result<Vec<Span>> {
     let mut all: Option<Vec<Span>> = None;
     for term in &condition.terms {
@@ -170,13 +170,13 @@ fn term_spans(
     }
 }
 
-/// A value as the key column's type has it.
+/// A value converted to the type of the key column.
 enum Converted {
     /// The same value.
     Value(Datum),
     /// Less than all values of the type.
     Below,
-    /// Greater than all.
+    /// Greater than all values of the type.
     Above,
     Null,
 }
@@ -204,7 +204,7 @@ fn convert(value: &Datum, to: DataType) -> Converted {
     }
 }
 
-/// Returns the value as a key column of type `to` holds it; `None` if no row can have it.
+/// Returns the value in the type `to` of a key column; `None` if no row can have it.
 pub(super) fn as_key(value: &Datum, to: DataType) -> Option<Datum> {
     match convert(value, to) {
         Converted::Value(value) => Some(value),
@@ -251,7 +251,7 @@ fn compare(comparison: Comparison, value: &Datum, condition: &KeyCondition) -> R
     };
     let inclusive = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
     let after = prefix_end(&value);
-    // Whether the wanted values come before the bound in the order of the key.
+    // True if the matching values precede the bound in key order.
     let span = if smaller != condition.key.descending {
         let stop = if inclusive { after } else { Some(value) };
         Span { start: present.start, stop, point: false }
@@ -283,7 +283,7 @@ fn like(pattern: &Datum, condition: &KeyCondition) -> Result<Vec<Span>> {
     }
 }
 
-/// Returns the smallest text greater than every text that begins with `prefix`.
+/// Returns the smallest text greater than every text with a prefix.
 fn text_after(prefix: &str) -> Option<String> {
     let mut after = prefix.to_owned();
     while let Some(last) = after.pop() {
@@ -299,7 +299,7 @@ fn text_after(prefix: &str) -> Option<String> {
     None
 }
 
-/// Whether `a` ends before `b` does.
+/// Returns whether `a` ends before `b` does.
 fn ends_before(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a < b,
@@ -308,7 +308,7 @@ fn ends_before(a: &Option<Vec<u8>>, b: &Option<Vec<u8>>) -> bool {
     }
 }
 
-/// Sorts spans and puts those together that overlap.
+/// Sorts spans and merges overlapping ones.
 fn unite(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by(|a, b| a.start.cmp(&b.start));
     let mut united: Vec<Span> = Vec::with_capacity(spans.len());
@@ -330,7 +330,7 @@ fn unite(mut spans: Vec<Span>) -> Vec<Span> {
     united
 }
 
-/// Returns what is in both of two sorted lists of disjoint spans.
+/// Returns the intersection of two sorted lists of disjoint spans.
 fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -339,7 +339,7 @@ fn intersect(a: &[Span], b: &[Span]) -> Vec<Span> {
         let x_first = ends_before(&x.stop, &y.stop);
         let stop = if x_first { x.stop.clone() } else { y.stop.clone() };
         if stop.as_ref().is_none_or(|stop| start < *stop) {
-            // A value is inside a range or outside of it, never cut by it.
+            // A value's span lies within a range or outside of it; a range never splits it.
             out.push(Span { start, stop, point: x.point || y.point });
         }
         if x_first {

@@ -1,9 +1,8 @@
-//! Lateral join: the rows of a subquery for each row of the input, whose columns are its
-//! parameters.
+//! Lateral join: nested loop over a subquery whose parameters are columns of the outer row.
 //!
-//! The subquery is run anew for each row, and read only as far as its rows are wanted; nothing of
-//! it is kept. What can be joined or called otherwise was made so by the planner
-//! (`planner/lateral.rs`).
+//! The subquery is executed again for each outer row, and read only as far as its rows are
+//! needed; nothing is retained. The planner has rewritten those that can be joins or function
+//! calls (`planner/lateral.rs`).
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::exec::{Context, Operator, build};
 use crate::logical::ApplyKind;
 use crate::plan::ApplyNode;
 
-/// See the module.
+/// Lateral join operator; see the module.
 pub(super) struct LateralJoin {
     node: Arc<ApplyNode>,
     context: Arc<Context>,
@@ -24,20 +23,20 @@ pub(super) struct LateralJoin {
     batch: Option<InputRows>,
 }
 
-/// Rows of the input.
+/// Current batch of outer rows.
 struct InputRows {
     batch: Batch,
     row: usize,
-    /// The rows for the one at hand; `None`: not asked for yet.
+    /// Subquery of the current row; `None`: not opened yet.
     subquery: Option<Box<dyn Operator>>,
-    /// Rows of it that were not paired yet, and how many of them were.
+    /// Unpaired rest of its last batch, and the number of rows that were paired.
     rest: Option<(Batch, usize)>,
-    /// Whether the row at hand has a match.
+    /// True if the current row has a match.
     matched: bool,
 }
 
 impl LateralJoin {
-    /// Opens it and its input.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ApplyNode>, context: &Arc<Context>) -> Result<LateralJoin> {
         Ok(LateralJoin {
             input: build(&node.input, context)?,
@@ -55,7 +54,7 @@ impl LateralJoin {
         build(&self.node.subquery, &Arc::new(context))
     }
 
-    /// Adds rows until there are enough; returns whether the input's rows have come to their end.
+    /// Adds rows until the batch is full; returns whether all outer rows were processed.
     fn fill(&self, input: &mut InputRows, output: &mut Widened) -> Result<bool> {
         let ApplyKind::Rows { on, outer } = &self.node.kind else { return Ok(true) };
         while input.row < input.batch.row_count {
@@ -89,7 +88,7 @@ impl LateralJoin {
         Ok(true)
     }
 
-    /// Pairs some rows of the subquery with the input row at hand.
+    /// Pairs rows of the subquery with the current outer row.
     fn pair(
         &self,
         (mut rows, from): (Batch, usize),

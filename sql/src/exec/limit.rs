@@ -1,4 +1,7 @@
-//! LIMIT and OFFSET, WITH TIES or without.
+//! LIMIT and OFFSET, with or without WITH TIES.
+//!
+//! It stops reading its input at the limit; the planner also passes the limit to the nodes below
+//! as a row goal.
 
 use std::sync::Arc;
 
@@ -10,15 +13,15 @@ use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build};
 use crate::plan::LimitNode;
 
-/// Skips and stops.
+/// Limit operator.
 pub(super) struct Limit {
     input: Option<Box<dyn Operator>>,
-    /// `None`: all.
+    /// Remaining rows; `None`: no limit.
     left: Option<u64>,
     skip: u64,
     node: Arc<LimitNode>,
     context: Arc<Context>,
-    /// Of the last row, what others must share with it, once it was reached.
+    /// WITH TIES: sort key of the last row, once the limit was reached.
     tie: Option<Vec<Datum>>,
 }
 
@@ -38,7 +41,7 @@ fn count(
 }
 
 impl Limit {
-    /// Computes the numbers; opens what is below only if there is something to read.
+    /// Evaluates the limits; opens the input only if rows are needed.
     pub(super) fn open(node: &Arc<LimitNode>, context: &Arc<Context>) -> Result<Limit> {
         let bad_limit = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
         let bad_offset = sqlstate::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE;
@@ -56,7 +59,7 @@ impl Limit {
         Ok(Limit { input, left, skip: skip.unwrap_or(0), node, context, tie: None })
     }
 
-    /// Returns how many rows of a batch, from `from` on, share with the last row what they must.
+    /// Returns the number of rows of a batch, starting at `from`, that tie with the last row.
     fn tied(&mut self, batch: &Batch, from: usize) -> Result<usize> {
         let columns = columns_of(&self.node.ties, batch, &self.context.eval)?;
         let values = |row: usize| columns.iter().map(move |column| column.datum(row));

@@ -1,12 +1,11 @@
-//! FOR UPDATE and its kin at a scan: rows are locked, read again, checked again, and yielded as
-//! they are now.
+//! Row locks of a scan (FOR UPDATE, FOR SHARE): rows are locked, re-read and re-evaluated.
 //!
-//! At REPEATABLE READ they are yielded as the snapshot shows them: FOR KEY SHARE takes rows that
-//! have other values by now, in columns that are part of no key.
+//! The newest version of a row is returned (EvalPlanQual). At REPEATABLE READ the version of the
+//! snapshot is returned: FOR KEY SHARE also accepts rows whose non-key columns were updated.
 //!
-//! A row that its own transaction has changed since the statement began is left out, unless the
-//! statement changes it itself: by a statement after DECLARE, by a function, or by a part of WITH.
-//! Source: PostgreSQL's `ExecLockRows`.
+//! A row that the own transaction has changed since the statement began is skipped, unless the
+//! statement itself changes it: by a statement after DECLARE, by a function, or by data-changing
+//! WITH. Source: PostgreSQL's `ExecLockRows`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,9 +22,9 @@ use crate::exec::row::unpack;
 use crate::logical::{RowLock, TIMESTAMP_COLUMN};
 use crate::plan::scan::{LockRows, ScanNode};
 
-/// Takes keys from the front of `keys` and locks their rows until `limit` of them are still wanted;
-/// returns the `read` columns of these. A cursor takes one at a time: the others are locked when
-/// they are fetched.
+/// Takes keys from the front of `keys` and locks their rows until `limit` of them qualify;
+/// returns the `read` columns of these. A cursor locks one row at a time: the others are locked
+/// when they are fetched.
 pub(super) fn lock_rows(
     node: &ScanNode,
     lock: &LockRows,
@@ -76,16 +75,16 @@ fn node_vectors(node: &ScanNode, read: &[usize]) -> Vec<Vector> {
 
 /// A row that a statement has locked.
 pub(super) struct LockedRow {
-    /// The key that it has by now.
+    /// Its present key.
     pub(super) key: Vec<u8>,
-    /// The lock of the key that it had.
+    /// Lock of its previous key.
     lock: Option<SeenLock>,
-    /// The transaction itself has changed it since the statement began.
+    /// True if the transaction itself has changed it since the statement began.
     pub(super) is_own: bool,
 }
 
 impl LockedRow {
-    /// Gives the lock back, as the row was deleted.
+    /// Releases the lock, as the row was deleted.
     pub(super) fn give_back(&self, table: &Table, context: &Context) -> Result<()> {
         match self.lock {
             Some(lock) => Ok(context.transaction.give_back(table.id, &self.key, lock)?),
@@ -94,11 +93,11 @@ impl LockedRow {
     }
 }
 
-/// Locks a row; returns it, `None` if it is not locked or none that the statement may take.
+/// Locks a row and returns it; `None` if it is skipped or not visible to the statement.
 ///
 /// # Errors
 ///
-/// 55P03 with the name of the table, as PostgreSQL says it; 40001; what stops a wait.
+/// 55P03 with the name of the table, as in PostgreSQL; 40001; errors that end a wait.
 pub(super) fn take_lock(
     (table, mut key): (&Table, Vec<u8>),
     lock: RowLock,
@@ -121,7 +120,7 @@ pub(super) fn take_lock(
         }
     }
     check_key((table, &key), lock, context)?;
-    // What the transaction itself has made of the row since is not what the statement sees.
+    // The statement does not see later changes of its own transaction.
     let since = context.view.get().map(StatementView::place);
     let is_own = match since {
         Some(since) => transaction.has_changed(table.id, &key, since)?,
@@ -130,8 +129,8 @@ pub(super) fn take_lock(
     Ok((!is_own || lock.for_change).then_some(LockedRow { key, lock: held, is_own }))
 }
 
-/// Checks, at REPEATABLE READ, that a row which is locked FOR KEY SHARE has the keys that the
-/// snapshot shows: the store knows of its row key alone.
+/// Checks, at REPEATABLE READ, that a row locked FOR KEY SHARE has the keys that the snapshot
+/// shows: the store only compares the row key.
 fn check_key((table, key): (&Table, &[u8]), lock: RowLock, context: &Context) -> Result<()> {
     let transaction = &context.transaction;
     let Some(view) = context.view.get() else { return Ok(()) };
@@ -162,7 +161,7 @@ fn said_of_lock(error: store::Error, table: &Table) -> Error {
         Store::LockNotAvailable { timed_out: false, .. } => {
             format!("could not obtain lock on row in relation \"{}\"", table.name)
         }
-        // Of a row that is gone, too.
+        // Also for a deleted row.
         Store::Serialization { .. } => {
             "could not serialize access due to concurrent update".to_owned()
         }

@@ -1,14 +1,14 @@
-//! Rows are locked one after the other as the step above takes them.
+//! LockRows node: locks rows one by one as its parent reads them.
 //!
 //! ```text
 //! row of the input -> lock each table's row -> all as the statement saw them? -> the row
-//!                                          \-> read them again -> make the row again, if it is
-//!                                              still wanted
+//!                                          \-> re-read them -> re-evaluate the row (EvalPlanQual)
 //! ```
 //!
-//! A row is left out, and stays locked as far as that had come, if a lock is held and SKIP LOCKED
-//! was said, if something of it was deleted meanwhile, or is not wanted any more as it is now.
-//! REPEATABLE READ fails at the lock. Source: PostgreSQL's `ExecLockRows` (nodeLockRows.c).
+//! A row is skipped, with the locks acquired so far, if a lock is held and SKIP LOCKED is
+//! specified, if one of its table rows was deleted meanwhile, or if it does not qualify any more.
+//! At REPEATABLE READ a changed row is an error. Source: PostgreSQL's `ExecLockRows`
+//! (nodeLockRows.c).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,34 +24,34 @@ use crate::exec::{Context, Operator, build};
 use crate::logical::LockedTable;
 use crate::plan::{HeldNode, LockRowsNode};
 
-/// See the module.
+/// LockRows operator; see the module.
 pub(super) struct LockRows {
     node: Arc<LockRowsNode>,
     context: Arc<Context>,
     input: Box<dyn Operator>,
-    /// What of a row of each table makes the row again.
+    /// Decoders of each table's columns that the re-evaluation needs.
     decoders: Vec<Decoder>,
-    /// Rows, of which those before `next` are done with.
+    /// Current batch; the rows before `next` are processed.
     batch: Option<Batch>,
     next: usize,
-    /// Made, and to be yielded.
+    /// Re-evaluated rows to be returned.
     ready: VecDeque<Batch>,
-    /// Rows still wanted.
+    /// Remaining rows of the row goal.
     left: Option<u64>,
 }
 
-/// What became of a row.
+/// Outcome of locking a row.
 enum Locked {
-    /// It is as it was.
+    /// Unchanged since the snapshot.
     Unchanged,
-    /// It is not wanted any more, or cannot be had.
+    /// Does not qualify any more, or is skipped.
     LeftOut,
-    /// It is another one now.
+    /// Changed; its new values.
     Made(Batch),
 }
 
 impl LockRows {
-    /// Opens it and its input.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<LockRowsNode>, context: &Arc<Context>) -> Result<LockRows> {
         let decoder = |locked: &LockedTable| {
             let columns: Vec<usize> = locked.newest.iter().map(|(_, column)| *column).collect();
@@ -69,7 +69,7 @@ impl LockRows {
         })
     }
 
-    /// Locks rows of a batch, as many as are wanted now; what comes of them is ready then.
+    /// Locks the next rows of a batch, as many as are needed; puts the result into `ready`.
     fn lock(&mut self, batch: &Batch) -> Result<()> {
         let wanted = self.left.unwrap_or(u64::MAX);
         let wanted = if self.context.locks_one_by_one { wanted.min(1) } else { wanted };
@@ -119,7 +119,7 @@ impl LockRows {
                 return Ok(Locked::LeftOut);
             };
             let transaction = &context.transaction;
-            // What is newer has the same keys, if the lock was granted.
+            // A newer version has the same keys, as the lock was granted.
             if let Some(view) = context.view.get()
                 && !row.is_own
                 && !transaction.isolation().is_repeatable()
@@ -137,8 +137,8 @@ impl LockRows {
         })
     }
 
-    /// Makes a row of the newest rows of the tables, which are locked; `None` if one is gone, or
-    /// the row is not wanted any more.
+    /// Re-evaluates a row with the newest rows of the tables, which are locked; `None` if one was
+    /// deleted, or the row does not qualify any more.
     fn again(&self, batch: &Batch, row: usize, rows: &[LockedRow]) -> Result<Option<Batch>> {
         let held = &self.node.held;
         let context = &*self.context;
@@ -160,8 +160,8 @@ impl LockRows {
     }
 }
 
-/// Makes a row again, of the columns that are wanted of the newest rows of the locked tables, one
-/// table after the other; `None` if it is not wanted any more.
+/// Re-evaluates a row with the newest values of the locked tables' columns, table by table;
+/// `None` if it does not qualify any more.
 pub(super) fn made_again(
     held: &HeldNode,
     newest: Vec<Datum>,

@@ -1,16 +1,17 @@
-//! Lookup join: the right rows are read by key, for a batch of left rows at a time.
+//! Index nested-loop join (`Lookup join` in EXPLAIN): right rows are read by key, for left
+//! batches.
 //!
 //! ```text
-//! left batch -> its different keys -> gets or ranges -> right rows -> hash join with the batch
+//! left batch -> its distinct keys -> gets or ranges -> right rows -> hash join with the batch
 //!        \--- more right rows than [`RIGHT_BYTES`]: its first half, then the other one
-//!        \--- one left row that has more: they are paired with it some at a time
+//!        \--- one left row that has more: it is joined with them block by block
 //! ```
 //!
-//! Ranges whose bounds the left rows have are read in the same way; their right rows are paired by
-//! a [`RangeIndex`]. They may be many: then the batch is halved, and the right rows of one left row
-//! are not kept but paired as they come.
+//! Ranges whose bounds are values of the left rows are read in the same way; their right rows are
+//! joined by a [`RangeIndex`]. If there are too many, the batch is halved, and the right rows of
+//! a single left row are joined as they come, without a buffer.
 //!
-//! The right table is read as it was when the join was opened.
+//! The right table is read in the snapshot from the opening of the join.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -40,29 +41,29 @@ use crate::logical::JoinKind;
 use crate::plan::scan::ScanNode;
 use crate::plan::{KeyRange, LookupJoinNode, Node};
 
-/// Bytes of right rows that are kept for the left rows at hand.
+/// Size of the right rows that are buffered for the current left rows, in bytes.
 const RIGHT_BYTES: usize = 4 * BATCH_BYTES;
-/// So many left rows are gathered before their keys are looked up, fewer at first with a row goal.
+/// Number of left rows collected before their keys are looked up; fewer at first with a row goal.
 const GATHERED_ROWS: usize = 256;
-/// So many left rows are gathered first for ranges.
+/// Number of left rows collected at first for ranges.
 const FIRST_RANGES: usize = 16;
-/// About so many right rows of ranges are read for a batch.
+/// Approximate number of right rows of ranges that are read for a batch.
 const RANGE_ROWS: usize = 4096;
 
-/// See the module.
+/// Index nested-loop join operator; see the module.
 pub(super) struct LookupJoin {
     left: Input,
     lookup: Arc<Lookup>,
-    /// The left rows at hand and their right rows.
+    /// Join of the current left rows with their right rows.
     pairs: Option<Box<dyn Operator>>,
-    /// The rest of a batch that was halved.
+    /// Remaining parts of a halved batch.
     halves: VecDeque<Batch>,
     was_begun: bool,
-    /// So many left rows are gathered next.
+    /// Number of left rows to collect next.
     gathered_rows: usize,
 }
 
-/// Finds the right rows of left batches.
+/// Look-up of the right rows of left batches.
 struct Lookup {
     node: Arc<LookupJoinNode>,
     scan: Arc<ScanNode>,
@@ -70,23 +71,23 @@ struct Lookup {
     table: Arc<TableReader>,
     stage: Arc<RowStage>,
     options: RowOptions,
-    /// So many left rows are looked up together, as far as is known of their right rows.
+    /// Estimated number of left rows whose right rows fit into the buffer.
     left_rows: AtomicUsize,
 }
 
-/// A left batch with its right rows, a part of it at a time.
+/// A left batch, joined with its right rows part by part.
 struct PairedBatch {
     lookup: Arc<Lookup>,
     left: Batch,
-    /// The rows of `left` that come next.
+    /// Next row of `left`.
     next: usize,
     pairs: Option<Box<dyn Operator>>,
 }
 
-/// One left row that has too many right rows to keep them: they are paired some at a time.
+/// One left row with too many right rows for the buffer: it is joined with them block by block.
 struct PairedRow {
     pieces: PieceJoin<KeyIndex>,
-    /// Right rows that were read already.
+    /// Right rows that were already read.
     first: Option<Batch>,
     right: Box<dyn Operator>,
     is_done: bool,
@@ -94,7 +95,7 @@ struct PairedRow {
 }
 
 impl LookupJoin {
-    /// Opens it and its left side.
+    /// Opens the operator and its left input.
     pub(super) fn open(node: &Arc<LookupJoinNode>, context: &Arc<Context>) -> Result<LookupJoin> {
         let Node::Scan(scan) = &node.right else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "a look-up reads no table"));
@@ -128,7 +129,7 @@ impl LookupJoin {
         })
     }
 
-    /// Gathers the next left rows.
+    /// Collects the next left rows.
     fn gather(&mut self) -> Result<Option<Batch>> {
         let wanted = self.gathered_rows;
         self.gathered_rows = (wanted * 4).min(GATHERED_ROWS);
@@ -146,7 +147,7 @@ impl LookupJoin {
         Ok(Some(Batch { columns, row_count: all.row_count }))
     }
 
-    /// Opens the join of a left batch with right rows in ranges, or of its first half.
+    /// Opens the join of a left batch, or of its first half, with right rows in ranges.
     fn turn_to_ranges(&mut self, batch: Batch, range: &KeyRange) -> Result<Box<dyn Operator>> {
         let lookup = &self.lookup;
         let index = RangeIndex::new(&lookup.node, range);
@@ -194,7 +195,7 @@ impl LookupJoin {
 }
 
 impl Lookup {
-    /// Computes the keys of the rows that a batch asks for.
+    /// Computes the distinct keys of a batch.
     fn keys(&self, batch: &Batch) -> Result<Keys> {
         let expressions: Vec<_> = self.node.bindings.iter().map(|(_, e)| e.clone()).collect();
         let types: Vec<DataType> = expressions.iter().map(|e| e.data_type()).collect();
@@ -205,7 +206,7 @@ impl Lookup {
         let mut eval = self.context.eval.clone();
         let (mut points, mut ranges) = (Vec::new(), Vec::new());
         for (row, &group) in groups.iter().enumerate() {
-            // Groups are numbered as they are met.
+            // Group numbers are assigned in order of appearance.
             if group < known {
                 continue;
             }
@@ -298,7 +299,8 @@ impl PairedBatch {
         PairedBatch { lookup: Arc::clone(lookup), left, next: 0, pairs: None }
     }
 
-    /// Turns to the next left rows whose right rows can be kept, or to one row; `false` at the end.
+    /// Advances to the next left rows whose right rows fit into the buffer, or to one row;
+    /// `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         let left = self.left.row_count - self.next;
         let known = &self.lookup.left_rows;
@@ -349,7 +351,7 @@ impl Operator for PairedBatch {
 }
 
 impl PairedRow {
-    /// Takes over a join of one left row that has kept as many right rows as it may.
+    /// Continues a join of one left row whose right rows filled the buffer.
     fn of(left: Batch, pairs: PairJoin<KeyIndex>, context: &Arc<Context>) -> PairedRow {
         let (_, mut side, right) = pairs.into_parts();
         let first = Some(side.take_rows().into_batch());
@@ -380,7 +382,7 @@ impl Operator for PairedRow {
 }
 
 impl Operator for LookupJoin {
-    /// The pairs of a batch are made at once for the step above, which ranges may have many of.
+    /// The pairs of a batch are produced in one go, which is too much with ranges.
     fn takes_stages(&self) -> bool {
         self.lookup.node.range.is_none() && self.left.takes_stages()
     }
@@ -421,7 +423,7 @@ impl Operator for LookupJoin {
     }
 }
 
-/// One left row with right rows that are not kept.
+/// One left row with right rows that are not buffered.
 struct OneLeftRow {
     lookup: Arc<Lookup>,
     left: Batch,
@@ -487,7 +489,7 @@ impl Operator for OneLeftRow {
     }
 }
 
-/// A batch, as a step.
+/// Operator that returns one batch.
 pub(super) struct OneBatch(pub(super) Option<Batch>);
 
 impl Operator for OneBatch {
@@ -501,7 +503,7 @@ enum Source {
     Ranges(Box<RangeReader>),
 }
 
-/// The right rows of a left batch.
+/// Right rows of a left batch.
 struct RightRows {
     scan: Arc<ScanNode>,
     context: Arc<Context>,

@@ -1,6 +1,6 @@
-//! Loop join: every right row is a candidate. For joins without an equality.
+//! Nested-loop join over materialised right rows, for joins without an equality.
 //!
-//! The right side is kept in memory, or on disk if it does not fit
+//! The right side is in memory, or on disk if it does not fit
 //! ([`block_join`](crate::exec::block_join)).
 
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use crate::exec::pairs::{Candidates, JoinParts, PairJoin};
 use crate::exec::{Context, Operator, build};
 use crate::plan::LoopJoinNode;
 
-/// All right rows.
+/// Candidates of a loop join: all right rows.
 pub(super) struct AllRows {
     row_count: u32,
 }
 
-/// See the module.
+/// Loop join operator; see the module.
 pub(super) struct LoopJoin {
     node: Arc<LoopJoinNode>,
     context: Arc<Context>,
-    /// `None` once the right side has turned out not to fit into memory.
+    /// Join in memory; `None` once the right side has turned out too large.
     pairs: Option<PairJoin<AllRows>>,
     blocks: Option<BlockJoin<AllRows>>,
-    /// The right side stays as it is from round to round.
+    /// True if the right side is retained from one iteration of a recursive query to the next.
     keeps: bool,
 }
 
 impl LoopJoin {
-    /// Opens it and both sides.
+    /// Opens the operator and both inputs.
     pub(super) fn open(node: &Arc<LoopJoinNode>, context: &Arc<Context>) -> Result<LoopJoin> {
         let parts = JoinParts {
             kind: node.kind,

@@ -1,4 +1,4 @@
-//! A step whose rows and time are counted, for EXPLAIN ANALYZE.
+//! Instrumentation of an operator for EXPLAIN ANALYZE: rows and time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::plan::profile::Profile;
 struct Measured {
     inner: Box<dyn Operator>,
     counter: Arc<Counter>,
-    /// Rows are counted where they are made.
+    /// True if the rows are counted on the threads that produce them.
     is_attached: bool,
 }
 
-/// Counts the rows of a step.
+/// Counter of an operator's rows.
 struct Counter {
     step: usize,
     profile: Arc<Profile>,
@@ -32,7 +32,7 @@ impl Stage for Counter {
     }
 }
 
-/// Returns a step that counts what it does, if that is asked for.
+/// Wraps an operator with instrumentation, if a profile is requested.
 pub(super) fn measured(
     step: usize,
     inner: Box<dyn Operator>,

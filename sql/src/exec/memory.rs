@@ -1,41 +1,41 @@
-//! How much a step of a statement may keep in memory.
+//! Memory limits of operators.
 //!
-//! What spills to disk may keep `work_mem`, and less where the server's [account](store::memory) is
-//! nearly used up: a quarter of what is free. So the more statements sort, the sooner each of them
-//! goes on on disk, and one alone has its `work_mem`.
+//! Operators that spill may use `work_mem`, and less where the server's [account](store::memory)
+//! is nearly exhausted: a quarter of the free memory. So with more concurrent sorts each one
+//! spills earlier, and a single one has its `work_mem`.
 //!
-//! What does not spill has a generous bound: [`LARGEST_PART`] of the account, whatever `work_mem`
-//! says; where nothing is counted, [`FACTOR`] times `work_mem`, at least [`FLOOR_BYTES`]. Past it
-//! the statement fails with 53200; before, if all together exceed the account
-//! ([`memory_governor`](crate::memory_governor)).
+//! Operators that do not spill have a generous limit: [`LARGEST_PART`] of the account,
+//! independent of `work_mem`; without an account, [`FACTOR`] times `work_mem`, at least
+//! [`FLOOR_BYTES`]. Above it the statement fails with 53200; earlier, if all statements together
+//! exceed the account ([`memory_governor`](crate::memory_governor)).
 
 use crate::error::{Error, Result, sqlstate};
 
-/// How many times `work_mem` one operator may keep where there is no account.
+/// Multiple of `work_mem` that one operator may use without an account.
 const FACTOR: usize = 64;
-/// What one operator may keep there whatever `work_mem` says.
+/// Minimum of that limit in bytes.
 const FLOOR_BYTES: usize = 256 << 20;
 
-/// What one operator may keep of all memory: three quarters.
+/// Fraction of all memory that one operator may use: three quarters.
 const LARGEST_PART: (usize, usize) = (3, 4);
-/// The part of what is free up to which a step may grow before it goes on on disk.
+/// Divisor of the free memory for an operator that spills.
 const FREE_PART: usize = 4;
-/// What it may keep however little is free: else it would write nothing but small files.
+/// Minimum of that limit in bytes: a lower one would create many small files.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// Returns the bytes that a step may keep that can go on on disk.
+/// Returns the memory limit in bytes of an operator that spills.
 pub(crate) fn allowance(work_mem: usize) -> usize {
     work_mem.min((store::memory::free_bytes() / FREE_PART).max(LEAST_BYTES))
 }
 
-/// Returns the bytes that one operator may keep.
+/// Returns the memory limit in bytes of an operator that does not spill.
 pub(super) fn limit(work_mem: usize) -> usize {
     let (part, of) = LARGEST_PART;
     let unlimited = || work_mem.saturating_mul(FACTOR).max(FLOOR_BYTES);
     store::memory::limit().map_or_else(unlimited, |limit| limit / of * part)
 }
 
-/// Fails if an operator keeps more than it may.
+/// Fails if an operator exceeds its memory limit.
 pub(crate) fn check(bytes: usize, work_mem: usize) -> Result<()> {
     let limit = limit(work_mem);
     if bytes <= limit {

@@ -1,9 +1,9 @@
-//! MERGE: rows of a source, each with the row of the table that it matches or none.
+//! MERGE: rows of a source, each joined with the matching row of the target table or none.
 //!
-//! What becomes of a row is decided by the version of the table's row that the statement sees. If
-//! that row is to be changed, it is locked and read again; where it has changed meanwhile the row
-//! is made again, with the subqueries in it, and the WHEN clauses are looked at anew. A row that is
-//! gone, or does not match any more, is one without a match.
+//! The WHEN clause of a row is chosen by the version of the target row that the statement sees. A
+//! target row to be changed is locked and re-read; if it has changed, the joined row is
+//! re-evaluated with its subqueries, and the clause is chosen again. A row that was deleted or
+//! does not match any more counts as not matched.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::exec::{Context, ModifyOutcome, build, memory, update};
 use crate::logical::{MergeAction, MergeClause};
 use crate::plan::MergePlan;
 
-/// Runs a MERGE to its end.
+/// Executes a MERGE.
 pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut source = build(&plan.source, context)?;
     let mut merge = Merge {
@@ -45,7 +45,7 @@ pub(super) fn run(plan: &MergePlan, context: &Arc<Context>) -> Result<ModifyOutc
     Ok(ModifyOutcome { row_count: merge.row_count, ..ModifyOutcome::default() })
 }
 
-/// A running MERGE.
+/// State of a running MERGE.
 struct Merge<'a> {
     plan: &'a MergePlan,
     context: &'a Context,
@@ -59,8 +59,8 @@ struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Does what is to be done with a row: the table's columns, NULL without a match, then those of
-    /// the source.
+    /// Processes a joined row: the table's columns, NULL if not matched, then those of the
+    /// source.
     fn row(&mut self, batch: &Batch, index: usize) -> Result<()> {
         let table = &self.plan.table;
         let width = table.columns.len();
@@ -87,7 +87,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Returns what the first clause that holds says; `None` if that is nothing.
+    /// Returns the action of the first clause whose condition holds; `None` for DO NOTHING.
     fn chosen(&self, matched: bool, row: &[Datum]) -> Result<Option<&'a MergeAction>> {
         for clause in self.plan.clauses.iter().filter(|clause| clause.matched == matched) {
             let MergeClause { condition, action, .. } = clause;
@@ -101,13 +101,13 @@ impl<'a> Merge<'a> {
         Ok(None)
     }
 
-    /// Returns whether a row has one of the table: columns of a key are never NULL.
+    /// Returns whether a row is matched: key columns are never NULL.
     fn is_matched(&self, row: &[Datum]) -> bool {
         self.plan.table.key_columns().next().is_some_and(|key| !row[key].is_null())
     }
 
-    /// Updates or deletes the table's row that was matched; returns the row if it turns out to be
-    /// one without a match.
+    /// Updates or deletes the matched target row; returns the row if it turns out to be not
+    /// matched.
     fn change(
         &mut self,
         mut row: Vec<Datum>,
@@ -159,7 +159,7 @@ impl<'a> Merge<'a> {
         Ok(None)
     }
 
-    /// Remembers that a row is changed, which happens to each once.
+    /// Records the change of a row, which may be changed only once.
     fn touch(&mut self, key: &[u8]) -> Result<()> {
         self.touched_bytes += key.len() + size_of::<Vec<u8>>();
         memory::check(self.touched_bytes, self.context.work_mem())?;
@@ -172,7 +172,7 @@ impl<'a> Merge<'a> {
             .with_hint("Ensure that not more than one source row matches any one target row."))
     }
 
-    /// Makes a row again with the newest row of the table; `None` if nothing is to be done for it.
+    /// Re-evaluates a row with the newest target row; `None` if no action applies.
     fn again(&self, newest: &[Datum], (batch, row): (&Batch, usize)) -> Result<Option<Vec<Datum>>> {
         let Some(held) = &self.plan.held else {
             let mut row = batch.row(row);

@@ -1,19 +1,19 @@
-//! Merge join: both sides come in the order of their keys, so that no more of the right side is
-//! kept than the left rows at hand need.
+//! Merge join: both sides are sorted by the keys, so that only right rows for the current left
+//! rows are in memory.
 //!
 //! ```text
-//! left batch   1  4  4  7          stretch of right rows   2  4  4  6
-//!              ----------> complete: what is less than the last key of the stretch (all once the
-//!                          right side has ended), joined by hash with the stretch
+//! left batch   1  4  4  7          window of right rows   2  4  4  6
+//!              ----------> complete: rows below the last key of the window (all once the right
+//!                          side has ended), joined by hash with the window
 //!                       7: waits for more right rows; those before it are dropped
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. A left row is joined once all right rows with its key are in the stretch, and once only.
-//! 2. A right row stays as long as a left row that is not joined yet may have its key.
+//! 1. A left row is joined once all right rows with its key are in the window, and only once.
+//! 2. A right row remains in the window as long as an unjoined left row may have its key.
 //!
-//! NULL keys are in the order as other values and match nothing.
+//! NULL keys are sorted like other values and match nothing.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::exec::project::columns_of;
 use crate::exec::{Context, Operator, build, memory};
 use crate::plan::KeyJoinNode;
 
-/// See the module.
+/// Merge join operator; see the module.
 pub(super) struct MergeJoin {
     node: Arc<KeyJoinNode>,
     context: Arc<Context>,
@@ -36,14 +36,14 @@ pub(super) struct MergeJoin {
     right: Box<dyn Operator>,
     /// Left rows that are not joined yet.
     waiting: Option<Stretch>,
-    /// Right rows that may match them.
+    /// Window of right rows that may match them.
     stretch: Stretch,
     right_ended: bool,
-    /// The left rows at hand and their right rows.
+    /// Join of the current left rows with their right rows.
     pairs: Option<PairJoin<KeyIndex>>,
 }
 
-/// Rows in the order of their keys.
+/// Rows sorted by their keys.
 struct Stretch {
     rows: Collected,
     keys: Collected,
@@ -67,7 +67,7 @@ impl Stretch {
         self.rows.row_count
     }
 
-    /// Returns the key of a row in its key form, in which keys compare.
+    /// Returns the encoded key of a row, by which keys are compared.
     fn key(&self, row: usize) -> Result<Vec<u8>> {
         let mut form = Vec::new();
         for (column, &data_type) in self.keys.columns.iter().zip(&self.key_types) {
@@ -76,12 +76,12 @@ impl Stretch {
         Ok(form)
     }
 
-    /// Returns how many rows, the first ones, have keys that are less.
+    /// Returns the number of leading rows with smaller keys.
     fn count_before(&self, key: &[u8]) -> Result<usize> {
         self.count_while(|other| other < key)
     }
 
-    /// Returns how many rows, the first ones, have keys that are not greater.
+    /// Returns the number of leading rows with keys that are not greater.
     fn count_until(&self, key: &[u8]) -> Result<usize> {
         self.count_while(|other| other <= key)
     }
@@ -104,7 +104,7 @@ impl Stretch {
         self.rows.batch(&rows)
     }
 
-    /// Drops the first rows.
+    /// Removes the first rows.
     fn drop_first(&mut self, count: usize) {
         if count > 0 {
             let rows: Vec<u32> = (count as u32..self.row_count() as u32).collect();
@@ -115,7 +115,7 @@ impl Stretch {
 }
 
 impl MergeJoin {
-    /// Opens it and both sides.
+    /// Opens the operator and both inputs.
     pub(super) fn open(node: &Arc<KeyJoinNode>, context: &Arc<Context>) -> Result<MergeJoin> {
         Ok(MergeJoin {
             left: build(&node.left, context)?,
@@ -129,7 +129,7 @@ impl MergeJoin {
         })
     }
 
-    /// Turns to left rows that have all their right rows; `false` at the end.
+    /// Advances to left rows whose right rows are all in the window; `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         loop {
             self.context.check()?;
@@ -162,7 +162,7 @@ impl MergeJoin {
         }
     }
 
-    /// Joins the first rows of those that wait.
+    /// Joins the first waiting rows.
     fn turn_to(&mut self, complete: usize) -> Result<()> {
         let Some(waiting) = &mut self.waiting else { return Ok(()) };
         let last = waiting.key(complete - 1)?;

@@ -1,8 +1,8 @@
-//! Sorted runs on disk, merged.
+//! External merge sort: sorted runs on disk and their merge.
 //!
-//! A merge reads as many runs at once as fit into `work_mem`, a small batch of each in hand; more
-//! runs are merged in passes. Rows that sort alike come in the order of their runs, which is the
-//! order they were read in.
+//! A merge reads as many runs at once as `work_mem` allows, with a small batch of each in memory;
+//! more runs are merged in several passes. Equal rows are returned in the order of their runs,
+//! which is their input order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::exec::Context;
 use crate::exec::row_order::RowOrder;
 use crate::spill::{SpillFile, SpillReader, SpillWriter};
 
-/// Bytes of a batch of a run, about.
+/// Approximate batch size of a run in bytes.
 const RUN_BATCH_BYTES: usize = 32 << 10;
-/// What reading a run takes, about: its batch, and the bytes it is read from.
+/// Approximate memory for reading a run, in bytes: its batch and its read buffer.
 const RUN_BYTES: usize = 128 << 10;
-/// Runs that are merged at once, at least and at most.
+/// Minimum and maximum number of runs that are merged at once.
 const FAN_IN: std::ops::RangeInclusive<usize> = 4..=512;
 
-/// Writes a run.
+/// Writer of a run.
 pub(super) struct RunWriter {
     writer: SpillWriter,
 }
 
-/// Yields the rows of runs in order.
+/// Merge of runs.
 pub(super) struct MergeRuns {
     order: Arc<RowOrder>,
     runs: Vec<Run>,
-    /// A heap of those that have rows, the one with the first row on top.
+    /// Heap of the runs that have rows, with the first row on top.
     heap: Vec<usize>,
 }
 
@@ -43,12 +43,12 @@ struct Run {
 }
 
 impl RunWriter {
-    /// Begins a run of rows with columns of these types.
+    /// Creates a run of rows with columns of these types.
     pub(super) fn create(types: &Arc<[DataType]>, context: &Context) -> Result<RunWriter> {
         Ok(RunWriter { writer: context.spill.create(types)? })
     }
 
-    /// Appends rows, which come after all before.
+    /// Appends rows, which sort after those before.
     pub(super) fn add(&mut self, batch: &Batch) -> Result<()> {
         let bytes = byte_count(batch);
         let pieces = bytes.div_ceil(RUN_BATCH_BYTES).max(1);
@@ -65,20 +65,20 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Ends the run.
+    /// Finishes the run.
     pub(super) fn finish(self) -> Result<Arc<SpillFile>> {
         self.writer.finish()
     }
 }
 
-/// Merges runs until so few are left that they can be merged at once.
+/// Merges runs until the remaining ones can be merged at once.
 pub(super) fn merge_until(
     mut runs: Vec<Arc<SpillFile>>,
     order: &Arc<RowOrder>,
     context: &Context,
 ) -> Result<Vec<Arc<SpillFile>>> {
     loop {
-        // A batch of a run is there twice while it is read.
+        // A batch of a run exists twice while it is read.
         let largest = runs.iter().map(|run| 2 * run.batch_bytes_max()).max().unwrap_or(0);
         let fan_in = context.work_mem() / largest.max(RUN_BYTES);
         let fan_in = fan_in.clamp(*FAN_IN.start(), *FAN_IN.end());
@@ -126,7 +126,7 @@ impl MergeRuns {
             let Some(&first) = self.heap.first() else { break };
             let run = &mut self.runs[first];
             let from = run.row;
-            // Rows of one run that follow each other are taken together.
+            // Consecutive rows of one run are copied together.
             loop {
                 self.runs[first].row += 1;
                 row_count += 1;
@@ -162,13 +162,13 @@ impl MergeRuns {
         self.order.compare(of_run, (&other.batch.columns[..], other.row)).then(a.cmp(&b))
     }
 
-    /// Returns whether the run on top of the heap still belongs there.
+    /// Returns whether the run on top of the heap is still first.
     fn stays_first(&self) -> bool {
         let first = self.heap[0];
         self.heap.iter().skip(1).take(2).all(|&other| self.compare(first, other).is_lt())
     }
 
-    /// Moves the run at a place of the heap down to where it belongs.
+    /// Restores the heap order below a position.
     fn sink(&mut self, mut place: usize) {
         loop {
             let children = (2 * place + 1)..(2 * place + 3).min(self.heap.len());

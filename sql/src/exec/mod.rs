@@ -1,12 +1,12 @@
-//! The executor: runs plans.
+//! Executor: runs physical plans.
 //!
-//! Operators pull batches of at most about [`types::vector::BATCH_ROWS`] rows from those below
-//! them. What changes data ([`modify()`]) runs to its end in one call; what is one get by key
-//! ([`point()`]) has a path of its own, without batches or operators.
+//! Operators pull batches of about [`types::vector::BATCH_ROWS`] rows at most from their inputs.
+//! Data-changing plans ([`modify()`]) run to completion in one call; a single get by key
+//! ([`point()`]) has a separate path without batches or operators.
 //!
-//! Sorts, groups and hash joins that outgrow `work_mem` go on on disk ([`spill`](crate::spill)).
-//! Other joins and subquery results are kept in memory: past a generous multiple of `work_mem`
-//! ([`memory`]) a statement fails with 53200.
+//! Sorts, aggregation, hash joins, set operations and materialised rows that exceed `work_mem`
+//! spill to disk ([`spill`](crate::spill)). Other operators fail with 53200 above a generous
+//! multiple of `work_mem` ([`memory`]).
 
 pub(crate) mod memory;
 mod stage;
@@ -98,55 +98,57 @@ pub use history::HistoryBegin;
 pub use modify::modify;
 pub use point::point;
 
-/// What a plan runs with.
+/// Execution context of a plan.
 #[derive(Clone)]
 pub struct Context {
-    /// Reads and writes.
+    /// Transaction for reads and writes.
     pub transaction: Arc<Transaction>,
-    /// Parameters, clocks, time zone.
+    /// Evaluation context: parameters, clocks, time zone.
     pub eval: EvalContext,
-    /// System views, row numbers.
+    /// Source of system views, function results and row ids.
     pub system: Arc<dyn SystemSource>,
-    /// Rows of every scan come in the order of its keys: who changes rows locks them in one order,
-    /// so that two such statements do not wait for each other. Set by the plan.
+    /// True if every scan must return rows in key order: statements that change rows lock them in
+    /// one order, which avoids deadlocks. Set by the plan.
     pub ordered: bool,
-    /// Rows that the statement locks are locked one by one, as they are asked for.
+    /// True if row locks are acquired one at a time, as rows are requested.
     pub locks_one_by_one: bool,
-    /// Steps that have effects take rows one by one: their reader may stop before the end, or
-    /// changes what functions see.
+    /// True if operators with side effects must process rows one at a time: their reader may stop
+    /// early, or changes what functions see.
     pub row_by_row: bool,
-    /// Region threads may join in; not where one of them runs a plan: it waits for no other one.
+    /// True if region threads may be used for parallel scans; false where a region thread itself
+    /// runs a plan, as it must not wait for another one.
     pub side_by_side: bool,
-    /// Where steps note what they do, for EXPLAIN ANALYZE.
+    /// Profile for EXPLAIN ANALYZE.
     pub profile: Option<Arc<Profile>>,
-    /// Rows of the named queries that can be read; empty at first.
+    /// Rows of the named queries in scope; empty at first.
     pub named: NamedRows,
-    /// What subqueries said that are run once; empty at first.
+    /// Results of subqueries that are executed once; empty at first.
     pub once: OnceAnswers,
-    /// The setting `work_mem`, in bytes; what a step may keep says [`Context::work_mem`].
+    /// Setting `work_mem` in bytes; the limit of an operator is [`Context::work_mem`].
     pub work_mem: usize,
-    /// Where it sets aside what is more.
+    /// Spill area for the excess.
     pub spill: Arc<Spill>,
-    /// The rows that the statement has changed of tables that several parts of it change: a row is
-    /// changed once.
+    /// Rows changed in tables that several parts of the statement change: each row is changed
+    /// once.
     pub changed: Option<Arc<ChangedRows>>,
-    /// The rows that get other keys.
+    /// Rows whose keys are updated.
     pub moved: Arc<MovedRows>,
-    /// What foreign keys are about among the rows that the statement changes.
+    /// Constraint queue of the changed rows.
     pub watch: Option<Arc<Watch>>,
-    /// How many statements were begun within others when this one began.
+    /// Number of nested statements in the transaction when this one began.
     pub inner_before: u64,
-    /// What the statement sees, however late a step is opened; known once the plan is.
+    /// Snapshot of the statement, also for operators that are opened later; set once the plan is
+    /// opened.
     pub view: SharedView,
 }
 
-/// What a statement sees, once that is known: functions that it calls are told.
+/// Snapshot of a statement, once it is taken; shared with the functions that it calls.
 pub type SharedView = Arc<OnceLock<StatementView>>;
 
-/// Rows of the tables that several parts of a statement change.
+/// Changed rows of tables that several parts of a statement change.
 pub struct ChangedRows {
     tables: SmallVec<[TableId; 2]>,
-    /// The rows, each with the savepoint at which the statement's own write of it was staged.
+    /// Keys of the rows, each with the savepoint at which the statement's write was staged.
     keys: Mutex<AHashMap<(TableId, Vec<u8>), Savepoint>>,
 }
 
@@ -162,57 +164,57 @@ impl ChangedRows {
     }
 }
 
-/// What the server gives to plans: rows of system views and table functions, row numbers.
+/// Services of the server for plans: rows of system views and table functions, row ids, function
+/// calls.
 pub trait SystemSource: Send + Sync {
     /// Returns all rows of a view, or of a table function called with these arguments.
     ///
     /// # Errors
     ///
-    /// What the view or function raises.
+    /// Errors of the view or function.
     fn rows(&self, name: &str, arguments: &[Datum]) -> Result<Vec<Vec<Datum>>>;
 
-    /// Returns the rows of a view that is made of nothing but the catalog, in columns of these
-    /// types; `None` for other views.
+    /// Returns the rows of a view that only depends on the catalog, as batches; `None` for other
+    /// views.
     ///
     /// # Errors
     ///
-    /// What the view raises.
+    /// Errors of the view.
     fn shared_rows(&self, _name: &str) -> Result<Option<Arc<Vec<Batch>>>> {
         Ok(None)
     }
 
-    /// Returns where the history of a table begins, as far as these columns of it are shown.
+    /// Returns the begin of a table's history with respect to these columns.
     ///
     /// # Errors
     ///
-    /// What reading the catalog raises.
+    /// Errors of reading the catalog.
     fn history_begin(&self, _table: &Table, _columns: &[usize]) -> Result<HistoryBegin> {
         Ok(HistoryBegin::NEVER)
     }
 
-    /// Takes numbers for new rows of a table without a primary key, at least one and at most
-    /// `count`.
+    /// Allocates row ids for a table without a primary key, at least one and at most `count`.
     ///
     /// # Errors
     ///
     /// See [`RowIds`](crate::row_ids::RowIds).
     fn row_ids(&self, table: TableId, count: u64) -> Result<Range<u64>>;
 
-    /// Calls a function of users and returns its rows.
+    /// Calls a user-defined function and returns its rows.
     ///
     /// # Errors
     ///
-    /// What its statements raise; 0A000 where none can be run.
+    /// Errors of its statements; 0A000 where functions cannot be called.
     fn routine_rows(&self, routine: &Routine, _arguments: Vec<Datum>) -> Result<Vec<Vec<Datum>>> {
         let what = format!("a call of function \"{}\" in this place", routine.name);
         Err(Error::not_supported(what, "Call it in a statement of a session."))
     }
 
-    /// Calls an endpoint and returns its answer.
+    /// Calls an endpoint and returns its result.
     ///
     /// # Errors
     ///
-    /// What the endpoint raises; 42704 if there is none.
+    /// Errors of the endpoint; 42704 if there is none.
     fn call_endpoint(&self, request: &EndpointRequest<'_>) -> Result<Vec<Vec<Datum>>> {
         let message = format!(
             "table \"{}\" has no endpoint \"{}\" attached",
@@ -222,86 +224,86 @@ pub trait SystemSource: Send + Sync {
     }
 }
 
-/// A call of an endpoint that is attached to a table.
+/// Call of an endpoint of a table.
 pub struct EndpointRequest<'a> {
     /// The table.
     pub table: &'a Table,
-    /// The name that the endpoint is attached by.
+    /// Name under which the endpoint is attached.
     pub name: &'a str,
-    /// The arguments of the call, names and texts.
+    /// Arguments: names and text values.
     pub arguments: Vec<(String, String)>,
-    /// The rows that it is of.
+    /// Row ranges of the call.
     pub ranges: Vec<RowRange>,
 }
 
-/// A running step of a plan.
+/// Plan operator: a running plan node.
 pub trait Operator: Send {
     /// Returns the next rows, at least one; `None` at the end.
     ///
     /// # Errors
     ///
-    /// Whatever evaluation, the store or a cancellation raises; the operator is not to be used
-    /// after that.
+    /// Errors of the evaluation, the store or a cancellation; the operator must not be used after
+    /// that.
     fn next(&mut self) -> Result<Option<Batch>>;
 
-    /// Returns whether [`Operator::attach`] would be of use now: batches are made side by side.
+    /// Returns whether [`Operator::attach`] is useful now: batches are produced in parallel.
     fn takes_stages(&self) -> bool {
         false
     }
 
-    /// Begins anew, after its end, over what the work table holds now. Returns `false` if it
-    /// cannot: then it is of no use any more, and to be opened again.
+    /// Restarts, after the end, over the present content of the work table. Returns `false` if
+    /// that is not possible: the operator must then be opened again.
     ///
     /// # Errors
     ///
-    /// As for [`Operator::next`].
+    /// See [`Operator::next`].
     fn rewind(&mut self) -> Result<bool> {
         Ok(false)
     }
 
-    /// Has each batch put through `stage` by the thread that makes it, before any was taken; what
-    /// comes of it is yielded in its place. Returns `false`, and nothing has changed for who takes
-    /// the batches, if that cannot be.
+    /// Attaches a stage, before any batch was read: each batch is processed by `stage` on the
+    /// thread that produces it, and the output is returned instead. Returns `false`, with the
+    /// output unchanged, if that is not possible.
     ///
     /// # Errors
     ///
-    /// As for [`Operator::next`]: a step below may have to be read for it.
+    /// See [`Operator::next`]: an input may have to be read for it.
     fn attach(&mut self, _stage: &Arc<dyn Stage>) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// What a statement that changes data did.
+/// Result of a data-changing statement.
 #[derive(Default)]
 pub struct ModifyOutcome {
-    /// Rows inserted, updated or deleted.
+    /// Number of inserted, updated or deleted rows.
     pub row_count: u64,
-    /// The rows of RETURNING; empty without it.
+    /// Rows of RETURNING; empty without it.
     pub returning: BatchBuffer,
 }
 
 impl Context {
-    /// Returns how regions may be read side by side; `None` if they may not.
+    /// Returns the parameters of parallel scans; `None` if they must not be used.
     fn parallelism(&self) -> Option<Parallelism> {
         self.transaction.parallelism().filter(|_| self.side_by_side)
     }
 
-    /// Returns the bytes that a step may keep in memory now.
+    /// Returns the present memory limit of an operator in bytes.
     pub(crate) fn work_mem(&self) -> usize {
         memory::allowance(self.work_mem)
     }
 
-    /// Returns where rows are kept, and how much of them in memory.
+    /// Returns the memory limit and spill area of materialised rows.
     pub(crate) fn room(&self) -> Room {
         Room { spill: Arc::clone(&self.spill), bytes: self.work_mem() }
     }
 
-    /// Fails once the statement was cancelled.
+    /// Fails if the statement was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
         Ok(self.eval.style.interrupt.check()?)
     }
 
-    /// Returns the context as a plan needs it: with room for all its parameters.
+    /// Returns the context prepared for a plan: with all its parameters and flags.
     fn prepared_for(mut self, plan: &Plan) -> Result<Context> {
         if self.eval.parameters.len() < plan.parameter_count {
             self.eval.parameters.resize(plan.parameter_count, Datum::Null);
@@ -313,7 +315,7 @@ impl Context {
         Ok(self)
     }
 
-    /// Returns what the statement sees.
+    /// Returns the snapshot of the statement.
     fn statement_view(&self) -> Result<&StatementView> {
         if let Some(view) = self.view.get() {
             return Ok(view);
@@ -322,24 +324,24 @@ impl Context {
         Ok(self.view.get_or_init(|| view))
     }
 
-    /// Returns whether a function that the statement calls has run statements, which may have
-    /// changed rows.
+    /// Returns whether a function that the statement calls has executed statements, which may
+    /// have changed rows.
     fn has_called(&self) -> bool {
         self.transaction.inner_statements() != self.inner_before
     }
 
-    /// Returns a reader of a table that sees what the statement saw when it began: other statements
-    /// of the session may run before a cursor comes to its end.
+    /// Returns a reader of a table with the statement's snapshot: other statements of the session
+    /// may be executed while a cursor is open.
     fn reader(&self, table: TableId) -> Result<TableReader> {
         Ok(self.transaction.reader_of(self.statement_view()?, table)?)
     }
 
-    /// Returns the rows that the statement has changed, if several parts of it change the table.
+    /// Returns the changed rows, if several parts of the statement change the table.
     fn shared_changes(&self, table: TableId) -> Option<&ChangedRows> {
         self.changed.as_deref().filter(|changed| changed.tables.contains(&table))
     }
 
-    /// Notes that a part of the statement changes a row. Returns whether it is the first one.
+    /// Records that a part of the statement changes a row. Returns whether it is the first one.
     fn claims_row(&self, table: TableId, key: &[u8]) -> bool {
         let Some(shared) = self.shared_changes(table) else { return true };
         let mut keys = shared.keys.lock();
@@ -348,7 +350,7 @@ impl Context {
         true
     }
 
-    /// Notes that what the statement has to write to rows that it has claimed is staged.
+    /// Records that the writes of claimed rows are staged.
     fn wrote_rows(&self, table: TableId, keys: Vec<Vec<u8>>) {
         let Some(shared) = self.shared_changes(table) else { return };
         let (mut claims, place) = (shared.keys.lock(), self.transaction.savepoint());
@@ -359,8 +361,8 @@ impl Context {
         }
     }
 
-    /// Returns whether a function that the statement calls has changed a row after the part of the
-    /// statement that has claimed it.
+    /// Returns whether a function that the statement calls has changed a row after a part of the
+    /// statement has claimed it.
     fn was_changed_after_claim(&self, table: TableId, key: &[u8]) -> Result<bool> {
         let shared = self.shared_changes(table).filter(|_| self.has_called());
         let claim = shared.and_then(|shared| {
@@ -376,17 +378,17 @@ impl Context {
         shared.is_some_and(|shared| shared.keys.lock().contains_key(&(table, key.to_vec())))
     }
 
-    /// Computes an expression without columns.
+    /// Evaluates an expression without columns.
     fn value(&self, expression: &Expr) -> Result<Datum> {
         Ok(expression.eval_row(&[], &self.eval)?)
     }
 }
 
-/// Opens a plan that yields rows.
+/// Opens a plan that returns rows.
 ///
 /// # Errors
 ///
-/// What computing its key ranges raises; XX000 if the plan changes data.
+/// Errors of computing its key ranges; XX000 if the plan changes data.
 pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
     let context = Arc::new(context.prepared_for(plan)?);
     match &plan.root {
@@ -398,7 +400,7 @@ pub fn open(plan: &Arc<Plan>, context: Context) -> Result<Box<dyn Operator>> {
     }
 }
 
-/// Opens a step.
+/// Opens a plan node.
 fn build(node: &Node, context: &Arc<Context>) -> Result<Box<dyn Operator>> {
     if context.row_by_row && !node.passes_rows() {
         let context = Arc::new(Context { row_by_row: false, ..Context::clone(context) });

@@ -1,10 +1,10 @@
-//! Statements that change data, run to their end.
+//! Execution of data-changing statements, with data-changing WITH.
 //!
-//! The parts of WITH that are read come first, in their order; those that change data run to their
-//! end then, queries are computed as far as something reads them. What changes data and is not read
-//! comes after the statement itself, the last one first, as PostgreSQL does it
-//! (`ExecPostprocessPlan`). All see what the statement saw when it began, so it matters only to
-//! which of them changes a row first.
+//! Parts of WITH that are read are executed first, in their order: data-changing ones to
+//! completion, queries on demand. Data-changing parts that are not read are executed after the
+//! statement itself, the last one first, as PostgreSQL does (`ExecPostprocessPlan`). All parts
+//! use the snapshot of the statement, so the order only determines which of them changes a row
+//! first.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::exec::cte::KeptRows;
 use crate::exec::{Context, ModifyOutcome, build, delete, insert, merge, update};
 use crate::plan::{Node, Plan, PlanStep, Root};
 
-/// Runs a plan that changes data. What it staged before an error stays staged: the caller rolls
-/// back to the savepoint it took before the statement.
+/// Executes a data-changing plan. Writes staged before an error remain staged: the caller rolls
+/// back to the savepoint from before the statement.
 ///
 /// # Errors
 ///
-/// 23505 for duplicate keys, what observers refuse, 40001 and 40P01.
+/// 23505 for duplicate keys, errors of observers, 40001 and 40P01.
 pub fn modify(plan: &Arc<Plan>, context: Context) -> Result<ModifyOutcome> {
     let context = Arc::new(context.prepared_for(plan)?);
     if plan.before.is_empty() {
@@ -35,16 +35,16 @@ pub fn modify(plan: &Arc<Plan>, context: Context) -> Result<ModifyOutcome> {
     Ok(outcome)
 }
 
-/// The parts of WITH of a statement that runs.
+/// Parts of WITH of a running statement.
 struct Parts<'a> {
     parts: &'a [PlanStep],
-    /// Has the rows of those that are done.
+    /// Context with the rows of executed parts.
     context: Arc<Context>,
     done: Vec<bool>,
 }
 
 impl Parts<'_> {
-    /// Has all there that a step reads.
+    /// Executes the parts that a node reads.
     fn make_ready_for(&mut self, root: &Root) -> Result<()> {
         let reads = root.named_reads();
         for at in 0..self.parts.len() {
@@ -55,7 +55,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// Has the rows of a part there, and what it changes done.
+    /// Executes a data-changing part, or registers the rows of a query.
     fn make_ready(&mut self, at: usize) -> Result<()> {
         if std::mem::replace(&mut self.done[at], true) {
             return Ok(());
@@ -81,7 +81,7 @@ fn run(root: &Root, context: &Arc<Context>) -> Result<ModifyOutcome> {
     }
 }
 
-/// Reads the rows of a query, of which there is one for each row of the change that it is of.
+/// Reads the rows of a query that yields one row for each changed row.
 fn read(node: &Node, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let mut operator = build(node, context)?;
     let mut outcome = ModifyOutcome::default();

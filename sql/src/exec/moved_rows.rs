@@ -1,9 +1,9 @@
-//! Rows that a transaction has given other keys: how a cursor finds the row that it stands on.
+//! Rows whose keys a transaction has updated, for WHERE CURRENT OF.
 //!
-//! A row that gets another key is deleted and inserted by the store; PostgreSQL knows it for the
-//! same row, and `WHERE CURRENT OF` follows it. So the moves of rows are noted once a cursor is
-//! there that may ask. A row that was deleted, and another one that has its key
-//! since, are told apart by what the transaction has staged.
+//! An update of a key deletes and inserts the row in the store; in PostgreSQL it is still the
+//! same row, and `WHERE CURRENT OF` follows it. So key updates are recorded once a cursor exists
+//! that may need them. A deleted row and another row inserted with its key are distinguished by
+//! the staged writes of the transaction.
 //!
 //! Source: PostgreSQL's `table_tuple_get_latest_tid`, as `TidNext` (nodeTidscan.c) calls it.
 
@@ -17,7 +17,7 @@ use store::{TableId, Transaction};
 use crate::error::Result;
 use crate::exec::memory;
 
-/// See the module; of one transaction.
+/// Key updates of one transaction; see the module.
 #[derive(Default)]
 pub struct MovedRows {
     is_wanted: AtomicBool,
@@ -30,24 +30,24 @@ struct Noted {
     bytes: usize,
 }
 
-/// A row got another key. What was rolled back stays here, and is found no more: nothing of it is
+/// A key update. Entries of rolled-back updates remain, and are not found: their writes are not
 /// staged.
 struct Move {
-    /// The places before and after what was staged for it.
+    /// Savepoints before and after its staged writes.
     before: Savepoint,
     after: Savepoint,
-    /// The other key.
+    /// New key.
     key: Vec<u8>,
 }
 
 impl MovedRows {
-    /// Has moves noted from now on.
+    /// Starts recording key updates.
     pub fn follow(&self) {
         self.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a row got the key `to` by what was staged since `before`, if moves are to be
-    /// noted.
+    /// Records that a row got the key `to` by the writes staged since `before`, if key updates
+    /// are recorded.
     ///
     /// # Errors
     ///
@@ -71,12 +71,12 @@ impl MovedRows {
         Ok(())
     }
 
-    /// Returns the key that a row has now which had `key` at the place `since`; `None` if it was
+    /// Returns the present key of a row that had `key` at savepoint `since`; `None` if it was
     /// deleted.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::deletion_after`].
+    /// See [`Transaction::deletion_after`].
     pub fn present_key(
         &self,
         transaction: &Transaction,

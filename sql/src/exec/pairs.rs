@@ -1,9 +1,10 @@
-//! What hash and loop joins share: pairing rows of the left side with candidates of the right.
+//! Join core shared by hash, loop and index nested-loop joins: pairs of left rows and right
+//! candidates.
 //!
-//! The right side is kept in memory. For each left batch the pairs of a row and its candidates are
-//! made a batch at a time, checked against what must hold besides, and yielded; which rows found a
-//! match is remembered as far as the kind of join asks for it. Rows come in the order of the left
-//! side; right rows without a match come last.
+//! The right side is in memory. For each left batch, the pairs of rows and candidates are
+//! produced a batch at a time, filtered by the remaining join condition, and returned; match
+//! flags of rows are maintained if the join type needs them. The result has the order of the left
+//! rows; right rows without a match come last.
 
 use std::sync::Arc;
 
@@ -16,34 +17,34 @@ use crate::exec::stage::{Stage, StageOutput};
 use crate::exec::{Context, Operator, memory};
 use crate::logical::JoinKind;
 
-/// Which right rows may match a left row.
+/// Candidate look-up: the right rows that may match a left row.
 pub(super) trait Candidates: Send + Sync {
-    /// What is known of a left batch.
+    /// Look-up state of a left batch.
     type Probe: Send;
 
-    /// Forgets all right rows.
+    /// Removes all right rows.
     fn clear(&mut self);
-    /// Adds right rows, which are numbered on.
+    /// Adds right rows; their numbers continue those before.
     fn add(&mut self, batch: &Batch, context: &Context) -> Result<()>;
-    /// Looks at a left batch.
+    /// Prepares the look-up for a left batch.
     fn probe(&self, batch: &Batch, context: &Context) -> Result<Self::Probe>;
-    /// Returns the first candidate of a row of that batch.
+    /// Returns the first candidate of a row of the batch.
     fn first(&self, probe: &Self::Probe, left_row: usize) -> Option<u32>;
-    /// Returns the candidate of a row of that batch after this one.
+    /// Returns the next candidate of a row of the batch.
     fn after(&self, probe: &Self::Probe, left_row: usize, candidate: u32) -> Option<u32>;
-    /// Returns the right row that a candidate is.
+    /// Returns the right row of a candidate.
     fn row(&self, candidate: u32) -> u32 {
         candidate
     }
-    /// Returns the bytes held.
+    /// Returns the size in bytes.
     fn byte_count(&self) -> usize;
 }
 
-/// All rows of an input, column by column.
+/// All rows of an input, stored by column.
 pub(super) struct Collected {
     pub(super) columns: Vec<Vector>,
     pub(super) row_count: usize,
-    /// What values hold beside the columns.
+    /// Bytes of values outside of the columns.
     heap_bytes: usize,
 }
 
@@ -70,7 +71,7 @@ impl Collected {
         Batch { columns: self.take(rows).collect(), row_count: rows.len() }
     }
 
-    /// Returns what rows take that are each taken once.
+    /// Returns the row sizes, each row taken once.
     pub(super) fn sizes(&self) -> RowSizes<'_> {
         RowSizes::of(&self.columns)
     }
@@ -81,7 +82,7 @@ impl Collected {
         Batch { columns, row_count: self.row_count }
     }
 
-    /// Keeps some of the rows, in this order.
+    /// Retains only these rows, in this order.
     pub(super) fn keep(&mut self, rows: &[u32]) {
         self.columns.iter_mut().for_each(|column| *column = column.take(rows));
         self.heap_bytes = self.columns.iter().map(heap_bytes).sum();
@@ -97,19 +98,19 @@ fn heap_bytes(column: &Vector) -> usize {
     column.byte_count() - column.flat_byte_count()
 }
 
-/// What a join is made of.
+/// Inputs and condition of a join.
 pub(super) struct JoinParts<C> {
     pub(super) kind: JoinKind,
     pub(super) left: Box<dyn Operator>,
     pub(super) right: Box<dyn Operator>,
     pub(super) candidates: C,
-    /// Must hold, over left columns followed by right columns.
+    /// Remaining join condition, over left columns followed by right columns.
     pub(super) on: Option<Expr>,
     pub(super) left_types: Vec<DataType>,
     pub(super) right_types: Vec<DataType>,
 }
 
-/// The right rows of a join, and how left rows are paired with them.
+/// Right rows of a join, with the join condition.
 pub(super) struct RightSide<C> {
     kind: JoinKind,
     candidates: C,
@@ -123,47 +124,47 @@ pub(super) struct RightSide<C> {
 pub(super) struct PairJoin<C: Candidates> {
     left: Box<dyn Operator>,
     right: Box<dyn Operator>,
-    /// As far as it was read.
+    /// Right side, as far as it was read.
     side: RightSide<C>,
     context: Arc<Context>,
-    /// Whether all of the right side was read.
+    /// True once the right side was read completely.
     has_right: bool,
-    /// Which right rows have a match, if the kind of join asks for it.
+    /// Match flags of the right rows, if the join type needs them.
     right_matched: Vec<bool>,
-    /// Right rows up to here were yielded without a match.
+    /// Number of right rows checked for the final pass of unmatched rows.
     right_done: usize,
     probe: Option<Probe<C>>,
 }
 
-/// A join whose pairs were to be made where the left rows are.
+/// Outcome of moving a join to the threads of its left side.
 pub(super) enum HandedDown<C: Candidates> {
-    /// The left side, which yields the pairs.
+    /// Left side, which now returns the pairs.
     Left(Box<dyn Operator>),
-    /// The join as it was.
+    /// The join, unchanged.
     Kept(Box<PairJoin<C>>),
 }
 
-/// A left batch at hand.
+/// Current left batch.
 pub(super) struct Probe<C: Candidates> {
     batch: Batch,
     found: C::Probe,
     matched: Vec<bool>,
     row: usize,
-    /// The next candidate of `row`.
+    /// Next candidate of `row`.
     candidate: Option<u32>,
-    /// Rows before this one were yielded, as pairs or padded with NULLs.
+    /// Number of rows that were returned, as pairs or padded with NULLs.
     yielded: usize,
 }
 
-/// Pairs that match, in the order of the left rows.
+/// Matching pairs, in the order of the left rows.
 struct MatchedPairs {
     batch: Batch,
-    /// The left row of each.
+    /// Left row of each pair.
     left: Vec<u32>,
 }
 
 impl<C: Candidates> RightSide<C> {
-    /// Turns to a left batch.
+    /// Starts the join of a left batch.
     pub(super) fn turn_to(&self, batch: Batch, context: &Context) -> Result<Probe<C>> {
         let found = self.candidates.probe(&batch, context)?;
         Ok(Probe {
@@ -176,7 +177,7 @@ impl<C: Candidates> RightSide<C> {
         })
     }
 
-    /// Returns what the left batch at hand yields next; at its end there is none at hand.
+    /// Returns the next rows for the current left batch; clears `probe` at its end.
     pub(super) fn next_of(
         &self,
         probe: &mut Option<Probe<C>>,
@@ -206,10 +207,10 @@ impl<C: Candidates> RightSide<C> {
         Ok(None)
     }
 
-    /// Makes the next pairs of a batch.
+    /// Produces the next candidate pairs of a batch.
     fn pairs(&self, probe: &mut Probe<C>) -> (Vec<u32>, Vec<u32>) {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        // One match is enough for these.
+        // For semi and anti joins, one match decides.
         let once = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
         let unconditional = once && self.on.is_none();
         let left_sizes = RowSizes::repeated(&probe.batch.columns);
@@ -239,7 +240,8 @@ impl<C: Candidates> RightSide<C> {
         (left, right)
     }
 
-    /// Checks pairs, left rows and right ones; returns those that match, if the join yields pairs.
+    /// Filters candidate pairs by the condition; returns the matching ones, if the join returns
+    /// pairs.
     fn check(
         &self,
         probe: &mut Probe<C>,
@@ -252,7 +254,7 @@ impl<C: Candidates> RightSide<C> {
             left.iter().for_each(|&row| probe.matched[row as usize] = true);
             return Ok(None);
         }
-        // A row of a large table often has just one match, in the small one that it refers to.
+        // Rows of a large table often have exactly one match in a small referenced table.
         let each_once = left.len() == probe.batch.row_count
             && (0u32..).zip(&left).all(|(row, left)| row == *left);
         let columns = probe.batch.columns.iter().map(|column| match each_once {
@@ -288,8 +290,8 @@ impl<C: Candidates> RightSide<C> {
         Ok(is_some.then_some(MatchedPairs { batch: pairs, left }))
     }
 
-    /// Returns pairs with those left rows among them, in order and padded with NULLs, that have
-    /// turned out to have no match.
+    /// Returns pairs merged with the left rows, padded with NULLs, that turned out to have no
+    /// match.
     fn with_unmatched(&self, probe: &mut Probe<C>, pairs: Option<MatchedPairs>) -> Option<Batch> {
         let decided = std::mem::replace(&mut probe.yielded, probe.row)..probe.row;
         let is_unmatched = |row: &u32| !probe.matched[*row as usize];
@@ -312,7 +314,7 @@ impl<C: Candidates> RightSide<C> {
         Some(all.batch(&order))
     }
 
-    /// Returns the left rows that a semi or anti join yields of a batch whose pairs were made.
+    /// Returns the left rows of a completely processed batch that a semi or anti join returns.
     fn decided(&self, probe: &Probe<C>) -> Option<Batch> {
         let wanted = self.kind == JoinKind::Semi;
         let rows = (0u32..).zip(&probe.matched);
@@ -321,7 +323,7 @@ impl<C: Candidates> RightSide<C> {
         (!rows.is_empty()).then(|| probe.batch.take(&rows))
     }
 
-    /// Returns whether right rows are yielded that have no match.
+    /// Returns whether the join returns right rows without a match.
     pub(super) fn yields_right(&self) -> bool {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }
@@ -348,8 +350,8 @@ impl<C: Candidates> PairJoin<C> {
         }
     }
 
-    /// Reads the right side, once. Returns whether it fits into so many bytes: if not, the join can
-    /// only be taken apart. `None`: past what a statement may keep at all, it fails.
+    /// Reads the right side, once. Returns `false` if it exceeds `bytes_max`: the join can then
+    /// only be continued from its parts. `None`: fails beyond the memory limit of an operator.
     pub(super) fn read_right(&mut self, bytes_max: Option<usize>) -> Result<bool> {
         let side = &mut self.side;
         while !self.has_right {
@@ -378,7 +380,7 @@ impl<C: Candidates> PairJoin<C> {
         self.side.rows.row_count
     }
 
-    /// Returns the bytes of the right side, as far as it was read.
+    /// Returns the size in bytes of the right side, as far as it was read.
     pub(super) fn right_bytes(&self) -> usize {
         self.side.rows.byte_count() + self.side.candidates.byte_count()
     }
@@ -388,15 +390,14 @@ impl<C: Candidates> PairJoin<C> {
         self.left.takes_stages()
     }
 
-    /// Begins anew with the left side, and with the right one as it was; see
-    /// [`Operator::rewind`].
+    /// Restarts with the left side, and the right side unchanged; see [`Operator::rewind`].
     pub(super) fn rewind(&mut self) -> Result<bool> {
         self.probe = None;
         Ok(RightSide::<C>::is_by_left_rows(self.side.kind) && self.left.rewind()?)
     }
 
-    /// Has the left side pair its rows with the right ones, which were read. It may decline: a join
-    /// there whose own right rows turn out not to fit into memory.
+    /// Moves the probe of the right rows, which were read, to the threads of the left side. The
+    /// left side may decline: a join in it whose right side does not fit into memory.
     pub(super) fn hand_down(self, context: &Arc<Context>) -> Result<HandedDown<C>>
     where
         C: 'static,
@@ -426,13 +427,13 @@ impl<C: Candidates> PairJoin<C> {
         Ok(HandedDown::Kept(Box::new(join)))
     }
 
-    /// Takes the join apart, which has yielded nothing: its left side, what was read of the right
-    /// one, and what is left of that.
+    /// Returns the parts of a join that has returned nothing: its left side, the right rows that
+    /// were read, and the rest of the right side.
     pub(super) fn into_parts(self) -> (Box<dyn Operator>, RightSide<C>, Box<dyn Operator>) {
         (self.left, self.side, self.right)
     }
 
-    /// Right rows without a match, padded with NULLs.
+    /// Returns the next right rows without a match, padded with NULLs.
     fn unmatched_right(&mut self) -> Option<Batch> {
         if !self.side.yields_right() {
             return None;
@@ -454,7 +455,7 @@ impl<C: Candidates> PairJoin<C> {
     }
 }
 
-/// Columns of NULLs.
+/// Returns columns of NULLs.
 fn nulls(types: &[DataType], row_count: usize) -> impl Iterator<Item = Arc<Vector>> {
     types.iter().map(move |&data_type| {
         let mut vector = Vector::new(data_type, row_count);
@@ -479,7 +480,7 @@ impl<C: Candidates> Operator for PairJoin<C> {
 }
 
 impl<C> RightSide<C> {
-    /// Returns the types of its columns.
+    /// Returns the types of the right columns.
     pub(super) fn right_types(&self) -> &[DataType] {
         &self.right_types
     }
@@ -489,36 +490,36 @@ impl<C> RightSide<C> {
         std::mem::replace(&mut self.rows, Collected::new(&self.right_types))
     }
 
-    /// Returns whether all that is yielded comes of left rows.
+    /// Returns whether every result row stems from a left row.
     pub(super) fn is_by_left_rows(kind: JoinKind) -> bool {
         !matches!(kind, JoinKind::Right | JoinKind::Full)
     }
 }
 
-/// The join of a left batch with right rows that come in pieces, of which one is kept at a time.
+/// Join of a left batch with right rows that come in blocks, one of which is in memory at a time.
 pub(super) struct PieceJoin<C: Candidates> {
-    /// The piece at hand.
+    /// Current right block.
     side: RightSide<C>,
     left: Batch,
-    /// For each left row, if it has a match among the pieces before.
+    /// Match flags of the left rows, from the blocks before.
     matched: Vec<bool>,
-    /// The pairs with this piece.
+    /// Probe of the current block.
     probe: Option<Probe<C>>,
 }
 
 impl<C: Candidates> PieceJoin<C> {
-    /// Returns the join of a left batch with nothing yet. Of `side` all but the rows counts.
+    /// Returns the join of a left batch, without right rows. The rows in `side` are ignored.
     pub(super) fn of(side: RightSide<C>, left: Batch) -> PieceJoin<C> {
         PieceJoin { side, matched: vec![false; left.row_count], left, probe: None }
     }
 
-    /// Turns to another left batch, which has met no right row yet.
+    /// Starts another left batch.
     pub(super) fn turn_to_left(&mut self, left: Batch) {
         self.matched = vec![false; left.row_count];
         (self.left, self.probe) = (left, None);
     }
 
-    /// Turns to other right rows.
+    /// Replaces the right block.
     pub(super) fn turn_to_right(&mut self, piece: &Batch, context: &Context) -> Result<()> {
         self.side.take_rows();
         self.side.candidates.clear();
@@ -529,7 +530,7 @@ impl<C: Candidates> PieceJoin<C> {
         Ok(())
     }
 
-    /// Returns the next pairs that match, if the join yields pairs.
+    /// Returns the next matching pairs, if the join returns pairs.
     pub(super) fn next(
         &mut self,
         right_matched: &mut [bool],
@@ -551,13 +552,13 @@ impl<C: Candidates> PieceJoin<C> {
         Ok(None)
     }
 
-    /// Returns whether no other right row changes what comes of the left ones.
+    /// Returns whether the result for the left batch no longer depends on further right rows.
     pub(super) fn is_decided(&self) -> bool {
         let once = matches!(self.side.kind, JoinKind::Semi | JoinKind::Anti);
         once && self.probe.is_none() && self.matched.iter().all(|matched| *matched)
     }
 
-    /// Returns what comes of left rows beside pairs, after the last piece.
+    /// Returns the left rows to be returned besides pairs, after the last block.
     pub(super) fn rest(&self) -> Option<Batch> {
         let (wanted, kind) = (self.side.kind == JoinKind::Semi, self.side.kind);
         if matches!(kind, JoinKind::Inner | JoinKind::Right) {
@@ -581,7 +582,7 @@ impl<C: Candidates> PieceJoin<C> {
     }
 }
 
-/// A left batch that is paired by the thread that has made it.
+/// A left batch that is probed by the thread that has produced it.
 struct PairedBatch<C: Candidates> {
     side: Arc<RightSide<C>>,
     probe: Option<Probe<C>>,

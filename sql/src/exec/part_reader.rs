@@ -1,7 +1,8 @@
-//! What is made of the rows of a scan, and a part of one, read by a region thread.
+//! Scan partition reader for region threads, and the row stage of a scan: decode, filter,
+//! base-table fetch.
 //!
-//! All reading, look-ups too, is of what the statement saw when the scan was opened: a cursor goes
-//! on with it however many statements come between.
+//! All reads, including base-table fetches, use the snapshot from the opening of the scan: a
+//! cursor continues with it after other statements.
 
 use std::sync::Arc;
 
@@ -21,73 +22,73 @@ use crate::exec::range_reader::RangeReader;
 use crate::exec::stage::{Pipeline, Stage};
 use crate::plan::scan::{Lookup, ScanNode};
 
-/// Batches that a filter may refuse as a whole before the thread turns to others' work.
+/// Number of completely filtered batches after which a thread yields its execution slot.
 const BATCHES_REFUSED: usize = 16;
 
-/// Makes batches of the rows of a scan: decoded, filtered, looked up.
+/// Row stage of a scan: decodes, filters and fetches from the base table.
 pub(super) struct RowStage {
-    /// The scan.
+    /// Scan node.
     node: Arc<ScanNode>,
-    /// Decodes what it reads, and filters.
+    /// Decoder and filter of the path's rows.
     decoder: FilteredDecoder,
-    /// Where the rows are that index entries name.
+    /// Base-table fetch for index entries.
     lookup: Option<RowLookup>,
     context: Arc<Context>,
-    /// What is done with the batches that it yields.
+    /// Stages that process the scan's batches.
     after: RwLock<Vec<Arc<dyn Stage>>>,
 }
 
-/// Reads the rows that index entries name.
+/// Base-table fetch by the keys in index entries.
 struct RowLookup {
     table: TableReader,
     decoder: FilteredDecoder,
 }
 
-/// See the module.
+/// Reader of a scan partition; see the module.
 pub(super) struct PartReader {
-    /// Gives the rows.
+    /// Source of stored rows.
     pub reader: RangeReader,
-    /// What is made of them; `None`: nothing.
+    /// Row stage; `None`: the rows are returned undecoded.
     pub stage: Option<Arc<RowStage>>,
-    /// Those at hand.
+    /// Current rows.
     pub rows: PathRows,
-    /// Those on their way through the stages above.
+    /// Batch in process by the stages of parent nodes.
     pub pipeline: Pipeline,
 }
 
-/// Rows along a path, then those that index entries among them name: a few at a time if they are
-/// long.
+/// Rows of a path, then the base-table rows of index entries among them: a few at a time if they
+/// are long.
 #[derive(Default)]
 pub(super) struct PathRows {
-    /// The rows at hand.
+    /// Current rows.
     pub stored: StoredRows,
-    /// The gets of the rows that entries name.
+    /// Gets of the base-table rows.
     gets: Vec<Get>,
-    /// The number of gets that were made.
+    /// Number of executed gets.
     made: usize,
-    /// The error of a condition over the entry after these.
+    /// Error of a condition on the entry after these.
     failure: Option<types::Error>,
 }
 
 impl PathRows {
-    /// Returns whether entries name rows that were not read yet.
+    /// Returns whether some base-table rows were not fetched yet.
     pub(super) fn has_more(&self) -> bool {
         self.made < self.gets.len()
     }
 }
 
-/// What comes of some rows.
+/// Result of reading some rows.
 pub(super) enum PartRows {
-    /// The rows as they are.
+    /// Undecoded rows.
     Cells(CellBatch),
-    /// What the scan yields.
+    /// Output batches of the scan.
     Batches(Vec<Batch>),
-    /// No row was wanted, for a while.
+    /// No row passed the filter for a while.
     Nothing,
 }
 
 impl RowStage {
-    /// Prepares what a scan does with its rows.
+    /// Opens the row stage of a scan.
     pub(super) fn open(node: &Arc<ScanNode>, context: &Arc<Context>) -> Result<RowStage> {
         let lookup = match &node.lookup {
             None => None,
@@ -114,7 +115,8 @@ impl RowStage {
         self.decoder.families()
     }
 
-    /// Returns what gets along the path look at of values: of an index entry with a look-up, all.
+    /// Returns the value sections that gets along the path read: for an index entry with
+    /// base-table fetch, all.
     pub(super) fn sections(&self) -> Result<SectionsOfGet> {
         match self.lookup {
             None => Ok(self.node.sections()?),
@@ -122,9 +124,9 @@ impl RowStage {
         }
     }
 
-    /// Decodes, filters and looks up. Replaces `rows`, if there is a look-up, by those found; as
-    /// long as they [have more](PathRows::has_more), the next call goes on with these entries.
-    /// `None`: no row is wanted.
+    /// Decodes, filters and fetches. With a base-table fetch, replaces `rows` by the fetched
+    /// rows; while they [have more](PathRows::has_more), the next call continues with the same
+    /// entries. `None`: no row qualifies.
     pub(super) fn wanted(&self, rows: &mut PathRows) -> Result<Option<Passed>> {
         let mut wanted = self.wanted_until(rows)?;
         match wanted.as_mut().and_then(|wanted| wanted.failure.take()) {
@@ -133,7 +135,7 @@ impl RowStage {
         }
     }
 
-    /// As [`RowStage::wanted`], with what is wanted before a condition fails.
+    /// Like [`RowStage::wanted`]; if a condition fails, also returns the rows before the failure.
     pub(super) fn wanted_until(&self, rows: &mut PathRows) -> Result<Option<Passed>> {
         if !rows.has_more() {
             let mut passed = self.decoder.decode_until(&rows.stored, &self.context.eval)?;
@@ -161,7 +163,7 @@ impl RowStage {
         }
     }
 
-    /// Returns what reads the rows that index entries name.
+    /// Returns the gets of the base-table rows of index entries.
     fn gets(&self, entries: &Batch, lookup: &RowLookup) -> Result<Vec<Get>> {
         let Some(Lookup { key: columns, .. }) = &self.node.lookup else { return Ok(Vec::new()) };
         let (families, sections) = (lookup.decoder.families(), self.node.sections()?);
@@ -176,7 +178,7 @@ impl RowStage {
         (0..entries.row_count).map(get).collect()
     }
 
-    /// Returns the columns that the scan yields of these rows.
+    /// Returns the output columns of the scan for these rows.
     pub(super) fn output(&self, wanted: &Batch) -> Batch {
         let columns = self.node.output.iter().map(|&column| Arc::clone(&wanted.columns[column]));
         Batch { columns: columns.collect(), row_count: wanted.row_count }
@@ -184,22 +186,22 @@ impl RowStage {
 }
 
 impl RowStage {
-    /// Has what the scan yields put through `stage` from now on.
+    /// Adds a stage for the scan's output batches.
     pub(super) fn attach(&self, stage: &Arc<dyn Stage>) {
         self.after.write().push(Arc::clone(stage));
     }
 
-    /// Returns the columns that the scan yields of these rows, before the attached stages.
+    /// Returns the output columns of these rows as input of the attached stages.
     pub(super) fn pipeline(&self, wanted: &Batch) -> Pipeline {
         Pipeline::of(self.output(wanted))
     }
 
-    /// Returns the next batch that has gone through the attached stages.
+    /// Returns the next batch from the attached stages.
     pub(super) fn staged(&self, pipeline: &mut Pipeline) -> Result<Option<Batch>> {
         pipeline.next(&self.after.read(), &self.context)
     }
 
-    /// Returns the next batches of a mebibyte.
+    /// Returns the next batches, up to about a mebibyte.
     fn some_staged(&self, pipeline: &mut Pipeline) -> Result<Vec<Batch>> {
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES

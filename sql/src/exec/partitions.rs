@@ -1,7 +1,9 @@
-//! Rows on disk, cut into partitions by the hashes of their keys: equal keys are in one.
+//! Hash partitions on disk: rows split by the hashes of their keys, so that equal keys are in one
+//! partition.
 //!
-//! What does not fit into memory is worked on partition by partition. One that does not fit either
-//! is cut again, at the next level, by other bits of the hashes.
+//! Hash join, aggregation, DISTINCT and set operations that exceed memory process their input
+//! partition by partition. A partition that does not fit is split again at the next level, by
+//! other bits of the hashes.
 
 use std::sync::Arc;
 
@@ -13,21 +15,21 @@ use crate::exec::pairs::Collected;
 use crate::exec::{Context, Operator};
 use crate::spill::{SpillFile, SpillReader, SpillWriter};
 
-/// Partitions made at once.
+/// Number of partitions of one level.
 const FAN_OUT: usize = 32;
-/// Bits of a hash that choose one.
+/// Number of hash bits that select a partition.
 const FAN_OUT_BITS: u32 = FAN_OUT.trailing_zeros();
-/// The last level: what does not fit then has one key, or a few.
+/// Last level: what still does not fit has one key, or a few.
 pub(super) const LEVEL_MAX: u32 = 6;
 
-/// Partitions that are being written.
+/// Writers of the partitions of one level.
 pub(super) struct Partitions {
     types: Arc<[DataType]>,
     level: u32,
     writers: Vec<Option<SpillWriter>>,
 }
 
-/// Reads a file as a step of a plan; no file has no rows.
+/// Scan of a spill file as an operator; without a file it is empty.
 pub(super) struct SpillScan {
     types: Arc<[DataType]>,
     reader: Option<SpillReader>,
@@ -41,7 +43,7 @@ impl Partitions {
         Partitions { types: Arc::clone(types), level, writers }
     }
 
-    /// Appends rows; `hashes` are those of their keys.
+    /// Appends rows. `hashes`: the hashes of their keys.
     pub(super) fn add(&mut self, batch: &Batch, hashes: &[u64], context: &Context) -> Result<()> {
         context.check()?;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
@@ -61,7 +63,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Ends them: a file for each that has rows.
+    /// Finishes the partitions: one file for each that has rows.
     pub(super) fn finish(self) -> Result<Vec<Option<Arc<SpillFile>>>> {
         self.writers.into_iter().map(|writer| writer.map(SpillWriter::finish).transpose()).collect()
     }
@@ -80,7 +82,7 @@ impl SpillScan {
 }
 
 impl Operator for SpillScan {
-    /// Partitions are written in small pieces; these are put together again.
+    /// Partitions are written in small batches, which are combined again.
     fn next(&mut self) -> Result<Option<Batch>> {
         self.context.check()?;
         let Some(reader) = &mut self.reader else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The short path: one get by key, no batch, no operators.
+//! Point get: execution of a single get by key without batches and operators.
 
 use store::{CellBatch, Get};
 use types::Datum;
@@ -11,7 +11,7 @@ use crate::plan::{Plan, PointGet};
 
 use coprocessors::row::packed_cells;
 
-/// Runs a plan that is one get by key.
+/// Executes a plan that is a single get by key.
 ///
 /// `None`: the plan is not of this kind ([`Plan::point`]); use [`open`](crate::exec::open).
 /// `Some(None)`: there is no such row. Otherwise the row's values, one for each of
@@ -19,7 +19,7 @@ use coprocessors::row::packed_cells;
 ///
 /// # Errors
 ///
-/// What the store raises, or a cancellation.
+/// Errors of the store, or a cancellation.
 pub fn point(plan: &Plan, context: &mut Context) -> Result<Option<Option<Vec<Datum>>>> {
     let Some(get) = &plan.point else { return Ok(None) };
     context.check()?;

@@ -1,4 +1,8 @@
-//! New columns out of old.
+//! Projection: columns computed from the input's columns.
+//!
+//! Long values are computed in slices of a batch, so that results remain at about a mebibyte.
+//! Over a parallel scan the projection is a pipeline stage, unless an expression must be
+//! evaluated in the session.
 
 use std::sync::Arc;
 
@@ -13,34 +17,35 @@ use crate::exec::stage::{Input, RowByRow, Stage, StageOutput};
 use crate::exec::{Context, Operator, build};
 use crate::plan::ProjectNode;
 
-/// Computes columns.
+/// Projection operator.
 pub(super) struct Project {
     node: Arc<ProjectNode>,
     context: Arc<Context>,
     input: Input,
-    /// Whether an expression has to be computed where it is. Asked for by each join above.
+    /// True if an expression must be evaluated exactly once per row, in order: it has side
+    /// effects.
     stays: bool,
     rows: RowByRow,
-    /// What an expression raises of the row after those that were yielded.
+    /// Error of an expression on the row after those that were returned.
     failure: Option<Error>,
     slices: Slices,
 }
 
-/// The rows that are computed at once: fewer than come at once where the values are long.
+/// Slicing of batches: number of rows that are computed at a time, fewer where values are long.
 #[derive(Clone)]
 struct Slices {
-    /// Whether values may be longer than those that they are made of.
+    /// True if results may be longer than their arguments.
     may_grow: bool,
-    /// The bytes of a row, by those that were computed last.
+    /// Average row size of the last result, in bytes.
     row_bytes: Option<usize>,
-    /// Rows that are computed next, and how many of them were.
+    /// Rest of the current batch, and the number of rows that were computed.
     rest: Option<(Batch, usize)>,
 }
 
-/// Rows that are computed before it is known how long values are.
+/// Number of rows that are computed before result sizes are known.
 const FIRST_ROWS: usize = 8;
 
-/// Returns whether values of a type may have megabytes.
+/// Returns whether values of a type may take megabytes.
 fn is_long(data_type: DataType) -> bool {
     !matches!(
         data_type,
@@ -78,7 +83,7 @@ impl Slices {
         Slices { may_grow: expressions.iter().any(grows), row_bytes, rest: None }
     }
 
-    /// Returns the first rows of a batch that are to be computed; the others come next.
+    /// Returns the first slice of a batch; the other slices come next.
     fn first(&mut self, batch: Batch) -> Batch {
         if !self.may_grow || batch.row_count <= self.row_limit() {
             return batch;
@@ -95,7 +100,7 @@ impl Slices {
         }
     }
 
-    /// Returns the next rows of the batch, if any are left.
+    /// Returns the next slice of the batch, if rows are left.
     fn next(&mut self) -> Option<Batch> {
         let (batch, start) = self.rest.take()?;
         let (slice, end) = self.slice(&batch, start);
@@ -118,7 +123,7 @@ impl Slices {
     }
 }
 
-/// Computes one column; a column as it is costs nothing.
+/// Computes one column; a plain column reference is not copied.
 pub(super) fn column_of(
     expression: &Expr,
     batch: &Batch,
@@ -143,7 +148,7 @@ pub(super) fn columns_of(
     expressions.iter().map(|expression| column_of(expression, batch, context)).collect()
 }
 
-/// Computes columns in the order in which functions of users are to be called.
+/// Computes columns row by row, in the call order of user-defined functions.
 fn row_by_row(
     expressions: &[Expr],
     batch: &Batch,
@@ -161,7 +166,7 @@ fn row_by_row(
 }
 
 impl Project {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ProjectNode>, context: &Arc<Context>) -> Result<Project> {
         let input = Input::new(build(&node.input, context)?);
         let stays = node.expressions.iter().any(Expr::stays);
@@ -189,14 +194,14 @@ impl Project {
     }
 }
 
-/// The projection as region threads do it.
+/// Projection as a stage of region threads.
 struct ProjectStage {
     node: Arc<ProjectNode>,
-    /// The slicing of batches, by the values that any thread has computed last.
+    /// Slicing state, from the last result of any thread.
     slices: Mutex<Slices>,
 }
 
-/// A batch that is computed slice by slice.
+/// Batch that is computed slice by slice.
 struct SlicedBatch {
     stage: Arc<ProjectStage>,
     slices: Slices,
@@ -260,7 +265,7 @@ impl Operator for Project {
                 self.slices.note(&computed);
                 Ok(Some(computed))
             }
-            // What has effects is computed once.
+            // Expressions with side effects are evaluated only once.
             Err(failure) if self.stays || batch.row_count == 1 || self.context.check().is_err() => {
                 Err(failure)
             }

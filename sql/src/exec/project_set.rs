@@ -1,8 +1,8 @@
-//! Functions that return sets, called for each row of the input.
+//! ProjectSet: set-returning functions, called for each row of the input.
 //!
-//! The functions of a step go side by side: the nth rows of all of them are one row, NULL where a
-//! function has ended before the others. Rows are made as they are asked for, so that a series need
-//! not be made to its end.
+//! The functions of a node advance in lockstep: the nth rows of all of them form one row; a
+//! function that has ended yields NULL. Rows are produced on demand, so that a series is only
+//! computed as far as it is read.
 
 use std::sync::Arc;
 
@@ -19,45 +19,45 @@ use crate::exec::{Context, Operator, build};
 use crate::logical::{SetCall, SetFunction};
 use crate::plan::ProjectSetNode;
 
-/// See the module.
+/// ProjectSet operator; see the module.
 pub(super) struct ProjectSet {
     node: Arc<ProjectSetNode>,
     context: Arc<Context>,
     input: Input,
     rows: RowByRow,
-    /// The input's rows at hand.
+    /// Current batch of input rows.
     batch: Option<InputRows>,
 }
 
-/// Rows of the input, with the arguments of the functions.
+/// Input rows, with the evaluated arguments of the functions.
 struct InputRows {
     batch: Batch,
-    /// Of each function, its arguments.
+    /// Argument columns of each function.
     arguments: Vec<Vec<Arc<Vector>>>,
-    /// The row at hand.
+    /// Current row.
     row: usize,
-    /// What the functions yield for it; `None`: they are not called yet.
+    /// Calls for the current row; `None`: not called yet.
     calls: Option<Calls>,
 }
 
-/// The calls of the functions for one row.
+/// Calls of the functions for one row.
 struct Calls {
     functions: SmallVec<[Source; 1]>,
-    /// How many rows they have yielded.
+    /// Number of rows that they have produced.
     count: i64,
 }
 
-/// Where the rows of a function come from.
+/// Source of the rows of a function.
 enum Source {
     Set(SetRows),
     Value(Datum),
-    /// All rows of a function of users.
+    /// All rows of a user-defined function.
     Rows(std::vec::IntoIter<Vec<Datum>>),
     Ended,
 }
 
 impl Source {
-    /// Appends the next rows to the function's columns, as many as there are or `limit`.
+    /// Appends up to `limit` next rows to the function's columns; returns their number.
     fn append(&mut self, columns: &mut [Vector], limit: usize, context: &Context) -> Result<usize> {
         let count = match self {
             Source::Set(rows) => rows.append(columns, limit, &context.eval)?,
@@ -111,7 +111,7 @@ impl InputRows {
         Ok(Calls { functions: functions.collect::<Result<_>>()?, count: 0 })
     }
 
-    /// Adds rows until there are enough; returns whether the input's rows have come to their end.
+    /// Adds rows until the batch is full; returns whether all input rows were processed.
     fn fill(
         &mut self,
         node: &ProjectSetNode,
@@ -137,7 +137,7 @@ impl InputRows {
     }
 }
 
-/// Returns the rows of a function of users; one that returns no set always has one.
+/// Returns the rows of a user-defined function; a non-set function always has one.
 fn routine_rows(
     routine: &Routine,
     arguments: Vec<Datum>,
@@ -155,7 +155,7 @@ fn routine_rows(
 }
 
 impl Calls {
-    /// Adds rows until there are enough; returns whether all functions have come to their end.
+    /// Adds rows until the batch is full; returns whether all functions have ended.
     fn append(
         &mut self,
         node: &ProjectSetNode,
@@ -178,7 +178,7 @@ impl Calls {
             (0..count as i64).for_each(|nth| column.push_i64(self.count + nth + 1));
         }
         self.count += count as i64;
-        // The row of a call without any has not even a number.
+        // In an outer row without function rows, the ordinality is NULL, too.
         let rows = if node.outer && self.count == 0 { 1 } else { count };
         output.fill_rows(before + rows, (row, row_bytes));
         for column in &mut output.columns {
@@ -189,7 +189,7 @@ impl Calls {
 }
 
 impl ProjectSet {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<ProjectSetNode>, context: &Arc<Context>) -> Result<ProjectSet> {
         let input = Input::new(build(&node.input, context)?);
         let rows = RowByRow::new(context.row_by_row && node.has_effects());
@@ -197,7 +197,7 @@ impl ProjectSet {
         Ok(ProjectSet { node, context, input, rows, batch: None })
     }
 
-    /// The columns of the functions, then the ordinality.
+    /// Returns empty output columns: those of the functions, then the ordinality.
     fn output(&self) -> Widened {
         let types = self.node.functions.iter().flat_map(|function| &function.columns);
         let types = types.map(|column| column.sql_type.base);

@@ -1,5 +1,6 @@
-//! Range index: the right rows of a join in the order of a key, in which each left row finds the
-//! range between its bounds. For look-ups of ranges.
+//! Range index: right rows of an index nested-loop join, sorted by a key and searched by ranges.
+//!
+//! Each left row finds the right rows between its bounds by binary search.
 
 use std::sync::Arc;
 
@@ -13,21 +14,21 @@ use crate::exec::project::columns_of;
 use crate::plan::{KeyRange, LookupJoinNode, RangeBound};
 use crate::planner::key_term::is_integer;
 
-/// See the module.
+/// Sorted index of right rows; see the module.
 pub(super) struct RangeIndex {
     node: Arc<LookupJoinNode>,
     range: KeyRange,
-    /// The key forms of right rows, in order, and their numbers.
+    /// Encoded keys of the right rows, in order, and their row numbers.
     entries: Vec<(Vec<u8>, u32)>,
     row_count: u32,
     form_bytes: usize,
 }
 
-/// The candidates of each row of a batch: from one entry to before another one.
+/// Candidates of each row of a batch: a half-open range of entries.
 pub(super) struct EntryRanges(Vec<(u32, u32)>);
 
 impl RangeIndex {
-    /// Returns an index of no rows: by the keys of a look-up join, then by its range.
+    /// Returns an empty index: by the equality keys of the join, then by its range.
     pub(super) fn new(node: &Arc<LookupJoinNode>, range: &KeyRange) -> RangeIndex {
         RangeIndex {
             node: Arc::clone(node),
@@ -38,12 +39,12 @@ impl RangeIndex {
         }
     }
 
-    /// Returns the entries of a left row with these keys and bounds.
+    /// Returns the entry range of a left row with these keys and bounds.
     fn entries_of(&self, keys: &[u8], bounds: [Option<&[u8]>; 2]) -> (u32, u32) {
         let [low, high] = bounds;
         let is_before = |form: &[u8], bound: &RangeBound, value: &[u8], below: bool| {
             let end = [keys, value].concat();
-            // What equals the bound has its form; there is nothing behind it.
+            // A value equal to the bound has the same encoding, with nothing after it.
             if bound.is_inclusive == below { form < end.as_slice() } else { form <= end.as_slice() }
         };
         let start = self.entries.partition_point(|(form, _)| match (&self.range.low, low) {
@@ -61,8 +62,8 @@ impl RangeIndex {
     }
 }
 
-/// Appends the form of a value, which equal values share; returns whether there is one: NULL equals
-/// nothing.
+/// Appends the encoding of a value, which is the same for equal values; returns `false` for NULL,
+/// which equals nothing.
 fn push_form(value: &Datum, data_type: DataType, form: &mut Vec<u8>) -> Result<bool> {
     let (value, data_type) = match (value.as_i64(), data_type) {
         _ if value.is_null() => return Ok(false),
@@ -76,7 +77,7 @@ fn push_form(value: &Datum, data_type: DataType, form: &mut Vec<u8>) -> Result<b
     Ok(true)
 }
 
-/// Appends the form of a row's values; returns whether none of them is NULL.
+/// Appends the encodings of a row's values; returns whether none of them is NULL.
 fn push_forms(columns: &[(Arc<Vector>, DataType)], row: usize, form: &mut Vec<u8>) -> Result<bool> {
     for (column, data_type) in columns {
         if !push_form(&column.datum(row), *data_type, form)? {
@@ -86,7 +87,7 @@ fn push_forms(columns: &[(Arc<Vector>, DataType)], row: usize, form: &mut Vec<u8
     Ok(true)
 }
 
-/// Computes expressions.
+/// Computes expressions, with their types.
 fn typed_columns<'e>(
     expressions: impl Iterator<Item = &'e types::expr::Expr>,
     batch: &Batch,
@@ -116,7 +117,7 @@ impl Candidates for RangeIndex {
             }
         }
         self.row_count += batch.row_count as u32;
-        // Rows come in the order of keys as a rule.
+        // Rows are usually sorted by the keys already.
         self.entries.sort();
         Ok(())
     }

@@ -1,4 +1,6 @@
-//! Scans ranges of rows one after the other.
+//! Range reader: scans of row ranges, one after the other.
+//!
+//! Row feeds, index nested-loop joins and scan partitions read their ranges through it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +14,26 @@ use store::{CellBatch, Get, Scan, TimeRange};
 use crate::error::Result;
 use crate::exec::key_range::RowRange;
 
-/// What is asked for, beside the keys.
+/// Options of gets and scans, apart from the keys.
 #[derive(Clone)]
 pub(super) struct RowOptions {
     /// Families by index; `None` for all.
     pub families: Option<Vec<u8>>,
-    /// What gets look at of values.
+    /// Value sections that gets read.
     pub sections: SectionsOfGet,
-    /// Versions considered.
+    /// Time range of the versions.
     pub time_range: TimeRange,
-    /// Rows wanted at most.
+    /// Maximum number of rows.
     pub limit: Option<u64>,
-    /// From the last row to the first.
+    /// Descending order.
     pub reverse: bool,
 }
 
-/// See the module.
+/// Reader of row ranges; see the module.
 pub(super) struct RangeReader {
     table: Arc<TableReader>,
     options: RowOptions,
-    /// In the order in which they are read.
+    /// Remaining ranges, in reading order.
     ranges: VecDeque<RowRange>,
     scanner: Option<Scanner>,
 }
@@ -49,7 +51,7 @@ impl RowOptions {
 }
 
 impl RangeReader {
-    /// Returns a reader of ranges, ascending ones.
+    /// Returns a reader of ranges, which are ascending.
     pub(super) fn new(
         table: &Arc<TableReader>,
         ranges: impl IntoIterator<Item = RowRange>,
@@ -62,7 +64,7 @@ impl RangeReader {
         RangeReader { table: Arc::clone(table), options: options.clone(), ranges, scanner: None }
     }
 
-    /// Begins a turn to read, for a thread that has none.
+    /// Takes an execution slot for reading, for a thread that has none.
     pub(super) fn turn(&self) -> Turn {
         self.table.turn()
     }
@@ -82,7 +84,7 @@ impl RangeReader {
     }
 
     /// Replaces the content of `out` by the next rows, at most `row_limit`. Returns whether there
-    /// were any; short ranges share a batch.
+    /// are any. Short ranges share a batch.
     pub(super) fn next(&mut self, row_limit: usize, out: &mut StoredRows) -> Result<bool> {
         out.clear();
         while !out.is_full(row_limit) {
@@ -98,7 +100,7 @@ impl RangeReader {
         Ok(!out.is_empty())
     }
 
-    /// The same, as cells; each range has batches of its own.
+    /// Reads the next rows as cells; each range has separate batches.
     pub(super) fn next_cells(&mut self, row_limit: usize, out: &mut CellBatch) -> Result<bool> {
         loop {
             if self.scanner.is_none() && !self.advance()? {
@@ -113,7 +115,7 @@ impl RangeReader {
         }
     }
 
-    /// Returns what was not read yet, ascending.
+    /// Returns the unread ranges, ascending.
     pub(super) fn rest(&mut self) -> Result<Vec<RowRange>> {
         let mut rest = Vec::with_capacity(self.ranges.len() + 1);
         if let Some(scanner) = &mut self.scanner {

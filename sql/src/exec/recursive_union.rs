@@ -1,5 +1,5 @@
-//! WITH RECURSIVE: the first term, then the second one over what the round before has given, until
-//! a round gives nothing.
+//! WITH RECURSIVE: the non-recursive term, then the recursive term over the rows of the previous
+//! iteration, until it returns no rows.
 
 use std::sync::Arc;
 
@@ -12,22 +12,23 @@ use crate::exec::seen_rows::SeenRows;
 use crate::exec::{Context, Operator, build};
 use crate::plan::RecursiveUnionNode;
 
-/// See the module.
+/// Recursive union operator; see the module.
 pub(super) struct RecursiveUnion {
     node: Arc<RecursiveUnionNode>,
     context: Arc<Context>,
-    /// The round at hand: the first term, then the second one, which is begun anew where it can be.
+    /// Current iteration: the non-recursive term, then the recursive one, which is rewound if
+    /// possible.
     round: Option<Box<dyn Operator>>,
-    /// What the round reads, and what it runs with; `None` in the first.
+    /// Work table and context of the recursive term; `None` in the first iteration.
     step: Option<(Arc<KeptRows>, Arc<Context>)>,
-    /// What the round has given so far: the work table of the next one.
+    /// Rows of the current iteration: the work table of the next one.
     given: BatchBuffer,
-    /// Without ALL: the rows given in any round.
+    /// UNION: all rows returned so far.
     seen: Option<SeenRows>,
 }
 
 impl RecursiveUnion {
-    /// Opens it and the first term.
+    /// Opens the operator and the non-recursive term.
     pub(super) fn open(
         node: &Arc<RecursiveUnionNode>,
         context: &Arc<Context>,
@@ -42,7 +43,7 @@ impl RecursiveUnion {
         })
     }
 
-    /// Begins the next round, unless the last one has given nothing.
+    /// Starts the next iteration, unless the last one returned no rows.
     fn turn(&mut self) -> Result<()> {
         let mut last = self.round.take();
         if self.given.is_empty() {
@@ -66,7 +67,7 @@ impl RecursiveUnion {
         Ok(())
     }
 
-    /// Returns the rows of a batch that no round has returned; all of them with ALL.
+    /// Returns the rows of a batch that were not returned before; all of them with UNION ALL.
     fn new_rows(&mut self, batch: Batch) -> Result<Option<Batch>> {
         match &mut self.seen {
             Some(seen) => seen.insert(&batch, &self.context),

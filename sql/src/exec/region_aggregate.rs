@@ -1,4 +1,5 @@
-//! Aggregates computed in the regions: calls the aggregate endpoint and puts the answers together.
+//! Aggregate pushdown: calls the aggregate endpoint of the regions and merges their partial
+//! groups.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use crate::exec::spilling_groups::SpillingGroups;
 use crate::exec::{Context, Operator};
 use crate::plan::RegionAggregateNode;
 
-/// See the module.
+/// Region aggregate operator; see the module.
 pub(super) struct RegionAggregate {
     node: Arc<RegionAggregateNode>,
     context: Arc<Context>,
-    /// What the regions answered, once they were called.
+    /// Merged partial groups, once the regions were called.
     answers: Option<SpillingGroups>,
 }
 
 impl RegionAggregate {
-    /// Opens it; the regions are called for the first batch.
+    /// Opens the operator; the regions are called for the first batch.
     pub(super) fn open(node: &Arc<RegionAggregateNode>, context: &Arc<Context>) -> RegionAggregate {
         RegionAggregate { node: Arc::clone(node), context: Arc::clone(context), answers: None }
     }
@@ -35,12 +36,13 @@ impl RegionAggregate {
     }
 }
 
-/// Pages that are made and merged at a time, about: together they have what one step may have.
+/// Divisor of an operator's memory for one page of an answer: about as many pages exist at a
+/// time.
 const PAGES: usize = 4;
-/// Bytes of a page however little memory there is.
+/// Minimum page size in bytes.
 const PAGE_BYTES_LEAST: usize = 1 << 20;
 
-/// Calls the regions; `add` takes what each of them answers, part by part.
+/// Calls the regions; `add` receives their partial groups.
 pub(super) fn call(
     node: &RegionAggregateNode,
     context: &Arc<Context>,

@@ -1,5 +1,8 @@
-//! The first rows of a table in an order, found in its regions: calls the top-n endpoint and puts
-//! the answers together.
+//! Top-N pushdown: calls the top-n endpoint of the regions and merges their first rows in sort
+//! order.
+//!
+//! If the row goal is too large, or the rows exceed `work_mem`, the fallback plan sorts in the
+//! session.
 
 use std::sync::Arc;
 
@@ -14,27 +17,27 @@ use crate::exec::scan::goal_rows;
 use crate::exec::{Context, Operator, build};
 use crate::plan::RegionTopNNode;
 
-/// See the module.
+/// Region top-N operator; see the module.
 pub(super) struct RegionTopN {
     node: Arc<RegionTopNNode>,
     context: Arc<Context>,
-    /// How many rows are wanted.
+    /// Number of rows of the row goal.
     row_count: Option<usize>,
     state: State,
 }
 
 enum State {
-    /// Nothing was asked yet.
+    /// Regions not called yet.
     Begun,
-    /// What the regions answered.
+    /// Merged rows of the regions.
     Sorted(Sorted),
-    /// The rows are too many, or too large: the session sorts.
+    /// Fallback for too many or too large rows: a sort in the session.
     Otherwise(Box<dyn Operator>),
 }
 
-/// Why a call ended early.
+/// Reason of an early end of the call.
 enum Stop {
-    /// The rows do not fit into `work_mem`.
+    /// The rows exceed `work_mem`.
     TooLarge,
     Failed(Box<Error>),
 }
@@ -45,7 +48,7 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
-/// The rows and their order.
+/// Rows and their sort order.
 struct Sorted {
     columns: Vec<Vector>,
     order: Vec<u32>,
@@ -67,11 +70,11 @@ impl Sorted {
 }
 
 impl RegionTopN {
-    /// Opens it; the regions are called for the first batch.
+    /// Opens the operator; the regions are called for the first batch.
     ///
     /// # Errors
     ///
-    /// What computing the number of rows raises.
+    /// Errors of evaluating the row goal.
     pub(super) fn open(node: &Arc<RegionTopNNode>, context: &Arc<Context>) -> Result<RegionTopN> {
         let goal = goal_rows(&Some(node.goal.clone()), context)?;
         let goal = goal.and_then(|goal| usize::try_from(goal).ok());

@@ -1,4 +1,7 @@
-//! Single rows: from values to mutations, staged in batches, and from cells to values.
+//! Row writer: encodes rows as mutations and stages them in batches; and decoding of single rows.
+//!
+//! INSERT, UPDATE, DELETE, MERGE and COPY stage their rows through [`RowWriter`]; the store runs
+//! constraints, index maintenance and coprocessors as observers of the staged mutations.
 
 use std::sync::Arc;
 
@@ -16,25 +19,25 @@ use crate::error::Result;
 use crate::exec::Context;
 use crate::exec::violation;
 
-/// Rows staged at once.
+/// Maximum number of mutations in a batch.
 const BATCH_MUTATIONS: usize = 1000;
-/// Bytes of their values, and of what was in their place, after which fewer are.
+/// Size of new and previous values in bytes at which a batch is staged.
 const BATCH_MUTATION_BYTES: usize = 1 << 20;
 
-/// Stages rows of one table, in batches.
+/// Writer that stages rows of one table, in batches.
 pub(super) struct RowWriter {
     table: Arc<Table>,
-    /// Of each family; none before the first row.
+    /// Packer of each family; empty before the first row.
     packers: Vec<RowPacker>,
     pending: Vec<Mutation>,
-    /// Bytes of `pending`.
+    /// Size of `pending` in bytes.
     pending_bytes: usize,
-    /// Whether the keys of `pending` ascend, so that none is there twice.
+    /// True if the keys of `pending` ascend, so that they are distinct.
     ascending: bool,
 }
 
 impl RowWriter {
-    /// Returns a writer with nothing staged.
+    /// Returns a writer with no staged rows.
     pub(super) fn new(table: &Arc<Table>) -> RowWriter {
         RowWriter {
             table: Arc::clone(table),
@@ -50,12 +53,12 @@ impl RowWriter {
         &self.table
     }
 
-    /// Returns how many rows are pending.
+    /// Returns the number of pending rows.
     pub(super) fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
-    /// Writes a row that must not exist.
+    /// Inserts a row that must not exist.
     pub(super) fn insert(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         self.refuse_nulls(values, context)?;
         let key = self.table.layout.encode_key(values)?;
@@ -64,13 +67,13 @@ impl RowWriter {
         mutation.expect = Expect::Absent;
         mutation.previous = Previous::Absent;
         if self.table.row_id_column().is_some() {
-            // Nobody else is given this key, and nobody sees the row before it is committed.
+            // The hidden key is unique, and no other transaction sees the row before the commit.
             mutation.locking = Locking::Covered;
         }
         self.push(mutation, context)
     }
 
-    /// Writes a row over whatever has its key: these families of it.
+    /// Overwrites these families of a row, or inserts it.
     pub(super) fn overwrite(
         &mut self,
         (key, written): (Vec<u8>, Written),
@@ -80,7 +83,7 @@ impl RowWriter {
     ) -> Result<()> {
         let mut mutation = self.puts(key, values, written, context)?;
         mutation.previous = previous;
-        // Whoever changes what foreign keys could refer to has locked the row alone.
+        // An update of referenced columns has locked the row exclusively before.
         mutation.locking = Locking::RowKeepsKey;
         self.push(mutation, context)
     }
@@ -95,7 +98,7 @@ impl RowWriter {
         self.push(deletion(key, previous, Locking::RowGoes), context)
     }
 
-    /// Deletes a row that is inserted again, with another key.
+    /// Deletes a row that is inserted again with another key.
     pub(super) fn take_up(
         &mut self,
         key: Vec<u8>,
@@ -105,20 +108,20 @@ impl RowWriter {
         self.push(deletion(key, previous, Locking::Row), context)
     }
 
-    /// Stages what is pending, so that locked reads see it.
+    /// Stages pending mutations, so that locked reads see them.
     pub(super) fn flush(&mut self, context: &Context) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
         context.check()?;
-        // Of COPY, which has none yet: its rows come in between.
+        // COPY holds no execution slot yet: it takes one for each batch.
         let _turn = context.transaction.turn();
         let again = self.first_duplicate();
         self.ascending = true;
         self.pending_bytes = 0;
         let mut batch = std::mem::take(&mut self.pending);
         if let Some(again) = again {
-            // What is wrong with the rows before counts first.
+            // Errors of earlier rows come first.
             batch.truncate(again + 1);
             let Some(row) = batch.pop() else { return Ok(()) };
             self.stage(batch, context)?;
@@ -143,12 +146,11 @@ impl RowWriter {
             checked.err().unwrap_or_else(|| violation::of_store(error, &self.table, context))
         })?;
         context.wrote_rows(self.table.id, rows);
-        // Long values take their time, and after the last statement comes the commit.
+        // Long values take time to write, and a commit may follow the last statement.
         context.check()
     }
 
-    /// Checks the constraints of a row that is to be written: one that fails a CHECK fails that
-    /// first, whether its key is taken or not.
+    /// Checks the constraints of a row: a CHECK violation is raised before a duplicate key.
     fn check(&self, key: &[u8], puts: &[(u8, Vec<u8>)], context: &Context) -> Result<()> {
         let put = |family: usize| {
             let of = puts.iter().find(|(of, _)| usize::from(*of) == family);
@@ -160,8 +162,8 @@ impl RowWriter {
         Ok(self.table.constraints.check_row(&row, &context.eval)?)
     }
 
-    /// A NULL where none may be counts before a key that is taken, and after what is wrong with the
-    /// rows before.
+    /// Raises a NOT NULL violation before a duplicate key of the same row, and after the errors
+    /// of earlier rows.
     fn refuse_nulls(&mut self, values: &[Datum], context: &Context) -> Result<()> {
         let refused = &self.table.constraints.not_null;
         if refused.iter().all(|&column| !values[column].is_null()) {
@@ -171,7 +173,7 @@ impl RowWriter {
         Ok(self.table.constraints.check_row(values, &context.eval)?)
     }
 
-    /// Stages what is pending if a mutation of this row is among it.
+    /// Stages pending mutations if they include this row.
     pub(super) fn flush_row(&mut self, key: &[u8], context: &Context) -> Result<()> {
         let after_all =
             self.ascending && self.pending.last().is_none_or(|last| last.row.as_slice() < key);
@@ -187,7 +189,7 @@ impl RowWriter {
         }
         self.pending_bytes += mutation.byte_count();
         self.pending.push(mutation);
-        // Functions that are called see the rows before.
+        // Functions that are called must see the rows before.
         let at_once = context.row_by_row || context.has_called();
         let is_full =
             self.pending.len() >= BATCH_MUTATIONS || self.pending_bytes >= BATCH_MUTATION_BYTES;
@@ -197,7 +199,7 @@ impl RowWriter {
         }
     }
 
-    /// Two new rows of one batch may not have one key: returns which is the second.
+    /// Returns the position of the second of two inserts with the same key in the batch.
     fn first_duplicate(&self) -> Option<usize> {
         if self.ascending {
             return None;
@@ -237,8 +239,9 @@ impl RowWriter {
         Ok(mutation)
     }
 
-    /// Returns whether a new row has a cell of a family: of the first, of all where that may expire
-    /// before the row, and of those that are not as if they were not there.
+    /// Returns whether a new row needs a cell in a family: in the first family, in all if
+    /// families may expire before the row, and in those with a value that differs from the
+    /// missing value.
     fn needs_cell(&self, family: usize, values: &[Datum]) -> bool {
         let layout = &self.table.layout;
         let mut columns = layout.columns.iter().zip(values);
@@ -250,7 +253,7 @@ impl RowWriter {
     }
 }
 
-/// Returns the deletion of a row that was as `previous` says.
+/// Returns the deletion of a row with the previous state `previous`.
 fn deletion(key: Vec<u8>, previous: Previous, locking: Locking) -> Mutation {
     Mutation { previous, locking, ..Mutation::new(key).delete_row() }
 }
@@ -259,19 +262,18 @@ fn in_family(column: &types::rowcode::LayoutColumn, family: usize) -> bool {
     matches!(column.place, Place::Packed { family: of, .. } if of == family)
 }
 
-/// Which families of a row are written.
+/// Families of a row to be written.
 pub(super) enum Written {
     /// Those that a new row needs.
     Fresh,
-    /// All: there may be a row, whose cells are to be covered.
+    /// All: cells of an existing row must be covered.
     All,
-    /// These. What is in the others stays as it is, with its versions and its TTL.
+    /// Only these. The others remain unchanged, with their versions and TTLs.
     Families(SmallVec<[usize; 4]>),
 }
 
 impl Written {
-    /// Returns the families that a change of some columns writes, with those of what is generated
-    /// from them.
+    /// Returns the families to write for an update of some columns, including generated columns.
     pub(super) fn by_change(table: &Table, columns: impl IntoIterator<Item = usize>) -> Written {
         let layout = &table.layout;
         if layout.family_count == 1 {
@@ -287,21 +289,21 @@ impl Written {
         changed.extend(generated);
         let families = changed.iter().filter_map(|&column| match layout.columns[column].place {
             Place::Packed { family, .. } => Some(family),
-            // What a key does not hold of its values.
+            // A key that does not preserve its value exactly needs the value in the first family.
             Place::Key(_) => key_forgets(layout.columns[column].data_type).then_some(0),
         });
         Written::Families(families.collect())
     }
 }
 
-/// Returns the values of the one row of a batch, in table order.
+/// Returns the values of the only row in a batch, in table order.
 pub(super) fn unpack(table: &Table, cells: &CellBatch) -> Result<Vec<Datum>> {
     let row = cells.row(0);
     let packed = packed_cells(&row, table.layout.family_count);
     Ok(table.layout.unpack(row.key(), &packed)?)
 }
 
-/// Returns the state of a row before its mutation, for the observers, if there are any who ask.
+/// Returns the previous state of a row for the observers, if there are any that need it.
 pub(super) fn previous(table: &Table, cells: &mut CellBatch) -> Previous {
     if table.indexes.is_empty() && table.layout.family_count == 1 {
         return Previous::Unknown;

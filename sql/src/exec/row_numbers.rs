@@ -1,4 +1,4 @@
-//! The hidden keys of new rows of a table without a primary key.
+//! Hidden keys of new rows in a table without a primary key.
 
 use std::ops::Range;
 
@@ -9,32 +9,32 @@ use crate::catalog::table::Table;
 use crate::error::Result;
 use crate::exec::Context;
 
-/// Most numbers that a statement takes at once.
+/// Maximum number of ids that a statement takes at once.
 const TAKEN_MAX: u64 = 1_024;
 
-/// Numbers for the rows that one statement inserts into a table; none for a table with a primary
-/// key.
+/// Allocator of hidden keys for one statement's inserts into a table; unused for a table with a
+/// primary key.
 pub(super) struct RowNumbers {
-    /// The table and its hidden column.
+    /// Table and its hidden column.
     of: Option<(TableId, usize)>,
     free: Range<u64>,
-    /// How many to take next: few for a statement that inserts few.
+    /// Number of ids to take next, which doubles each time.
     take: u64,
 }
 
 impl RowNumbers {
-    /// Returns numbers for new rows of a table.
+    /// Returns the allocator for new rows of a table.
     pub(super) fn new(table: &Table) -> RowNumbers {
         let of = table.row_id_column().map(|column| (table.id, column));
         RowNumbers { of, free: 0..0, take: 1 }
     }
 
-    /// Returns whether the table's rows are numbered here.
+    /// Returns whether the table has a hidden key.
     pub(super) fn are_given(&self) -> bool {
         self.of.is_some()
     }
 
-    /// Puts the next number into a row in table order.
+    /// Sets the hidden key of a row in table order.
     pub(super) fn number(&mut self, row: &mut [Datum], context: &Context) -> Result<()> {
         let Some((table, column)) = self.of else { return Ok(()) };
         if self.free.is_empty() {

@@ -1,8 +1,8 @@
-//! The order of rows: how two of them compare, and how many are sorted.
+//! Row order: comparison and sorting of rows by sort keys.
 //!
-//! Rows are sorted by a number for each that sorts as the first key does ([`KeyOrder::numbers`]):
-//! most comparisons look at two numbers side by side, not at columns; the other keys, or the rest
-//! of a text, decide between equal ones.
+//! Rows are sorted by an abbreviated key, a 64-bit number that sorts like the first key
+//! ([`KeyOrder::numbers`]): most comparisons compare two adjacent numbers instead of columns. The
+//! other keys, or the rest of a text, decide between equal ones.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -19,16 +19,16 @@ use crate::exec::pairs::Collected;
 use crate::exec::project::columns_of;
 use crate::logical::SortKey;
 
-/// How rows are ordered: by some of their columns.
+/// Sort order of rows by some of their columns.
 pub(super) struct RowOrder {
     keys: Vec<OrderKey>,
-    /// Types of the columns: those that are yielded, then what is computed to sort by.
+    /// Column types: those of the rows, then those of computed sort keys.
     pub(super) types: Arc<[DataType]>,
-    /// What is computed.
+    /// Expressions of computed sort keys.
     computed: Vec<Expr>,
 }
 
-/// A column to order by.
+/// Sort column.
 struct OrderKey {
     column: usize,
     order: KeyOrder,
@@ -53,7 +53,7 @@ impl RowOrder {
         RowOrder { keys, types: types.into(), computed }
     }
 
-    /// Adds what is computed to a batch.
+    /// Appends the computed sort keys to a batch.
     pub(super) fn complete(&self, mut batch: Batch, context: &Context) -> Result<Batch> {
         if !self.computed.is_empty() {
             let columns = columns_of(&self.computed, &batch, &context.eval)?;
@@ -71,12 +71,11 @@ impl RowOrder {
         compare_by(&self.keys, (a, i), (b, j))
     }
 
-    /// Returns the rows in order, the first `goal` of them. Rows that sort alike keep the order in
-    /// which they came.
+    /// Returns the first `goal` rows in order. The sort is stable.
     ///
     /// # Errors
     ///
-    /// 57014 once the statement was cancelled.
+    /// 57014 once the statement is cancelled.
     pub(super) fn sort(
         &self,
         rows: &Collected,
@@ -90,7 +89,7 @@ impl RowOrder {
         let (nulls, values): (Vec<u32>, Vec<u32>) = (0..rows.row_count as u32)
             .partition(|row| columns[first.column].is_null(*row as usize));
         let (numbers, are_exact) = first.order.numbers(&columns[first.column], &values);
-        // Where the numbers of two rows are equal, the keys from here on decide.
+        // For equal numbers, the keys from here on decide.
         let rest = &self.keys[usize::from(are_exact)..];
         let compare_values = |a: &(u64, u32), b: &(u64, u32)| {
             (a.0.cmp(&b.0))
@@ -117,11 +116,11 @@ impl RowOrder {
         })
     }
 
-    /// Returns the bytes that sorting takes for each row, beside the rows.
+    /// Memory of sorting in bytes per row, in addition to the rows.
     pub(super) const ROW_BYTES: usize = 2 * size_of::<(u64, u32)>();
 }
 
-/// Returns the first items in an order, in any; all if they are no more than wanted.
+/// Returns the first `goal` items of an order, unsorted; all if there are no more.
 fn cut<T>(mut items: Vec<T>, goal: usize, compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     if goal < items.len() {
         if goal > 0 {
@@ -155,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Values of a type that lie close in its order, NULL among them.
+    /// Returns values of a type that are close in its order, with NULLs.
     fn values(data_type: DataType) -> Vec<Datum> {
         let texts = |texts: &[&str]| texts.iter().map(|text| Datum::text(*text)).collect();
         let floats =
@@ -190,7 +189,7 @@ mod tests {
         ];
         for data_type in types {
             let values = values(data_type);
-            // Each value three times, with another number behind it.
+            // Each value three times, followed by a varying number.
             let rows: Vec<Vec<Datum>> = (0..values.len() * 3)
                 .map(|i| vec![values[i * 5 % values.len()].clone(), Datum::Int4((i % 4) as i32)])
                 .collect();

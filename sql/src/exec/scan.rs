@@ -1,16 +1,16 @@
-//! Table scan: rows along a path, decoded, filtered, looked up, locked.
+//! Table scan: rows of an access path, decoded, filtered, fetched from the base table and locked.
 //!
 //! ```text
 //! feed (gets, ranges, merged buckets) -> decode, filter
-//!     [-> key of the row -> multi-get -> decode, filter]       after an index
-//!     [-> lock -> read again -> check again]                   FOR UPDATE
-//! -> the columns yielded
+//!     [-> row key -> multi-get -> decode, filter]       index scan
+//!     [-> lock -> re-read -> re-evaluate]               FOR UPDATE
+//! -> output columns
 //! ```
 //!
-//! Only the columns that are yielded or checked are decoded, from columnar blocks without a look at
-//! the others; those that are not checked only of the rows that pass. With a row goal batches begin
-//! small and grow, so that a LIMIT does not read a thousand rows for one; with a goal that is an
-//! estimate the scan goes on as long as rows are asked for.
+//! Only the columns that are returned or filtered are decoded, from columnar blocks without
+//! reading the others; columns that are not filtered only for the rows that pass. With a row
+//! goal, batches begin small and grow, so that a LIMIT 1 does not read a thousand rows; if the
+//! goal is an estimate, the scan continues as long as rows are requested.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,32 +30,32 @@ use crate::exec::{Context, Operator};
 use crate::plan::RowGoal;
 use crate::plan::scan::ScanNode;
 
-/// Rows of the first batch when only a few are wanted and some may be dropped.
+/// Number of rows in the first batch when only a few are needed and a filter may drop some.
 const FIRST_BATCH_ROWS: usize = 32;
 
-/// See the module.
+/// Table scan operator; see the module.
 pub(super) struct TableScan {
     node: Arc<ScanNode>,
     context: Arc<Context>,
     feed: RowFeed,
     stage: Arc<RowStage>,
     rows: PathRows,
-    /// Keys of rows that are wanted, and not locked yet.
+    /// Keys of qualifying rows that are not locked yet.
     unlocked: VecDeque<Vec<u8>>,
-    /// Rows on their way through the stages above.
+    /// Batch in process by the stages of parent nodes.
     pipeline: Pipeline,
-    /// Made by region threads, and not yielded yet.
+    /// Batches of region threads, not returned yet.
     ready: VecDeque<Batch>,
-    /// What the filter raises of the row after these.
+    /// Error of the filter on the row after these.
     failure: Option<Error>,
     batch_rows: usize,
-    /// Rows still wanted.
+    /// Remaining rows of the row goal.
     left: Option<u64>,
-    /// The versions that are read.
+    /// Time range of the versions.
     time_range: TimeRange,
 }
 
-/// Returns the number of rows that will be taken; `None` for all, or if that is not known.
+/// Returns the exact row goal; `None` for all rows, or for an estimate.
 pub(super) fn goal_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Option<u64>> {
     match goal.as_ref().filter(|goal| goal.is_exact()) {
         Some(goal) => wanted_rows(goal, context),
@@ -63,7 +63,7 @@ pub(super) fn goal_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Opt
     }
 }
 
-/// Returns about how many rows will be taken at first; `None` for all.
+/// Returns the approximate number of rows that are read at first; `None` for all.
 pub(super) fn first_rows(goal: &Option<RowGoal>, context: &Context) -> Result<Option<usize>> {
     let Some(goal) = goal else { return Ok(None) };
     let Some(wanted) = wanted_rows(goal, context)? else { return Ok(None) };
@@ -95,7 +95,7 @@ impl TableScan {
             limit: left.filter(|_| exact),
             reverse: node.path.reverse,
         };
-        // Locking is the session's.
+        // Rows are locked on the session's thread.
         let side_by_side = node.lock.is_none();
         let least = if exact && left.is_some() { 1 } else { FIRST_BATCH_ROWS };
         let batch_rows = first.map_or(BATCH_ROWS, |rows| rows.clamp(least, BATCH_ROWS));
@@ -115,7 +115,7 @@ impl TableScan {
         })
     }
 
-    /// Turns to the next rows of what the feed gave, if anything is left of it.
+    /// Processes the next rows of the feed.
     fn process(&mut self) -> Result<()> {
         let Some(wanted) = self.stage.wanted_until(&mut self.rows)? else { return Ok(()) };
         self.failure = wanted.failure.map(Error::from);
@@ -164,7 +164,7 @@ impl TableScan {
         }
     }
 
-    /// Locks the next rows, and turns to them.
+    /// Locks the next rows, which become the current ones.
     fn lock(&mut self) -> Result<()> {
         let Some(lock) = &self.node.lock else { return Ok(()) };
         let limit = self.left.unwrap_or(u64::MAX);

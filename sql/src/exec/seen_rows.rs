@@ -1,17 +1,18 @@
-//! The set of rows that a recursive union has returned, for UNION without ALL.
+//! Duplicate elimination for WITH RECURSIVE … UNION: the set of rows returned so far, with
+//! spilling.
 //!
-//! The rows stay in memory up to `work_mem`. Beyond it they move to a [`SpillHeap`], in frames of
-//! at most [`FRAME_ROWS`] rows, and an index from the hash of a row to its frame stays in memory. A
-//! row with a new hash is new. A row with a known hash is compared with the rows of the frame; rows
-//! of one input batch that refer to the same frame are compared together, so that a frame is read
-//! once a batch.
+//! The rows are in memory up to `work_mem`. Beyond it they are moved to a [`SpillHeap`], in
+//! frames of at most [`FRAME_ROWS`] rows; an index from the hash of a row to its frame remains in
+//! memory. A row with a new hash is new. A row with a known hash is compared with the rows of its
+//! frame; rows of an input batch with the same frame are compared together, so that a frame is
+//! read at most once per batch.
 //!
 //! # Invariants
 //!
-//! 1. A returned row is in the heap, with its hash in the index, or in `rows`. Rows in `rows` while
-//!    there is a heap share their hash with another row.
+//! 1. A returned row is in the heap, with its hash in the index, or in `rows`. While there is a
+//!    heap, `rows` only has rows that share their hash with another row.
 //!
-//! The index takes some 30 bytes a row; it does not spill.
+//! The index takes about 30 bytes per row; it does not spill.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -27,23 +28,23 @@ use crate::exec::distinct::first_of_each;
 use crate::exec::{Context, memory};
 use crate::spill::{HeapPlace, SpillHeap};
 
-/// Rows that are written, and read, together.
+/// Number of rows that are written and read together.
 const FRAME_ROWS: usize = 128;
 
-/// See the module.
+/// Set of returned rows; see the module.
 pub(super) struct SeenRows {
     types: Arc<[DataType]>,
     rows: GroupTable,
     spilled: Option<SpilledRows>,
-    /// Reused from batch to batch.
+    /// Buffer reused for each batch.
     groups: Vec<u32>,
 }
 
-/// Rows on disk.
+/// Rows on disk, with their index.
 struct SpilledRows {
     heap: SpillHeap,
     frames: Vec<HeapPlace>,
-    /// From the hash of a row to its frame.
+    /// Frame of each row, by the row's hash.
     frame_of: AHashMap<u64, u32>,
 }
 
@@ -52,17 +53,17 @@ fn columns(batch: &Batch) -> Vec<&Vector> {
 }
 
 impl SeenRows {
-    /// Returns the empty set of rows with columns of these types.
+    /// Returns an empty set of rows with columns of these types.
     pub(super) fn new(types: &[DataType]) -> SeenRows {
         let rows = GroupTable::new(types);
         SeenRows { types: types.into(), rows, spilled: None, groups: Vec::new() }
     }
 
-    /// Inserts the rows of a batch and returns those that are new, in order; `None` without any.
+    /// Inserts the rows of a batch and returns the new ones, in order; `None` if there are none.
     ///
     /// # Errors
     ///
-    /// As for files; 53200 if the index exceeds the limit of an operator.
+    /// I/O errors; 53200 if the index exceeds the memory limit of an operator.
     pub(super) fn insert(&mut self, batch: &Batch, context: &Context) -> Result<Option<Batch>> {
         let new = match self.spilled.take() {
             None => {
@@ -80,7 +81,7 @@ impl SeenRows {
         Ok((!new.is_empty()).then(|| batch.take(&new)))
     }
 
-    /// Moves the rows to disk once they exceed `work_mem`.
+    /// Moves the rows to disk if they exceed `work_mem`.
     fn limit_memory(&mut self, context: &Context) -> Result<()> {
         let bytes = self.rows.byte_count();
         if let Some(spilled) = &self.spilled {
@@ -104,7 +105,7 @@ impl SeenRows {
         Ok(())
     }
 
-    /// Writes new rows in frames; those whose hash is known go to `rows`.
+    /// Writes new rows in frames; rows with a known hash go to `rows`.
     fn write(&mut self, batch: &Batch, spilled: &mut SpilledRows) -> Result<()> {
         let hashes = key_hashes(&columns(batch), &self.types, batch.row_count);
         let rows: Vec<u32> = (0..batch.row_count as u32).collect();
@@ -130,7 +131,8 @@ impl SeenRows {
         Ok(())
     }
 
-    /// Inserts the rows of a batch; returns the positions of the new ones, ascending.
+    /// Inserts the rows of a batch after spilling; returns the positions of the new ones,
+    /// ascending.
     fn insert_spilled(
         &mut self,
         batch: &Batch,
@@ -167,7 +169,7 @@ impl SeenRows {
 }
 
 impl SpilledRows {
-    /// Returns the bytes of the index in memory.
+    /// Returns the size of the index in bytes.
     fn byte_count(&self) -> usize {
         self.frame_of.capacity() * (size_of::<(u64, u32)>() + 1)
             + self.frames.capacity() * size_of::<HeapPlace>()

@@ -1,13 +1,11 @@
-//! INTERSECT and EXCEPT: a hash table counts the rows of the right side, and the rows of the left
-//! side are held against it as they come.
+//! INTERSECT and EXCEPT: a hash table of row counts of the right side, probed with the left rows.
 //!
 //! ```text
 //!   right -> counts --more than work_mem--> both sides to partitions by row, on disk
-//!   left  -> answer                         partition after partition -> counts, answer
+//!   left  -> result                         partition after partition -> counts, result
 //! ```
 //!
-//! EXCEPT without ALL yields a row as often as the left side has it: a step of its own makes them
-//! different.
+//! EXCEPT without ALL returns duplicate left rows; a Distinct node above removes them.
 
 use std::sync::Arc;
 
@@ -22,23 +20,23 @@ use crate::logical::SetKind;
 use crate::plan::SetOperationNode;
 use crate::spill::SpillFile;
 
-/// See the module.
+/// Hash set operation operator; see the module.
 pub(super) struct HashSetOp {
     node: Arc<SetOperationNode>,
     context: Arc<Context>,
-    /// The rows at hand.
+    /// Current left rows.
     left: Box<dyn Operator>,
-    /// Until it was read. The rows of a partition have their count behind them.
+    /// Right side until it was read. Rows of a partition have their count as last column.
     right: Option<Box<dyn Operator>>,
     types: Arc<[DataType]>,
-    /// How often the rows at hand were cut before.
+    /// Number of times that the current rows were partitioned.
     level: u32,
-    /// Partitions to come.
+    /// Pending partitions.
     pending: Vec<Pair>,
     groups: GroupTable,
-    /// Of each group: the rows of the right side that no row of the left side was set against yet.
+    /// Number of unpaired right rows of each group.
     counts: Vec<u64>,
-    /// Reused from batch to batch.
+    /// Buffer reused for each batch.
     assigned: Vec<u32>,
 }
 
@@ -50,7 +48,7 @@ struct Pair {
 }
 
 impl HashSetOp {
-    /// Opens it and what is below.
+    /// Opens the operator and its inputs.
     pub(super) fn open(node: &Arc<SetOperationNode>, context: &Arc<Context>) -> Result<HashSetOp> {
         Ok(HashSetOp {
             left: build(&node.left, context)?,
@@ -70,7 +68,7 @@ impl HashSetOp {
         self.types.iter().copied().chain([DataType::Int8]).collect()
     }
 
-    /// Counts the right side, or sets both sides aside.
+    /// Counts the right side, or writes both sides to partitions.
     fn read_right(&mut self, mut right: Box<dyn Operator>) -> Result<()> {
         while let Some(batch) = right.next()? {
             self.context.check()?;
@@ -94,7 +92,7 @@ impl HashSetOp {
         Ok(())
     }
 
-    /// Returns rows of the right side with their counts.
+    /// Appends the counts to rows of the right side.
     fn counted(&self, mut batch: Batch) -> Batch {
         if batch.columns.len() == self.types.len() {
             let ones = VectorData::Int8(vec![1; batch.row_count]);
@@ -103,7 +101,7 @@ impl HashSetOp {
         batch
     }
 
-    /// Writes both sides, as far as they were not read yet, to partitions.
+    /// Writes both sides, as far as they were not processed, to partitions.
     fn set_aside(&mut self, right: &mut dyn Operator) -> Result<()> {
         let mut of_right = Partitions::new(&self.counted_types(), self.level);
         let groups = std::mem::replace(&mut self.groups, GroupTable::new(&self.types));
@@ -139,7 +137,7 @@ impl HashSetOp {
         to.add(batch, &key_hashes(&keys, &self.types, batch.row_count), &self.context)
     }
 
-    /// Goes on to the next partition; returns whether there is one.
+    /// Advances to the next partition; returns whether there is one.
     fn turn(&mut self) -> Result<bool> {
         let Some(Pair { level, left, right }) = self.pending.pop() else { return Ok(false) };
         self.level = level;
@@ -151,7 +149,7 @@ impl HashSetOp {
         Ok(true)
     }
 
-    /// Returns whether the next row of the left side, of this group, is in the answer.
+    /// Returns whether the result includes the next left row of this group.
     fn takes(&mut self, group: u32) -> bool {
         let intersects = self.node.kind == SetKind::Intersect;
         let Some(count) = self.counts.get_mut(group as usize) else { return !intersects };
@@ -167,7 +165,7 @@ impl HashSetOp {
     }
 }
 
-/// Returns the counts of counted rows, and the rows.
+/// Splits counted rows into counts and columns.
 fn parts(batch: &Batch) -> (&[i64], Vec<&Vector>) {
     let (counts, columns) = batch.columns.split_last().expect("the counts are there");
     let VectorData::Int8(counts) = &counts.data else { unreachable!("counts are bigints") };

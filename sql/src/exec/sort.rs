@@ -1,5 +1,7 @@
-//! Sort. With a row goal only the first rows are kept while reading; what does not fit into
-//! `work_mem` is sorted piece by piece, set aside as runs, and merged.
+//! Sort with spilling to disk.
+//!
+//! With a row goal only the first rows are retained while reading. Rows that exceed `work_mem`
+//! are sorted in parts, written as runs, and merged ([`merge_runs`](crate::exec::merge_runs)).
 
 use std::sync::Arc;
 
@@ -16,30 +18,30 @@ use crate::logical::SortKey;
 use crate::plan::SortNode;
 use crate::spill::SpillFile;
 
-/// With a goal, rows are gathered up to so many more before they are cut to the goal.
+/// Number of rows beyond the goal that are collected before they are cut to the goal.
 const SLACK_ROWS: usize = 8 * BATCH_ROWS;
 
-/// See the module.
+/// Sort operator; see the module.
 pub(super) struct Sort {
     context: Arc<Context>,
     input: Box<dyn Operator>,
-    /// Number of columns of the rows; computed sort keys stand behind them.
+    /// Number of output columns; computed sort keys follow them.
     width: usize,
     goal: Option<usize>,
     order: Arc<RowOrder>,
     sorted: Option<Sorted>,
 }
 
-/// What is yielded.
+/// Sorted result.
 enum Sorted {
     /// All rows and their order.
     Memory { rows: Collected, order: Vec<u32>, next: usize },
-    /// Runs.
+    /// Runs on disk.
     Disk(MergeRuns),
 }
 
 impl Sort {
-    /// Opens it and what is below.
+    /// Opens the operator and its input.
     pub(super) fn open(node: &Arc<SortNode>, context: &Arc<Context>) -> Result<Sort> {
         let goal = goal_rows(&node.goal, context)?;
         let goal = goal.map(|goal| usize::try_from(goal).unwrap_or(usize::MAX));
@@ -47,7 +49,7 @@ impl Sort {
         Ok(Sort { goal, ..Sort::of(input, (&node.keys, &node.types), context) })
     }
 
-    /// Returns the sort of all rows of an operator by these keys; they have columns of these types.
+    /// Returns the sort of an operator's rows by these keys. `types`: the column types.
     pub(super) fn of(
         input: Box<dyn Operator>,
         (keys, types): (&[SortKey], &[DataType]),
@@ -92,7 +94,7 @@ impl Sort {
         Ok(Sorted::Disk(MergeRuns::open(&runs, &order)?))
     }
 
-    /// Writes rows as a run.
+    /// Writes rows as a sorted run.
     fn set_aside(&self, rows: &Collected) -> Result<Arc<SpillFile>> {
         let order = self.order.sort(rows, self.goal, &self.context.eval.style.interrupt)?;
         let mut run = RunWriter::create(&self.order.types, &self.context)?;
@@ -103,7 +105,7 @@ impl Sort {
         run.finish()
     }
 
-    /// Leaves out what was computed to sort by.
+    /// Removes the computed sort keys.
     fn yielded(&self, mut batch: Batch) -> Batch {
         batch.columns.truncate(self.width);
         batch

@@ -1,14 +1,14 @@
-//! Groups that need not fit into memory.
+//! Aggregation with spilling to disk.
 //!
 //! ```text
-//!   rows, parts of answers -> groups --many--> partitions in memory --too many--> on disk
+//!   rows, partial groups -> groups --many--> partitions in memory --too many--> on disk
 //!   at the end: groups                                  -> batches
 //!               partitions in memory, by region threads -> batches
 //!               partition on disk after partition       -> groups -> ...
 //! ```
 //!
-//! What is set aside are the groups with the states of their aggregates, so that many rows of one
-//! group take no more room than one. Groups come in no certain order.
+//! Partial groups are spilled, with the states of their aggregates, so that many rows of one
+//! group take no more space than one. Groups are returned in no particular order.
 
 use std::sync::Arc;
 
@@ -25,45 +25,46 @@ use crate::exec::partitions::{LEVEL_MAX, Partitions};
 use crate::exec::{Context, memory};
 use crate::spill::SpillFile;
 
-/// Groups beyond so many bytes are cut: a table of them does not stay in the processor's caches.
+/// Size above which groups are partitioned: a larger hash table does not fit into the processor's
+/// caches.
 pub(super) const WHOLE_BYTES: usize = 4 << 20;
 
-/// See the module.
+/// Spilling groups; see the module.
 pub(super) struct SpillingGroups {
     shape: Shape,
     context: Arc<Context>,
     groups: PlentyGroups,
-    /// Those that were cut, all of the rows at hand.
+    /// Partitioned groups of the current rows.
     cut: CutParts,
-    /// Merges them, once all was read.
+    /// Merge of the partitioned groups, once all rows were read.
     merged: Option<MergedParts>,
-    /// How often the rows at hand were cut before.
+    /// Number of times that the current rows were partitioned on disk.
     level: u32,
-    /// What was set aside of the rows at hand.
+    /// Partitions on disk that are being written.
     aside: Option<Aside<Partitions>>,
-    /// Partitions to come, with their levels.
+    /// Pending partitions, with their levels.
     pending: Vec<(u32, Aside<Option<Arc<SpillFile>>>)>,
-    /// The next group to yield, once all was read.
+    /// Next group to return, once all rows were read.
     next: Option<usize>,
 }
 
-/// What is computed.
+/// Keys and aggregates.
 struct Shape {
     group_by: Vec<Expr>,
     aggregates: Vec<Aggregate>,
     key_types: Vec<DataType>,
 }
 
-/// Groups on disk.
+/// Partial groups on disk.
 struct Aside<F> {
-    /// Keys, then states of the aggregates that have some.
+    /// Keys, then states of the aggregates that have fixed-size states.
     states: F,
-    /// Of each aggregate that keeps rows, with its number: keys, then what it keeps.
+    /// For each aggregate that retains rows, with its number: keys, then the retained values.
     rows: Vec<(usize, F)>,
 }
 
 impl Shape {
-    /// Returns the numbers of these aggregates.
+    /// Returns the numbers of the aggregates that retain rows.
     fn keeping_rows(&self) -> impl Iterator<Item = usize> {
         let aggregates = self.aggregates.iter().enumerate();
         aggregates.filter(|(_, aggregate)| aggregate.keeps_rows()).map(|(number, _)| number)
@@ -82,7 +83,7 @@ impl Shape {
 }
 
 impl SpillingGroups {
-    /// Returns the groups of no rows.
+    /// Returns empty groups.
     pub(super) fn new(
         group_by: &[Expr],
         aggregates: &[Aggregate],
@@ -111,7 +112,7 @@ impl SpillingGroups {
         self.keep_small()
     }
 
-    /// Adds what was gathered of other rows.
+    /// Adds partial groups.
     pub(super) fn merge(&mut self, part: GroupPart) -> Result<()> {
         match part {
             GroupPart::Whole(part) => self.groups.merge(&part)?,
@@ -120,7 +121,7 @@ impl SpillingGroups {
         self.keep_small()
     }
 
-    /// Cuts the groups if they have become many, and sets all aside if they have become too many.
+    /// Partitions the groups if there are many, and spills them if they exceed memory.
     fn keep_small(&mut self) -> Result<()> {
         let bytes = self.groups.byte_count();
         if bytes > WHOLE_BYTES && self.groups.may_be_cut() {
@@ -130,7 +131,7 @@ impl SpillingGroups {
         if bytes <= self.context.work_mem() {
             return Ok(());
         }
-        // One group cannot be cut.
+        // A single group cannot be partitioned.
         if self.shape.group_by.is_empty() || self.level == LEVEL_MAX {
             return memory::check(bytes, self.context.work_mem());
         }
@@ -197,7 +198,8 @@ impl SpillingGroups {
         Ok(())
     }
 
-    /// Returns the next groups, once all was added: their keys, then the results of the aggregates.
+    /// Returns the next groups, once all were added: their keys, then the results of the
+    /// aggregates.
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         loop {
             self.context.check()?;
@@ -231,7 +233,7 @@ impl SpillingGroups {
         }
     }
 
-    /// Ends the rows at hand: if any were set aside or cut, the rest is, too.
+    /// Ends the input: if groups were spilled or partitioned, so are the remaining ones.
     fn end_rows(&mut self) -> Result<()> {
         if self.aside.is_none() {
             if !self.groups.tells_all() || !self.cut.is_empty() {
@@ -256,7 +258,7 @@ impl SpillingGroups {
         Ok(())
     }
 
-    /// Adds a partition.
+    /// Reads a partition.
     fn read(&mut self, partition: &Aside<Option<Arc<SpillFile>>>) -> Result<()> {
         let none = |aggregate: &Aggregate| match aggregate.keeps_rows() {
             true => PartialStates::Rows(no_rows(aggregate)),
@@ -302,7 +304,7 @@ fn states_batch(shape: &Shape, part: &PartialGroups, groups: &[u32]) -> Batch {
     Batch { columns, row_count: groups.len() }
 }
 
-/// Returns what a batch of [`states_batch`] says.
+/// Returns the partial groups of a batch from [`states_batch`].
 fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
     let group_count = batch.row_count;
     let mut columns = batch.columns.into_iter().map(Arc::unwrap_or_clone);
@@ -318,7 +320,7 @@ fn part_of_states(shape: &Shape, batch: Batch) -> PartialGroups {
     PartialGroups { keys, partials, group_count }
 }
 
-/// Returns the columns of no row of an aggregate that keeps rows.
+/// Returns empty columns of an aggregate that retains rows.
 fn no_rows(aggregate: &Aggregate) -> Vec<Vector> {
     aggregate.kept_types().into_iter().map(|data_type| Vector::new(data_type, 0)).collect()
 }

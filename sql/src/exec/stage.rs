@@ -1,13 +1,13 @@
-//! What is done with each batch of a step by itself: by the thread that made the batch.
+//! Pipeline stages: per-batch processing by the thread that produced the batch.
 //!
 //! ```text
-//!   a region thread:  read -> decode, filter -> pair with a join's right side -> add to groups
-//!   another one:      read -> decode, filter -> pair with a join's right side -> add to groups
+//!   a region thread:  read -> decode, filter -> probe a hash join -> add to groups
+//!   another one:      read -> decode, filter -> probe a hash join -> add to groups
 //! ```
 //!
-//! A step that takes a batch at a time without regard to others hands itself down to the step that
-//! it reads ([`Operator::attach`]), and that one further, down to a scan, whose batches are made
-//! side by side.
+//! A node that processes each batch independently attaches its stage to its input
+//! ([`Operator::attach`]), and this one further down to a scan, whose batches are produced in
+//! parallel.
 
 use std::sync::Arc;
 
@@ -16,24 +16,23 @@ use types::Batch;
 use crate::error::Result;
 use crate::exec::{Context, Operator};
 
-/// See the module.
+/// Pipeline stage; see the module.
 pub trait Stage: Send + Sync {
-    /// Turns to a batch; returns what becomes of it.
+    /// Processes a batch; returns its output.
     ///
     /// # Errors
     ///
-    /// Whatever evaluation raises; it ends the statement.
+    /// Errors of the evaluation; they end the statement.
     fn begin(self: Arc<Self>, batch: Batch, context: &Arc<Context>) -> Result<StageOutput>;
 }
 
-/// The output of a stage for a batch.
+/// Output of a stage for a batch.
 pub enum StageOutput {
-    /// Nothing.
+    /// No rows.
     None,
     /// One batch.
     Batch(Batch),
-    /// Batches that are made as they are asked for, since all of them may be more than fits into
-    /// memory.
+    /// Batches that are produced on demand, since all of them may exceed memory.
     Batches(Box<dyn Operator>),
 }
 
@@ -43,13 +42,12 @@ impl From<Option<Batch>> for StageOutput {
     }
 }
 
-/// A batch on its way through stages: of what each of them makes, one batch is in memory.
+/// Stages in process for one batch: of each stage's output, one batch is in memory.
 #[derive(Default)]
 pub(super) struct Pipeline {
-    /// The batch before the first stage.
+    /// Batch before the first stage.
     first: Option<Batch>,
-    /// The outputs that stages have begun, the last one last, each with the number of the next
-    /// stage.
+    /// Open outputs of stages, innermost last, each with the number of the next stage.
     begun: Vec<(Box<dyn Operator>, usize)>,
 }
 
@@ -59,7 +57,7 @@ impl Pipeline {
         Pipeline { first: Some(batch), begun: Vec::new() }
     }
 
-    /// Returns the next batch that has gone through all stages, which are the same each time.
+    /// Returns the next batch after all stages, which must be the same in each call.
     pub(super) fn next(
         &mut self,
         stages: &[Arc<dyn Stage>],
@@ -73,8 +71,7 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Takes the next batch of the last stage that has begun, and the number of the stage that it
-    /// goes to.
+    /// Returns the next batch of the innermost open output, and the number of its next stage.
     fn take(&mut self, context: &Context) -> Result<Option<(Batch, usize)>> {
         if let Some(batch) = self.first.take() {
             return Ok(Some((batch, 0)));
@@ -89,8 +86,8 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Puts a batch through stages, the first of which has this number, up to one that makes
-    /// several batches of it.
+    /// Processes a batch by stages, the first of which has the number `first`, up to one that
+    /// returns several batches.
     fn put(
         &mut self,
         mut batch: Batch,
@@ -112,7 +109,7 @@ impl Pipeline {
     }
 }
 
-/// The step that another one reads: batch by batch, or with the other one handed down to it.
+/// Input of a node: read batch by batch, or with the node's stage attached.
 pub(super) struct Input {
     operator: Box<dyn Operator>,
     is_attached: bool,
@@ -127,8 +124,8 @@ impl Input {
         self.operator.takes_stages()
     }
 
-    /// Hands `own`, the stage of the step that reads this one, down, unless it was. Returns whether
-    /// that was possible.
+    /// Attaches `own`, the stage of the node that reads this input, unless it is attached.
+    /// Returns whether it is.
     pub(super) fn attach_own(&mut self, own: impl FnOnce() -> Arc<dyn Stage>) -> Result<bool> {
         if !self.is_attached && self.operator.takes_stages() {
             self.is_attached = self.operator.attach(&own())?;
@@ -136,7 +133,7 @@ impl Input {
         Ok(self.is_attached)
     }
 
-    /// Does the same, then hands `stage` down, which is of a step above.
+    /// Attaches `own`, then `stage`, which is the stage of a parent node.
     pub(super) fn attach(
         &mut self,
         own: impl FnOnce() -> Arc<dyn Stage>,
@@ -145,7 +142,7 @@ impl Input {
         Ok(self.attach_own(own)? && self.operator.attach(stage)?)
     }
 
-    /// Returns whether what comes has gone through the stage of the step that reads this one.
+    /// Returns whether the node's stage is attached, so that its batches are already processed.
     pub(super) fn is_attached(&self) -> bool {
         self.is_attached
     }
@@ -160,8 +157,8 @@ impl Input {
     }
 }
 
-/// The batches of an input, cut into single rows where a step has effects that rows nobody asks for
-/// are not to have.
+/// Batches of an input, split into single rows if the node has side effects that must not occur
+/// for unread rows.
 pub(super) struct RowByRow {
     is_wanted: bool,
     batch: Option<Batch>,
@@ -173,7 +170,7 @@ impl RowByRow {
         RowByRow { is_wanted, batch: None, next: 0 }
     }
 
-    /// Returns the next batch of `input`, or the next row.
+    /// Returns the next batch of `input`, or its next row.
     pub(super) fn next(&mut self, input: &mut Input) -> Result<Option<Batch>> {
         if !self.is_wanted {
             return input.next();
@@ -191,7 +188,7 @@ impl RowByRow {
         }
     }
 
-    /// Forgets what is left of a batch.
+    /// Drops the rest of a batch.
     pub(super) fn clear(&mut self) {
         self.batch = None;
     }

@@ -1,5 +1,5 @@
-//! System views and table functions of the system, which come from the
-//! [`SystemSource`](crate::exec::SystemSource), and endpoints.
+//! System views and table functions: rows from the [`SystemSource`](crate::exec::SystemSource),
+//! and endpoint calls.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) fn open(
     }))
 }
 
-/// Rows that other statements read, too.
+/// Rows that are shared with other statements.
 struct SharedRows {
     context: Arc<Context>,
     batches: Arc<Vec<Batch>>,

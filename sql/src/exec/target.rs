@@ -1,4 +1,8 @@
-//! The rows that UPDATE and DELETE change: found, locked, read again, checked again.
+//! Target rows of UPDATE and DELETE: found, locked, re-read and re-evaluated.
+//!
+//! The source plan returns the keys of the rows. Each row is locked, its newest version is read,
+//! and the condition is re-evaluated on it (EvalPlanQual); a row whose key was updated
+//! concurrently is followed. It also collects the rows of RETURNING and checks WITH CHECK OPTION.
 
 use std::sync::Arc;
 
@@ -19,14 +23,14 @@ use crate::exec::{Context, Operator, build};
 use crate::logical::Returning;
 use crate::plan::{GivenRowPlan, TargetRows, ViewCheckPlan};
 
-/// The keys of the rows, one by one.
+/// Keys of the target rows.
 pub(super) struct Targets {
     table: Arc<Table>,
     source: Source,
 }
 
 enum Source {
-    /// The short path.
+    /// Point get.
     Point(Option<Vec<u8>>),
     Rows {
         operator: Box<dyn Operator>,
@@ -35,25 +39,25 @@ enum Source {
     },
 }
 
-/// One row to change.
+/// A target row.
 pub(super) struct Target {
-    /// Its row key.
+    /// Row key.
     pub key: Vec<u8>,
-    /// What subqueries added.
+    /// Columns that FROM and subqueries added.
     pub extra: Vec<Datum>,
-    /// It is named by its key.
+    /// True if the statement specifies it by its key.
     is_point: bool,
 }
 
 impl Targets {
-    /// Opens the search.
+    /// Opens the source of target rows.
     pub(super) fn open(
         table: &Arc<Table>,
         rows: &TargetRows,
         context: &Arc<Context>,
     ) -> Result<Targets> {
         let source = match &rows.point {
-            // What another part of the statement has put there is none of its rows.
+            // A row that another part of the statement has inserted is not a target.
             Some(key) if context.shared_changes(table.id).is_none() => {
                 Source::Point(key_from(table, key, context)?)
             }
@@ -62,7 +66,7 @@ impl Targets {
         Ok(Targets { table: Arc::clone(table), source })
     }
 
-    /// Returns the next row.
+    /// Returns the next target row.
     pub(super) fn next(&mut self) -> Result<Option<Target>> {
         let key_width = self.table.layout.key.len();
         match &mut self.source {
@@ -113,19 +117,19 @@ pub(super) fn read_locked(
     unpack(table, cells).map(Some)
 }
 
-/// A row that a statement has seen, locked for writing.
+/// A row of the statement's snapshot, locked for writing.
 pub(super) struct SeenTarget {
-    /// Its values now; `None` if it is gone.
+    /// Present values; `None` if the row was deleted.
     pub row: Option<Vec<Datum>>,
-    /// The key that another transaction has given it.
+    /// New key that another transaction has given it.
     pub moved_to: Option<Vec<u8>>,
-    /// Its lock, to be given back if the row is not wanted: PostgreSQL would not have locked it.
+    /// Lock to be released if the row does not qualify: PostgreSQL would not have locked it.
     spare: Option<SeenLock>,
 }
 
-/// Locks a row for writing that the statement has seen, follows it to the key that another
-/// transaction has given it, and reads its newest version into `cells`. Another row that has its
-/// key since it was deleted is not the row.
+/// Locks a row of the snapshot for writing, follows it to a new key that another transaction has
+/// given it, and reads its newest version into `cells`. Another row that was inserted with its
+/// key after a deletion is not the same row.
 pub(super) fn lock_seen(
     (table, key): (&Table, &[u8]),
     mode: LockMode,
@@ -136,8 +140,8 @@ pub(super) fn lock_seen(
     follow((table, key, seen), mode, cells, context)
 }
 
-/// As [`lock_seen`], of a row that is named by its key: nobody waits for one that the statement
-/// does not see or want, nor fails because of it.
+/// Like [`lock_seen`], for a row specified by its key: a row that is not visible or does not
+/// qualify neither causes a wait nor an error.
 fn lock_named(
     (table, key): (&Table, &[u8]),
     (mode, recheck): (LockMode, &Recheck<'_>),
@@ -190,12 +194,12 @@ fn follow(
     })
 }
 
-/// Checks that views have a row that was written through them.
+/// Checks a row against the check options of views.
 ///
 /// # Errors
 ///
-/// 44000 for the first that has not. What is pending is staged before, so that what the row
-/// violates of its table counts first.
+/// 44000 for the first violated one. Pending rows are staged before, so that violations of the
+/// table's constraints are raised first.
 pub(super) fn check_views(
     checks: &[ViewCheckPlan],
     row: &[Datum],
@@ -220,7 +224,7 @@ pub(super) fn check_views(
     Ok(())
 }
 
-/// Returns a row at hand with what subqueries add to it, or make of it.
+/// Evaluates the plan of a row at hand: the row with subquery values, or computed from them.
 pub(super) fn with_subqueries(
     given: &GivenRowPlan,
     row: &[Datum],
@@ -235,23 +239,24 @@ pub(super) fn with_subqueries(
     Ok(batch.filter(|batch| batch.row_count > 0).map(|batch| batch.row(0)).unwrap_or_default())
 }
 
-/// What is asked of a row that is locked, as it is then.
+/// Condition that is re-evaluated on a locked row (EvalPlanQual).
 pub(super) struct Recheck<'a> {
     condition: Option<&'a Expr>,
-    /// Asked once only of a row that has not changed: it may say something else each time.
+    /// True if an unchanged row must not be re-evaluated: the condition is volatile.
     only_of_changed: bool,
-    /// The row is asked with `_timestamp` behind the table's columns.
+    /// True if `_timestamp` follows the table's columns in the row.
     reads_timestamp: bool,
 }
 
 impl<'a> Recheck<'a> {
-    /// Returns the check of a condition over the row, `_timestamp` if read, and other columns.
+    /// Returns the check of a condition over the row, `_timestamp` if it is read, and other
+    /// columns.
     pub(super) fn new(condition: &'a Option<Expr>, reads_timestamp: bool) -> Recheck<'a> {
         let only_of_changed = condition.as_ref().is_some_and(Expr::stays);
         Recheck { condition: condition.as_ref(), only_of_changed, reads_timestamp }
     }
 
-    /// Returns whether the condition may hold for a row as the statement sees it.
+    /// Returns whether the condition may hold for a row in the statement's snapshot.
     fn may_hold(&self, row: &[Datum], context: &Context) -> Result<bool> {
         match self.condition.filter(|_| !self.only_of_changed) {
             None => Ok(true),
@@ -276,10 +281,10 @@ impl<'a> Recheck<'a> {
     }
 }
 
-/// The change that a statement makes to the rows that it has found.
+/// Change of the target rows.
 #[derive(Clone, Copy)]
 pub(super) enum TargetChange {
-    /// UPDATE; a change of a key takes the stronger mode when the row is written.
+    /// UPDATE; a change of a key takes the stronger lock mode when the row is written.
     Update,
     /// DELETE.
     Delete,
@@ -301,14 +306,14 @@ impl TargetChange {
     }
 }
 
-/// As [`lock_and_read`], with the target's extra columns after the row's; `None` also if the row
-/// is not wanted any more, or another part of the statement has changed it.
+/// Like [`lock_and_read`], with the target's additional columns after the row's; `None` also if
+/// the row does not qualify any more, or another part of the statement has changed it.
 ///
 /// # Errors
 ///
-/// 27000 if a function has changed the row after such a part, and the statement has to take the
-/// newest version of the row as others have changed it since its snapshot (PostgreSQL's
-/// `ExecUpdate`, after `table_tuple_lock`).
+/// 27000 if a function has changed the row after such a part, and the statement must use the
+/// newest version because of a concurrent update (PostgreSQL's `ExecUpdate`, after
+/// `table_tuple_lock`).
 pub(super) fn take_target(
     table: &Table,
     (target, change): (&mut Target, TargetChange),
@@ -323,7 +328,7 @@ pub(super) fn take_target(
     };
     match moved_to {
         None => {}
-        // It has not the wanted key any more.
+        // The row does not have the specified key any more.
         Some(_) if target.is_point => return Ok(None),
         Some(key) => target.key = key,
     }
@@ -351,11 +356,11 @@ pub(super) fn take_target(
 }
 
 /// Checks that no function that the statement calls has changed a row that is about to be `done`:
-/// updated, deleted.
+/// updated or deleted.
 ///
 /// # Errors
 ///
-/// 27000, as PostgreSQL's `ExecUpdate` and `ExecDelete` say it.
+/// 27000, as PostgreSQL's `ExecUpdate` and `ExecDelete` raise it.
 pub(super) fn refuse_changed(
     (table, key): (&Table, &[u8]),
     done: &str,
@@ -378,24 +383,24 @@ fn already_modified(done: &str) -> Error {
     Error::new(sqlstate::TRIGGERED_DATA_CHANGE_VIOLATION, message).with_hint(hint)
 }
 
-/// Gathers the rows of RETURNING.
+/// Collector of the rows of RETURNING.
 pub(super) struct Returned<'a> {
     returning: Option<&'a Returning>,
     rows: Vec<Vec<Datum>>,
-    /// Bytes of `rows`.
+    /// Size of `rows` in bytes.
     bytes: usize,
     batches: BatchBuffer,
 }
 
 impl<'a> Returned<'a> {
-    /// Returns a collector without rows.
+    /// Returns an empty collector.
     pub(super) fn new(returning: &'a Option<Returning>) -> Returned<'a> {
         let expressions = returning.iter().flat_map(|returning| &returning.expressions);
         let batches = BatchBuffer::new(expressions.map(Expr::data_type).collect());
         Returned { returning: returning.as_ref(), rows: Vec::new(), bytes: 0, batches }
     }
 
-    /// Adds a row in table order, with what comes after it.
+    /// Adds a row in table order, followed by additional columns.
     pub(super) fn add(&mut self, row: &[Datum], context: &Context) -> Result<()> {
         let Some(returning) = self.returning else { return Ok(()) };
         let mut values = Vec::with_capacity(returning.expressions.len());

@@ -1,4 +1,4 @@
-//! UPDATE. The new values are computed from the newest version of the row, under its lock.
+//! UPDATE. New values are computed from the newest version of the row, under its lock.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::exec::{Context, ModifyOutcome, memory};
 use crate::logical::Assignment;
 use crate::plan::UpdatePlan;
 
-/// Runs an UPDATE to its end.
+/// Executes an UPDATE.
 pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOutcome> {
     let table = &plan.table;
     let mut targets = Targets::open(table, &plan.source, context)?;
@@ -59,7 +59,7 @@ pub(super) fn run(plan: &UpdatePlan, context: &Arc<Context>) -> Result<ModifyOut
     Ok(ModifyOutcome { row_count, returning: returned.finish(context)? })
 }
 
-/// Computes the assigned columns of `new` from `row`, and the generated ones from `new`.
+/// Computes the assigned columns of `new` from `row`, and the generated columns from `new`.
 pub(super) fn assign(
     table: &Table,
     assignments: &[Assignment],
@@ -73,8 +73,8 @@ pub(super) fn assign(
     Ok(table.generate(&mut new[..table.columns.len()], &context.eval)?)
 }
 
-/// Locks a row alone that is locked for a change, if the change is one of what foreign keys could
-/// refer to.
+/// Strengthens the lock of a row to exclusive, if the update changes columns that foreign keys
+/// can reference.
 pub(super) fn claim_key(
     (table, key): (&Table, &[u8]),
     old: &[Datum],
@@ -88,15 +88,15 @@ pub(super) fn claim_key(
     Ok(())
 }
 
-/// A row before and after a change, and what was assigned.
+/// Old and new values of a row, and the assignments.
 pub(super) struct RowUpdate<'a> {
     pub(super) old: &'a [Datum],
     pub(super) new: &'a [Datum],
     pub(super) assignments: &'a [Assignment],
 }
 
-/// Stages the new version of a row that is locked and was read into `cells`; a new key is a new
-/// row.
+/// Stages the new version of a row that is locked and was read into `cells`; a new key means a
+/// delete and an insert.
 pub(super) fn write(
     table: &Table,
     writer: &mut RowWriter,
@@ -117,7 +117,7 @@ pub(super) fn write(
     writer.flush(context)?;
     let (to, from) = (table.layout.encode_key(new)?, key.clone());
     let before = context.transaction.savepoint();
-    // One after the other: a key may be taken that the row before has given up.
+    // One after the other: the new key may be that of a row updated before.
     writer.take_up(key, previous, context)?;
     writer.flush(context)?;
     writer.insert(new, context)?;

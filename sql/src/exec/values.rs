@@ -1,4 +1,4 @@
-//! Constant rows.
+//! VALUES: constant rows.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::error::Result;
 use crate::exec::{Context, Operator};
 use crate::plan::ValuesNode;
 
-/// Computes the rows of VALUES.
+/// VALUES operator.
 pub(super) struct Values {
     node: Arc<ValuesNode>,
     context: Arc<Context>,
     next: usize,
-    /// The most rows of a batch.
+    /// Maximum number of rows in a batch.
     row_limit: usize,
 }
 
 impl Values {
-    /// Opens it.
+    /// Opens the operator.
     pub(super) fn open(node: &Arc<ValuesNode>, context: &Arc<Context>) -> Values {
         let row_limit = match context.row_by_row && node.has_effects() {
             true => 1,

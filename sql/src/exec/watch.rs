@@ -1,18 +1,20 @@
-//! Foreign keys and deferrable UNIQUE constraints of the rows that a statement changes.
+//! Constraint queue: foreign keys and deferrable UNIQUE constraints of the rows that a statement
+//! changes.
 //!
-//! A new reference is checked when its row is written, unless the statement may write the
-//! referenced table too: then, as all that happens to rows that others refer to, it is noted, and
-//! looked at by the session when the statement has done its work, in the order of the changes.
+//! A new reference is checked when its row is written, unless the statement may also write the
+//! referenced table: it is then queued, like all changes of referenced rows, and the session
+//! processes the queue after the statement, in the order of the changes.
 //!
-//! Of a deferrable UNIQUE constraint the keys of new rows are noted; the session looks at them when
-//! the statement has done its work.
+//! For deferrable UNIQUE constraints the keys of new rows are recorded; the session checks them
+//! after the statement.
 //!
-//! # Races
+//! # Concurrency
 //!
-//! Who refers to a key locks the row that has it, such that others may change the row, but not its
-//! key; who removes the key locks the row alone before it looks for references. Both hold the lock
-//! until their transactions end, and both look at what is committed by then. So of two such
-//! transactions the later one sees what the other has done.
+//! A referencing transaction locks the referenced row FOR KEY SHARE: others may update the row,
+//! but not its key. A transaction that removes the key locks the row exclusively before it
+//! searches for references. Both hold their locks until the end of their transactions, and both
+//! read what is committed by then. So the later of two such transactions sees the effects of the
+//! other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,21 +34,21 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::target::read_locked;
 use crate::exec::{Context, memory};
 
-/// Keys known to be there that are remembered, so that they are not looked for again.
+/// Maximum number of cached existing keys.
 const KNOWN_KEYS_MAX: usize = 65_536;
 
-/// What a statement may change that foreign keys are about, and what it has changed.
+/// Constraints of the tables that a statement may change, and its queued changes.
 #[derive(Default)]
 pub struct Watch {
     tables: AHashMap<TableId, Watched>,
     changes: Mutex<Changes>,
-    /// Keys that are there and whose locks are held.
+    /// Keys that exist and whose locks are held.
     known: Mutex<AHashSet<KeyPlace>>,
-    /// The first reference to what is not there, found while the statement does its work.
+    /// First violation found before the statement has ended.
     violation: Mutex<Option<Error>>,
-    /// What deferred constraints have found.
+    /// Violations of deferred constraints.
     late: Mutex<Vec<Late>>,
-    /// Keys of deferrable UNIQUE constraints that rows have got.
+    /// New keys of deferrable UNIQUE constraints.
     keys: Mutex<NewKeys>,
 }
 
@@ -58,12 +60,11 @@ struct NewKeys {
     bytes: usize,
 }
 
-/// Has the row that a foreign key refers to keep its key until the transaction ends; returns
-/// whether there is one.
+/// Locks the row that a foreign key references FOR KEY SHARE; returns whether there is one.
 ///
 /// # Errors
 ///
-/// What ends a wait.
+/// Errors that end a wait.
 pub fn lock_key(
     transaction: &Transaction,
     referenced: &Table,
@@ -76,7 +77,7 @@ pub fn lock_key(
         transaction.lock_present_row(place.table, &place.row, mode, LockWait::Wait)?;
         return Ok(transaction.get_locked(place.table, &get, &mut cells)?);
     };
-    // Whose entry it is, is known for sure only once that row is locked.
+    // The owner of the entry is known for sure only once that row is locked.
     let mut locked = None;
     loop {
         cells.clear();
@@ -92,30 +93,31 @@ pub fn lock_key(
     }
 }
 
-/// A key of a deferrable UNIQUE constraint that a row has got.
+/// New key of a deferrable UNIQUE constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NewKey {
-    /// The number of the table.
+    /// Number of the table.
     pub table: u32,
-    /// The number of the index.
+    /// Number of the index.
     pub index: u32,
-    /// What the row keys of all its entries begin with.
+    /// Common prefix of the row keys of all its entries.
     pub prefix: Vec<u8>,
 }
 
-/// What a deferred constraint has found, to be looked at again when the transaction ends.
+/// Violation of a deferred constraint, to be checked again at the end of the transaction.
 #[derive(Debug, Clone)]
 pub struct Late {
-    /// The number of the referencing table.
+    /// Number of the referencing table.
     pub table: u32,
     /// The constraint.
     pub key: ForeignKey,
-    /// The values of the referencing columns, or of the referenced ones of a row that has gone;
-    /// none is NULL.
+    /// Values of the referencing columns, or of the referenced columns of a removed row; none is
+    /// NULL.
     pub values: Vec<Datum>,
-    /// A row that is referred to has gone, or has another key; else a row refers to nothing.
+    /// True if a referenced row was deleted or its key updated; false for a row that references
+    /// nothing.
     pub is_removal: bool,
-    /// The other key, if it has one.
+    /// New key, if it was updated.
     pub new: Option<Vec<Datum>>,
 }
 
@@ -125,45 +127,45 @@ struct Changes {
     bytes: usize,
 }
 
-/// A table with foreign keys, or that others refer to.
+/// Constraints of a table that has foreign keys or is referenced.
 pub struct Watched {
     /// The table.
     pub table: Arc<Table>,
     /// Its foreign keys.
     pub references: Vec<Reference>,
-    /// Others refer to it.
+    /// True if foreign keys reference it.
     pub is_referenced: bool,
-    /// The indexes of its deferrable UNIQUE constraints.
+    /// Indexes of its deferrable UNIQUE constraints.
     pub unique: Vec<Arc<Index>>,
 }
 
-/// A foreign key of a table.
+/// Foreign key of a table.
 #[derive(Clone)]
 pub struct Reference {
     /// The constraint.
     pub key: ForeignKey,
     /// The referenced table.
     pub referenced: Arc<Table>,
-    /// It can be checked before the statement ends.
+    /// True if it can be checked before the statement ends.
     pub at_once: bool,
-    /// What it finds is put off to the end of the transaction.
+    /// True if its violations are deferred to the end of the transaction.
     pub is_deferred: bool,
 }
 
 impl Late {
-    /// Returns about how many bytes it takes.
+    /// Returns its approximate size in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Late>() + 4 * self.values.len() * size_of::<Datum>()
     }
 }
 
-/// A change that is to be looked at when the statement has done its work.
+/// Change of a row, queued for the end of the statement.
 pub struct RowChange {
     /// The table.
     pub table: TableId,
-    /// The row before; `None` for a new one.
+    /// Old row; `None` for an insert.
     pub old: Option<Vec<Datum>>,
-    /// The row after; `None` for one that was deleted.
+    /// New row; `None` for a delete.
     pub new: Option<Vec<Datum>>,
 }
 
@@ -173,17 +175,17 @@ impl Watch {
         self.tables.insert(watched.table.id, watched);
     }
 
-    /// Returns whether no table is watched.
+    /// Returns whether the queue covers no table.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// Returns a watched table.
+    /// Returns the constraints of a table.
     pub fn table(&self, table: TableId) -> Option<&Watched> {
         self.tables.get(&table)
     }
 
-    /// Takes the first change that was not looked at.
+    /// Removes and returns the first queued change.
     pub fn next(&self) -> Option<RowChange> {
         let mut changes = self.changes.lock();
         let change = changes.queue.pop_front();
@@ -193,12 +195,12 @@ impl Watch {
         change
     }
 
-    /// Takes the keys of deferrable UNIQUE constraints that rows have got.
+    /// Removes and returns the new keys of deferrable UNIQUE constraints.
     pub fn take_keys(&self) -> Vec<NewKey> {
         std::mem::take(&mut *self.keys.lock()).order
     }
 
-    /// Notes the keys of deferrable UNIQUE constraints that a row has got.
+    /// Records the new keys of deferrable UNIQUE constraints.
     fn note_keys(
         &self,
         watched: &Watched,
@@ -224,13 +226,13 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes what deferred constraints have found.
+    /// Removes and returns the violations of deferred constraints.
     pub fn take_late(&self) -> Vec<Late> {
         std::mem::take(&mut self.late.lock())
     }
 
-    /// As [`Watch::look`], before the statement has done its work: a reference to what is not there
-    /// is an error only then, after all that is wrong with the rows themselves.
+    /// Like [`Watch::look`], during the statement: a violation is only raised at its end, after
+    /// all errors of the rows themselves.
     fn look_early(
         &self,
         watched: &Watched,
@@ -247,7 +249,7 @@ impl Watch {
         }
     }
 
-    /// Raises the first violation that was found while the statement did its work.
+    /// Raises the first violation that was found during the statement.
     ///
     /// # Errors
     ///
@@ -256,11 +258,11 @@ impl Watch {
         self.violation.lock().take().map_or(Ok(()), Err)
     }
 
-    /// Checks a reference of a row that is new, or has changed; what a deferred one finds is noted.
+    /// Checks a reference of a new or updated row; records a violation of a deferred constraint.
     ///
     /// # Errors
     ///
-    /// 23503 if what a reference names is not there.
+    /// 23503 if the referenced row does not exist.
     pub fn look(
         &self,
         watched: &Watched,
@@ -280,12 +282,12 @@ impl Watch {
         Ok(())
     }
 
-    /// As [`Watch::look`], when the statement has done its work. A row that has been deleted, or
-    /// has got another reference, since it was noted refers to nothing any more.
+    /// Like [`Watch::look`], after the statement. A row that was deleted, or whose reference was
+    /// changed, since it was queued is no violation.
     ///
     /// # Errors
     ///
-    /// As for [`Watch::look`].
+    /// See [`Watch::look`].
     pub fn look_late(
         &self,
         watched: &Watched,
@@ -304,11 +306,11 @@ impl Watch {
         }
     }
 
-    /// Checks the references of a row that is new, or has changed.
+    /// Checks a reference of a new or updated row.
     ///
     /// # Errors
     ///
-    /// 23503 if what a reference names is not there.
+    /// 23503 if the referenced row does not exist.
     pub fn check(
         &self,
         watched: &Watched,
@@ -337,7 +339,7 @@ impl Watch {
                 let detail = "due to concurrent update".to_owned();
                 return Err(store::Error::Serialization { detail }.into());
             }
-            // One that another transaction has committed since is not there for this one.
+            // A row that was committed after the snapshot does not exist for this transaction.
             let is_new = is_there && !is_seen && {
                 transaction.is_newer(place.table, &place.row, &transaction.view()?)?
             };
@@ -349,7 +351,7 @@ impl Watch {
             return Err(missing(&watched.table, reference, &values, &context.eval.style));
         }
         let mut known = self.known.lock();
-        // A key that this statement may remove is looked for each time.
+        // A key that this statement may remove is searched each time.
         if reference.at_once && known.len() < KNOWN_KEYS_MAX {
             known.insert(place);
         }
@@ -392,8 +394,7 @@ impl Watch {
 }
 
 impl Context {
-    /// Notes that a row of a table was made, changed or removed: in table order, what comes behind
-    /// does not matter.
+    /// Queues the insert, update or delete of a row, in table order; further columns are ignored.
     pub(super) fn row_changed(
         &self,
         table: &Table,
@@ -406,13 +407,13 @@ impl Context {
         }
     }
 
-    /// Returns whether changes of a table's rows are watched.
+    /// Returns whether the constraint queue covers a table.
     pub(super) fn watches(&self, table: &Table) -> bool {
         self.watch.as_ref().is_some_and(|watch| watch.tables.contains_key(&table.id))
     }
 }
 
-/// Returns whether a row that the transaction has written is there with the same reference.
+/// Returns whether a row that the transaction has written exists with the same reference.
 fn still_refers(
     table: &Table,
     reference: &Reference,
@@ -425,7 +426,7 @@ fn still_refers(
     Ok(current.is_some_and(|row| values(&row) == values(new)))
 }
 
-/// Returns `(a, b)=(1, x)` of columns of a table.
+/// Returns the text `(a, b)=(1, x)` of key columns.
 pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextStyle) -> String {
     let columns = || columns.iter().map(|column| &table.columns[*column as usize]);
     let names: Vec<&str> = columns().map(|column| column.name.as_str()).collect();
@@ -433,7 +434,7 @@ pub fn key_text(table: &Table, columns: &[u32], values: &[Datum], style: &TextSt
     violation::key_text((&names, &types), values, style)
 }
 
-/// Returns an error of a foreign key.
+/// Returns a foreign key violation.
 pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String) -> Error {
     Error {
         schema: Some(table.schema.clone()),
@@ -443,7 +444,7 @@ pub fn violated(table: &Table, key: &ForeignKey, message: String, detail: String
     }
 }
 
-/// Returns the error of a reference to a row that is not there.
+/// Returns the violation of a reference to a missing row.
 pub fn missing(table: &Table, reference: &Reference, values: &[Datum], style: &TextStyle) -> Error {
     let key = &reference.key;
     let detail = format!(
@@ -454,7 +455,7 @@ pub fn missing(table: &Table, reference: &Reference, values: &[Datum], style: &T
     violated(table, key, not_inserted(table, key), detail)
 }
 
-/// Returns the error of a row whose reference, which is MATCH FULL, is NULL in part.
+/// Returns the violation of a partly NULL reference with MATCH FULL.
 pub fn mixed(table: &Table, key: &ForeignKey) -> Error {
     let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
     violated(table, key, not_inserted(table, key), detail.to_owned())

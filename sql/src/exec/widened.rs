@@ -1,38 +1,38 @@
-//! Rows of an input, each as often as it is wanted, with further columns beside its own.
+//! Widened rows: input rows repeated with additional columns, for ProjectSet and lateral joins.
 
 use std::sync::Arc;
 
 use types::vector::{BATCH_BYTES, BATCH_ROWS, RowSizes};
 use types::{Batch, DataType, Vector};
 
-/// Widened rows in the making.
+/// Output batch under construction.
 pub(super) struct Widened {
-    /// The input row of each.
+    /// Input row of each output row.
     pub rows: Vec<u32>,
-    /// The further columns, a value for each of `rows`.
+    /// Additional columns, a value for each output row.
     pub columns: Vec<Vector>,
-    /// Bytes of the input rows, each as often as it is wanted.
+    /// Size of the repeated input rows in bytes.
     input_bytes: usize,
 }
 
-/// Rows that are made before it is known how long the values of the further columns are.
+/// Number of rows produced before the size of the additional values is known.
 const FIRST_ROWS: usize = 8;
 
-/// Returns the bytes of a row of an input, each of which may be wanted any number of times.
+/// Returns the size in bytes of an input row, which may be repeated.
 pub(super) fn input_row_bytes(input: &Batch, row: usize) -> usize {
     RowSizes::repeated(&input.columns).byte_count(row)
 }
 
 impl Widened {
-    /// Returns no rows, with further columns of these types.
+    /// Returns no rows, with additional columns of these types.
     pub(super) fn new(types: impl IntoIterator<Item = DataType>) -> Widened {
         let column = |data_type| Vector::new(data_type, BATCH_ROWS);
         let columns = types.into_iter().map(column).collect();
         Widened { rows: Vec::new(), columns, input_bytes: 0 }
     }
 
-    /// Returns how many more rows a batch has room for whose input row has so many bytes: at least
-    /// one if it has none yet.
+    /// Returns the number of further rows that fit into the batch, for an input row of this size:
+    /// at least one if the batch is empty.
     pub(super) fn room(&self, row_bytes: usize) -> usize {
         let count = self.rows.len();
         let rows = BATCH_ROWS.saturating_sub(count);
@@ -49,14 +49,14 @@ impl Widened {
         rows.min(left / bytes.max(1)).max(usize::from(count == 0))
     }
 
-    /// Adds an input row of so many bytes up to this number of rows.
+    /// Repeats an input row until there are `count` rows.
     pub(super) fn fill_rows(&mut self, count: usize, (row, row_bytes): (usize, usize)) {
         self.input_bytes += count.saturating_sub(self.rows.len()) * row_bytes;
         self.rows.resize(count, row as u32);
     }
 
-    /// Returns the rows, given the input that their numbers are of, and which columns of it nobody
-    /// reads: they are NULL. `None` if there are no rows.
+    /// Returns the output batch for the input batch; unread input columns are NULL. `None` if
+    /// there are no rows.
     pub(super) fn into_batch(self, input: &Batch, unread: &[usize]) -> Option<Batch> {
         let row_count = self.rows.len();
         let nulls = |column: &Vector| {

@@ -1,29 +1,29 @@
-//! The row that a cursor stands on: what `WHERE CURRENT OF` changes.
+//! Current row of a cursor: the target of `WHERE CURRENT OF`.
 //!
-//! The rows of a cursor have, behind the columns that are shown, the keys of the tables of which
-//! such a row can be changed. The statement that changes it finds it by the key, whose values are
+//! The rows of a cursor contain, after the visible columns, the keys of the tables whose rows can
+//! be changed. The data-changing statement finds the row by that key, whose values are
 //! parameters.
 
 use store::TableId;
 
-/// A table of whose rows a cursor keeps the keys.
+/// Table whose keys a cursor's rows contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CursorTable {
     /// The table.
     pub table: TableId,
-    /// The columns of the cursor's rows that are its key.
+    /// Columns of the cursor's rows that are its key.
     pub columns: Vec<usize>,
 }
 
-/// The row that a statement changes.
+/// Row that a statement changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentRow {
-    /// The name of the cursor.
+    /// Name of the cursor.
     pub cursor: String,
     /// The table.
     pub table: TableId,
-    /// Its name, for messages.
+    /// Name of the table, for messages.
     pub table_name: String,
-    /// The parameters that take the key.
+    /// Parameters for the key values.
     pub parameters: Vec<usize>,
 }

@@ -1,9 +1,9 @@
-//! Row locks: which rows, how, and how they are checked again.
+//! Row locks of SELECT: tables, lock modes and the re-evaluation of changed rows.
 //!
-//! Rows that come out of joins, filters and sorts carry the keys of the tables that are to be
-//! locked as further columns up to [`LockRows`]. A row of a table that has changed since the
-//! statement's snapshot is read again, and the whole row is made anew by [`LockRows::again`], in
-//! which the one row at hand stands in the place of each table.
+//! The output of joins, filters and sorts contains the keys of the tables to be locked as
+//! additional columns up to [`LockRows`]. If a table's row has changed since the statement's
+//! snapshot, it is re-read, and the whole row is re-evaluated by [`LockRows::again`], in which
+//! each table is replaced by the current row.
 //!
 //! Source: PostgreSQL's `ExecLockRows` (nodeLockRows.c) and `EvalPlanQual` (execMain.c).
 
@@ -15,20 +15,20 @@ use crate::ast::LockStrength;
 use crate::catalog::table::Table;
 use crate::logical::Logical;
 
-/// `FOR UPDATE` and its kin.
+/// Row-locking clause: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE or FOR KEY SHARE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLock {
-    /// How strong.
+    /// Lock strength.
     pub strength: LockStrength,
-    /// Wait, fail or skip.
+    /// Behaviour for a held lock: wait, NOWAIT or SKIP LOCKED.
     pub wait: LockWait,
-    /// The statement changes the rows: one that its own transaction has changed meanwhile is not
-    /// left out, but for the change to reject.
+    /// True if the statement changes the rows: rows that its own transaction has changed
+    /// meanwhile are not skipped, so that the change can reject them.
     pub for_change: bool,
 }
 
 impl RowLock {
-    /// Returns the mode of the lock.
+    /// Returns the lock mode.
     pub fn mode(&self) -> LockMode {
         match self.strength {
             LockStrength::Update => LockMode::Exclusive,
@@ -39,40 +39,40 @@ impl RowLock {
     }
 }
 
-/// Rows that are locked as they are taken. Output: the columns of the input.
+/// LockRows node: locks rows as they are read. Output: the columns of the input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockRows {
-    /// Where the rows come from.
+    /// Input.
     pub input: Box<Logical>,
-    /// Yields the row as it is now, if it is still wanted: as many columns as the input, over the
-    /// parameters of `held`.
+    /// Re-evaluates a row with the newest table rows, if it still qualifies: as many columns as
+    /// the input, over the parameters of `held`.
     pub again: Box<Logical>,
-    /// What is locked.
+    /// Locked tables and copied columns.
     pub held: HeldRows,
 }
 
-/// What is locked of a row, and what it is made of.
+/// Locked tables of a row, and the parameters of its re-evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HeldRows {
-    /// The tables whose rows are locked, in this order.
+    /// Locked tables, in locking order.
     pub tables: Vec<LockedTable>,
-    /// Parameters, and the columns that they take: what the row has of tables and queries that are
-    /// not locked.
+    /// Parameters and their columns: values of the row from tables and queries that are not
+    /// locked.
     pub copies: Vec<(usize, usize)>,
 }
 
-/// A table of [`HeldRows`].
+/// Locked table of [`HeldRows`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockedTable {
     /// The table.
     pub table: Arc<Table>,
-    /// The name that it goes by in the statement.
+    /// Alias in the statement.
     pub alias: String,
-    /// The lock.
+    /// Lock.
     pub lock: RowLock,
-    /// The columns that are its key, in key order.
+    /// Columns of its key, in key order.
     pub key: Vec<usize>,
-    /// Parameters, and the columns of the table that they take of its newest row.
+    /// Parameters, and the columns of its newest row that set them.
     pub newest: Vec<(usize, usize)>,
 }
 
@@ -93,7 +93,7 @@ impl HeldRows {
         }
     }
 
-    /// Adds what is held of other rows, whose columns stand behind `first` others.
+    /// Adds the locks of other rows, whose columns follow `first` columns.
     pub fn extend(&mut self, mut other: HeldRows, first: usize) {
         other.renumber(&|column| first + column);
         self.tables.extend(other.tables);
@@ -106,7 +106,7 @@ impl HeldRows {
         newest.chain(&mut self.copies).for_each(|(parameter, _)| visit(parameter));
     }
 
-    /// Sets only the parameters that are wanted.
+    /// Retains only the parameters that are used.
     pub fn retain_parameters(&mut self, wanted: &dyn Fn(usize) -> bool) {
         for table in &mut self.tables {
             table.newest.retain(|(parameter, _)| wanted(*parameter));

@@ -1,4 +1,4 @@
-//! MERGE.
+//! MERGE: its logical plan.
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use types::expr::Expr;
 use crate::catalog::table::Table;
 use crate::logical::{Assignment, Logical};
 
-/// MERGE. Its expressions are over the source's columns.
+/// MERGE statement. Its expressions are over the source's columns.
 #[derive(Debug, Clone)]
 pub struct Merge {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields all columns of the table, in table order, NULL for a row without a match, then those
-    /// of USING and what subqueries add. Unless it is idle, it is a [`Logical::LockRows`], which
-    /// says how a row is made again once the table's row is locked; only rows that are changed are.
+    /// Source: all columns of the table in table order, NULL for an unmatched row, then those of
+    /// USING and of subqueries. Unless the statement is idle, it is a [`Logical::LockRows`],
+    /// which has the re-evaluation of a row after the table's row is locked; only rows that are
+    /// changed are locked.
     pub source: Logical,
-    /// How many of the source's columns the clauses are over; those behind them are held.
+    /// Number of source columns that the clauses refer to; the following ones are for locking.
     pub width: usize,
-    /// What is done with a row: what the first clause says that holds.
+    /// WHEN clauses; the first one whose condition holds applies.
     pub clauses: Vec<MergeClause>,
 }
 
 impl Merge {
-    /// Returns whether there is nothing that it would do.
+    /// Returns whether all actions are DO NOTHING.
     pub fn is_idle(&self) -> bool {
         self.clauses.iter().all(|clause| matches!(clause.action, MergeAction::Nothing))
     }
@@ -32,24 +33,24 @@ impl Merge {
 /// `WHEN [NOT] MATCHED [AND condition] THEN action`
 #[derive(Debug, Clone)]
 pub struct MergeClause {
-    /// Whether it is of rows that match one of the table.
+    /// True for WHEN MATCHED.
     pub matched: bool,
-    /// Boolean; `None`: always.
+    /// Condition; `None`: always.
     pub condition: Option<Expr>,
-    /// What is done.
+    /// Action.
     pub action: MergeAction,
 }
 
-/// What MERGE does with a row.
+/// Action of a WHEN clause.
 #[derive(Debug, Clone)]
 pub enum MergeAction {
-    /// Nothing.
+    /// DO NOTHING.
     Nothing,
-    /// The table's row is deleted.
+    /// DELETE of the table's row.
     Delete,
-    /// Columns of the table's row are set.
+    /// UPDATE of the table's row.
     Update(Vec<Assignment>),
-    /// A row is inserted: its values in table order.
+    /// INSERT of a row: its values in table order.
     Insert(Vec<Expr>),
 }
 

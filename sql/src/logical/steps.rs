@@ -1,24 +1,23 @@
-//! Statements of several steps.
+//! Statements with data-changing WITH: a sequence of steps.
 
 use crate::logical::Bound;
 
-/// A statement with others in WITH that change data. All of them see what the statement saw when it
-/// began.
+/// Statement with data-changing WITH. All steps use the snapshot of the statement.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// What comes before, in this order.
+    /// Parts of WITH, in order.
     pub before: Vec<NamedStep>,
-    /// What the client asked for.
+    /// Main statement.
     pub last: Box<Bound>,
 }
 
-/// A step whose rows later ones may read by its number.
+/// Part of WITH whose rows later steps may read by its number.
 #[derive(Debug, Clone)]
 pub struct NamedStep {
-    /// Its number within the statement.
+    /// Number within the statement.
     pub id: usize,
-    /// Its name, for EXPLAIN.
+    /// Name, for EXPLAIN.
     pub name: String,
-    /// What it does: a query is computed as far as it is read, a change runs to its end.
+    /// Statement: a query is computed on demand, a change is executed to completion.
     pub bound: Bound,
 }

@@ -1,4 +1,7 @@
-//! Walks over logical plans: inputs, own expressions, and what a plan may do when it is computed.
+//! Traversal of logical plans: inputs, expressions, and side effects and volatility of a plan.
+//!
+//! The rules of the planner use it to visit plans, and to decide whether a subplan may be moved,
+//! duplicated or evaluated early.
 
 use types::expr::Expr;
 use types::function::sets;
@@ -9,14 +12,15 @@ use super::{
 };
 
 impl SetFunction {
-    /// Returns whether it is a user-defined function that sees what the statement has changed.
+    /// Returns whether it is a VOLATILE user-defined function, which sees the statement's
+    /// changes.
     pub fn calls_volatile_routine(&self) -> bool {
         matches!(&self.call, SetCall::Routine { routine, .. } if routine.is_volatile)
     }
 }
 
 impl Logical {
-    /// Returns the plans directly below, the input before the subquery.
+    /// Returns the direct inputs, the outer input before the subquery.
     pub fn inputs(&self) -> Vec<&Logical> {
         match self {
             Logical::Scan(_)
@@ -43,7 +47,7 @@ impl Logical {
         }
     }
 
-    /// As [`Logical::inputs`], to be changed.
+    /// Like [`Logical::inputs`], mutable.
     pub fn inputs_mut(&mut self) -> Vec<&mut Logical> {
         match self {
             Logical::Scan(_)
@@ -70,7 +74,7 @@ impl Logical {
         }
     }
 
-    /// Calls `visit` on each expression of the step itself, not of its inputs.
+    /// Calls `visit` on each expression of the node itself, not of its inputs.
     pub fn for_each_own_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Logical::Scan(scan) => scan.as_of.iter().for_each(visit),
@@ -105,7 +109,7 @@ impl Logical {
         }
     }
 
-    /// Calls `visit` on the step and on all below it, parents first.
+    /// Calls `visit` on the node and all its descendants, parents first.
     pub fn walk(&self, visit: &mut dyn FnMut(&Logical)) {
         visit(self);
         self.inputs().into_iter().for_each(|input| input.walk(visit));
@@ -116,23 +120,23 @@ impl Logical {
         self.walk(&mut |step| step.for_each_own_expression(visit));
     }
 
-    /// Returns whether it matters how often and for which rows the plan is computed: it locks rows,
-    /// or calls what gives another value each time.
+    /// Returns whether the number of evaluations of the plan, or their rows, matter: it locks
+    /// rows or calls volatile functions.
     pub fn has_effects(&self) -> bool {
         let mut locks = false;
         self.walk(&mut |step| locks |= matches!(step, Logical::LockRows(_)));
         locks || self.is_volatile()
     }
 
-    /// Returns whether the plan calls what may give another value each time, or have effects.
+    /// Returns whether the plan calls volatile functions.
     pub fn is_volatile(&self) -> bool {
         let mut found = self.calls_volatile_sets();
         self.for_each_expression(&mut |expr| found |= expr.is_volatile());
         found
     }
 
-    /// Returns whether the plan calls user-defined functions that see what the statement has
-    /// changed.
+    /// Returns whether the plan calls VOLATILE user-defined functions, which see the statement's
+    /// changes.
     pub fn calls_volatile_routines(&self) -> bool {
         let mut found = self.calls_volatile_sets();
         self.for_each_expression(&mut |expr| found |= expr.calls_volatile_routines());
@@ -149,8 +153,8 @@ impl Logical {
         found
     }
 
-    /// Returns whether computing the plan may raise an error, for rows that nobody may ask for, or
-    /// may not come to an end.
+    /// Returns whether computing the plan may raise an error for rows that are not needed, or may
+    /// not terminate.
     pub fn may_fail(&self) -> bool {
         let mut found = false;
         self.walk(&mut |step| found |= step.step_may_fail());
@@ -176,7 +180,7 @@ impl Logical {
         }
     }
 
-    /// Returns whether there is one row at most, as far as is easily seen.
+    /// Returns whether the plan evidently yields at most one row.
     pub fn is_single_row(&self) -> bool {
         match self {
             Logical::Aggregate { group_by, .. } => group_by.is_empty(),
@@ -191,7 +195,8 @@ impl Logical {
 }
 
 impl Bound {
-    /// Returns whether the statement calls user-defined functions that see what it has changed.
+    /// Returns whether the statement calls VOLATILE user-defined functions, which see its
+    /// changes.
     pub fn calls_volatile_routines(&self) -> bool {
         let calls = Expr::calls_volatile_routines;
         let returns = |returning: &Option<Returning>| {
@@ -224,7 +229,7 @@ impl Bound {
 }
 
 impl Insert {
-    /// The same, but for RETURNING.
+    /// Returns the same without regard to RETURNING.
     fn calls_volatile_routines(&self) -> bool {
         let calls = Expr::calls_volatile_routines;
         let on_conflict = match &self.on_conflict {

@@ -1,4 +1,4 @@
-//! Window functions in logical plans: partitions, orders and frames.
+//! Window functions in logical plans: partitions, sort orders and frames.
 
 use types::DataType;
 use types::aggregate::Aggregate;
@@ -8,34 +8,34 @@ use super::{Logical, SortKey};
 
 pub use crate::ast::{Exclusion, FrameUnits};
 
-/// Window functions over one order of the rows. Output: the input's columns, then one for each
-/// function. Rows come sorted by [`sort_keys`].
+/// Window functions over one window order. Output: the input's columns, then one for each
+/// function. Rows are sorted by [`sort_keys`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// Where the rows come from.
+    /// Input.
     pub input: Box<Logical>,
-    /// Rows that agree in these are a partition.
+    /// PARTITION BY expressions.
     pub partition_by: Vec<Expr>,
-    /// The order within a partition.
+    /// Sort order within a partition.
     pub order_by: Vec<SortKey>,
     /// The functions.
     pub functions: Vec<WindowFunction>,
 }
 
-/// A call of a window function.
+/// Call of a window function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowFunction {
-    /// Which.
+    /// Function.
     pub kind: WindowKind,
-    /// Its arguments, of the types that it takes; those of an aggregate are its own.
+    /// Arguments, of the types of its parameters; the arguments of an aggregate are in its kind.
     pub arguments: Vec<Expr>,
-    /// Which rows it looks at, if it is one that minds.
+    /// Frame, for functions that use it.
     pub frame: Frame,
-    /// Type of the result.
+    /// Result type.
     pub data_type: DataType,
 }
 
-/// Which window function.
+/// Kind of a window function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WindowKind {
     /// `row_number()`
@@ -64,35 +64,35 @@ pub enum WindowKind {
     Aggregate(Aggregate),
 }
 
-/// The rows of the partition that a function looks at.
+/// Window frame: the rows of the partition that a function uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// What bounds count.
+    /// Units of the bounds.
     pub units: FrameUnits,
-    /// Where it starts.
+    /// Start of the frame.
     pub start: FrameBound,
-    /// Where it ends.
+    /// End of the frame.
     pub end: FrameBound,
-    /// Which rows are left out.
+    /// Frame exclusion.
     pub exclusion: Exclusion,
 }
 
-/// A bound of a frame.
+/// Frame bound.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameBound {
     /// The first row of the partition.
     UnboundedPreceding,
-    /// The row itself; with RANGE and GROUPS its peers.
+    /// Current row; with RANGE and GROUPS its peers.
     CurrentRow,
     /// The last row of the partition.
     UnboundedFollowing,
-    /// So far from the row.
+    /// Offset from the current row.
     Offset {
-        /// How far, without columns: bigint, or with RANGE of the key's kind.
+        /// Offset, without columns: bigint, or with RANGE of the sort key's kind.
         offset: Expr,
-        /// After the row, not before it.
+        /// True for FOLLOWING.
         following: bool,
-        /// With RANGE.
+        /// Bound of RANGE with an offset.
         reach: Option<Reach>,
     },
 }
@@ -100,14 +100,15 @@ pub enum FrameBound {
 /// RANGE with an offset, over the input's columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reach {
-    /// A row's key, of a type in which keys are compared.
+    /// Sort key of a row, in a type for comparison.
     pub key: Expr,
-    /// The key up to which the row's frame reaches, of the same type.
+    /// Limit of the frame for the current row, of the same type.
     pub limit: Expr,
 }
 
 impl Default for Frame {
-    /// From the start of the partition to the last peer of the row.
+    /// Returns the default frame: from the start of the partition to the last peer of the current
+    /// row.
     fn default() -> Frame {
         Frame {
             units: FrameUnits::Range,
@@ -118,7 +119,7 @@ impl Default for Frame {
     }
 }
 
-/// Returns the order in which rows come to window functions: partition by partition.
+/// Returns the sort order of the input of window functions: by partition, then by order.
 pub fn sort_keys(partition_by: &[Expr], order_by: &[SortKey]) -> Vec<SortKey> {
     let mut keys: Vec<SortKey> = Vec::new();
     let partition = partition_by.iter().map(|key| SortKey {

@@ -1,11 +1,11 @@
-//! A plan as a document: EXPLAIN in the formats JSON, XML and YAML, as PostgreSQL lays them out.
+//! EXPLAIN documents: plans in the formats JSON, XML and YAML, laid out as in PostgreSQL.
 //!
-//! Source: PostgreSQL's `ExplainProperty`, `ExplainOpenGroup` and their kin (explain.c).
+//! Source: PostgreSQL's `ExplainProperty`, `ExplainOpenGroup` and related functions (explain.c).
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Form of a document.
+/// Document format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// An array of objects.
@@ -16,26 +16,26 @@ pub enum Format {
     Yaml,
 }
 
-/// What a name stands for.
+/// Value of a member.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// As it is to be written.
+    /// Number in its final form.
     Number(String),
-    /// Texts.
+    /// List of texts.
     Items(Vec<String>),
-    /// Named values.
+    /// Nested group.
     Group(Group),
-    /// Groups, each of them called so where a name is needed.
+    /// List of groups, with the element name that XML uses.
     List(&'static str, Vec<Group>),
 }
 
-/// A number that is no step's.
+/// A summary value that does not belong to a plan node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// How many.
+    /// Count.
     Count(u64),
-    /// How long, shown in milliseconds.
+    /// Duration, shown in milliseconds.
     Time(Duration),
 }
 
@@ -48,15 +48,15 @@ impl Figure {
     }
 }
 
-/// Names and what they stand for.
+/// Named values in order.
 pub(super) type Group = Vec<(String, Value)>;
 
-/// Returns a number with so many places.
+/// Returns a number with `places` decimal places.
 pub(super) fn number(value: f64, places: usize) -> Value {
     Value::Number(format!("{value:.places$}"))
 }
 
-/// Returns a whole number.
+/// Returns an integer.
 pub(super) fn count(value: u64) -> Value {
     Value::Number(value.to_string())
 }
@@ -80,7 +80,7 @@ pub(super) fn written(query: &Group, format: Format) -> String {
     out
 }
 
-/// Returns the document of a statement that has no plan, but a name.
+/// Returns the document of a statement without a plan.
 pub fn without_plan(name: &str, format: Format) -> String {
     match format {
         Format::Json => format!("[\n  {}\n]", quoted(name)),
@@ -156,7 +156,7 @@ fn xml_group(group: &Group, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes a group as an item of a list, whose dash stands at `indent`.
+/// Writes a group as a list item, whose dash is at column `indent`.
 fn yaml_item(group: &Group, indent: usize, out: &mut String) {
     let mut lines = String::new();
     yaml_group(group, indent + 2, &mut lines);
@@ -190,7 +190,7 @@ fn yaml_group(group: &Group, indent: usize, out: &mut String) {
     }
 }
 
-/// Returns the name of an element: letters, digits, `-`, `_` and `.` of a name, `-` for all else.
+/// Returns an XML element name: letters, digits, `-`, `_` and `.` of a name, `-` for others.
 fn tag(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
@@ -210,7 +210,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns a text as JSON writes it, which YAML reads, too.
+/// Returns a text as a JSON string, which is also valid YAML.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

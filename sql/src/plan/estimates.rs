@@ -1,34 +1,34 @@
-//! What steps were thought to yield and to cost when they were chosen, for EXPLAIN.
+//! Cost and row estimates of plan nodes, for EXPLAIN.
 
 use ahash::AHashMap;
 
 use crate::plan::Node;
 
-/// Of one step, and those below it. Costs are in the planner's units: reading one row of a scan
-/// is 1.
+/// Estimate of a node including its inputs. Costs are in the planner's units: reading one row of
+/// a scan is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// What its first row costs.
+    /// Startup cost.
     pub startup: f64,
-    /// What all its rows cost.
+    /// Total cost.
     pub total: f64,
-    /// How many they are.
+    /// Number of rows.
     pub rows: f64,
-    /// Bytes of a row.
+    /// Width of a row in bytes.
     pub width: usize,
 }
 
-/// Of the steps of a plan, by [`Node::address`].
+/// Estimates of the nodes of a plan, by [`Node::address`].
 #[derive(Debug, Default)]
 pub struct Estimates(AHashMap<usize, Estimate>);
 
 impl Estimates {
-    /// Keeps what is thought of a step; what was thought of it before is forgotten.
+    /// Records the estimate of a node; replaces a previous one.
     pub(crate) fn set(&mut self, node: &Node, estimate: Estimate) {
         self.0.insert(node.address(), estimate);
     }
 
-    /// Returns what is thought of a step.
+    /// Returns the estimate of a node.
     pub(crate) fn of(&self, address: usize) -> Option<Estimate> {
         self.0.get(&address).copied()
     }

@@ -1,7 +1,8 @@
-//! EXPLAIN: a plan as text, a line for each step.
+//! EXPLAIN: description of a plan, one line per node.
 //!
-//! Each line names the operator, the table or index, how keys are found, what is filtered, how many
-//! regions are concerned, and whether the step runs in the regions or in the session.
+//! Each line names the operator, the table or index, the access path, the filter, the number of
+//! regions, and the place of execution: regions or session. [`render`](crate::plan::render) lays
+//! the lines out.
 
 use store::TableId;
 use types::Datum;
@@ -23,29 +24,29 @@ use crate::plan::{
     ViewCheckPlan,
 };
 
-/// Returns how many regions a table of the store has now, if that is known.
+/// Callback that returns the present number of regions of a store table, if it is known.
 pub(super) type Regions<'a> = &'a dyn Fn(TableId) -> Option<usize>;
 
-/// A step, its columns' names, and the steps below it.
+/// Description of a node, with the names of its columns and the descriptions of its inputs.
 pub(super) struct Step {
     pub line: String,
     pub names: Vec<String>,
     pub inputs: Vec<Step>,
-    /// Of its [`Node`], if it is one.
+    /// Address of its [`Node`], if it is one.
     pub address: Option<usize>,
-    /// What it reads or changes.
+    /// Relation that it reads or changes.
     pub relation: Option<StepRelation>,
 }
 
-/// The relation that a step reads or changes, as documents name it.
+/// Relation that a node reads or changes, for document formats.
 #[derive(Default)]
 pub(super) struct StepRelation {
     /// `Insert`, `Update`, `Delete` or `Merge`.
     pub operation: Option<&'static str>,
-    /// The index that is read.
+    /// Index that is read.
     pub index: Option<String>,
     pub name: String,
-    /// Unless it is one of the system's.
+    /// Schema; `None` for a system relation.
     pub schema: Option<String>,
     pub alias: String,
 }
@@ -71,7 +72,7 @@ impl StepRelation {
         })
     }
 
-    /// Of rows of the system; `None` if they are those of a function.
+    /// Returns the relation of system rows; `None` for a function.
     fn of_system(rows: &SystemRowsNode) -> Option<StepRelation> {
         let is_view = rows.arguments.is_empty() && rows.endpoint.is_none();
         is_view.then(|| StepRelation {
@@ -84,13 +85,13 @@ impl StepRelation {
     }
 }
 
-/// Returns the plan's steps, the last one at the root.
+/// Returns the descriptions of the plan's nodes, with the topmost node at the root.
 pub(super) fn tree(plan: &Plan, regions: Regions<'_>) -> Step {
     let last = match &plan.root {
         Root::Query(node) => named(node, plan, regions),
         root => root_step(root, regions),
     };
-    // As WITH of a query: each part beside all that comes after it.
+    // As WITH of a query: each part is a sibling of everything after it.
     plan.before.iter().rev().fold(last, |after, part| Step {
         line: format!("CTE: {}", part.name),
         names: after.names.clone(),
@@ -171,7 +172,7 @@ fn root_step(root: &Root, regions: Regions<'_>) -> Step {
     }
 }
 
-/// Returns the plan in one line.
+/// Returns a one-line summary of the plan.
 pub(super) fn summary(plan: &Plan) -> String {
     let mut parts = Vec::new();
     let before = plan.before.iter().rev().map(|part| &part.root);
@@ -198,7 +199,7 @@ fn collect_root(root: &Root, parts: &mut Vec<String>) {
     }
 }
 
-/// The steps that say most: not projections, and of several inputs each.
+/// Collects the most informative nodes: all but projections.
 fn collect(node: &Node, parts: &mut Vec<String>) {
     let inputs = node.inputs();
     if !matches!(node, Node::Project(_)) || inputs.is_empty() {
@@ -209,7 +210,7 @@ fn collect(node: &Node, parts: &mut Vec<String>) {
     }
 }
 
-/// `t, matched: update v, not matched: insert`
+/// Returns the text `t, matched: update v, not matched: insert`.
 fn merge_text(merge: &MergePlan) -> String {
     let mut text = merge.table.name.clone();
     for clause in &merge.clauses {
@@ -230,12 +231,13 @@ fn merge_text(merge: &MergePlan) -> String {
     text
 }
 
-/// Returns the plans of what views ask of rows by subqueries.
+/// Returns the plans of check options with subqueries.
 fn checked(checks: &[ViewCheckPlan]) -> impl Iterator<Item = &Node> {
     checks.iter().flat_map(|check| &check.row).map(|row| &row.node)
 }
 
-/// Index upkeep of a data-changing statement, which runs in the regions.
+/// Returns the text about index maintenance of a data-changing statement, which runs in the
+/// regions.
 fn upkeep(table: &Table) -> String {
     if table.indexes.is_empty() {
         return String::new();
@@ -244,7 +246,7 @@ fn upkeep(table: &Table) -> String {
     format!(", keeps {} in the regions", names.join(", "))
 }
 
-/// The root step: a projection is shown with the names that the client sees.
+/// Returns the root description: a projection has the names of the result columns.
 fn named(node: &Node, plan: &Plan, regions: Regions<'_>) -> Step {
     let mut step = step(node, regions);
     if let Node::Project(_) = node {
@@ -468,7 +470,7 @@ fn described(node: &Node, regions: Regions<'_>) -> Step {
     }
 }
 
-/// Functions that are called once are a scan of their rows.
+/// Describes set-returning functions; those that are called once are a function scan.
 fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<String>) -> Step {
     let call = |function: &SetFunction| match &function.call {
         SetCall::Set { function, arguments } => {
@@ -501,7 +503,7 @@ fn project_set_step(sets: &ProjectSetNode, inputs: Vec<Step>, mut names: Vec<Str
     }
 }
 
-/// `id = user_id AND …`
+/// Returns the text `id = user_id AND …`.
 fn key_text(left_keys: &[Expr], right_keys: &[Expr], inputs: &[Step]) -> String {
     let (left, right) = (&inputs[0].names, &inputs[1].names);
     let key = |(a, b): (&Expr, &Expr)| format!("{} = {}", text(a, left), text(b, right));
@@ -518,7 +520,7 @@ fn join_step(
     let left = inputs[0].names.clone();
     let names: Vec<String> = left.iter().chain(&inputs[1].names).cloned().collect();
     let filter = residual.as_ref().map(|residual| text(residual, &names));
-    // A look-up by ranges has no keys.
+    // A range look-up has no equality keys.
     let conditions = match filter {
         None => keys,
         Some(filter) if keys.is_empty() => filter,
@@ -587,7 +589,7 @@ fn aggregate_text(
     (line, keys.into_iter().chain(calls).collect())
 }
 
-/// Names of the columns of the table or index that a path reads, by position in its layout.
+/// Returns the column names of the table or index that a path reads, by position in its layout.
 fn layout_names(table: &Table, path: &AccessPath) -> Vec<String> {
     let table_names = || table.columns.iter().map(|column| column.name.clone());
     let Some(index) = &path.index else { return table_names().collect() };
@@ -675,7 +677,7 @@ fn scan_step(scan: &ScanNode, regions: Regions<'_>) -> Step {
     }
 }
 
-/// `orders o`
+/// Returns the text `orders o`.
 fn locked_text(locked: &LockedTable) -> String {
     let LockedTable { table, alias, .. } = locked;
     match table.name == *alias {
@@ -684,7 +686,7 @@ fn locked_text(locked: &LockedTable) -> String {
     }
 }
 
-/// `, index t_city, range scan, key: city = 'Oslo'`
+/// Returns the text `, index t_city, range scan, key: city = 'Oslo'`.
 fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     let mut line = String::new();
     if let Some(index) = &path.index {
@@ -718,8 +720,8 @@ fn path_text(table: &Table, path: &AccessPath, lookup: bool) -> String {
     line
 }
 
-/// `, 4 regions in parallel`: the regions of the path. One scan of several is begun by the session
-/// alone; with a LIMIT it most often ends so, too.
+/// Returns the text `, 4 regions in parallel` about the regions of a path. A scan starts on the
+/// session's thread alone; with a LIMIT it usually ends there, too.
 fn region_text(scan: &ScanNode, regions: Regions<'_>) -> String {
     let path = &scan.path;
     let count = regions(path.store_table).unwrap_or_else(|| path.region_count(&scan.table));
@@ -736,7 +738,7 @@ fn region_text(scan: &ScanNode, regions: Regions<'_>) -> String {
             let order = if parallel.is_empty() { "" } else { order(", in key order") };
             format!(", {count} region{}{parallel}{order}", plural(count))
         }
-        // Where the first column is one of some values the regions are few.
+        // If the first column has a list of values, few regions are read.
         (PathShape::Ranges(_), 0) => {
             let wide = path.conditions.first().is_some_and(|first| first.point_count().is_none());
             if !wide || parallel.is_empty() {
@@ -799,7 +801,7 @@ fn region_top_n_step(node: &RegionTopNNode, regions: Regions<'_>) -> Step {
     Step { line, names: output, inputs: vec![scan], address: None, relation: None }
 }
 
-/// The regions of a path.
+/// Returns the text about the regions of a path.
 fn place_text(table: &Table, path: &AccessPath, regions: Regions<'_>) -> String {
     let count = regions(path.store_table).unwrap_or_else(|| path.region_count(table));
     match path.shape {
@@ -808,7 +810,7 @@ fn place_text(table: &Table, path: &AccessPath, regions: Regions<'_>) -> String 
     }
 }
 
-/// The rows that an endpoint reads.
+/// Describes the rows that an endpoint reads.
 fn scan_in_regions(
     (table, alias): (&Table, &str),
     path: &AccessPath,

@@ -1,11 +1,11 @@
-//! Expressions as text, for EXPLAIN.
+//! Text of expressions, for EXPLAIN.
 
 use types::expr::Expr;
 use types::function::{FunctionId, signature};
 use types::text::TextStyle;
 use types::{DataType, Datum};
 
-/// Returns an expression as SQL text; columns by name.
+/// Returns an expression as SQL text, with the names of columns.
 pub(super) fn text(expression: &Expr, names: &[String]) -> String {
     write(expression, names, false)
 }
@@ -55,7 +55,7 @@ fn call(
     }
 }
 
-/// `nested`: operators are put into parentheses.
+/// Returns the text of an expression. `nested`: operators are put into parentheses.
 fn write(expression: &Expr, names: &[String], nested: bool) -> String {
     let wrap = |text: String| if nested { format!("({text})") } else { text };
     match expression {
@@ -112,7 +112,7 @@ fn write(expression: &Expr, names: &[String], nested: bool) -> String {
     }
 }
 
-/// Returns a value as it would be written in SQL.
+/// Returns a value as an SQL literal.
 pub(crate) fn constant(value: &Datum, data_type: DataType) -> String {
     match value {
         Datum::Null => "NULL".to_owned(),

@@ -1,4 +1,4 @@
-//! Groups by several sets of keys: the step, and its text.
+//! GROUPING SETS: the plan node and its EXPLAIN text.
 
 use types::aggregate::Aggregate;
 use types::expr::Expr;
@@ -6,34 +6,34 @@ use types::expr::Expr;
 use crate::plan::Node;
 use crate::plan::expression::text;
 
-/// See [`Node::GroupingSets`]. Output: the keys, the aggregates, then the calls of GROUPING.
+/// See [`Node::GroupingSets`]. Output: the keys, the aggregates, then the GROUPING calls.
 #[derive(Debug)]
 pub struct GroupingSetsNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// Whether the input is a [`Node::RegionAggregate`] by all keys with the same aggregates, whose
-    /// partial answers are put together here, once for each set.
+    /// True if the input is a [`Node::RegionAggregate`] by all keys with the same aggregates,
+    /// whose partial groups are merged here, once for each set.
     pub in_regions: bool,
-    /// The keys of all sets, over the input; over what the regions read if they group.
+    /// Keys of all sets, over the input; if the regions group, over the columns that they read.
     pub group_by: Vec<Expr>,
-    /// The sets, of which there is at least one.
+    /// Sets, of which there is at least one.
     pub sets: Vec<GroupingSet>,
-    /// The keys that each call of GROUPING asks of, by position.
+    /// Arguments of each GROUPING call, as key positions.
     pub groupings: Vec<Vec<usize>>,
 }
 
-/// One of the sets.
+/// A grouping set.
 #[derive(Debug)]
 pub struct GroupingSet {
     /// Its keys, by position.
     pub keys: Vec<usize>,
-    /// The aggregates, over what the keys are over. In direct arguments, which are of the group and
-    /// not of its rows, keys that the set does not have are NULL.
+    /// Aggregates over the same columns as the keys. In direct arguments, which are evaluated per
+    /// group, keys that the set does not have are NULL.
     pub aggregates: Vec<Aggregate>,
 }
 
 impl GroupingSetsNode {
-    /// Returns the step's line and the names of its columns; `names` are those of its input.
+    /// Returns the node's line and the names of its columns; `names` are those of its input.
     pub(super) fn text(&self, names: &[String]) -> (String, Vec<String>) {
         let (keys, calls): (Vec<String>, Vec<String>) = if self.in_regions {
             let (keys, calls) = names.split_at(self.group_by.len());

@@ -1,12 +1,12 @@
-//! Physical plans: what the planner makes of a logical plan, and what the executor runs.
+//! Physical plans: the output of the planner and the input of the executor.
 //!
 //! ```text
 //! logical::Bound --planner--> Plan --exec--> batches
 //! ```
 //!
-//! A [`Plan`] is immutable and shared: prepared statements keep it, any number of executions run it
-//! at once. Nothing in it depends on parameter values; key ranges are expressions
-//! ([`scan::KeyCondition`]) that are computed when the plan is opened.
+//! A [`Plan`] is immutable and shared: prepared statements cache it, and several executions may
+//! use it concurrently. It does not depend on parameter values; key ranges are expressions
+//! ([`scan::KeyCondition`]) that are evaluated when the plan is opened.
 //!
 //! Nodes refer to the columns of their input by position, as [`crate::logical`] does.
 
@@ -43,27 +43,27 @@ pub use crate::plan::render::Shown;
 
 pub(crate) use crate::plan::expression::constant as literal;
 
-/// A statement, ready to run.
+/// Executable plan of a statement.
 #[derive(Debug)]
 pub struct Plan {
-    /// What runs before it: the parts of WITH that change data, and what they and it read.
+    /// Parts of data-changing WITH, and the queries that they and the statement read.
     pub before: Vec<PlanStep>,
-    /// What runs.
+    /// Main plan.
     pub root: Root,
     columns: Vec<OutputColumn>,
-    /// One more than the largest parameter index in the plan, subquery bindings included.
+    /// One more than the largest parameter index in the plan, including subquery bindings.
     pub parameter_count: usize,
-    /// The short path of a single-key get.
+    /// Point get by the whole primary key, without operators.
     pub point: Option<PointGet>,
-    /// Whether a step of it locks the rows of what is below.
+    /// True if a node locks rows of its input.
     pub locks_rows: bool,
-    /// It changes rows, and calls functions that see what it has changed: each row is made and
-    /// staged before the next one.
+    /// True if the statement changes rows and calls functions that see the changes: each row is
+    /// produced and staged before the next one.
     pub row_by_row: bool,
 }
 
 impl Plan {
-    /// Returns the function that CALL calls, and its arguments, if the plan is one of CALL.
+    /// Returns the procedure of CALL and its arguments, if the plan is one of CALL.
     pub fn called(&self) -> Option<(&Arc<Routine>, &[Expr])> {
         let Root::Query(node) = &self.root else { return None };
         let sets = match node {
@@ -86,21 +86,21 @@ impl Plan {
     }
 }
 
-/// A part of WITH, whose rows later ones may read by its number.
+/// Part of WITH, whose rows later ones may read by its number.
 #[derive(Debug)]
 pub struct PlanStep {
-    /// The number.
+    /// Number.
     pub id: usize,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// A query, computed as far as it is read, or a change, which runs to its end.
+    /// A query, computed on demand, or a change, executed to completion.
     pub root: Root,
 }
 
-/// What a plan does.
+/// Topmost node of a plan.
 #[derive(Debug)]
 pub enum Root {
-    /// Yields rows.
+    /// Query.
     Query(Node),
     /// INSERT, UPSERT.
     Insert(InsertPlan),
@@ -112,58 +112,58 @@ pub enum Root {
     Merge(MergePlan),
 }
 
-/// A step that yields rows. Cheap to clone.
+/// Plan node that yields rows. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Rows of a table, by key or index.
+    /// Table or index scan.
     Scan(Arc<ScanNode>),
-    /// Aggregates computed in the regions of a table.
+    /// Aggregate pushdown to the regions of a table.
     RegionAggregate(Arc<RegionAggregateNode>),
-    /// The first rows of a table in an order, found in its regions.
+    /// Top-N pushdown to the regions of a table.
     RegionTopN(Arc<RegionTopNNode>),
     /// A system view or table function.
     SystemRows(Arc<SystemRowsNode>),
     /// Constant rows.
     Values(Arc<ValuesNode>),
-    /// Rows for which a predicate is true.
+    /// Rows that satisfy a predicate.
     Filter(Arc<FilterNode>),
-    /// New columns out of old.
+    /// Computed columns.
     Project(Arc<ProjectNode>),
-    /// Rows of functions, for each row of the input.
+    /// Set-returning functions, for each row of the input.
     ProjectSet(Arc<ProjectSetNode>),
-    /// Pairs of rows with equal keys.
+    /// Hash join.
     HashJoin(Arc<KeyJoinNode>),
-    /// The same, of sides that come in the order of the keys.
+    /// Merge join, of inputs that are sorted by the keys.
     MergeJoin(Arc<KeyJoinNode>),
-    /// Pairs of rows, the right ones looked up by key.
+    /// Index nested-loop join: right rows are looked up by key.
     LookupJoin(Arc<LookupJoinNode>),
-    /// Pairs of rows, all of them tried.
+    /// Nested-loop join over all pairs.
     LoopJoin(Arc<LoopJoinNode>),
-    /// A subquery for each row.
+    /// Subquery that is executed for each row.
     Apply(Arc<ApplyNode>),
-    /// Groups.
+    /// Hash aggregate.
     Aggregate(Arc<AggregateNode>),
-    /// Groups by several sets of keys.
+    /// GROUPING SETS.
     GroupingSets(Arc<GroupingSetsNode>),
     /// Sorted rows.
     Sort(Arc<SortNode>),
-    /// Rows that are locked, and made again if something of them has changed.
+    /// Row locks, with re-evaluation of changed rows.
     LockRows(Arc<LockRowsNode>),
-    /// Some of the rows.
+    /// LIMIT and OFFSET.
     Limit(Arc<LimitNode>),
-    /// The first row of each kind.
+    /// DISTINCT.
     Distinct(Arc<DistinctNode>),
     /// INTERSECT and EXCEPT.
     SetOperation(Arc<SetOperationNode>),
     /// Window functions.
     WindowAgg(Arc<WindowAggNode>),
-    /// Rows with a name, for what is below.
+    /// WITH: a named query for its body.
     With(Arc<WithNode>),
-    /// Rows with a name.
+    /// Scan of a named query.
     CteScan(Arc<CteScanNode>),
     /// WITH RECURSIVE.
     RecursiveUnion(Arc<RecursiveUnionNode>),
-    /// The rows of all inputs.
+    /// UNION ALL.
     Append(Arc<AppendNode>),
 }
 
@@ -172,17 +172,18 @@ pub enum Node {
 pub struct RegionAggregateNode {
     /// The table.
     pub table: Arc<Table>,
-    /// The name it goes by.
+    /// Alias.
     pub alias: String,
-    /// Which rows of the table or of a covering index.
+    /// Access path to the table or a covering index.
     pub path: AccessPath,
-    /// Columns read, by position in the layout of the path; what the expressions below refer to.
+    /// Decoded columns, by position in the layout of the path; the expressions below refer to
+    /// them.
     pub read: Vec<usize>,
-    /// Rows wanted.
+    /// Filter.
     pub filter: Option<Expr>,
-    /// The keys.
+    /// Group keys.
     pub group_by: Vec<Expr>,
-    /// The aggregates.
+    /// Aggregates.
     pub aggregates: Vec<Aggregate>,
 }
 
@@ -191,160 +192,161 @@ pub struct RegionAggregateNode {
 pub struct RegionTopNNode {
     /// The table.
     pub table: Arc<Table>,
-    /// The name it goes by.
+    /// Alias.
     pub alias: String,
-    /// Which rows of the table or of a covering index.
+    /// Access path to the table or a covering index.
     pub path: AccessPath,
-    /// Columns read, by position in the layout of the path; what the expressions below refer to.
+    /// Decoded columns, by position in the layout of the path; the expressions below refer to
+    /// them.
     pub read: Vec<usize>,
-    /// Rows wanted.
+    /// Filter.
     pub filter: Option<Expr>,
-    /// The order, most significant key first.
+    /// Sort keys, most significant first.
     pub keys: Vec<SortKey>,
-    /// Columns yielded, by position in `read`.
+    /// Output columns, by position in `read`.
     pub output: Vec<usize>,
-    /// How many rows are wanted.
+    /// Number of rows.
     pub goal: RowGoal,
-    /// What yields the same if they turn out to be more than [`RegionTopNNode::ROWS_MAX`], or not
-    /// to fit into `work_mem`: a sort goes on on disk.
+    /// Fallback with the same result if the number of rows exceeds [`RegionTopNNode::ROWS_MAX`]
+    /// or `work_mem`: a sort, which can spill.
     pub otherwise: Node,
 }
 
 impl RegionTopNNode {
-    /// More rows than these are sorted by the session: much of the table would be sent anyhow.
+    /// Number of rows above which the session sorts: much of the table would be sent anyway.
     pub const ROWS_MAX: usize = 10_000;
 }
 
 /// See [`Node::SystemRows`].
 #[derive(Debug)]
 pub struct SystemRowsNode {
-    /// Which.
+    /// Name of the view or function.
     pub name: String,
     /// Arguments of a table function.
     pub arguments: Vec<Expr>,
-    /// What `endpoint` calls.
+    /// Target of `endpoint`.
     pub endpoint: Option<Arc<EndpointTarget>>,
-    /// Types of the columns.
+    /// Column types.
     pub types: Vec<DataType>,
 }
 
 /// See [`Node::Values`].
 #[derive(Debug)]
 pub struct ValuesNode {
-    /// Types of the columns.
+    /// Column types.
     pub types: Vec<DataType>,
-    /// The rows.
+    /// Rows of expressions.
     pub rows: Vec<Vec<Expr>>,
-    /// Or, where they are many constants, their columns.
+    /// Columns of a long list of constants, instead of `rows`.
     pub constants: Option<Arc<Batch>>,
 }
 
 /// See [`Node::Filter`].
 #[derive(Debug)]
 pub struct FilterNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// Boolean.
+    /// Predicate.
     pub predicate: Expr,
 }
 
 /// See [`Node::Project`].
 #[derive(Debug)]
 pub struct ProjectNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// One for each output column.
+    /// One expression for each output column.
     pub expressions: Vec<Expr>,
 }
 
 /// See [`Node::ProjectSet`].
 #[derive(Debug)]
 pub struct ProjectSetNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// The functions, over the input.
+    /// Functions over the input.
     pub functions: Vec<SetFunction>,
-    /// Whether the rows of each call are counted.
+    /// WITH ORDINALITY.
     pub ordinality: bool,
-    /// Whether a row for which no function yields one stays.
+    /// True if an input row without function rows is returned.
     pub outer: bool,
-    /// Columns of the input that nobody above reads: NULLs stand there.
+    /// Unread columns of the input, which are NULL in the output.
     pub unread: Vec<usize>,
 }
 
-/// See [`Node::HashJoin`] and [`Node::MergeJoin`]. The right side is kept: all of it in a hash
-/// table, or the stretch of it that may match the left rows at hand. A merge join is an inner,
-/// left, semi or anti one, and its keys ascend, NULLs last.
+/// See [`Node::HashJoin`] and [`Node::MergeJoin`]. The right side is in memory: in a hash table,
+/// or the group of equal keys that matches the current left rows. A merge join is an inner, left,
+/// semi or anti join with ascending keys, NULLS LAST.
 #[derive(Debug)]
 pub struct KeyJoinNode {
-    /// How rows pair up.
+    /// Join type.
     pub kind: JoinKind,
-    /// Probes.
+    /// Probe side.
     pub left: Node,
-    /// Is built from.
+    /// Build side.
     pub right: Node,
     /// Keys over the left columns.
     pub left_keys: Vec<Expr>,
     /// Keys over the right columns, of the same types.
     pub right_keys: Vec<Expr>,
-    /// What must hold besides, over left columns followed by right columns.
+    /// Remaining join condition, over left columns followed by right columns.
     pub residual: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
-    /// The order that the rows must come in, which is one that the left rows have; a hash join has
-    /// to sort them if the right side does not fit into memory. Empty: any.
+    /// Required order of the result, which the left rows provide; a hash join must sort if it
+    /// spills. Empty: any.
     pub order: Vec<SortKey>,
 }
 
-/// See [`Node::LookupJoin`]. For each batch of left rows the right rows with their keys are read,
-/// and paired with them as a hash join does it.
+/// See [`Node::LookupJoin`]. For each batch of left rows, the right rows with their keys are read
+/// and joined as in a hash join.
 #[derive(Debug)]
 pub struct LookupJoinNode {
-    /// How rows pair up: inner, left, semi, anti.
+    /// Join type: inner, left, semi or anti.
     pub kind: JoinKind,
     /// Outer side.
     pub left: Node,
-    /// A [`Node::Scan`] whose path uses the parameters of [`LookupJoinNode::bindings`]; nothing
-    /// else in it does.
+    /// A [`Node::Scan`] whose path uses the parameters of [`LookupJoinNode::bindings`]; no other
+    /// part of it does.
     pub right: Node,
-    /// Parameter index, and the expression over the left columns that it takes its value from.
+    /// Parameter index, and the expression over the left columns that sets it.
     pub bindings: Vec<(usize, Expr)>,
     /// Keys over the left columns.
     pub left_keys: Vec<Expr>,
     /// Keys over the right columns, of the same types.
     pub right_keys: Vec<Expr>,
-    /// The range of right rows that each left row has, among those with its keys.
+    /// Range of right rows for each left row, among those with its keys.
     pub range: Option<KeyRange>,
-    /// Other conditions, over left columns followed by right columns; the bounds of the range are
-    /// among them.
+    /// Remaining join condition, over left columns followed by right columns; includes the bounds
+    /// of the range.
     pub residual: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
-    /// Number of left rows whose pairs the step above will take.
+    /// Row goal of the parent node, in left rows whose pairs are returned.
     pub goal: Option<RowGoal>,
 }
 
-/// A range of the right rows of a join, with bounds of the left row.
+/// Range of the right rows of a join, with bounds from the left row.
 #[derive(Debug, Clone)]
 pub struct KeyRange {
-    /// The value within the bounds, over the right columns.
+    /// Bounded value, over the right columns.
     pub key: Expr,
-    /// The lower bound.
+    /// Lower bound.
     pub low: Option<RangeBound>,
-    /// The upper bound.
+    /// Upper bound.
     pub high: Option<RangeBound>,
 }
 
 /// A bound of a [`KeyRange`].
 #[derive(Debug, Clone)]
 pub struct RangeBound {
-    /// Its value, over the left columns.
+    /// Value over the left columns.
     pub value: Expr,
-    /// The value itself is in the range.
+    /// True if the bound is inclusive.
     pub is_inclusive: bool,
 }
 
@@ -355,43 +357,43 @@ impl KeyRange {
     }
 }
 
-/// See [`Node::LoopJoin`]. The right side is kept in memory, as far as it fits.
+/// See [`Node::LoopJoin`]. The right side is in memory, as far as it fits.
 #[derive(Debug)]
 pub struct LoopJoinNode {
-    /// How rows pair up.
+    /// Join type.
     pub kind: JoinKind,
     /// Outer side.
     pub left: Node,
     /// Inner side.
     pub right: Node,
-    /// What must hold, over left columns followed by right columns; `None`: all pairs.
+    /// Join condition, over left columns followed by right columns; `None`: all pairs.
     pub on: Option<Expr>,
     /// Types of the left columns.
     pub left_types: Vec<DataType>,
     /// Types of the right columns.
     pub right_types: Vec<DataType>,
-    /// True if the rows must come in the order of the left ones.
+    /// True if the result must have the order of the left rows.
     pub keeps_order: bool,
 }
 
 /// See [`Node::Apply`].
 #[derive(Debug)]
 pub struct ApplyNode {
-    /// The outer rows.
+    /// Outer rows.
     pub input: Node,
     /// The subquery.
     pub subquery: Node,
-    /// Parameter index and the input column it takes its value from.
+    /// Parameter indexes, each with the input column that sets it.
     pub bindings: Vec<(usize, usize)>,
-    /// What is added.
+    /// Kind of the added columns.
     pub kind: ApplyKind,
-    /// Whether it may give another value for the same row: what it gave is not remembered.
+    /// True if its value may differ for equal rows: results are not cached.
     pub varies: bool,
-    /// Whether it depends on nothing of the steps around: it is run once for the statement.
+    /// True if it is uncorrelated: it is executed once for the statement.
     pub once: bool,
-    /// For which rows the subquery is run, over the input's columns; `None`: all.
+    /// Condition over the input's columns under which the subquery is executed; `None`: always.
     pub guard: Option<Expr>,
-    /// Its values for all rows at once, if that is tried first.
+    /// Decorrelated form, if it is tried first.
     pub groups: Option<ApplyGroupsNode>,
     /// Types of the input's columns.
     pub input_types: Vec<DataType>,
@@ -399,115 +401,115 @@ pub struct ApplyNode {
     pub subquery_types: Vec<DataType>,
 }
 
-/// Groups in which rows find the value of their subquery
+/// Decorrelated subquery: groups in which rows find their value
 /// ([`ApplyGroups`](crate::logical::ApplyGroups)).
 #[derive(Debug)]
 pub struct ApplyGroupsNode {
-    /// Yields keys, then aggregates.
+    /// Plan that yields keys, then aggregates.
     pub plan: Node,
-    /// Types of its columns.
+    /// Column types of the plan.
     pub types: Vec<DataType>,
-    /// What each key equals, over the input's columns.
+    /// Expressions that the keys are equal to, over the input's columns.
     pub keys: Vec<Expr>,
-    /// The value, over the input's columns followed by those of the plan.
+    /// Value over the input's columns followed by those of the plan.
     pub value: Expr,
 }
 
 /// See [`Node::Aggregate`].
 #[derive(Debug)]
 pub struct AggregateNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// The keys.
+    /// Group keys.
     pub group_by: Vec<Expr>,
-    /// The aggregates.
+    /// Aggregates.
     pub aggregates: Vec<Aggregate>,
 }
 
 /// See [`Node::Sort`].
 #[derive(Debug)]
 pub struct SortNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
     /// Most significant first.
     pub keys: Vec<SortKey>,
-    /// Only so many of the first rows are wanted.
+    /// Number of first rows that are needed.
     pub goal: Option<RowGoal>,
-    /// Types of the columns.
+    /// Column types.
     pub types: Vec<DataType>,
 }
 
 /// See [`Node::LockRows`].
 #[derive(Debug)]
 pub struct LockRowsNode {
-    /// Yields the rows, with the keys of the tables.
+    /// Input, with the keys of the tables.
     pub input: Node,
-    /// What is locked, and how a row of which something has changed is made again.
+    /// Locked tables, and the re-evaluation of a changed row.
     pub held: HeldNode,
-    /// How many rows the step above will take.
+    /// Row goal of the parent node.
     pub goal: Option<RowGoal>,
 }
 
 /// See [`crate::logical::HeldRows`].
 #[derive(Debug)]
 pub struct HeldNode {
-    /// The tables whose rows are locked, in this order.
+    /// Locked tables, in locking order.
     pub tables: Vec<LockedTable>,
-    /// Parameters of `again`, and the columns of the row that they take.
+    /// Parameters of `again`, and the columns of the row that set them.
     pub copies: Vec<(usize, usize)>,
-    /// Yields the row as it is now, if it is still wanted.
+    /// Plan that re-evaluates the row, if it still qualifies.
     pub again: Node,
 }
 
 /// See [`Node::Limit`].
 #[derive(Debug)]
 pub struct LimitNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// `None` or NULL: all.
+    /// Limit; `None` or NULL: no limit.
     pub limit: Option<Expr>,
-    /// Rows to skip.
+    /// Number of skipped rows.
     pub offset: Option<Expr>,
-    /// What later rows must share with the last one to count as well; empty: none do.
+    /// WITH TIES: sort keys that further rows must share with the last one; empty: no ties.
     pub ties: Vec<Expr>,
-    /// A step below has effects that rows behind the last one are not to have.
+    /// True if an input has side effects that must not occur for rows beyond the limit.
     pub row_by_row: bool,
 }
 
 /// See [`Node::Distinct`].
 #[derive(Debug)]
 pub struct DistinctNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// What the rows must differ in.
+    /// Distinct keys.
     pub on: Vec<Expr>,
-    /// The rows are sorted by that. If not, it is all of their columns.
+    /// True if the rows are sorted by the keys. If not, the keys are all columns.
     pub sorted: bool,
 }
 
-/// See [`Node::SetOperation`]. EXCEPT yields a row as often as the left side has it.
+/// See [`Node::SetOperation`]. EXCEPT returns duplicate left rows.
 #[derive(Debug)]
 pub struct SetOperationNode {
-    /// Which.
+    /// Kind of the operation.
     pub kind: SetKind,
-    /// Each row as often as it is there.
+    /// ALL: with duplicates.
     pub all: bool,
-    /// The rows.
+    /// Left side, whose rows are returned.
     pub left: Node,
-    /// What they are held against.
+    /// Right side, which is counted.
     pub right: Node,
-    /// Types of the columns of both.
+    /// Column types of both sides.
     pub types: Vec<DataType>,
 }
 
-/// See [`Node::WindowAgg`]. The rows come sorted by partition and order.
+/// See [`Node::WindowAgg`]. The input is sorted by partition and order.
 #[derive(Debug)]
 pub struct WindowAggNode {
-    /// Where the rows come from.
+    /// Input.
     pub input: Node,
-    /// Rows that agree in these are a partition.
+    /// PARTITION BY expressions.
     pub partition_by: Vec<Expr>,
-    /// The order within a partition.
+    /// Sort order within a partition.
     pub order_by: Vec<SortKey>,
     /// The functions.
     pub functions: Vec<WindowFunction>,
@@ -515,48 +517,48 @@ pub struct WindowAggNode {
     pub input_types: Vec<DataType>,
 }
 
-/// See [`Node::With`]. The query is computed as far as the body reads it, and kept.
+/// See [`Node::With`]. The query is computed on demand and materialised.
 #[derive(Debug)]
 pub struct WithNode {
-    /// The query's number.
+    /// Number of the query.
     pub id: usize,
-    /// Its name.
+    /// Name of the query.
     pub name: String,
     /// The query.
     pub query: Node,
-    /// Gives the rows.
+    /// Body, which yields the rows.
     pub body: Node,
 }
 
 /// See [`Node::CteScan`].
 #[derive(Debug)]
 pub struct CteScanNode {
-    /// The query's number.
+    /// Number of the query.
     pub id: usize,
-    /// Its name.
+    /// Name of the query.
     pub name: String,
     /// Names of its columns.
     pub names: Vec<String>,
     /// Types of its columns.
     pub types: Vec<DataType>,
-    /// Whether it is the work table of a recursive query.
+    /// True for the work table of a recursive query.
     pub is_work_table: bool,
 }
 
 /// See [`Node::RecursiveUnion`].
 #[derive(Debug)]
 pub struct RecursiveUnionNode {
-    /// The number of the work table.
+    /// Number of the work table.
     pub id: usize,
-    /// The query's name.
+    /// Name of the query.
     pub name: String,
-    /// Whether rows that were there before count again.
+    /// UNION ALL: whether duplicates are retained.
     pub all: bool,
-    /// The first term.
+    /// Non-recursive term.
     pub start: Node,
-    /// The second term, which reads the work table.
+    /// Recursive term, which reads the work table.
     pub step: Node,
-    /// Types of the columns.
+    /// Column types.
     pub types: Vec<DataType>,
 }
 
@@ -567,31 +569,31 @@ pub struct AppendNode {
     pub inputs: Vec<Node>,
 }
 
-/// How many rows the step above will take: limit plus offset of a LIMIT.
+/// Row goal: the number of rows that the parent node reads, limit plus offset of a LIMIT.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowGoal {
-    /// The limit; bigint without columns. NULL: no goal.
+    /// Limit, bigint without columns. NULL: no goal.
     pub limit: Expr,
-    /// The offset.
+    /// Offset.
     pub offset: Option<Expr>,
-    /// About how many rows of the step are read for each row that is wanted, where steps above it
-    /// drop or add some. `None`: none does, and no row beyond the goal is read.
+    /// Estimated number of the node's rows per row of the limit, if nodes above drop or add rows.
+    /// `None`: the goal is exact, and no row beyond it is read.
     pub rows_for_each: Option<f64>,
 }
 
-/// A get by the whole primary key whose answer is plain columns of the row.
+/// Get by the whole primary key whose result is plain columns of the row.
 #[derive(Debug)]
 pub struct PointGet {
     /// The table.
     pub table: Arc<Table>,
-    /// The key, in key order; constants and parameters of the key columns' own representation, or
-    /// integers of another width.
+    /// Key values in key order: constants and parameters of the key columns' types, or integers
+    /// of another width.
     pub key: Vec<Expr>,
-    /// Columns of the answer, by position in the table.
+    /// Result columns, by position in the table.
     pub columns: Vec<usize>,
     /// Families to read; `None` for all.
     pub families: Option<Vec<u8>>,
-    /// What is looked at of their values.
+    /// Value sections to read.
     pub sections: SectionsOfGet,
 }
 
@@ -600,37 +602,37 @@ pub struct PointGet {
 pub struct InsertPlan {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields full rows in table order.
+    /// Source of full rows in table order.
     pub source: Node,
     /// Columns that an UPSERT names.
     pub named_columns: Vec<usize>,
-    /// What happens when the row exists.
+    /// Action for an existing row.
     pub on_conflict: OnConflict,
-    /// What its action is over, where that has subqueries.
+    /// Input row of the action, where it has subqueries.
     pub conflict_row: Option<GivenRowPlan>,
-    /// What views that it goes through ask of the rows.
+    /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
 
-/// A row at hand with what subqueries add; see [`crate::logical::GivenRow`].
+/// Row at hand with subquery values; see [`crate::logical::GivenRow`].
 #[derive(Debug)]
 pub struct GivenRowPlan {
-    /// Indexes of the parameters that take the values of the row at hand.
+    /// Parameters that are set from the row at hand.
     pub parameters: Vec<usize>,
-    /// Yields the one row.
+    /// Plan that yields the one row.
     pub node: Node,
 }
 
-/// A condition of rows that are written through a view; see [`crate::logical::ViewCheck`].
+/// Check option of a view; see [`crate::logical::ViewCheck`].
 #[derive(Debug)]
 pub struct ViewCheckPlan {
-    /// The view whose condition it is.
+    /// View that has the condition.
     pub view: String,
-    /// Over the row in table order; with `row` over that.
+    /// Condition over the row in table order; with `row`, over the output of that.
     pub predicate: Expr,
-    /// The row with what subqueries say of it.
+    /// Plan for the subqueries of the condition.
     pub row: Option<GivenRowPlan>,
 }
 
@@ -639,17 +641,17 @@ pub struct ViewCheckPlan {
 pub struct UpdatePlan {
     /// The table.
     pub table: Arc<Table>,
-    /// Which rows.
+    /// Target rows.
     pub source: TargetRows,
-    /// The first column behind the table's is `_timestamp`.
+    /// True if `_timestamp` follows the table's columns.
     pub reads_timestamp: bool,
-    /// Checked again on the locked row.
+    /// Condition that is re-evaluated on the locked row.
     pub recheck: Option<Expr>,
-    /// Over the row in table order, followed by [`TargetRows::extra_types`] columns.
+    /// Assignments over the row in table order, followed by [`TargetRows::extra_types`] columns.
     pub assignments: Vec<Assignment>,
-    /// Whether a row may come more than once, of which the first time counts.
+    /// True if a row may occur more than once; only the first counts.
     pub repeats: bool,
-    /// What views that it goes through ask of the rows.
+    /// Check options of the views that the statement goes through.
     pub checks: Vec<ViewCheckPlan>,
     /// RETURNING.
     pub returning: Option<Returning>,
@@ -660,11 +662,11 @@ pub struct UpdatePlan {
 pub struct DeletePlan {
     /// The table.
     pub table: Arc<Table>,
-    /// Which rows.
+    /// Target rows.
     pub source: TargetRows,
-    /// The first column behind the table's is `_timestamp`.
+    /// True if `_timestamp` follows the table's columns.
     pub reads_timestamp: bool,
-    /// Checked again on the locked row.
+    /// Condition that is re-evaluated on the locked row.
     pub recheck: Option<Expr>,
     /// RETURNING.
     pub returning: Option<Returning>,
@@ -675,28 +677,28 @@ pub struct DeletePlan {
 pub struct MergePlan {
     /// The table.
     pub table: Arc<Table>,
-    /// Yields the table's columns, then those of USING and subqueries.
+    /// Source: the table's columns, then those of USING and subqueries.
     pub source: Node,
-    /// Makes a row again whose part of the table has changed meanwhile; `None` if the source has
-    /// locked the table's rows itself.
+    /// Re-evaluation of a row whose table row has changed; `None` if the source locks the table's
+    /// rows itself.
     pub held: Option<HeldNode>,
-    /// What is done with a row.
+    /// WHEN clauses.
     pub clauses: Vec<MergeClause>,
 }
 
-/// The rows that UPDATE and DELETE change.
+/// Target rows of UPDATE and DELETE.
 #[derive(Debug)]
 pub struct TargetRows {
-    /// Yields the key columns in key order, then the columns that FROM and subqueries added.
+    /// Plan that yields the key columns in key order, then the columns of FROM and subqueries.
     pub node: Node,
     /// Types of the latter.
     pub extra_types: Vec<DataType>,
-    /// Set if there is one row and its key is all that the statement says of it: the short path.
+    /// Key of a single row, if the statement only specifies a whole key: no plan is executed.
     pub point: Option<Vec<Expr>>,
 }
 
 impl Plan {
-    /// Returns a plan; the planner's part.
+    /// Returns a plan. Called by the planner.
     pub(crate) fn new(
         root: Root,
         columns: Vec<OutputColumn>,
@@ -715,19 +717,18 @@ impl Plan {
         }
     }
 
-    /// Returns the columns of the result: of a query, or of RETURNING; empty for a statement that
-    /// returns no rows.
+    /// Returns the result columns of a query or of RETURNING; empty for a statement without rows.
     pub fn columns(&self) -> &[OutputColumn] {
         &self.columns
     }
 
-    /// Returns whether the plan yields rows, and is for [`exec::open`](crate::exec::open); other
-    /// plans are for [`exec::modify`](crate::exec::modify).
+    /// Returns whether the plan is executed by [`exec::open`](crate::exec::open); others are by
+    /// [`exec::modify`](crate::exec::modify).
     pub fn is_query(&self) -> bool {
         self.before.is_empty() && matches!(self.root, Root::Query(_))
     }
 
-    /// Returns whether each row that it yields is one of a table that it scans.
+    /// Returns whether each result row is a row of a scanned table.
     pub fn is_simple_scan(&self) -> bool {
         let Root::Query(node) = &self.root else { return false };
         let mut node = node;
@@ -743,13 +744,14 @@ impl Plan {
         }
     }
 
-    /// Returns the plan as text, a line for each step, the last step first. `regions` tells how
-    /// many a table of the store has now; where it does not, the text is of those at first.
+    /// Returns the EXPLAIN text, one line per node, the topmost first. `regions` returns the
+    /// present number of regions of a store table; where it is unknown, the initial number is
+    /// shown.
     pub fn explain(&self, regions: &dyn Fn(TableId) -> Option<usize>) -> Vec<String> {
         self.explain_run(regions, Shown::default())
     }
 
-    /// As [`Plan::explain`], with what its steps did when it ran.
+    /// Like [`Plan::explain`], with the options of EXPLAIN and the statistics of an execution.
     pub fn explain_run(
         &self,
         regions: &dyn Fn(TableId) -> Option<usize>,
@@ -758,8 +760,8 @@ impl Plan {
         render::text(&explain::tree(self, regions), shown)
     }
 
-    /// Returns the plan as a document, as [`Plan::explain_run`] shows it; `summary` has other
-    /// members.
+    /// Returns the plan as a document, with the content of [`Plan::explain_run`]; `summary` has
+    /// additional members.
     pub fn explain_document(
         &self,
         regions: &dyn Fn(TableId) -> Option<usize>,
@@ -770,16 +772,16 @@ impl Plan {
         render::document(&explain::tree(self, regions), shown, summary, format)
     }
 
-    /// Returns the plan in one line: how rows are found, and what happens to them.
+    /// Returns a one-line summary of the plan: access paths and operations.
     pub fn summary(&self) -> String {
         explain::summary(self)
     }
 }
 
 impl RowGoal {
-    /// Returns about how many rows that are.
+    /// Returns the estimated number of rows.
     pub(crate) fn estimate(&self) -> f64 {
-        /// What a client asks for that does not say it in the text.
+        /// Assumed limit if it is not a constant.
         const USUAL: f64 = 100.0;
         let rows = |count: &Expr| match count {
             Expr::Constant { value, .. } => value.as_i64().map_or(USUAL, |count| count as f64),
@@ -794,14 +796,14 @@ impl RowGoal {
         self.rows_for_each.is_none()
     }
 
-    /// Returns the goal of a step below one that takes so many of its rows, about, for each that it
-    /// yields.
+    /// Returns the goal of an input, of which the node reads about `rows_for_each` rows per row
+    /// that it yields.
     pub(crate) fn below(self, rows_for_each: f64) -> RowGoal {
         let rows_for_each = Some(self.rows_for_each.unwrap_or(1.0) * rows_for_each);
         RowGoal { rows_for_each, ..self }
     }
 
-    /// Returns the goal of a LIMIT without columns.
+    /// Returns the goal of a LIMIT.
     pub fn of(limit: &Option<Expr>, offset: &Option<Expr>) -> Option<RowGoal> {
         let (limit, offset) = (limit.clone()?, offset.clone());
         Some(RowGoal { limit, offset, rows_for_each: None })
@@ -809,7 +811,7 @@ impl RowGoal {
 }
 
 impl Node {
-    /// Returns what tells the step from all others of its plan.
+    /// Returns an address that identifies the node within its plan.
     pub fn address(&self) -> usize {
         match self {
             Node::Scan(node) => Arc::as_ptr(node) as usize,
@@ -843,7 +845,7 @@ impl Node {
         matches!(self, Node::LockRows(_)) || self.inputs().into_iter().any(Node::locks_rows)
     }
 
-    /// Returns the steps below this one.
+    /// Returns the inputs of the node.
     pub fn inputs(&self) -> Vec<&Node> {
         match self {
             Node::Scan(_)

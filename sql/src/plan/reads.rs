@@ -1,11 +1,11 @@
-//! Which named queries a step reads: what is to be there before it runs.
+//! Dependencies between the parts of WITH: the named queries that a plan reads.
 
 use store::TableId;
 
 use crate::plan::{GivenRowPlan, Node, Root, ViewCheckPlan};
 
 impl Root {
-    /// Returns the table whose rows it changes; `None` of a query.
+    /// Returns the table whose rows it changes; `None` for a query.
     pub fn changed_table(&self) -> Option<TableId> {
         match self {
             Root::Query(_) => None,
@@ -16,7 +16,7 @@ impl Root {
         }
     }
 
-    /// Returns the numbers of the parts of WITH that it reads itself.
+    /// Returns the numbers of the parts of WITH that it reads directly.
     pub fn named_reads(&self) -> Vec<usize> {
         let mut found = Vec::new();
         let mut given = |rows: Option<&GivenRowPlan>, checks: &[ViewCheckPlan]| {

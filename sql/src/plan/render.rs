@@ -1,4 +1,7 @@
-//! EXPLAIN's steps as lines of text and as a [`document`](mod@document).
+//! EXPLAIN output: node descriptions as lines of text and as a [`document`](mod@document).
+//!
+//! The input is the tree of [`explain`](crate::plan::explain), with the estimates and the
+//! execution statistics that the options of EXPLAIN request.
 
 use std::time::Duration;
 
@@ -10,27 +13,27 @@ use crate::plan::explain::Step;
 use crate::plan::profile::Profile;
 use crate::plan::{Estimate, Estimates};
 
-/// What is shown beside the plan.
+/// Options and statistics of EXPLAIN.
 #[derive(Clone, Copy, Default)]
 pub struct Shown<'a> {
-    /// What the steps were thought to yield and to cost.
+    /// COSTS: estimates of the nodes.
     pub estimates: Option<&'a Estimates>,
-    /// What the steps did, if they ran.
+    /// ANALYZE: statistics of an execution.
     pub profile: Option<&'a Profile>,
-    /// How long they took, too.
+    /// TIMING.
     pub timing: bool,
-    /// What they read, too.
+    /// BUFFERS.
     pub buffers: bool,
-    /// What each region gave to them.
+    /// Reads by region.
     pub regions: Option<&'a RegionReads>,
-    /// The columns of each step.
+    /// VERBOSE: output columns of each node.
     pub verbose: bool,
-    /// Settings that the statement runs with.
+    /// Settings that the option SETTINGS shows.
     pub settings: &'a [(&'static str, String)],
 }
 
-/// Returns a line for each step, the last step first, then one for each region that was read, then
-/// one of settings.
+/// Returns one line for each node, the topmost first, then one for each region that was read,
+/// then one of settings.
 pub(super) fn text(step: &Step, shown: Shown<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     draw(step, "", "", shown, &mut lines);
@@ -58,7 +61,7 @@ fn draw(step: &Step, first: &str, rest: &str, shown: Shown<'_>, lines: &mut Vec<
     }
 }
 
-/// ` (cost=0.00..35.50 rows=2550 width=4)`, as PostgreSQL gives it.
+/// Returns the text ` (cost=0.00..35.50 rows=2550 width=4)`, as in PostgreSQL.
 fn estimated(step: &Step, shown: Shown<'_>) -> String {
     let estimate = shown.estimates.zip(step.address).and_then(|(all, address)| all.of(address));
     estimate.map_or_else(String::new, |estimate| {
@@ -67,7 +70,8 @@ fn estimated(step: &Step, shown: Shown<'_>) -> String {
     })
 }
 
-/// ` (actual time=0.120 rows=4 loops=1)`; rows and time of a loop, as PostgreSQL gives them.
+/// Returns the text ` (actual time=0.120 rows=4 loops=1)`; rows and time per loop, as in
+/// PostgreSQL.
 fn actual(step: &Step, shown: Shown<'_>) -> String {
     let (Some(profile), Some(address)) = (shown.profile, step.address) else {
         return String::new();
@@ -84,8 +88,8 @@ fn actual(step: &Step, shown: Shown<'_>) -> String {
     format!(" (actual {time}rows={:.0} loops={loops})", figures.rows as f64 / loops as f64)
 }
 
-/// `Buffers: shared hit=3 read=1, Cells: 40, Files skipped: filter=2 time=1`; what is zero is left
-/// out.
+/// Returns the text `Buffers: shared hit=3 read=1, Cells: 40, Files skipped: filter=2 time=1`;
+/// zeros are omitted.
 fn buffers(step: &Step, shown: Shown<'_>) -> Option<String> {
     let (Some(profile), Some(address), true) = (shown.profile, step.address, shown.buffers) else {
         return None;
@@ -148,7 +152,7 @@ fn member(name: &str, value: Value) -> (String, Value) {
     (name.to_owned(), value)
 }
 
-/// What reads have cost, with the names that documents give it.
+/// Returns read statistics with their member names in documents.
 fn named(reads: ReadFigures) -> [(&'static str, u64); 5] {
     [
         ("Shared Hit Blocks", reads.blocks_cached),
@@ -163,8 +167,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Returns the plan as a document, in the manner of PostgreSQL. `summary`: other members, each with
-/// its number.
+/// Returns the plan as a document, in PostgreSQL's layout. `summary`: additional members.
 pub(super) fn document(
     step: &Step,
     shown: Shown<'_>,
@@ -184,8 +187,8 @@ pub(super) fn document(
     document::written(&query, format)
 }
 
-/// Returns the read that a filter is right above, and its condition: in documents, as in
-/// PostgreSQL's, they are one step.
+/// Returns the scan below a filter, and the filter's condition: documents show them as one node,
+/// as PostgreSQL does.
 fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
     let condition = step.line.strip_prefix("Filter: ")?;
     let condition = condition.strip_suffix(", in the session").unwrap_or(condition);
@@ -195,7 +198,7 @@ fn filtered_read(step: &Step) -> Option<(&Step, &str)> {
     }
 }
 
-/// Returns what is below a projection right above a read: in documents they are one step, too.
+/// Returns the input of a projection over a scan: documents show them as one node, too.
 fn projected(step: &Step) -> Option<&Step> {
     match step.inputs.as_slice() {
         [input] if step.line.starts_with("Project: ") => {

@@ -1,12 +1,12 @@
-//! Steps that take rows one by one: what reads them may stop before the end (LIMIT, a cursor), and
-//! rows that nobody asks for are to have no effects.
+//! Row-by-row execution of nodes with side effects: rows that are not read must have no effects.
 //!
-//! A volatile expression is computed for the rows that PostgreSQL computes it for: `WHERE
-//! nextval('s') > 1 LIMIT 1` takes numbers until it has a row. Steps below one that reads all rows
-//! in any case, such as a sort, work in batches.
+//! The reader of a node may stop early (LIMIT, a cursor). A volatile expression is evaluated for
+//! the rows for which PostgreSQL evaluates it: `WHERE nextval('s') > 1 LIMIT 1` takes values
+//! until it has a row. Nodes below one that reads all rows anyway, such as a sort, work in
+//! batches.
 //!
-//! Statements that change rows read them so where they call user-defined functions that see the
-//! rows before.
+//! Data-changing statements read their rows one by one if they call user-defined functions that
+//! see the changes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::logical::SetFunction;
 use crate::plan::{LimitNode, Node, ProjectSetNode, ValuesNode};
 
 impl Node {
-    /// Returns a LIMIT and OFFSET.
+    /// Returns a LIMIT and OFFSET node.
     pub(crate) fn limit(
         input: Node,
         (limit, offset): (Option<Expr>, Option<Expr>),
@@ -26,7 +26,7 @@ impl Node {
         Node::Limit(Arc::new(LimitNode { input, limit, offset, ties, row_by_row }))
     }
 
-    /// Returns whether it asks the step below for rows as it is asked for them itself.
+    /// Returns whether it reads its input on demand, as its own rows are read.
     pub(crate) fn passes_rows(&self) -> bool {
         let is_leaf = matches!(
             self,
@@ -46,7 +46,7 @@ impl Node {
         is_leaf || is_step
     }
 
-    /// Returns whether rows that it yields may have effects.
+    /// Returns whether producing its rows may have side effects.
     fn has_effects_of_rows(&self) -> bool {
         let own = match self {
             Node::Filter(filter) => filter.predicate.stays(),
@@ -60,14 +60,14 @@ impl Node {
 }
 
 impl ValuesNode {
-    /// Returns whether its rows may have effects.
+    /// Returns whether its rows may have side effects.
     pub(crate) fn has_effects(&self) -> bool {
         self.rows.iter().flatten().any(Expr::stays)
     }
 }
 
 impl ProjectSetNode {
-    /// Returns whether the calls may have effects.
+    /// Returns whether the calls may have side effects.
     pub(crate) fn has_effects(&self) -> bool {
         let mut arguments = self.functions.iter().flat_map(SetFunction::arguments);
         self.functions.iter().any(SetFunction::calls_volatile_routine) || arguments.any(Expr::stays)

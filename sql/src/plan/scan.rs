@@ -1,12 +1,12 @@
-//! How rows of a table are found: the access path and what is read along it.
+//! Scan nodes and access paths: the keys that are read, and the columns that are decoded.
 //!
 //! # From conditions to keys
 //!
-//! A [`KeyCondition`] says what is known of one key column; its terms are ANDed. When the plan is
-//! opened each term becomes a set of disjoint byte ranges of the column's key form, the terms'
-//! sets are intersected, and the columns' sets are strung together: leading columns that are
-//! points give one prefix for each combination, the first column that is not ends the key. What
-//! comes out is a list of sorted, disjoint row ranges, or of whole keys.
+//! A [`KeyCondition`] is the conjunction of its terms on one key column. When the plan is opened,
+//! each term becomes a set of disjoint byte ranges of the column's key encoding, the sets of the
+//! terms are intersected, and the sets of the columns are concatenated: leading columns with
+//! points give one prefix for each combination, and the first column with a range ends the key.
+//! The result is a list of sorted, disjoint row ranges, or of whole keys.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,106 +20,106 @@ use crate::catalog::table::{Index, Table};
 use crate::logical::{RowLock, TIMESTAMP_COLUMN};
 use crate::plan::RowGoal;
 
-/// Rows of a table.
+/// Scan of a table or an index.
 #[derive(Debug)]
 pub struct ScanNode {
     /// The table.
     pub table: Arc<Table>,
-    /// The name it goes by.
+    /// Alias.
     pub alias: String,
-    /// Which rows are met, in which order.
+    /// Access path.
     pub path: AccessPath,
-    /// Columns decoded, by position in the layout of the path; the table's `_timestamp` is
+    /// Decoded columns, by position in the layout of the path; the table's `_timestamp` is
     /// [`TIMESTAMP_COLUMN`].
     pub read: Vec<usize>,
-    /// Rows wanted, over `read`.
+    /// Filter over `read`.
     pub filter: Option<Expr>,
-    /// The rows that index entries name are read from the table.
+    /// Fetch from the base table by the keys in index entries.
     pub lookup: Option<Lookup>,
-    /// Columns yielded: positions in `read`, or in [`Lookup::read`] if there is a look-up.
+    /// Output columns: positions in `read`, or in [`Lookup::read`] with a base-table fetch.
     pub output: Vec<usize>,
-    /// Types of the columns yielded.
+    /// Types of the output columns.
     pub types: Vec<DataType>,
     /// `FOR SYSTEM_TIME AS OF`.
     pub as_of: Option<Expr>,
-    /// Rows are locked and read again.
+    /// Row locks.
     pub lock: Option<LockRows>,
-    /// How many rows the step above will take.
+    /// Row goal of the parent node.
     pub goal: Option<RowGoal>,
-    /// What [`ScanNode::sections`] found.
+    /// Cached result of [`ScanNode::sections`].
     pub sections: OnceLock<SectionsOfGet>,
 }
 
-/// The second half of an index scan.
+/// Base-table fetch of an index scan.
 #[derive(Debug)]
 pub struct Lookup {
-    /// Where the primary key stands in [`ScanNode::read`], in key order.
+    /// Positions of the primary key in [`ScanNode::read`], in key order.
     pub key: Vec<usize>,
-    /// Columns decoded, by position in the table.
+    /// Decoded columns, by position in the table.
     pub read: Vec<usize>,
-    /// Rows wanted, over `read`.
+    /// Filter over `read`.
     pub filter: Option<Expr>,
 }
 
-/// FOR UPDATE and its kin.
+/// Row locks of a scan: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE or FOR KEY SHARE.
 #[derive(Debug)]
 pub struct LockRows {
-    /// Mode, and what to do when the row is locked.
+    /// Lock mode, and behaviour for a held lock.
     pub lock: RowLock,
-    /// All that is asked of the row, over the table columns read; checked on the newest version.
+    /// Complete condition over the table columns read; re-evaluated on the newest version.
     pub recheck: Option<Expr>,
 }
 
-/// Which keys are read, and in which order.
+/// Access path: the keys that are read, and their order.
 #[derive(Debug)]
 pub struct AccessPath {
-    /// The index, or `None` for the table itself.
+    /// Index, or `None` for the table itself.
     pub index: Option<Arc<Index>>,
-    /// The table in the store.
+    /// Store table.
     pub store_table: TableId,
-    /// How its rows are stored.
+    /// Row layout of the store table.
     pub layout: Arc<RowLayout>,
-    /// What is known of the leading key columns; empty for a full scan.
+    /// Conditions on the leading key columns; empty for a full scan.
     pub conditions: Vec<KeyCondition>,
-    /// Alternatives in the place of `conditions`, which are empty then: what one of them or another
-    /// lets through is read. Empty: there are none.
+    /// Alternatives instead of `conditions`, which are then empty: the union of their keys is
+    /// read. Empty: no alternatives.
     pub branches: Vec<Vec<KeyCondition>>,
-    /// How many keys or ranges come out, if the plan alone says.
+    /// Number of keys or ranges, as far as the plan determines it.
     pub shape: PathShape,
-    /// From the last key to the first.
+    /// Descending key order.
     pub reverse: bool,
-    /// The rows must come in key order, across salt buckets too.
+    /// True if the rows must have key order, also across salt buckets.
     pub ordered: bool,
-    /// What reading it costs by estimate, of one combination of values if it is looked up; for
-    /// EXPLAIN.
+    /// Estimated cost, for a look-up that of one combination of values; for EXPLAIN.
     pub cost: Option<f64>,
 }
 
-/// What comes out of the conditions.
+/// Form of the keys of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathShape {
     /// Whole keys: gets. The number is the product of the lists' lengths.
     Points(usize),
-    /// Ranges, so many at most.
+    /// Ranges, with their maximum number.
     Ranges(usize),
-    /// Everything.
+    /// All rows.
     Full,
 }
 
-/// What is known of one key column.
+/// Condition on one key column.
 #[derive(Debug, Clone)]
 pub struct KeyCondition {
-    /// All of them hold.
+    /// Conjunction of terms.
     pub terms: Vec<KeyTerm>,
     /// Type of the key column.
     pub data_type: DataType,
-    /// Order of the key column.
+    /// Sort order of the key column.
     pub key: KeyColumn,
-    /// What is compared, for EXPLAIN.
+    /// Compared expression, for EXPLAIN.
     pub name: String,
 }
 
-/// A condition on one key column. Values have no columns and are computed once, at open.
+/// Term on one key column. Values have no columns and are evaluated once, when the plan is
+/// opened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeyTerm {
     /// `= value`
@@ -132,18 +132,18 @@ pub enum KeyTerm {
     IsNull,
     /// `IS NOT NULL`
     IsNotNull,
-    /// `< value` and its kin.
+    /// `<`, `<=`, `>` or `>=` with a value.
     Compare(Comparison, Expr),
-    /// `LIKE pattern`: the values that begin with what precedes the pattern's first wildcard.
+    /// `LIKE pattern`: values with the prefix before the pattern's first wildcard.
     Like(Expr),
-    /// One of these holds.
+    /// Disjunction of terms.
     Any(Vec<KeyTerm>),
 }
 
-/// So many elements an array is taken to have before it is known: PostgreSQL's guess.
+/// Assumed number of elements of an unknown array: PostgreSQL's default.
 pub const ARRAY_VALUES: usize = 10;
 
-/// An inequality, with the key column on the left.
+/// Inequality with the key column on the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -157,7 +157,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Returns the operator's symbol.
+    /// Returns the operator symbol.
     pub fn symbol(self) -> &'static str {
         match self {
             Comparison::Less => "<",
@@ -169,8 +169,8 @@ impl Comparison {
 }
 
 impl KeyTerm {
-    /// Returns how many values the term allows at most, of an array about how many; `None` if it is
-    /// not a list of values.
+    /// Returns the maximum number of values of the term, for an array an estimate; `None` if it
+    /// is not a list of values.
     pub fn point_count(&self) -> Option<usize> {
         match self {
             KeyTerm::Equal(_) | KeyTerm::IsNull => Some(1),
@@ -181,7 +181,7 @@ impl KeyTerm {
         }
     }
 
-    /// Returns how many ranges the term makes at most.
+    /// Returns the maximum number of ranges of the term.
     pub fn range_count(&self) -> usize {
         match self {
             KeyTerm::In(values) => values.len(),
@@ -195,7 +195,7 @@ impl KeyTerm {
         }
     }
 
-    /// Returns whether only the run tells how many values there are.
+    /// Returns whether the number of values is only known at execution.
     pub fn has_array(&self) -> bool {
         match self {
             KeyTerm::InArray(_) => true,
@@ -204,7 +204,7 @@ impl KeyTerm {
         }
     }
 
-    /// Returns whether NULL may be among the values.
+    /// Returns whether NULL may be one of the values.
     pub fn allows_null(&self) -> bool {
         match self {
             KeyTerm::IsNull => true,
@@ -215,32 +215,32 @@ impl KeyTerm {
 }
 
 impl KeyCondition {
-    /// Returns how many values the column may have at most; `None` if that is not a list.
+    /// Returns the maximum number of values of the column; `None` if they are not a list.
     pub fn point_count(&self) -> Option<usize> {
         self.terms.iter().filter_map(KeyTerm::point_count).min()
     }
 
-    /// Returns how many ranges the condition makes at most.
+    /// Returns the maximum number of ranges of the condition.
     pub fn range_count(&self) -> usize {
-        // Intersecting sets of a and b ranges gives at most a + b - 1.
+        // The intersection of sets of a and b ranges has at most a + b - 1.
         let total: usize = self.terms.iter().map(KeyTerm::range_count).sum();
         self.point_count().unwrap_or(total + 1 - self.terms.len().max(1)).max(1)
     }
 
-    /// Returns whether only the run tells how many values there are.
+    /// Returns whether the number of values is only known at execution.
     pub fn has_array(&self) -> bool {
         self.terms.iter().any(KeyTerm::has_array)
     }
 
-    /// Returns whether the column is fixed to one value.
+    /// Returns whether the column has a single value.
     pub fn is_single_point(&self) -> bool {
         self.point_count() == Some(1)
     }
 }
 
 impl ScanNode {
-    /// Returns what gets of the rows look at of their values: of the rows that index entries name,
-    /// if there is a look-up.
+    /// Returns the value sections that gets of the rows read: of the base-table rows, if they are
+    /// fetched.
     pub fn sections(&self) -> types::Result<SectionsOfGet> {
         if let Some(sections) = self.sections.get() {
             return Ok(sections.clone());
@@ -255,7 +255,7 @@ impl ScanNode {
         Ok(self.sections.get_or_init(|| sections).clone())
     }
 
-    /// Returns all that is left to be checked after the keys were read.
+    /// Returns whether rows are filtered or locked after the keys were read.
     pub fn has_filter(&self) -> bool {
         self.filter.is_some()
             || self.lookup.as_ref().is_some_and(|lookup| lookup.filter.is_some())
@@ -264,7 +264,7 @@ impl ScanNode {
 }
 
 impl AccessPath {
-    /// Returns how many regions the table that is read had when it was created.
+    /// Returns the number of regions that the table or index had when it was created.
     pub fn region_count(&self, table: &Table) -> usize {
         match &self.index {
             None => table.descriptor.split_points.len() + 1,

@@ -1,11 +1,11 @@
-//! EXPLAIN of window functions.
+//! EXPLAIN text of window functions.
 
 use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, WindowFunction, WindowKind};
 use crate::plan::WindowAggNode;
 use crate::plan::explain::{sort_text, texts};
 use crate::plan::expression::text;
 
-/// `sum(x) OVER (PARTITION BY a ORDER BY b ROWS …)`
+/// Returns the text `sum(x) OVER (PARTITION BY a ORDER BY b ROWS …)`.
 pub(super) fn window_call(
     function: &WindowFunction,
     window: &WindowAggNode,
@@ -43,7 +43,7 @@ fn window_name(kind: &WindowKind) -> &'static str {
     }
 }
 
-/// The frame, unless it is the default one.
+/// Returns the text of a frame, unless it is the default one.
 fn frame_text(frame: &Frame) -> Option<String> {
     if *frame == Frame::default() {
         return None;

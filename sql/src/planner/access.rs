@@ -1,15 +1,15 @@
-//! Access paths: which keys or ranges of the table, or of which index, answer a scan.
+//! Access path selection: keys or ranges of the table or of an index for a scan.
 //!
 //! Candidates are the primary key and every active index. Each is matched against the conjuncts,
-//! key column by key column: while a column is fixed to values the next one counts, the first that
-//! is a range is the last. If ANALYZE has told of the table the one that costs least by estimate is
-//! taken, but for one get by the primary key, which always is. Else the best is taken by rule, so
-//! that plans do not hang on guesses, in this order: whole primary key, whole key
-//! of a unique index, more columns fixed, a range after them, the order that is wanted, no look-up
-//! in the table, the primary key before indexes.
+//! key column by key column: matching continues while a column is fixed to values, and ends with
+//! the first range. If the table was analysed, the candidate with the lowest estimated cost is
+//! chosen; a single get by the primary key is always chosen. Otherwise the best one by rule is
+//! chosen, so that plans do not depend on guesses, by: whole primary key, whole key of a unique
+//! index, more fixed columns, a range after them, the required order, no base-table fetch,
+//! primary key before indexes.
 //!
-//! Alternatives are taken one by one, each with all other conjuncts, if each says something of the
-//! key; `(a, b) IN ((1, 2), (3, 4))` is that.
+//! The alternatives of an OR are matched one by one, each with all other conjuncts, if each
+//! restricts the key; `(a, b) IN ((1, 2), (3, 4))` is such an OR.
 
 use std::sync::Arc;
 
@@ -28,59 +28,61 @@ use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 use crate::planner::key_term;
 
-/// Lists of values multiply; past so many keys or ranges the next column is left to the filter.
+/// Maximum number of keys or ranges, which multiply; beyond it the next column is left to the
+/// filter.
 const RANGES_MAX: usize = 4096;
 
-/// So many conditions are looked at, at most, to take alternatives one by one.
+/// Maximum number of conditions that are matched in order to split alternatives.
 const BRANCH_CONDITIONS_MAX: usize = 1 << 16;
 
-/// See [`Question::open_range`]: what an index costs too much is bounded, what it saves is not.
+/// See [`Question::open_range`]: an unnecessary index scan costs a bounded amount, the gain is
+/// not bounded.
 const OPEN_RANGE: f64 = 0.05;
 
-/// A way to read a table, and what it leaves to do.
+/// Candidate access path, and the conditions that it leaves to the filter.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// The index; `None` for the table itself.
+    /// Index; `None` for the table itself.
     pub index: Option<Arc<Index>>,
-    /// Table in the store.
+    /// Store table.
     pub store_table: TableId,
-    /// How its rows are stored.
+    /// Row layout of the store table.
     pub layout: Arc<RowLayout>,
-    /// What is known of the leading key columns.
+    /// Conditions on the leading key columns.
     pub conditions: Vec<KeyCondition>,
     /// See [`AccessPath::branches`](crate::plan::scan::AccessPath::branches).
     pub branches: Vec<Vec<KeyCondition>>,
-    /// What comes out of that.
+    /// Number of keys or ranges.
     pub shape: PathShape,
-    /// Conjuncts still to be checked, by position.
+    /// Conjuncts left to the filter, by position.
     pub rest: Vec<usize>,
-    /// The rows that index entries name must be read.
+    /// True if rows must be fetched from the base table.
     pub lookup: bool,
-    /// The wanted order: `Some(reverse)`.
+    /// Match with the required order: `Some(reverse)`.
     pub order: Option<bool>,
 }
 
-/// What a scan is asked for, over table columns.
+/// Requirements of a scan, over table columns.
 pub(super) struct Question<'a> {
     /// The scan.
     pub scan: &'a TableScan,
-    /// What must hold.
+    /// Conjuncts of the filter.
     pub conjuncts: &'a [Expr],
-    /// The order that the step above would like, over table columns.
+    /// Required order of the parent node, over table columns.
     pub order: &'a [SortKey],
-    /// Only so many of the first rows will be taken.
+    /// Number of first rows that will be read.
     pub goal: Option<f64>,
-    /// A range with a bound that only the run knows is taken to be no larger a part of the rows.
+    /// Upper limit of the selectivity of a range with a bound that is only known at execution.
     pub open_range: f64,
 }
 
 impl<'a> Question<'a> {
-    /// Asks for all rows in any order.
+    /// Requires all rows in any order.
     pub(super) fn of_all(scan: &'a TableScan, conjuncts: &'a [Expr]) -> Question<'a> {
         Question::of_first(scan, conjuncts, (&[], None))
     }
 
-    /// Asks for rows in an order, of which so many of the first ones will be taken, if not all.
+    /// Requires rows in an order, and only the first `goal` of them, if it is given.
     pub(super) fn of_first(
         scan: &'a TableScan,
         conjuncts: &'a [Expr],
@@ -89,13 +91,13 @@ impl<'a> Question<'a> {
         Question { scan, conjuncts, order, goal, open_range: OPEN_RANGE }
     }
 
-    /// Asks for all rows that are looked up for a row of another step, many times over.
+    /// Requires all rows of one of many look-ups.
     pub(super) fn of_lookup(scan: &'a TableScan, conjuncts: &'a [Expr]) -> Question<'a> {
         Question { open_range: 1.0, ..Question::of_all(scan, conjuncts) }
     }
 }
 
-/// Returns the best candidate: by cost if ANALYZE has told of the table, else by rule.
+/// Returns the best candidate: by cost if the table was analysed, else by rule.
 pub(super) fn choose(question: &Question<'_>) -> Candidate {
     match &question.scan.known {
         Some(known) => cheapest(question, Estimator { statistics: known.as_ref() }),
@@ -103,8 +105,8 @@ pub(super) fn choose(question: &Question<'_>) -> Candidate {
     }
 }
 
-/// Returns the candidate of an index, or of the primary key; `None` if the index has no entries of
-/// some rows, or is not to be used.
+/// Returns the candidate of an index, or of the primary key; `None` if the index lacks entries of
+/// some rows, or must not be used.
 pub(super) fn of_index(index: Option<&Arc<Index>>, question: &Question<'_>) -> Option<Candidate> {
     match index {
         None => Some(primary(question)),
@@ -112,7 +114,7 @@ pub(super) fn of_index(index: Option<&Arc<Index>>, question: &Question<'_>) -> O
     }
 }
 
-/// Returns whether an index entry is enough to check a condition.
+/// Returns whether a condition can be checked by an index entry.
 pub(super) fn is_checked_by_entry(index: &Index, conjunct: &Expr) -> bool {
     let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
     columns_of(conjunct).is_subset(&covered) || is_of_all_entries(index, conjunct)
@@ -120,7 +122,7 @@ pub(super) fn is_checked_by_entry(index: &Index, conjunct: &Expr) -> bool {
 
 fn cheapest(question: &Question<'_>, estimator: Estimator<'_>) -> Candidate {
     let mut best = primary(question);
-    // Nothing is cheaper than this, nor surer.
+    // A single get is always the best.
     if matches!(best.shape, PathShape::Points(1)) {
         return best;
     }
@@ -164,14 +166,14 @@ fn is_open_range(conjunct: &Expr) -> bool {
 fn is_usable(index: &Index, question: &Question<'_>) -> bool {
     let scan = question.scan;
     let hinted = scan.index_hint.as_ref().is_none_or(|names| names.contains(&index.name));
-    // An entry says nothing of older versions of its row.
+    // An entry does not contain older versions of its row.
     hinted
         && index.state == IndexState::Active
         && scan.as_of.is_none()
         && holds_all(index, question)
 }
 
-/// Returns whether an index has entries of all rows that are asked for.
+/// Returns whether an index has entries of all requested rows.
 fn holds_all(index: &Index, question: &Question<'_>) -> bool {
     if !rejects_expired(index, question) {
         return false;
@@ -181,8 +183,8 @@ fn holds_all(index: &Index, question: &Question<'_>) -> bool {
     predicate.follows_from(&known)
 }
 
-/// Returns whether no row is asked for that goes on although a family that the index's keys are of
-/// has expired: it has no entry, and its columns there are NULL.
+/// Returns whether the conjuncts reject rows whose family of an index key has expired: such a row
+/// has no entry, and its columns in the family are NULL.
 fn rejects_expired(index: &Index, question: &Question<'_>) -> bool {
     let layout = &index.spec.base_layout;
     let inputs = index.spec.expiring_inputs();
@@ -199,16 +201,16 @@ fn rejects_expired(index: &Index, question: &Question<'_>) -> bool {
     })
 }
 
-/// Returns whether a conjunct is true of all rows that an index has entries of.
+/// Returns whether a conjunct is true for all rows that have entries in an index.
 fn is_of_all_entries(index: &Index, conjunct: &Expr) -> bool {
     index.spec.predicate.iter().any(|predicate| conjunct.follows_from(&[predicate]))
 }
 
 impl Candidate {
-    /// Returns the cost of reading what is asked for.
+    /// Returns the cost of the scan.
     pub(super) fn cost(&self, question: &Question<'_>, estimator: Estimator<'_>) -> f64 {
         let scan = question.scan;
-        // Conditions over all columns of a table name `_timestamp` as `TIMESTAMP_COLUMN`.
+        // Conditions over all columns of a table refer to `_timestamp` as `TIMESTAMP_COLUMN`.
         let width = scan.table.columns.len();
         let columns = (0..width).chain([TIMESTAMP_COLUMN]).collect();
         let table = Logical::Scan(TableScan { columns, ..scan.clone() });
@@ -252,7 +254,7 @@ impl Candidate {
         }
     }
 
-    /// Returns whether an index entry is enough to check a condition.
+    /// Returns whether a condition can be checked by an index entry.
     fn is_covered(&self, position: usize, question: &Question<'_>) -> bool {
         let Some(index) = &self.index else { return true };
         let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
@@ -261,7 +263,7 @@ impl Candidate {
         columns.is_subset(&covered)
     }
 
-    /// Larger is better.
+    /// Returns the rank of the candidate by rule; larger is better.
     fn rank(&self, question: &Question<'_>) -> [usize; 7] {
         let points = matches!(self.shape, PathShape::Points(_));
         let primary = self.index.is_none();
@@ -282,7 +284,7 @@ impl Candidate {
         } else {
             usize::from(points && unique)
         };
-        // With a goal, the wanted order saves reading and sorting everything else.
+        // With a goal, the required order saves reading and sorting all other rows.
         let goal_order = usize::from(ordered && question.goal.is_some());
         [
             class,
@@ -296,9 +298,9 @@ impl Candidate {
     }
 }
 
-/// One key column of a candidate.
+/// Key column of a candidate.
 struct KeyPart {
-    /// Its value, over table columns.
+    /// Its expression over table columns.
     value: Expr,
     key: KeyColumn,
     data_type: DataType,
@@ -403,14 +405,14 @@ fn candidate(
     best.unwrap_or(plain)
 }
 
-/// What is known of the leading columns of a key.
+/// Conditions on the leading columns of a key.
 struct Leading {
     conditions: Vec<KeyCondition>,
-    /// How many keys or ranges that makes.
+    /// Number of keys or ranges.
     count: usize,
-    /// The conjuncts that are answered in full.
+    /// Flags of the conjuncts that the conditions imply.
     done: Vec<bool>,
-    /// The key is known as a whole.
+    /// True if all key columns are fixed.
     whole: bool,
 }
 
@@ -430,7 +432,7 @@ fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> Leading {
             break;
         }
     }
-    // The index entry of a NULL goes on after its key, and so is a range.
+    // An index entry with a NULL has a longer key, so it needs a range.
     let whole = conditions.len() == parts.len()
         && conditions.iter().all(|condition| {
             condition.point_count().is_some()
@@ -439,9 +441,9 @@ fn leading(parts: &[KeyPart], conjuncts: &[&Expr], of_index: bool) -> Leading {
     Leading { conditions, count, done, whole }
 }
 
-/// Takes the alternatives of a disjunction one by one, each with all other conjuncts: `(a = 1 AND
-/// b = 2) OR (a = 3 AND b = 4)`, which `(a, b) IN ((1, 2), (3, 4))` is. `None`: one of them says
-/// nothing of the key, or there are too many.
+/// Matches the alternatives of a disjunction one by one, each with all other conjuncts: `(a = 1
+/// AND b = 2) OR (a = 3 AND b = 4)`, which `(a, b) IN ((1, 2), (3, 4))` is. `None`: one of them
+/// does not restrict the key, or there are too many.
 fn branched(
     plain: &Candidate,
     question: &Question<'_>,
@@ -494,12 +496,12 @@ fn branched(
 
 struct Conjuncts<'a> {
     all: &'a [&'a Expr],
-    /// A column before this one is any value of an array. It may be long, and so this one is not
-    /// taken for each value of another array.
+    /// True if a column before this one has the values of an array. It may be long, so that a
+    /// second array is not multiplied with it.
     has_array: bool,
 }
 
-/// Gathers what the conjuncts say of a key column. Marks those that are answered in full.
+/// Collects the terms on a key column from the conjuncts. Marks the conjuncts that they imply.
 fn condition(
     part: &KeyPart,
     conjuncts: &Conjuncts<'_>,
@@ -525,7 +527,7 @@ fn condition(
         .iter()
         .all(|term| matches!(term, crate::plan::scan::KeyTerm::IsNotNull) && !part.nullable);
     if only_not_null {
-        // It says nothing; there is nothing to check either.
+        // The condition is implied by NOT NULL and needs no check.
         exact.into_iter().for_each(|position| done[position] = true);
         return None;
     }
@@ -547,7 +549,7 @@ fn needs_lookup(index: &Index, question: &Question<'_>) -> bool {
     needed(question.scan, checked).iter().any(|column| !covered.contains(column))
 }
 
-/// Table columns that the scan must yield or check.
+/// Returns the table columns that the scan returns or checks.
 pub(super) fn needed<'e>(
     scan: &TableScan,
     conjuncts: impl IntoIterator<Item = &'e Expr>,
@@ -560,8 +562,7 @@ pub(super) fn needed<'e>(
     columns
 }
 
-/// Returns whether reading the keys in order, or in reverse (`Some(true)`), yields the wanted
-/// order.
+/// Returns whether the key order, or its reverse (`Some(true)`), is the required order.
 fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -> Option<bool> {
     let mut reverse = None;
     let all_present = parts.iter().all(|part| !part.nullable);
@@ -570,7 +571,7 @@ fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -
         for (position, part) in parts.by_ref() {
             let fixed = conditions.get(position).is_some_and(KeyCondition::is_single_point);
             if part.value != key.expression {
-                // A column with one value does not disturb the order.
+                // A column with a single value does not affect the order.
                 if fixed {
                     continue;
                 }
@@ -589,7 +590,7 @@ fn order_of(parts: &[KeyPart], conditions: &[KeyCondition], order: &[SortKey]) -
             }
             continue 'keys;
         }
-        // Past the whole key no two rows are left to be put in order, unless a NULL is in it.
+        // After the whole key no two rows are equal, unless it contains a NULL.
         return all_present.then_some(reverse.unwrap_or(false));
     }
     Some(reverse.unwrap_or(false))

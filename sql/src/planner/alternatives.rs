@@ -1,17 +1,17 @@
-//! What holds in every alternative of an OR.
+//! Factoring of OR: conditions that all alternatives imply.
 //!
-//! `(a AND x) OR (a AND y)` is `a AND (x OR y)`, NULLs included, and `a OR (a AND x)` is `a`. So a
-//! condition that joins can stand outside of the alternatives. Where alternatives say something of
-//! several units of a join each, what they say of one unit narrows it before the join.
+//! `(a AND x) OR (a AND y)` is `a AND (x OR y)`, including NULLs, and `a OR (a AND x)` is `a`. So
+//! a join condition can be factored out of the alternatives. If each alternative restricts
+//! several units of a join, the restrictions of one unit filter it before the join.
 
 use types::expr::Expr;
 
 use crate::planner::conjunct::{all, is_volatile, split};
 
-/// Alternatives above which an OR is left as it is.
+/// Maximum number of alternatives of an OR that is factored.
 const ALTERNATIVES_MAX: usize = 64;
 
-/// Returns the conjuncts that all of the alternatives have, and what is left of the OR; `None` if
+/// Returns the conjuncts that all alternatives have in common, and the rest of the OR; `None` if
 /// they have none in common.
 pub(super) fn in_common(alternatives: &[Expr]) -> Option<(Vec<Expr>, Option<Expr>)> {
     let volatile = alternatives.iter().any(is_volatile);
@@ -30,8 +30,8 @@ pub(super) fn in_common(alternatives: &[Expr]) -> Option<(Vec<Expr>, Option<Expr
     Some((common, rest.map(Expr::Or)))
 }
 
-/// Returns what an OR says by itself of the columns that `is_own` knows; `None` if some alternative
-/// says nothing of them, or if it is over these columns alone.
+/// Returns the restriction that an OR implies for the columns of `is_own`; `None` if an
+/// alternative does not restrict them, or if the OR only uses these columns.
 pub(super) fn said_of(conjunct: &Expr, is_own: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
     let Expr::Or(alternatives) = conjunct else { return None };
     if alternatives.len() > ALTERNATIVES_MAX || is_own(conjunct) {
@@ -42,12 +42,12 @@ pub(super) fn said_of(conjunct: &Expr, is_own: &dyn Fn(&Expr) -> bool) -> Option
     arms.map(Expr::Or)
 }
 
-/// Knows which part of the rows of a unit a condition is true for, if it is over that unit alone.
+/// Returns the selectivity of a condition for a unit's rows, if it only uses that unit.
 pub(super) type PartOfUnit<'a> = &'a dyn Fn(&Expr, usize) -> Option<f64>;
 
-/// Returns about which part of the pairs of some units' rows a condition is true for: of those rows
-/// that are left after what it says of each unit by itself ([`said_of`]). `blind` guesses where a
-/// part of the condition is over several units.
+/// Estimates the selectivity of a condition over pairs of rows of several units, after its
+/// restrictions of single units ([`said_of`]). `blind` estimates parts of the condition over
+/// several units.
 pub(super) fn part_of_pairs(
     condition: &Expr,
     units: &[usize],

@@ -1,8 +1,8 @@
-//! Logical to physical: operators, and for scans their paths.
+//! Physical planning: logical nodes to plan nodes, and access paths for scans.
 //!
-//! Works from the top, carrying down the properties that the step above requires ([`Wanted`]): an
-//! order, which a scan may have for nothing, and how many rows will be taken. Both pass
-//! projections, filters, and joins that keep the order of their left side.
+//! Works top down with the required properties of the parent node ([`Wanted`]): an order, which a
+//! scan may provide without a sort, and a row goal. Both pass through projections, filters, and
+//! joins that preserve the order of their left side.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -36,10 +36,10 @@ use crate::planner::shape::width_of;
 use crate::planner::statistics::NoStatistics;
 use crate::planner::wanted::{Built, Wanted};
 
-/// About how many rows a filter takes for each that it lets through, where nothing is known of it.
+/// Assumed number of input rows of a filter per output row.
 const FILTERED: f64 = 3.0;
 
-/// So many extremes of a table are found one by one at most.
+/// Maximum number of min/max aggregates that are read from keys one by one.
 const EXTREMES_MAX: usize = 32;
 
 /// Returns the physical plan of a query.
@@ -95,7 +95,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
         Logical::Apply(apply) => {
             let input_types = apply.input.column_types();
             let width = input_types.len();
-            // Of rows that are joined, it is not known how many are wanted.
+            // The number of needed input rows of a lateral join is unknown.
             let wanted = match apply.kind {
                 ApplyKind::Rows { .. } => wanted.below(1.0),
                 _ => wanted,
@@ -160,7 +160,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
             unordered(build_distinct(*input, wanted.goal.is_some(), notes))
         }
         Logical::Distinct { input, on } => {
-            // DISTINCT ON sorts by what it names.
+            // The binder has sorted the input of DISTINCT ON.
             let input = build(*input, notes);
             unordered(Node::Distinct(Arc::new(DistinctNode { input, on, sorted: true })))
         }
@@ -211,8 +211,7 @@ fn build_step(plan: Logical, wanted: Wanted, notes: Notes<'_>) -> Built {
     }
 }
 
-/// Returns whether a plan has neither rows with a name nor parameters, but for those that it sets
-/// itself.
+/// Returns whether a plan uses neither named queries nor parameters other than its own bindings.
 fn depends_on_nothing(plan: &Logical) -> bool {
     let (mut set, mut used, mut named) = (Columns::new(), Columns::new(), false);
     plan.walk(&mut |step| match step {
@@ -230,7 +229,8 @@ fn depends_on_nothing(plan: &Logical) -> bool {
     !named && used.is_subset(&set)
 }
 
-/// EXISTS needs one row, and a scalar subquery no more than two to see that it has too many.
+/// Limits the rows of a subquery: EXISTS needs one row, a scalar subquery at most two, to detect
+/// that it has too many.
 fn build_subquery(subquery: Logical, kind: &ApplyKind, notes: Notes<'_>) -> Node {
     let rows = match kind {
         ApplyKind::Exists => 1,
@@ -254,7 +254,7 @@ fn all_columns(plan: &Logical) -> Vec<Expr> {
     types.iter().enumerate().map(|(index, &data_type)| column(index, data_type)).collect()
 }
 
-/// Returns the volatile conditions of a predicate, and the others.
+/// Splits a predicate into volatile and other conjuncts.
 fn volatile_parts(predicate: Expr) -> (Vec<Expr>, Vec<Expr>) {
     let mut conjuncts = Vec::new();
     split(predicate, &mut conjuncts);
@@ -284,7 +284,7 @@ fn build_project(
     notes: Notes<'_>,
 ) -> Built {
     let mut input = input;
-    // Projections one above the other become one, unless that would compute something twice.
+    // Nested projections are merged, unless an expression would be computed twice.
     while let Logical::Project { input: below, expressions: inner } = input {
         let plain = |e: &Expr| {
             matches!(e, Expr::Column { .. } | Expr::Constant { .. } | Expr::Parameter { .. })
@@ -312,7 +312,8 @@ fn build_project(
     Built { node, ordered: built.ordered }
 }
 
-/// Lets a scan yield only the columns that the expressions use, in the order of their first use.
+/// Narrows the output of a scan to the columns that the expressions use, in the order of first
+/// use.
 fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
     let Node::Scan(scan) = node else { return (node, expressions) };
     let mut used: Vec<usize> = Vec::new();
@@ -336,7 +337,7 @@ fn narrowed(node: Node, expressions: Vec<Expr>) -> (Node, Vec<Expr>) {
     (Node::Scan(narrow(scan, &used)), expressions)
 }
 
-/// Tries to have the order for nothing, then to find the first rows in the regions; else sorts.
+/// Tries an input that provides the order, then a top-N in the regions; otherwise sorts.
 fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: Notes<'_>) -> Node {
     let types = input.column_types();
     if keys.iter().all(|key| !is_volatile(&key.expression)) {
@@ -361,8 +362,8 @@ fn build_sort(input: Logical, keys: Vec<SortKey>, goal: Option<RowGoal>, notes: 
     Node::Sort(Arc::new(SortNode { input, keys, goal, types }))
 }
 
-/// Returns what is below projections, keys of an order over its columns, and the columns of the
-/// projections as expressions over them.
+/// Returns the input of projections, sort keys over its columns, and the projected columns as
+/// expressions over them.
 fn below_projections(input: Logical, keys: &[SortKey]) -> (Logical, Vec<SortKey>, Vec<Expr>) {
     let sorted_by = keys.iter().map(|key| key.expression.clone());
     let parts = sorted_by.chain(all_columns(&input)).collect();
@@ -372,7 +373,7 @@ fn below_projections(input: Logical, keys: &[SortKey]) -> (Logical, Vec<SortKey>
     (input, keys.iter().zip(parts).map(key).collect(), expressions)
 }
 
-/// The first rows found in the regions; what is computed of them is computed in the session.
+/// Builds a top-N in the regions; expressions of its rows are computed in the session.
 fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_>) -> Option<Node> {
     let (input, keys, expressions) = below_projections(input, keys);
     let sort = |input: Logical, keys: Vec<SortKey>, yielded: &[usize]| {
@@ -393,14 +394,14 @@ fn build_top_n(input: Logical, keys: &[SortKey], goal: &RowGoal, notes: Notes<'_
     Some(Node::Project(Arc::new(ProjectNode { input: node, expressions })))
 }
 
-/// Returns whether the expressions are the first columns of a row as they are.
+/// Returns whether the expressions are the first columns of a row, in order.
 fn is_identity(expressions: &[Expr]) -> bool {
     let plain =
         |(index, e): (usize, &Expr)| matches!(e, Expr::Column { index: i, .. } if *i == index);
     expressions.iter().enumerate().all(plain)
 }
 
-/// Returns whether rows come in this order because a window function needs it.
+/// Returns whether rows are already sorted because of a window function.
 fn is_sorted(plan: &Logical, keys: &[SortKey]) -> bool {
     match plan {
         Logical::Project { input, expressions } => {
@@ -418,7 +419,7 @@ fn is_sorted(plan: &Logical, keys: &[SortKey]) -> bool {
     }
 }
 
-/// The rows are sorted by partition and order, unless those below are already.
+/// Builds window functions over sorted rows; sorts them by partition and order if necessary.
 fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
     let Window { input, partition_by, order_by, functions } = window;
     let keys = sort_keys(&partition_by, &order_by);
@@ -432,8 +433,8 @@ fn build_window(window: Window, wanted: &Wanted, notes: Notes<'_>) -> Built {
     Built { node: Node::WindowAgg(Arc::new(node)), ordered }
 }
 
-/// Returns whether a plan yields its rows in the wanted order without a sort. Nothing is built for
-/// that: sorts may stand below sorts, many of them.
+/// Returns whether a plan provides the required order without a sort. Builds no nodes: sorts may
+/// be deeply nested.
 fn provides_order(plan: &Logical, wanted: Wanted) -> bool {
     let passes = |width: usize| wanted.order.iter().all(|key| within(&key.expression, 0..width));
     match plan {
@@ -484,7 +485,7 @@ fn reaches_scan(plan: &Logical) -> bool {
     }
 }
 
-/// Puts the expressions of projections below groups into the expressions of the groups.
+/// Substitutes the projections below an aggregation into its expressions.
 fn without_projections(
     mut input: Logical,
     mut group_by: Vec<Expr>,
@@ -535,8 +536,8 @@ fn build_groups(
     Node::Aggregate(Arc::new(AggregateNode { input, group_by, aggregates }))
 }
 
-/// Where one of the sets has all keys the regions group by these; else each row is added to all
-/// sets.
+/// Builds GROUPING SETS. If one of the sets has all keys, the regions group by these; otherwise
+/// each row is added to all sets.
 fn build_grouping_sets(grouping: GroupingSets, notes: Notes<'_>) -> Node {
     let GroupingSets { input, group_by, aggregates, sets, groupings } = grouping;
     let has_all = sets.iter().any(|set| set.len() == group_by.len());
@@ -555,7 +556,7 @@ fn build_grouping_sets(grouping: GroupingSets, notes: Notes<'_>) -> Node {
     Node::GroupingSets(Arc::new(node))
 }
 
-/// Each row once: groups in the regions. Where few rows are wanted the session may end early.
+/// Builds DISTINCT: as groups in the regions. With a row goal the session can end early instead.
 fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
     if !has_goal && reaches_scan(&input) {
         let keys = all_columns(&input);
@@ -569,8 +570,8 @@ fn build_distinct(input: Logical, has_goal: bool, notes: Notes<'_>) -> Node {
     Node::Distinct(Arc::new(DistinctNode { input, on, sorted: false }))
 }
 
-/// Returns the one row of several extremes ([`build_extreme`]), each with a scan of its own, if all
-/// aggregates are extremes of keys.
+/// Returns a single row of several extremes ([`build_extreme`]), each with a separate scan, if
+/// all aggregates are min or max of keys.
 fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -> Option<Node> {
     if aggregates.len() > EXTREMES_MAX {
         return None;
@@ -598,8 +599,8 @@ fn build_extremes(input: &Logical, aggregates: &[Aggregate], notes: Notes<'_>) -
     Some(node)
 }
 
-/// `min(x)` and `max(x)` are the first row in an order that a key has, if nothing else must be
-/// checked of the rows.
+/// Builds `min(x)` or `max(x)` as the first row in key order, if no other condition applies to
+/// the rows.
 fn build_extreme(input: &Logical, aggregate: &Aggregate, notes: Notes<'_>) -> Option<Node> {
     let descending = match aggregate.kind {
         AggregateKind::Min => false,

@@ -1,5 +1,5 @@
-//! Rule: rows of one table are found by several keys or indexes, whose entries are united for OR
-//! and intersected for AND.
+//! Rule: index combination: entries of several keys or indexes of one table are united for OR and
+//! intersected for AND.
 //!
 //! ```text
 //! WHERE a = 1 OR b = 2        Lookup join: by primary key, filter: a = 1 OR b = 2
@@ -10,13 +10,13 @@
 //!                             └─ Scan: table, point get
 //! ```
 //!
-//! Each input reads the primary keys that one index has for one alternative, with all conditions
-//! that its entries can check; the rows are read once for all of them, and checked again, unless
-//! the keys are all that is asked for and nothing is left to check. It is done where it costs less
-//! than the best single path. Without statistics of ANALYZE it is done for alternatives that each
-//! fix a key column, where else the whole table would be read.
+//! Each input reads the primary keys of one alternative from one index, with all conditions that
+//! its entries can check. The rows are fetched once for all of them and re-checked, unless only
+//! key columns are needed and all conditions are checked. The rule applies if the cost is lower
+//! than that of the best single path. Without statistics it applies to alternatives that each fix
+//! a key column, where otherwise the whole table would be read.
 //!
-//! Source: PostgreSQL's BitmapOr and BitmapAnd, of which a set of primary keys takes the place.
+//! Source: PostgreSQL's BitmapOr and BitmapAnd; a set of primary keys replaces the bitmap.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -39,10 +39,11 @@ use crate::planner::lookup::{FilteredTable, filtered_table};
 use crate::planner::shape::width_of;
 use crate::planner::statistics::Statistics;
 
-/// So many alternatives are read by an index each, at most.
+/// Maximum number of alternatives that are each read by an index.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// Applies the rule to all tables of a plan. `next_parameter`: see
+/// [`push_down`](super::push_down::push_down).
 /// [`push_down`](super::push_down::push_down).
 pub(super) fn combine(
     plan: &mut Logical,
@@ -58,29 +59,30 @@ struct IndexCombination<'a> {
     next_parameter: &'a Cell<usize>,
 }
 
-/// The primary keys of the rows under some conditions, as one index has them.
+/// Primary keys of the rows that satisfy some conditions, from one index.
 struct KeyEntries<'a> {
     index: Option<&'a Arc<Index>>,
-    /// The conditions that its entries check, over the table's columns.
+    /// Conditions that its entries check, over the table's columns.
     conjuncts: Vec<Expr>,
-    /// Number of keys, by estimate.
+    /// Estimated number of keys.
     rows: f64,
     cost: f64,
-    /// They are those of certain values of a key column.
+    /// True if a key column is fixed to values.
     is_fixed: bool,
-    /// No condition is left to be checked.
+    /// True if no condition remains to be checked.
     is_exact: bool,
 }
 
-/// The primary keys of rows.
+/// Combined primary keys.
 struct CombinedKeys {
     plan: Logical,
-    /// All of these rows are wanted.
+    /// True if all of these rows qualify.
     is_exact: bool,
 }
 
 impl IndexCombination<'_> {
-    /// Applies the rule to a plan, of which the step above takes the first rows, or all.
+    /// Applies the rule to a plan. `first`: the first rows that the parent node reads, if not
+    /// all.
     fn apply(&self, plan: &mut Logical, first: Option<FirstRows>) {
         if let Some(combined) = self.combined(plan, first.as_ref()) {
             *plan = combined;
@@ -101,7 +103,7 @@ impl IndexCombination<'_> {
                 let width = width_of(&join.left);
                 let of_left = first.filter(|_| join.keeps_order());
                 self.apply(&mut join.left, of_left.and_then(|first| first.within(0..width)));
-                // A look-up has its path.
+                // A look-up already has an access path.
                 if join.choice.lookup.is_none() {
                     self.apply(&mut join.right, None);
                 }
@@ -119,13 +121,13 @@ impl IndexCombination<'_> {
         }
     }
 
-    /// Returns the plan that stands for a table with conditions, if it costs less.
+    /// Returns the replacement of a table with conditions, if it costs less.
     fn combined(&self, plan: &Logical, first: Option<&FirstRows>) -> Option<Logical> {
         let table = filtered_table(plan)?;
         let scan = table.scan;
         let is_plain = scan.lock.is_none() && scan.as_of.is_none() && scan.index_hint.is_none();
         let key_types = scan.table.key_columns().map(|key| scan.column_type(key));
-        // Padded values are equal and yet not the same bytes.
+        // Padded values may be equal with different bytes.
         let has_key = key_types.into_iter().all(|key| key != DataType::Char && key.has_equality());
         if table.conjuncts.is_empty() || scan.table.indexes.is_empty() || !is_plain || !has_key {
             return None;
@@ -152,7 +154,7 @@ impl IndexCombination<'_> {
         }
     }
 
-    /// Returns the cost of the best path, as far as it is read.
+    /// Returns the cost of the best single path, as far as it is read.
     fn cost_of_one_path(
         &self,
         plan: &Logical,
@@ -166,7 +168,8 @@ impl IndexCombination<'_> {
         }
     }
 
-    /// Returns the keys of the alternatives of a condition, each by an index, at the least cost.
+    /// Returns the united keys of the alternatives of a condition, each from one index, at the
+    /// lowest cost.
     fn union(&self, table: &FilteredTable<'_>, rows: f64) -> Option<(f64, CombinedKeys)> {
         let alternatives = |(position, conjunct): (usize, &Expr)| match conjunct {
             Expr::Or(operands) if operands.len() <= ALTERNATIVES_MAX => {
@@ -199,7 +202,7 @@ impl IndexCombination<'_> {
         Some((cost, CombinedKeys { plan, is_exact }))
     }
 
-    /// Returns the keys that two indexes have in common, at the least cost.
+    /// Returns the intersected keys of two indexes, at the lowest cost.
     fn intersection(&self, table: &FilteredTable<'_>) -> Option<(f64, CombinedKeys)> {
         let scan = table.scan;
         let indexes = scan.table.indexes.iter();
@@ -231,7 +234,7 @@ impl IndexCombination<'_> {
         Some((cost, CombinedKeys { plan, is_exact: false }))
     }
 
-    /// Returns the cheapest way to the keys of the rows under these conditions.
+    /// Returns the cheapest source of the primary keys for these conditions.
     fn best_entries<'t>(&self, scan: &'t TableScan, conjuncts: &[Expr]) -> Option<KeyEntries<'t>> {
         let indexes = std::iter::once(None).chain(scan.table.indexes.iter().map(Some));
         let entries = indexes.filter_map(|index| self.entries(scan, index, conjuncts));
@@ -239,7 +242,7 @@ impl IndexCombination<'_> {
         usable.min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
 
-    /// Returns the keys that an index has under these conditions, if they narrow what is read.
+    /// Returns the keys from an index for these conditions, if they restrict its scan.
     fn entries<'t>(
         &self,
         scan: &TableScan,
@@ -265,14 +268,14 @@ impl IndexCombination<'_> {
         Some(KeyEntries { index, conjuncts, rows, cost, is_fixed, is_exact })
     }
 
-    /// Returns about how many rows of a table meet conditions on its columns.
+    /// Estimates the number of table rows that satisfy conditions.
     fn rows_of(&self, scan: &TableScan, conjuncts: &[Expr]) -> f64 {
         let columns = (0..scan.table.layout.columns.len()).collect();
         let table = Logical::Scan(TableScan { columns, ..scan.clone() });
         self.estimator.rows(&table) * self.estimator.selectivity_of_all(conjuncts, &table)
     }
 
-    /// Returns the rows with these keys, all conditions checked.
+    /// Returns the rows with these keys, with all conditions checked.
     fn fetched(&self, table: &FilteredTable<'_>, keys: CombinedKeys, rows: f64) -> Logical {
         let scan = table.scan;
         let key: Vec<usize> = scan.table.key_columns().collect();
@@ -314,12 +317,12 @@ impl IndexCombination<'_> {
     }
 }
 
-/// Returns whether a scan yields nothing but columns of the primary key.
+/// Returns whether a scan only returns columns of the primary key.
 fn yields_key(scan: &TableScan) -> bool {
     scan.columns.iter().all(|column| scan.table.key_columns().any(|key| key == *column))
 }
 
-/// Returns the primary keys that entries name.
+/// Returns a plan of the primary keys in index entries.
 fn keys_of(scan: &TableScan, entries: &KeyEntries<'_>) -> Logical {
     let key: Vec<usize> = scan.table.key_columns().collect();
     let hint = entries.index.iter().map(|index| index.name.clone()).collect();
@@ -330,7 +333,7 @@ fn keys_of(scan: &TableScan, entries: &KeyEntries<'_>) -> Logical {
     Logical::Project { input: Box::new(filtered(read, &entries.conjuncts)), expressions }
 }
 
-/// Returns the scan of these columns and those that conditions use, which stand behind them.
+/// Returns the scan of these columns, followed by those that conditions use.
 fn with_columns(scan: &TableScan, columns: &[usize], conjuncts: &[Expr]) -> TableScan {
     let mut used: Columns = scan.table.key_columns().collect();
     conjuncts.iter().for_each(|conjunct| add_columns(conjunct, &mut used));
@@ -339,13 +342,13 @@ fn with_columns(scan: &TableScan, columns: &[usize], conjuncts: &[Expr]) -> Tabl
     TableScan { columns, ..scan.clone() }
 }
 
-/// Returns where a scan yields a column of the table.
+/// Returns the position of a table column in the output of a scan.
 fn place(scan: &TableScan, column: usize) -> usize {
     let found = scan.columns.iter().position(|&other| other == column);
     found.expect("the columns of keys and conditions are read")
 }
 
-/// Returns a table with conditions, which are over its columns.
+/// Returns a scan with a filter of conditions over table columns.
 fn filtered(scan: TableScan, conjuncts: &[Expr]) -> Logical {
     let over_scan = |one: &Expr| renumber(one.clone(), &|column| place(&scan, column));
     let predicate = all(conjuncts.iter().map(over_scan).collect());

@@ -1,4 +1,5 @@
-//! Predicates as lists of conjuncts, and what columns expressions use.
+//! Expression functions of the planner: conjuncts of predicates, used columns, renumbering and
+//! substitution.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ pub(super) fn split(predicate: Expr, out: &mut Vec<Expr>) {
         Expr::Constant { value: Datum::Bool(true), .. } => {}
         Expr::Not(operand) => match *operand {
             Expr::Not(inner) => split(*inner, out),
-            // NOT (a OR b) is NOT a AND NOT b, NULLs included.
+            // NOT (a OR b) is NOT a AND NOT b, including NULLs.
             Expr::Or(operands) => {
                 operands.into_iter().for_each(|operand| split(Expr::Not(Box::new(operand)), out));
             }
@@ -28,12 +29,12 @@ pub(super) fn split(predicate: Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// Returns whether a conjunct is never true: nothing else needs to be computed then.
+/// Returns whether a conjunct is never true, so that the result is empty.
 pub(super) fn is_never_true(conjunct: &Expr) -> bool {
     matches!(conjunct, Expr::Constant { value: Datum::Bool(false) | Datum::Null, .. })
 }
 
-/// Returns the predicate that all of these hold; `None` if there are none.
+/// Returns the conjunction; `None` if there are no conjuncts.
 pub(super) fn all(mut conjuncts: Vec<Expr>) -> Option<Expr> {
     match conjuncts.len() {
         0 => None,
@@ -74,13 +75,13 @@ pub(super) fn is_free(expression: &Expr) -> bool {
     within(expression, 0..0)
 }
 
-/// Returns whether each evaluation may give another value (`random()`), or is one that only the
-/// session can make.
+/// Returns whether an expression is volatile (`random()`), or can only be evaluated in the
+/// session.
 pub(super) fn is_volatile(expression: &Expr) -> bool {
     expression.stays()
 }
 
-/// Returns whether the expression is a column as it is.
+/// Returns the column of a plain column reference.
 pub(super) fn as_column(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Column { index, .. } => Some(*index),
@@ -88,7 +89,7 @@ pub(super) fn as_column(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// Returns the expression with its columns renumbered.
+/// Returns the expression with renumbered columns.
 pub(super) fn renumber(expression: Expr, position: &dyn Fn(usize) -> usize) -> Expr {
     expression.transform(&mut |part| match part {
         Expr::Column { index, data_type } => Expr::Column { index: position(index), data_type },
@@ -136,8 +137,8 @@ pub(super) fn uses_parameters(expression: &Expr, parameters: &Columns) -> bool {
     uses
 }
 
-/// A call of a binary operator by its symbol; `=` is one by which equal values are told apart from
-/// others, by their hashes, too: that of `box` and its kin is none.
+/// Returns symbol and operands of a binary operator call; `=` only for types whose equality
+/// agrees with their hashes, which excludes geometric types such as `box`.
 pub(super) fn as_operator(expression: &Expr) -> Option<(&'static str, &Expr, &Expr)> {
     match expression {
         Expr::Call { function, arguments, .. } => match arguments.as_slice() {
@@ -152,7 +153,7 @@ pub(super) fn as_operator(expression: &Expr) -> Option<(&'static str, &Expr, &Ex
     }
 }
 
-/// Takes `left = ANY (array)` apart.
+/// Returns the operands of `left = ANY (array)`.
 pub(super) fn as_equal_to_any(expression: &Expr) -> Option<(&Expr, &Expr)> {
     let Expr::Call { function, arguments, .. } = expression else { return None };
     let [Expr::Constant { value: Datum::Int4(comparison), .. }, left, array] = arguments.as_slice()
@@ -165,7 +166,7 @@ pub(super) fn as_equal_to_any(expression: &Expr) -> Option<(&Expr, &Expr)> {
     is_so.then_some((left, array))
 }
 
-/// Returns whether a hash join may be done by a condition: an equality whose sides share no column.
+/// Returns whether a hash join can use a condition: an equality whose sides share no column.
 pub(super) fn hashable(predicate: &Expr) -> bool {
     let Some(("=", left, right)) = as_operator(predicate) else { return false };
     columns_of(left).is_disjoint(&columns_of(right))

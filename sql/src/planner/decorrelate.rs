@@ -1,4 +1,4 @@
-//! Rule: a subquery that would be run for each row becomes one step that is joined.
+//! Rule: decorrelation: a subquery per row becomes a join with its groups.
 //!
 //! ```text
 //! (SELECT sum(y) FROM t WHERE t.k = o.k)    LEFT JOIN (SELECT k, sum(y) FROM t GROUP BY k) ON k
@@ -8,16 +8,17 @@
 //!                         LEFT JOIN (SELECT k, count(*), max(y) FROM t GROUP BY k) ON k
 //! ```
 //!
-//! All that the subquery takes from its row must stand in equalities. A row whose outer values are
-//! NULL, or that has no group, gets what the aggregate makes of no rows. EXISTS and IN that decide
-//! whether a row is wanted are for [`semi_join`], which comes first.
+//! All outer columns of the subquery must be in equalities. A row with NULL outer values, or
+//! without a group, gets the aggregate of no rows. EXISTS and IN in filters become semi joins
+//! ([`semi_join`]), which is tried first.
 //!
-//! Where making the groups may fail there may be groups that no row asks for: such groups are tried
-//! first, beside the apply ([`ApplyGroups`]), which runs the subquery for each row if they fail.
+//! If computing the groups may fail, the error may come from a group that no row uses: such
+//! groups are tried first, besides the apply ([`ApplyGroups`]), which executes the subquery for
+//! each row if they fail.
 //!
-//! The rule is applied if the groups of all rows cost less than the runs of the subquery for the
-//! rows that are wanted. Those of an expression are remembered by the outer values, so there are no
-//! more than different values.
+//! The rule applies if the groups cost less than the executions of the subquery for the needed
+//! rows. Results of expression subqueries are cached by their outer values, so that these are
+//! executed at most once per distinct value.
 
 use types::aggregate::{Aggregate, AggregateKind, PairStatistic};
 use types::expr::Expr;
@@ -37,9 +38,9 @@ use crate::planner::shape::width_of;
 /// Cost of starting a subquery.
 const RUN: f64 = 50.0;
 
-/// Returns the plan that stands for an apply, if it costs less; it has the apply's input, which the
-/// apply is without then. `conjuncts` hold for its rows, of which the step above takes `goal`, or
-/// all. If the groups may fail the apply stays, and gets them.
+/// Returns the replacement of an apply, if it costs less; it takes over the apply's input.
+/// `conjuncts` hold for its rows, of which the parent node reads `goal`, or all. If the groups
+/// may fail, the apply remains and gets the groups.
 pub(super) fn decorrelated(
     apply: &mut Apply,
     (conjuncts, goal): (&[Expr], Option<f64>),
@@ -70,8 +71,8 @@ pub(super) fn decorrelated(
     Some(grouped.joined(apply))
 }
 
-/// Returns about how many rows there are for which the subquery is wanted. Another one below that
-/// decides about that is a semi join by then.
+/// Estimates the number of rows for which the subquery is needed. A subquery below that filters
+/// them counts as a semi join.
 fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f64 {
     let mut conjuncts = conjuncts.to_vec();
     let mut rows = estimator.rows(&apply.input);
@@ -94,20 +95,20 @@ fn outer_rows(apply: &Apply, conjuncts: &[Expr], estimator: Estimator<'_>) -> f6
     rows * estimator.selectivity_of_all(&conjuncts, &apply.input).max(f64::MIN_POSITIVE)
 }
 
-/// A subquery as groups by what it compares with outer columns.
+/// A subquery as groups of what it compares with outer columns.
 struct Grouped {
-    /// Where its rows come from, without the conditions on outer columns.
+    /// Source of its rows, without the conditions on outer columns.
     inner: Logical,
-    /// What is compared, over the inner rows.
+    /// Compared expressions over the inner rows.
     keys: Vec<Expr>,
-    /// What each key equals; over no columns, with parameters for the outer ones.
+    /// Outer side of each comparison; without columns, with parameters for the outer ones.
     outer: Vec<Expr>,
-    /// The same, as conditions on the inner rows.
+    /// The same comparisons as conditions on the inner rows.
     conditions: Vec<Expr>,
     aggregates: Vec<Aggregate>,
-    /// The columns of the subquery, over the aggregates; of EXISTS none.
+    /// Columns of the subquery over the aggregates; none for EXISTS.
     values: Vec<Expr>,
-    /// For which outer rows the value is computed.
+    /// Outer rows for which the value is needed.
     guard: Option<Expr>,
 }
 
@@ -122,7 +123,7 @@ fn scalar(apply: &Apply) -> Option<Grouped> {
     summarised(Summary { value: vec![value], ..summary }, apply)
 }
 
-/// Returns the groups of a LATERAL subquery that yields exactly one row for each row.
+/// Returns the groups of a LATERAL subquery that yields exactly one row for each outer row.
 fn lateral_row(apply: &Apply) -> Option<Grouped> {
     let ApplyKind::Rows { on, outer } = &apply.kind else { return None };
     let is_true = matches!(on, Expr::Constant { value: Datum::Bool(true), .. });
@@ -179,11 +180,11 @@ fn grouped(
     })
 }
 
-/// A subquery that is one row of aggregates.
+/// A subquery that yields one row of aggregates.
 struct Summary<'a> {
     /// Its columns, over the aggregates.
     value: Vec<Expr>,
-    /// What must be true for there to be the row, over the aggregates.
+    /// HAVING conditions, over the aggregates.
     holds: Vec<Expr>,
     aggregates: &'a [Aggregate],
     input: &'a Logical,
@@ -215,7 +216,7 @@ fn summary(plan: &Logical) -> Option<Summary<'_>> {
     }
 }
 
-/// Returns what an aggregate makes of no rows; `None` if that is not known here.
+/// Returns the result of an aggregate over no rows; `None` if it is unknown.
 fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
     use AggregateKind::{
         AnyValue, ApproxCountDistinct, ApproxPercentile, ArrayAgg, Avg, BitAnd, BitOr, BitXor,
@@ -260,7 +261,7 @@ fn of_no_rows(aggregate: &Aggregate) -> Option<Datum> {
 }
 
 impl Grouped {
-    /// Returns whether making the groups may raise an error.
+    /// Returns whether computing the groups may raise an error.
     fn may_fail(&self) -> bool {
         let own = self.keys.iter().chain(&self.outer).chain(&self.conditions);
         let aggregates = self.aggregates.iter().flat_map(Aggregate::expressions);
@@ -269,13 +270,13 @@ impl Grouped {
             || self.aggregates.iter().any(Aggregate::may_fail)
     }
 
-    /// Returns whether one step for all rows costs less than a run for each.
+    /// Returns whether the groups cost less than the executions of the subquery.
     fn pays(&self, apply: &Apply, outer_rows: f64, estimator: Estimator<'_>) -> bool {
         let values = apply
             .bindings
             .iter()
             .map(|(_, input)| estimator.distinct(&column(*input, DataType::Unknown), &apply.input));
-        // Rows are not remembered.
+        // Rows of a lateral subquery are not cached.
         let runs = match apply.kind {
             ApplyKind::Rows { .. } => outer_rows.max(1.0),
             _ => outer_rows.max(1.0).min(values.product()),
@@ -296,7 +297,8 @@ impl Grouped {
         together < runs * (RUN + run)
     }
 
-    /// Returns the columns of the subquery, over the columns of its row, those of its group behind.
+    /// Returns the columns of the subquery, over the columns of the outer row followed by those
+    /// of its group.
     fn values(&self, apply: &Apply, left_types: &[DataType]) -> Vec<Expr> {
         let width = left_types.len();
         let of_group = |index: usize| {
@@ -320,7 +322,8 @@ impl Grouped {
         values.map(|value| bind(substitute(value.clone(), &groups), apply, left_types)).collect()
     }
 
-    /// Returns the groups as the apply has them; `None` if rows cannot find theirs by a key's form.
+    /// Returns the groups for the apply; `None` if a key has no key encoding, by which rows find
+    /// their group.
     fn beside(self, apply: &Apply) -> Option<ApplyGroups> {
         let has_form = |key: &Expr| types::keycode::check_type(key.data_type()).is_ok();
         if !self.keys.iter().chain(&self.outer).all(has_form) {

@@ -1,30 +1,29 @@
-//! Rule: aggregates over distinct values of one thing are aggregates of its groups.
+//! Rule: DISTINCT aggregates of one argument become aggregates over groups of it.
 //!
 //! ```text
 //! SELECT k, count(DISTINCT x) … GROUP BY k
 //!                              SELECT k, count(x) FROM (SELECT k, x … GROUP BY k, x) GROUP BY k
 //! ```
 //!
-//! Groups are made side by side and merged partition by partition; the values of a DISTINCT would
-//! all go to one table.
+//! Groups are computed in parallel and merged by partition; the values of a DISTINCT aggregate
+//! would all be collected in one hash table.
 
 use types::aggregate::Aggregate;
 use types::expr::Expr;
 
 use crate::planner::conjunct::{column, is_volatile};
 
-/// Two levels of groups.
+/// Two levels of grouping.
 pub(super) struct Levels {
-    /// The keys of those below.
+    /// Keys of the lower level.
     pub below: Vec<Expr>,
-    /// The keys of those above, over these.
+    /// Keys of the upper level, over the lower one.
     pub group_by: Vec<Expr>,
-    /// The aggregates, likewise.
+    /// Aggregates of the upper level, over the lower one.
     pub aggregates: Vec<Aggregate>,
 }
 
-/// Returns the levels of such groups; `None` if some aggregate is over something else, or wants its
-/// values in an order.
+/// Returns the levels for aggregates; `None` if one has a different argument or an ORDER BY.
 pub(super) fn levels(group_by: &[Expr], aggregates: &[Aggregate]) -> Option<Levels> {
     let value = aggregates.first()?.arguments.first()?;
     let of_groups = |aggregate: &Aggregate| Aggregate {

@@ -1,11 +1,11 @@
-//! Classes of expressions that a list of equalities makes equal.
+//! Equivalence classes of expressions that equalities in a conjunction make equal.
 //!
 //! `a = b and b = c and c = 5` makes one class of `a`, `b`, `c` and 5. Each member can then be
-//! compared with the constant where it comes from, and a join needs one equality of each class
-//! that both its sides have a member of.
+//! compared with the constant at its source, and a join needs only one equality of each class
+//! that has members on both sides.
 //!
-//! Only types within which equality is transitive and that are compared without a conversion that
-//! could lose something share a class: one type, the integers, text with varchar.
+//! A class only contains types within which equality is transitive and comparison needs no lossy
+//! conversion: one type, the integer types, or text with varchar.
 
 use std::hash::{Hash, Hasher};
 
@@ -15,26 +15,26 @@ use types::expr::{CompareOp, Expr};
 
 use crate::planner::key_term::is_integer;
 
-/// A member of a class.
+/// Member of a class.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    /// What it is.
+    /// Expression.
     pub expression: Expr,
-    /// The unit that its columns are of; `None`: it has no columns.
+    /// Unit of its columns; `None`: it has no columns.
     pub unit: Option<usize>,
 }
 
-/// The classes of some equalities.
+/// Equivalence classes, as a union-find forest.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     members: Vec<Member>,
-    /// Towards the member that stands for the class, which is its own.
+    /// Parent of each member; a root is its own parent.
     parents: Vec<usize>,
-    /// Members by what their expressions have in common with equal ones.
+    /// Members by the fingerprint of their expressions.
     numbers: AHashMap<u64, Vec<usize>>,
 }
 
-/// Returns a number that equal expressions share, and others hardly ever.
+/// Returns a hash of an expression: equal for equal expressions.
 fn fingerprint(expression: &Expr) -> u64 {
     let mut hasher = AHasher::default();
     expression.walk(&mut |part| {
@@ -53,12 +53,12 @@ fn fingerprint(expression: &Expr) -> u64 {
 pub(super) fn sides(conjunct: &Expr) -> Option<(&Expr, &Expr)> {
     let (left, op, right) = conjunct.as_comparison()?;
     let alike = domain(left.data_type()) == domain(right.data_type());
-    // `x = x` says that x is not NULL.
+    // `x = x` means that x is not NULL.
     let usable = op == CompareOp::Eq && alike && left != right && equal(left, right).is_some();
     usable.then_some((left, right))
 }
 
-/// Returns a type that stands for all types it shares classes with.
+/// Returns the representative type of the types that share classes.
 fn domain(data_type: DataType) -> DataType {
     match data_type {
         data_type if is_integer(data_type) => DataType::Int8,
@@ -67,12 +67,12 @@ fn domain(data_type: DataType) -> DataType {
     }
 }
 
-/// Returns the equality of two expressions of one domain; `None` if there is no operator for it.
+/// Returns the equality of two expressions of one domain; `None` if there is no operator.
 pub(super) fn equal(left: &Expr, right: &Expr) -> Option<Expr> {
     compared(CompareOp::Eq, left, right)
 }
 
-/// Returns a comparison of two expressions; `None` if there is no operator for it.
+/// Returns a comparison of two expressions; `None` if there is no operator.
 pub(super) fn compared(op: CompareOp, left: &Expr, right: &Expr) -> Option<Expr> {
     let operand = |data_type| match data_type {
         DataType::Varchar => DataType::Text,
@@ -85,11 +85,11 @@ pub(super) fn compared(op: CompareOp, left: &Expr, right: &Expr) -> Option<Expr>
 }
 
 impl Classes {
-    /// Makes two expressions members of one class.
+    /// Unites the classes of two expressions.
     pub(super) fn unite(&mut self, left: Member, right: Member) {
         let (left, right) = (self.number(left), self.number(right));
         let (left, right) = (self.find(left), self.find(right));
-        // The older one stands for both, so that what comes out is in the order of what came in.
+        // The older member becomes the root, so that the result has the order of the input.
         self.parents[left.max(right)] = left.min(right);
     }
 
@@ -114,7 +114,7 @@ impl Classes {
         member
     }
 
-    /// Returns the classes, members in the order in which they came.
+    /// Returns the classes, with members in order of insertion.
     pub(super) fn into_classes(mut self) -> Vec<Vec<Member>> {
         let roots: Vec<usize> = (0..self.members.len()).map(|member| self.find(member)).collect();
         let mut classes: Vec<Vec<Member>> = Vec::new();

@@ -1,9 +1,8 @@
-//! How many rows a step yields, and how many different values a column has, by estimate.
+//! Row and distinct-value estimates of logical plans.
 //!
-//! What ANALYZE found out is used first ([`ColumnStatistics`]). Where there is nothing the
-//! fractions are PostgreSQL's defaults (`selfuncs.h`), so that who knows its plans is not surprised
-//! by ours. Conditions count as independent of each other, but for those that together fix a
-//! unique key.
+//! Statistics of ANALYZE are used first ([`ColumnStatistics`]). Otherwise the selectivities are
+//! PostgreSQL's defaults (`selfuncs.h`), so that plans resemble PostgreSQL's. Conditions count as
+//! independent, except those that together fix a unique key.
 
 use std::sync::Arc;
 
@@ -21,35 +20,35 @@ use crate::planner::sample;
 use crate::planner::shape::is_unit;
 use crate::planner::statistics::{Statistics, UNKNOWN_ROWS};
 
-/// Different values of a column of which nothing is known.
+/// Default number of distinct values of a column.
 const DISTINCT: f64 = 200.0;
-/// `<` and its kin.
+/// Default selectivity of an inequality.
 const INEQUALITY: f64 = 1.0 / 3.0;
-/// Between two bounds.
+/// Default selectivity of a range between two bounds.
 const RANGE: f64 = 0.005;
-/// `LIKE` and its kin.
+/// Default selectivity of pattern matching: LIKE, ILIKE, regular expressions.
 const MATCH: f64 = 0.005;
-/// `IS NULL`
+/// Default selectivity of `IS NULL`.
 const IS_NULL: f64 = 0.005;
-/// What seems to be true for nothing.
+/// Minimum selectivity.
 const LEAST: f64 = 1e-9;
-/// What is not understood.
+/// Selectivity of conditions that are not analysed.
 const UNKNOWN: f64 = 1.0 / 3.0;
-/// How often a recursive query takes its turn.
+/// Assumed number of iterations of a recursive query.
 pub(super) const ROUNDS: f64 = 10.0;
-/// Rows of a table function, a system view or a named query.
+/// Assumed rows of a table function, a system view or a named query.
 const SYSTEM_ROWS: f64 = 1_000.0;
-/// Rows of a function that is called for each row of something.
+/// Assumed rows of a function that is called for each input row.
 const ROWS_OF_CALL: f64 = 10.0;
 
-/// Estimates by these statistics.
+/// Estimator that uses these statistics.
 #[derive(Clone, Copy)]
 pub(super) struct Estimator<'a> {
     pub statistics: &'a dyn Statistics,
 }
 
 impl Estimator<'_> {
-    /// Returns about how many rows a plan yields; at least one, so that products mean something.
+    /// Estimates the number of rows of a plan; at least one, so that products remain meaningful.
     #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
     pub(super) fn rows(&self, plan: &Logical) -> f64 {
         let rows = match plan {
@@ -137,12 +136,12 @@ impl Estimator<'_> {
         groups.min(rows)
     }
 
-    /// Returns about how many rows a table has.
+    /// Estimates the number of rows of a table.
     pub(super) fn table_rows(&self, table: &Table) -> f64 {
         self.statistics.row_count(table.id).unwrap_or(UNKNOWN_ROWS).max(1.0)
     }
 
-    /// Returns about how many rows a plan would yield without the conditions on it.
+    /// Estimates the number of rows of a plan without the filters on it.
     pub(super) fn unfiltered_rows(&self, plan: &Logical) -> f64 {
         match plan {
             Logical::Filter { input, .. } => self.unfiltered_rows(input),
@@ -153,8 +152,8 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns about how many different values an expression has over a plan's rows, conditions
-    /// left aside. Bounded by the rows of tables, not by those of the plan.
+    /// Estimates the number of distinct values of an expression over a plan's rows, without
+    /// regard to filters. Limited by the rows of tables, not by those of the plan.
     pub(super) fn distinct(&self, expression: &Expr, plan: &Logical) -> f64 {
         if expression.data_type() == DataType::Bool {
             return 2.0;
@@ -230,7 +229,7 @@ impl Estimator<'_> {
         rows.min(DISTINCT)
     }
 
-    /// Returns what ANALYZE tells of a table's column.
+    /// Returns a value from the ANALYZE statistics of a table's column.
     fn analysed<T>(
         &self,
         scan: &TableScan,
@@ -243,8 +242,7 @@ impl Estimator<'_> {
         (known.type_oid == table.layout.columns[column].data_type.oid()).then(|| tell(known))
     }
 
-    /// Returns what ANALYZE tells of what a condition compares: which part of the rows it is true
-    /// for. `None`: nothing.
+    /// Returns the selectivity of a comparison by ANALYZE statistics; `None` without any.
     fn analysed_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
         let of = |operand: &Expr| base_column(plan, column_below_casts(operand)?);
         match conjunct {
@@ -288,7 +286,8 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns which part of the values that ANALYZE kept of a column meet a condition on it alone.
+    /// Returns the fraction of the sampled values of a column that satisfy a condition on it
+    /// alone.
     fn sampled_selectivity(&self, conjunct: &Expr, plan: &Logical) -> Option<f64> {
         let (scan, column) = base_column(plan, sample::only_column(conjunct)?)?;
         let data_type = scan.table.layout.columns[column].data_type;
@@ -302,8 +301,7 @@ impl Estimator<'_> {
         self.analysed(scan, column, tried).flatten().filter(|_| is_as_stored)
     }
 
-    /// Returns about which part of a plan's rows a predicate is true for. For a join the plan
-    /// stands for all its pairs.
+    /// Estimates the selectivity of a predicate on a plan's rows. For a join, on all its pairs.
     pub(super) fn selectivity(&self, predicate: &Expr, plan: &Logical) -> f64 {
         match predicate {
             Expr::And(operands) => self.selectivity_of_all(operands, plan),
@@ -311,14 +309,14 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns about which part of all pairs a condition between relations is true for, of whose
-    /// values nothing is known.
+    /// Estimates the selectivity of a condition over pairs of relations, without statistics of
+    /// their values.
     pub(super) fn blind_selectivity(&self, condition: &Expr) -> f64 {
         let unknown = Logical::Append { inputs: Vec::new() };
         self.selectivity(condition, &unknown)
     }
 
-    /// Returns about which part of a plan's rows all of these are true for.
+    /// Estimates the selectivity of a conjunction on a plan's rows.
     pub(super) fn selectivity_of_all(&self, conjuncts: &[Expr], plan: &Logical) -> f64 {
         let mut fixed: Vec<usize> = Vec::new();
         let mut low: Vec<(&Expr, f64)> = Vec::new();
@@ -344,12 +342,12 @@ impl Estimator<'_> {
             if let Some(position) = high.iter().position(same) {
                 let (_, other) = high.swap_remove(position);
                 let default = part == INEQUALITY || other == INEQUALITY;
-                // What lies above one bound and below the other, not independently.
+                // A lower and an upper bound on the same expression are not independent.
                 let both = if default { RANGE } else { (part + other - 1.0).max(LEAST) };
                 product *= both / (part * other).max(LEAST * LEAST);
             }
         }
-        // A whole unique key is one row.
+        // A whole unique key selects one row.
         let mut below = plan;
         while let Logical::Filter { input, .. } = below {
             below = input;
@@ -418,7 +416,7 @@ impl Estimator<'_> {
     }
 }
 
-/// Returns the table column that a column of a plan is, if it is one.
+/// Returns the table column that a column of a plan refers to, if any.
 fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
     match plan {
         Logical::Scan(scan) => {
@@ -440,7 +438,7 @@ fn base_column(plan: &Logical, column: usize) -> Option<(&TableScan, usize)> {
     }
 }
 
-/// Returns a constant in key form, as a column of this type holds it.
+/// Returns a constant in the key encoding of a column's type.
 fn constant_form(value: &Expr, column: DataType) -> Option<Vec<u8>> {
     match value {
         Expr::Constant { value, data_type } => form(value, *data_type, column),
@@ -458,7 +456,7 @@ fn flipped(op: CompareOp) -> CompareOp {
     }
 }
 
-/// Returns the column that an expression is, casts left aside.
+/// Returns the column of a column reference, without casts.
 fn column_below_casts(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Column { index, .. } => Some(*index),
@@ -467,7 +465,7 @@ fn column_below_casts(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// Returns whether no two rows agree in all these table columns: a whole unique key is among them.
+/// Returns whether these table columns contain a whole unique key.
 pub(super) fn is_unique(table: &Table, columns: &[usize]) -> bool {
     if table.key_columns().all(|column| columns.contains(&column)) {
         return true;

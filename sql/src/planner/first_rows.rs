@@ -1,8 +1,8 @@
-//! Row goals of logical plans: how many rows a LIMIT takes, in which order, and what these cost.
+//! Row goals of logical plans: the first rows in an order, below a LIMIT, and their cost.
 //!
-//! A LIMIT above joins makes the order of joins a matter of the first rows
+//! With a LIMIT above joins, the join order should minimise the cost of the first rows
 //! ([`JoinGraph::streamed`](crate::planner::join_order::JoinGraph::streamed)): the outer table is
-//! read in the order that is required, as far as needed, and the others are looked up or hashed.
+//! read in the required order as far as needed, and the others are looked up or hashed.
 
 use types::expr::Expr;
 
@@ -13,12 +13,12 @@ use crate::planner::conjunct::{is_volatile, renumber, substitute, within};
 use crate::planner::estimate::Estimator;
 use crate::planner::lookup::filtered_table;
 
-/// The first rows of a plan in an order.
+/// First rows of a plan in an order.
 #[derive(Debug, Clone)]
 pub(super) struct FirstRows {
-    /// About how many.
+    /// Approximate number of rows.
     pub rows: f64,
-    /// The order, over the plan's columns; empty: any.
+    /// Order over the plan's columns; empty: any.
     pub order: Vec<SortKey>,
 }
 
@@ -28,7 +28,7 @@ impl FirstRows {
         FirstRows { rows, order: Vec::new() }
     }
 
-    /// Returns the rows that a LIMIT takes; `None` if it takes all, or those that tie.
+    /// Returns the rows that a LIMIT reads; `None` if it has no limit, or WITH TIES.
     pub(super) fn of_limit(
         limit: &Option<Expr>,
         offset: &Option<Expr>,
@@ -38,22 +38,22 @@ impl FirstRows {
         Some(FirstRows::of(goal.estimate()))
     }
 
-    /// Returns the same of the input of a sort by these keys.
+    /// Returns the goal of a sort's input: the first rows by these keys.
     pub(super) fn sorted(self, keys: &[SortKey]) -> Option<FirstRows> {
         let is_plain =
             self.order.is_empty() && !keys.iter().any(|key| is_volatile(&key.expression));
         is_plain.then(|| FirstRows { order: keys.to_vec(), ..self })
     }
 
-    /// Returns the same of a plan over which these expressions are the columns.
+    /// Returns the goal of a projection's input.
     pub(super) fn over(self, expressions: &[Expr]) -> FirstRows {
         let over =
             |key: SortKey| SortKey { expression: substitute(key.expression, expressions), ..key };
         FirstRows { order: self.order.into_iter().map(over).collect(), ..self }
     }
 
-    /// Returns the same of the part of a plan that has the columns of a range; `None` if the order
-    /// is not one of these.
+    /// Returns the goal for the part of a plan with these columns; `None` if the order uses
+    /// others.
     pub(super) fn within(&self, columns: std::ops::Range<usize>) -> Option<FirstRows> {
         let is_own = |key: &SortKey| within(&key.expression, columns.clone());
         let own = |key: &SortKey| SortKey {
@@ -64,7 +64,7 @@ impl FirstRows {
         self.order.iter().all(is_own).then(|| FirstRows { order: order(), ..*self })
     }
 
-    /// Returns what they cost of a plan; `None` if it has to be sorted for them.
+    /// Returns the cost of the first rows of a plan; `None` if it must be sorted for them.
     pub(super) fn cost(&self, plan: &Logical, estimator: Estimator<'_>) -> Option<f64> {
         let Some(table) = filtered_table(plan) else {
             return self.order.is_empty().then(|| estimator.rows(plan));

@@ -1,4 +1,4 @@
-//! Groups by several sets of keys: what each set computes.
+//! GROUPING SETS: the aggregates of each set, and shared subexpressions.
 
 use types::Datum;
 use types::aggregate::Aggregate;
@@ -7,8 +7,8 @@ use types::expr::Expr;
 use crate::plan::GroupingSet;
 use crate::planner::conjunct::column;
 
-/// Returns whether a value that is one for a whole group is not one for all sets: then each set has
-/// aggregates of its own.
+/// Returns whether aggregates have direct arguments that depend on the set's keys: each set then
+/// needs separate aggregates.
 pub(super) fn differ(aggregates: &[Aggregate]) -> bool {
     let of_group = |direct: &Expr| {
         let mut takes = false;
@@ -35,7 +35,8 @@ pub(super) fn with_aggregates(
     sets.into_iter().map(of_set).collect()
 }
 
-/// Returns an expression over the keys as a group of a set has it: other keys are NULL.
+/// Returns an expression over the keys for a group of a set: keys that the set does not have are
+/// NULL.
 fn as_grouped(expr: Expr, group_by: &[Expr], set: &[usize]) -> Expr {
     if matches!(expr, Expr::Constant { .. }) {
         return expr;
@@ -47,8 +48,8 @@ fn as_grouped(expr: Expr, group_by: &[Expr], set: &[usize]) -> Expr {
     }
 }
 
-/// Takes all that the sets compute of a row out of them, so that it is computed once: returns it,
-/// and leaves columns.
+/// Extracts the row expressions of all sets, so that they are computed once: returns them, and
+/// replaces them by columns.
 pub(super) fn take_parts(group_by: &mut [Expr], sets: &mut [GroupingSet]) -> Vec<Expr> {
     let mut parts: Vec<Expr> = Vec::new();
     let of_sets = sets.iter_mut().flat_map(|set| &mut set.aggregates);

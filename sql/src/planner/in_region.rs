@@ -1,7 +1,7 @@
-//! Steps that run in the regions of a table: aggregates, and the first rows in an order.
+//! Pushdown to regions: aggregates, and top-N of one table.
 //!
-//! Both take the rows of one table, read by its key or by a covering index, at the statement's
-//! snapshot, without locks; the session puts together what the regions answer.
+//! Both read one table by its key or by a covering index, at the statement's snapshot, without
+//! locks; the session merges the results of the regions.
 
 use std::sync::Arc;
 
@@ -19,20 +19,21 @@ use crate::planner::lookup::{FilteredTable, filtered_table};
 use crate::planner::notes::Notes;
 use crate::planner::scan::{direct, path_of};
 
-/// What is read of a table inside its regions.
+/// Scan of a table within its regions.
 struct RegionScan {
     table: Arc<Table>,
     alias: String,
     path: AccessPath,
     read: Vec<usize>,
     filter: Option<Expr>,
-    /// The columns of the logical scan that are used, and where each stands in `read`.
+    /// Used columns of the logical scan, and the position of each in `read`.
     used: Vec<usize>,
     places: Vec<usize>,
 }
 
 impl RegionScan {
-    /// Reads what `parts` need, if the input is one table read without look-ups.
+    /// Plans a scan for `parts`, if the input is one table that is read without base-table
+    /// fetches.
     fn of(input: &Logical, parts: &[&Expr], notes: Notes<'_>) -> Option<RegionScan> {
         let FilteredTable { scan, conjuncts } = filtered_table(input)?;
         let timestamp = scan.columns.contains(&TIMESTAMP_COLUMN);
@@ -40,7 +41,7 @@ impl RegionScan {
         if volatile || timestamp || scan.lock.is_some() || scan.as_of.is_some() {
             return None;
         }
-        // Only what the expressions use must be read.
+        // Only the columns that the expressions use are read.
         let mut used = Columns::new();
         parts.iter().for_each(|part| add_columns(part, &mut used));
         let columns = used.iter().map(|&index| scan.columns[index]).collect();
@@ -64,26 +65,26 @@ impl RegionScan {
         })
     }
 
-    /// Makes an expression over the columns of the logical scan one over `read`.
+    /// Converts an expression over the logical scan to one over `read`.
     fn put(&self, part: Expr) -> Expr {
         renumber(part, &|index| self.place(index))
     }
 
-    /// Returns where a column of the logical scan stands in `read`.
+    /// Returns the position in `read` of a column of the logical scan.
     fn place(&self, index: usize) -> usize {
         let narrow = self.used.binary_search(&index).expect("it was among the parts");
         self.places[narrow]
     }
 }
 
-/// Returns the aggregate run in the regions, if that can be.
+/// Returns the region aggregate, if it is possible.
 pub(super) fn aggregate(
     input: &Logical,
     group_by: &[Expr],
     aggregates: &[Aggregate],
     notes: Notes<'_>,
 ) -> Option<Node> {
-    // What is as large as the rows themselves is gathered where it is wanted.
+    // Aggregates as large as their input are computed in the session.
     if aggregates.iter().any(Aggregate::keeps_all) {
         return None;
     }
@@ -105,23 +106,23 @@ pub(super) fn aggregate(
     })))
 }
 
-/// The first rows in an order, as the steps below and above see them.
+/// First rows in an order, with the expressions over them.
 pub(super) struct Top {
-    /// Where the rows come from.
+    /// Input.
     pub input: Logical,
-    /// The order, over the input's columns.
+    /// Sort keys, over the input's columns.
     pub keys: Vec<SortKey>,
-    /// How many are wanted.
+    /// Row goal.
     pub goal: RowGoal,
-    /// What is computed of them, over the input's columns.
+    /// Expressions over the input's columns.
     pub expressions: Vec<Expr>,
 }
 
-/// Yields some columns of sorted rows the usual way.
+/// Callback that builds a sort which returns some columns.
 pub(super) type SortColumns<'a> = &'a dyn Fn(Logical, Vec<SortKey>, &[usize]) -> Node;
 
-/// Returns the first rows in an order, found in the regions, if that can be and few are wanted; and
-/// the expressions, made over its columns.
+/// Returns the top-N node, if it is possible and the number of rows is small, and the expressions
+/// over its columns.
 pub(super) fn top_n(
     top: Top,
     sort: SortColumns<'_>,

@@ -1,16 +1,17 @@
-//! Joins taken apart: which units a tree of joins joins, and under which conditions.
+//! Join group: a tree of joins flattened to units, conditions, and a tail of outer and semi
+//! joins.
 //!
-//! Inner joins, and the conditions and plain projections between them, are dissolved. What is left
-//! is a list of units (tables, groups, unions …) that may be joined in any order, the conditions,
-//! and a tail of outer, semi and anti joins that are done after them.
+//! Inner joins, and the filters and plain projections between them, are flattened. The result is
+//! a list of units (tables, groups, unions …) that may be joined in any order, the conditions,
+//! and a tail of outer, semi and anti joins that are executed after them.
 //!
-//! A left join goes to the tail, `(a LEFT JOIN b) JOIN c` becoming `(a JOIN c) LEFT JOIN b`, unless
-//! a condition between b and c hinders that; then it is a unit of its own. If some condition can
-//! not be true where b is all NULLs it is an inner join. Semi and anti joins use columns of their
-//! left side alone and may always go to the tail; a semi join that finds one row at most is an
-//! inner join. A full join that no condition narrows is a unit.
+//! A left join moves to the tail, `(a LEFT JOIN b) JOIN c` becoming `(a JOIN c) LEFT JOIN b`,
+//! unless a condition between b and c prevents that; it is then a separate unit. If some
+//! condition rejects NULLs of b, it is an inner join. Semi and anti joins only use columns of
+//! their left side and may always move to the tail; a semi join with at most one match is an
+//! inner join. A full join that no condition reduces is a unit.
 //!
-//! The columns of units and of right sides have numbers of their own in the group; all expressions
+//! The columns of units and of right sides have group-wide numbers; all expressions use these.
 //! are over these.
 
 use std::ops::Range;
@@ -26,38 +27,38 @@ use crate::planner::equivalence::sides;
 use crate::planner::estimate::is_unique;
 use crate::planner::shape::width_of;
 
-/// Something to be joined.
+/// Input of a join group: a plan that is joined as a whole.
 #[derive(Debug)]
 pub(super) struct Unit {
-    /// Yields its rows.
+    /// Plan of its rows.
     pub plan: Logical,
     /// Numbers of its columns.
     pub columns: Range<usize>,
 }
 
-/// A join done after the units were joined.
+/// Join that is executed after the units are joined.
 #[derive(Debug)]
 pub(super) struct Tail {
     /// Left, semi or anti.
     pub kind: JoinKind,
-    /// The right side.
+    /// Right side.
     pub right: Unit,
-    /// Conditions of the join.
+    /// Join conditions.
     pub on: Vec<Expr>,
 }
 
-/// See the module.
+/// Join group; see the module.
 #[derive(Debug, Default)]
 pub(super) struct JoinGroup {
-    /// In the order of the statement.
+    /// Units in the order of the statement.
     pub units: Vec<Unit>,
-    /// What must hold.
+    /// Conditions.
     pub conjuncts: Vec<Expr>,
-    /// What must hold and calls volatile functions.
+    /// Volatile conditions.
     pub volatile: Vec<Expr>,
-    /// What is done then, in this order.
+    /// Joins after the units, in order.
     pub tail: Vec<Tail>,
-    /// The columns of the join tree.
+    /// Output columns of the join tree.
     pub outputs: Vec<Expr>,
     next_column: usize,
 }
@@ -92,7 +93,7 @@ fn uses(expression: &Expr, columns: &Range<usize>) -> bool {
 }
 
 impl JoinGroup {
-    /// Takes a join apart. `conjuncts` hold for its rows and are over its columns.
+    /// Flattens a join. `conjuncts` hold for its rows and are over its columns.
     pub(super) fn new(join: Join, conjuncts: Vec<Expr>) -> JoinGroup {
         let mut group = JoinGroup::default();
         let outputs = group.flatten(Logical::Join(join));
@@ -103,8 +104,8 @@ impl JoinGroup {
         group
     }
 
-    /// What all alternatives of a condition have in common becomes a condition, and so does what
-    /// they say of one unit.
+    /// Extracts conditions from OR: what all alternatives have in common, and restrictions of
+    /// single units.
     fn take_alternatives_apart(&mut self) {
         for conjunct in std::mem::take(&mut self.conjuncts) {
             match &conjunct {
@@ -139,7 +140,7 @@ impl JoinGroup {
         Unit { plan, columns: first..self.next_column }
     }
 
-    /// Adds what a plan is made of; returns its columns.
+    /// Flattens a plan into the group; returns its columns.
     fn flatten(&mut self, plan: Logical) -> Vec<Expr> {
         match plan {
             Logical::Join(join) => self.flatten_join(join),
@@ -200,8 +201,8 @@ impl JoinGroup {
         }
     }
 
-    /// Returns a join of the tail. `left`: what its left columns are. What its conditions say of
-    /// one side alone goes there, as far as the kind of join allows.
+    /// Returns a join of the tail. `left`: the expressions of its left columns. Its conditions on
+    /// one side only are moved there, as far as the join type allows.
     fn tail(&mut self, kind: JoinKind, right: Logical, on: Expr, left: &[Expr]) -> Tail {
         let mut right = self.unit(right);
         let by: Vec<Expr> = left.iter().cloned().chain(columns(&right)).collect();
@@ -223,7 +224,7 @@ impl JoinGroup {
         Tail { kind, right, on: kept }
     }
 
-    /// Looks at units that are outer joins until none is left that can be taken apart.
+    /// Flattens units that are outer joins, until none is left that can be flattened.
     fn open_outer_joins(&mut self) {
         let mut position = 0;
         while position < self.units.len() {
@@ -234,7 +235,7 @@ impl JoinGroup {
         }
     }
 
-    /// Returns as what kind of join a unit can be taken apart.
+    /// Returns the join type as which a unit can be flattened.
     fn opening(&self, position: usize) -> Option<JoinKind> {
         let unit = &self.units[position];
         let Logical::Join(join) = &unit.plan else { return None };
@@ -257,7 +258,7 @@ impl JoinGroup {
         }
     }
 
-    /// Takes a unit apart, which is a join, as a join of this kind.
+    /// Flattens a unit, which is a join, as a join of this type.
     fn open(&mut self, position: usize, kind: JoinKind) {
         let after = self.units.split_off(position + 1);
         let Some(Unit { plan: Logical::Join(join), columns: old }) = self.units.pop() else {
@@ -270,7 +271,7 @@ impl JoinGroup {
                 let mut outputs = self.flatten(*join.left);
                 let tail = self.tail(kind, *join.right, join.on, &outputs);
                 outputs.extend(columns(&tail.right));
-                // What uses its columns comes later.
+                // Joins that use its columns come later.
                 self.tail.insert(0, tail);
                 outputs
             }
@@ -280,7 +281,7 @@ impl JoinGroup {
         self.replace(&old, &outputs);
     }
 
-    /// Puts expressions in for columns.
+    /// Replaces columns by expressions.
     fn replace(&mut self, columns: &Range<usize>, by: &[Expr]) {
         let tails = self.tail.iter_mut().flat_map(|tail| &mut tail.on);
         let conditions = self.conjuncts.iter_mut().chain(&mut self.volatile);
@@ -302,8 +303,8 @@ fn rejects_nulls_of(conjunct: &Expr, side: &Range<usize>) -> bool {
     uses(conjunct, side) && conjunct.rejects_nulls(&is_null)
 }
 
-/// Returns whether a left row has no more than one match: the conditions fix a unique key of the
-/// table that the right side reads.
+/// Returns whether a left row has at most one match: the conditions fix a unique key of the right
+/// table.
 fn finds_one(join: &Join) -> bool {
     let left_width = width_of(&join.left);
     let (left, right) = (0..left_width, left_width..left_width + width_of(&join.right));
@@ -332,7 +333,7 @@ fn finds_one(join: &Join) -> bool {
     }
 }
 
-/// Returns a right join as a left join with the sides exchanged.
+/// Returns a right join as a left join with exchanged sides.
 fn mirrored(join: Join) -> Join {
     let left_width = join.left.column_types().len();
     let right_width = join.right.column_types().len();
@@ -342,7 +343,7 @@ fn mirrored(join: Join) -> Join {
     Join { kind: JoinKind::Left, left: join.right, right: join.left, on, ..join }
 }
 
-/// Returns the condition of a join.
+/// Returns the join condition.
 pub(super) fn on(conjuncts: Vec<Expr>) -> Expr {
     all(conjuncts).unwrap_or_else(|| boolean(true))
 }

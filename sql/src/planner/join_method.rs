@@ -1,7 +1,8 @@
-//! How a join is done: by look-ups, a merge, a hash table, or pair by pair.
+//! Join method selection: index nested-loop, merge, hash or nested-loop join.
 //!
-//! Which side is left, and whether rows are looked up, was chosen with the order of joins
-//! ([`join_tree`](crate::planner::join_tree)); what sides turn out to be in order is found here.
+//! The sides, and whether rows are looked up, were decided with the join order
+//! ([`join_tree`](crate::planner::join_tree)); merge joins are decided here, by the order that
+//! the inputs provide.
 
 use std::sync::Arc;
 
@@ -20,24 +21,24 @@ use crate::planner::notes::Notes;
 use crate::planner::scan;
 use crate::planner::wanted::{Built, Wanted};
 
-/// Makes a step of a plan, as the step above would like it.
+/// Callback that builds a plan node with required properties.
 pub(super) type BuildStep<'a> = &'a dyn Fn(Logical, Wanted) -> Built;
 
-/// Returns what a join requires of its left side to provide what is required of itself.
+/// Returns the properties that a join requires of its left side.
 pub(super) fn wanted_of_left(join: &Join, wanted: Wanted, left_width: usize) -> Wanted {
     let is_of_left = |key: &SortKey| within(&key.expression, 0..left_width);
     if !join.keeps_order() || !wanted.order.iter().all(is_of_left) {
         return Wanted::default();
     }
     match join.kind {
-        // Each left row yields one at least.
+        // Each left row yields at least one row.
         JoinKind::Left => wanted,
         _ => wanted.below(join.choice.left_rows_for_each.unwrap_or(1.0)),
     }
 }
 
-/// Returns the step that does a join, by look-ups if that was chosen, else by a merge where both
-/// sides come in order, else by hash, and without an equality by trying all pairs.
+/// Builds a join: by look-ups if that was decided, else as a merge join if both sides are sorted,
+/// else as a hash join, and without an equality as a nested-loop join.
 pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildStep<'_>) -> Built {
     let whole = |plan: Logical| step(plan, Wanted::default()).node;
     let left_types = join.left.column_types();
@@ -106,13 +107,13 @@ pub(super) fn build(join: Join, wanted: Wanted, notes: Notes<'_>, step: BuildSte
     Built { node, ordered }
 }
 
-/// The conditions of a join.
+/// Join conditions.
 struct JoinTerms {
     /// Keys over the left columns.
     left_keys: Vec<Expr>,
-    /// Keys over the right columns, each equal to one of these.
+    /// Keys over the right columns, each equal to the left key at its position.
     right_keys: Vec<Expr>,
-    /// Other conditions, over both.
+    /// Other conditions, over both sides.
     rest: Vec<Expr>,
 }
 
@@ -145,8 +146,8 @@ impl JoinTerms {
     }
 }
 
-/// Returns both sides in the order of the keys, if they have it for nothing. The order is that of
-/// the right side's columns where it is not that of the conditions.
+/// Returns both sides sorted by the keys, if both provide it without a sort. The key order is
+/// that of the conditions, or that of the right side's columns.
 fn merge(
     (left_side, right_side): (&Logical, &Logical),
     (left_keys, right_keys): (&mut Vec<Expr>, &mut Vec<Expr>),
@@ -171,8 +172,8 @@ fn merge(
     None
 }
 
-/// Returns the step if its rows come in the order of these keys: those of one table along one key,
-/// without look-ups and without salt.
+/// Returns the plan node if it provides this order: a scan of one table along one key, without
+/// base-table fetches and without salt.
 fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> {
     let order = sort_keys(keys, &[]);
     let built = step(plan.clone(), Wanted { order, goal: None });
@@ -185,24 +186,24 @@ fn in_order(plan: &Logical, keys: &[Expr], step: BuildStep<'_>) -> Option<Node> 
     (built.ordered && direct).then_some(built.node)
 }
 
-/// A key of a look-up, and what it is compared with.
+/// Look-up key, and the outer expression that it is compared with.
 struct LookupTerm {
-    /// Over the right columns.
+    /// Key over the right columns.
     key: LookupKey,
-    /// Over the left columns.
+    /// Outer expression over the left columns.
     outer: Expr,
 }
 
-/// A scan that looks right rows up.
+/// Scan that looks up right rows.
 struct LookupScan {
     right: Node,
-    /// Its parameters, and the expressions over the left columns that they take their values from.
+    /// Its parameters, and the expressions over the left columns that set them.
     bindings: Vec<(usize, Expr)>,
-    /// The bounds among them.
+    /// Range bounds among them.
     range: Option<KeyRange>,
 }
 
-/// Returns the scan that looks right rows up by some of these terms; `None` if it can use none.
+/// Returns the scan that looks up right rows by some of these terms; `None` if it can use none.
 fn look_up(
     right: &Logical,
     (first, terms): (usize, Vec<LookupTerm>),
@@ -221,7 +222,7 @@ fn look_up(
         let is_inclusive = matches!(op, CompareOp::Ge | CompareOp::Le);
         let bound = Some(RangeBound { value: term.outer.clone(), is_inclusive });
         match op {
-            // More than the first bound of a side is left to the conditions.
+            // Further bounds are left to the join condition.
             _ if range.key != *inner => {}
             CompareOp::Gt | CompareOp::Ge => range.low = range.low.take().or(bound),
             _ => range.high = range.high.take().or(bound),
@@ -230,7 +231,7 @@ fn look_up(
     Some(LookupScan { right, bindings, range })
 }
 
-/// Returns an inequality between the sides as a term of a look-up.
+/// Returns an inequality between the sides as a look-up term.
 fn bound_of(conjunct: &Expr, left_width: usize, width: usize) -> Option<LookupTerm> {
     let is_inner = |side: &Expr| within(side, left_width..width);
     let is_outer = |side: &Expr| within(side, 0..left_width);
@@ -240,7 +241,7 @@ fn bound_of(conjunct: &Expr, left_width: usize, width: usize) -> Option<LookupTe
     (found.op != CompareOp::Eq).then(|| LookupTerm { key, outer: found.outer.clone() })
 }
 
-/// An equality between the sides whose values can be hashed: the key of each side.
+/// Returns the keys of a hashable equality between the sides.
 fn equality(conjunct: &Expr, left_width: usize, width: usize) -> Option<(Expr, Expr)> {
     let (symbol, a, b) = as_operator(conjunct)?;
     if symbol != "=" || is_volatile(conjunct) {

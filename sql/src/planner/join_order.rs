@@ -1,101 +1,102 @@
-//! In which order relations are joined, by cost.
+//! Join order optimisation by cost.
 //!
-//! Up to [`EXHAUSTIVE`] relations that conditions connect are tried in every order, bushy ones
-//! included, by dynamic programming over sets of them (Selinger et al., 1979; every connected set
-//! is joined at the least cost from two connected parts). More are joined greedily, the pair with
-//! the fewest rows first (Fegaras, 1998). Pairs that nothing connects are joined last.
+//! For up to [`EXHAUSTIVE`] connected relations all orders, including bushy ones, are searched by
+//! dynamic programming over subsets (Selinger et al., 1979; each connected set is joined at the
+//! lowest cost from two connected parts). More relations are joined greedily, the pair with the
+//! fewest rows first (Fegaras, 1998). Unconnected pairs are joined last.
 //!
-//! This file knows no plans: sizes and selectivities in, a tree out.
+//! This module does not depend on plans: its input is sizes and selectivities, its output a tree.
 
 mod first_rows;
 
 use crate::planner::cost;
 
-/// So many connected relations are tried in every order.
+/// Maximum number of connected relations for the exhaustive search.
 const EXHAUSTIVE: usize = 10;
 
-/// What is known of a relation.
+/// Statistics of a relation.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// Rows, after the conditions on it alone.
+    /// Rows after the conditions on it alone.
     pub rows: f64,
-    /// Rows before.
+    /// Rows before these conditions.
     pub base_rows: f64,
-    /// Cost of all its rows.
+    /// Cost of reading all its rows.
     pub cost: f64,
-    /// How its rows can be looked up by key.
+    /// Look-ups of its rows by key.
     pub lookups: Vec<LookupPath>,
 }
 
-/// A way to look up the rows of a relation that have certain values.
+/// Look-up of the rows of a relation by values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LookupPath {
-    /// The classes whose values must be known.
+    /// Classes whose values must be available.
     pub classes: Vec<usize>,
-    /// The conditions whose other relations must be there.
+    /// Conditions whose other relations must be available.
     pub conditions: Vec<usize>,
-    /// Cost of the rows of one combination of values.
+    /// Cost per combination of values.
     pub cost: f64,
 }
 
-/// Expressions that are equal, one of each relation.
+/// Equal expressions, one of each relation.
 #[derive(Debug, Clone)]
 pub(super) struct EqualityClass {
-    /// Relation, and different values of its expression; relations ascending.
+    /// Relation, and number of distinct values of its expression; ascending by relation.
     pub members: Vec<(usize, f64)>,
 }
 
-/// A condition on several relations.
+/// Condition on several relations.
 #[derive(Debug, Clone)]
 pub(super) struct JoinCondition {
-    /// Ascending.
+    /// Relations, ascending.
     pub relations: Vec<usize>,
-    /// Which part of the pairs it is true for.
+    /// Selectivity over the pairs.
     pub selectivity: f64,
-    /// Whether a hash join can be done by it.
+    /// True if a hash join can use it.
     pub is_equality: bool,
 }
 
-/// Relations and what connects them.
+/// Relations and their connections.
 #[derive(Debug)]
 pub(super) struct JoinGraph {
     relations: Vec<Relation>,
     classes: Vec<EqualityClass>,
     conditions: Vec<JoinCondition>,
-    /// The classes of each relation, with its different values.
+    /// Classes of each relation, with its number of distinct values.
     classes_of: Vec<Vec<(usize, f64)>>,
 }
 
-/// An order of joins.
+/// Join tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JoinTree {
-    /// A relation.
+    /// Relation.
     Relation(usize),
-    /// A join.
+    /// Join of two trees.
     Join {
-        /// Has no fewer rows than the right side, by estimate, unless that is looked up.
+        /// Left side: not smaller than the right side, by estimate, unless the latter is looked
+        /// up.
         left: Box<JoinTree>,
-        /// Is kept in memory, or looked up.
+        /// Right side: the build side, or looked up.
         right: Box<JoinTree>,
-        /// The right side is a relation whose rows are looked up by key for those of the left.
+        /// True if the right side is a relation that is looked up by key for the left rows.
         lookup: bool,
-        /// Rows that come out, by estimate.
+        /// Estimated number of rows.
         rows: f64,
     },
 }
 
-/// The order of joins that costs least for all rows.
+/// Join order with the lowest cost for all rows.
 #[derive(Debug)]
 pub(super) struct WholeOrder {
-    /// The order.
+    /// Join tree.
     pub tree: JoinTree,
-    /// Rows that come out, by estimate.
+    /// Estimated number of rows.
     pub rows: f64,
-    /// Cost of all of them.
+    /// Cost of all rows.
     pub cost: f64,
 }
 
-/// A set of relations, a bit for each.
+/// Bit set of relations.
 #[derive(Debug, Clone, PartialEq)]
 struct Set(Vec<u64>);
 
@@ -119,25 +120,25 @@ impl Set {
     }
 }
 
-/// How two sets of relations are connected.
+/// Connection of two sets of relations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Link {
-    /// Not at all.
+    /// No connection.
     None,
-    /// By a condition that pairs are checked for.
+    /// A condition that is evaluated on pairs.
     Pairs,
-    /// By an equality.
+    /// An equality.
     Equality,
 }
 
-/// How two sets are joined.
+/// Join method for two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// Both are read.
+    /// Both sides are read completely.
     Whole,
-    /// The rows of the left set, one relation, are looked up.
+    /// The left set, a single relation, is looked up.
     LookUpLeft,
-    /// Those of the right.
+    /// The right set, a single relation, is looked up.
     LookUpRight,
 }
 
@@ -166,11 +167,11 @@ impl JoinGraph {
         JoinGraph { relations, classes, conditions, classes_of }
     }
 
-    /// Returns about how many rows the join of a set of relations has. They are taken one after the
-    /// other; each is matched by what it has in the classes of those before.
+    /// Estimates the number of rows of the join of a set. Relations are added one by one; each is
+    /// matched by the classes that it shares with those before.
     fn rows(&self, set: &Set) -> f64 {
         let mut rows = 1.0;
-        // Of each class, the fewest different values of any relation so far.
+        // For each class, the lowest number of distinct values of the relations so far.
         let mut values: Vec<Option<f64>> = vec![None; self.classes.len()];
         for (number, relation) in self.relations.iter().enumerate() {
             if !set.has(number) {
@@ -200,8 +201,8 @@ impl JoinGraph {
         rows.max(1.0)
     }
 
-    /// Two relations have no more combinations of values in common than either has rows: the one
-    /// with fewer is taken to have a key of them.
+    /// Limits the number of value combinations that two relations share by the rows of the
+    /// smaller one, which is assumed to have a key of them.
     fn bounded(&self, matched: f64, relation: usize, shared: &[usize], set: &Set) -> f64 {
         let base_rows = |number: usize| self.relations[number].base_rows;
         let has_all = |other: &usize| {
@@ -234,7 +235,7 @@ impl JoinGraph {
         linked.map(kind).max().unwrap_or(Link::None)
     }
 
-    /// Returns the least cost of joining two sets, and how it is done.
+    /// Returns the lowest cost of joining two sets, and the method.
     fn cheapest(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> (f64, Method) {
         let (outer, inner) = (left.rows.max(right.rows), left.rows.min(right.rows));
         let own = match link {
@@ -256,8 +257,8 @@ impl JoinGraph {
         best
     }
 
-    /// Returns the least cost of looking up the rows of a relation for one row of a set; `None` if
-    /// that cannot be.
+    /// Returns the lowest cost of looking up the rows of a relation for one row of a set; `None`
+    /// if that is not possible.
     fn lookup_cost(&self, outer: &Set, relation: usize) -> Option<f64> {
         let is_known = |class: &usize| {
             self.classes[*class].members.iter().any(|(relation, _)| outer.has(*relation))
@@ -273,7 +274,7 @@ impl JoinGraph {
         usable.map(|path| path.cost).min_by(f64::total_cmp)
     }
 
-    /// Joins two sets whose join has so many rows.
+    /// Joins two sets. `rows`: the estimated result size.
     fn join(&self, left: &Joined, right: &Joined, link: Link, rows: f64) -> Joined {
         let set = left.set.with(&right.set);
         let (cost, method) = self.cheapest(left, right, link, rows);
@@ -301,7 +302,7 @@ impl JoinGraph {
         }
     }
 
-    /// Returns the sets of relations that are connected by conditions between two of them.
+    /// Returns the connected components, by conditions between two relations.
     fn components(&self) -> Vec<Vec<usize>> {
         let mut parents: Vec<usize> = (0..self.relations.len()).collect();
         fn find(parents: &mut [usize], mut relation: usize) -> usize {
@@ -377,9 +378,10 @@ impl JoinGraph {
         best.pop().flatten().expect("a connected set is joined from two connected parts")
     }
 
-    /// Joins what is left, the pair with the fewest rows first, pairs that nothing connects last.
+    /// Joins the remaining nodes greedily: the pair with the fewest rows first, unconnected pairs
+    /// last.
     fn greedy(&self, mut nodes: Vec<Joined>) -> Option<Joined> {
-        /// A pair of nodes, and what comes out.
+        /// Pair of nodes, and their join.
         struct Pair {
             left: usize,
             right: usize,
@@ -420,7 +422,7 @@ impl JoinGraph {
         open.first().map(|&node| nodes[node].clone())
     }
 
-    /// Returns the order to join all relations in; `None` if there are none.
+    /// Returns the join order of all relations; `None` if there are none.
     pub(super) fn order(&self) -> Option<WholeOrder> {
         let mut nodes = Vec::new();
         for component in self.components() {
@@ -502,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_key_of_two_columns_is_met_once_whatever_else_shares_its_columns() {
-        // Lines with parts, suppliers, and what each supplier has of each part; in any order.
+        // Lines with parts, suppliers, and the stock of each supplier's parts; in any order.
         let part = (relation(2e5, 2e5), vec![(0, 2e5)]);
         let supplier = (relation(1e4, 1e4), vec![(1, 1e4)]);
         let stock = (relation(8e5, 8e5), vec![(0, 2e5), (1, 1e4)]);
@@ -523,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_long_chain_is_joined_along_its_links() {
-        // 200 tables of 10 rows; from one to the next by key, in a scattered order.
+        // 200 tables of 10 rows; each joined with the next by key, in scattered order.
         let count = 200;
         let place = |number: usize| (number * 77) % count;
         let class = |number: usize| {

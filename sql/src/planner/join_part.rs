@@ -1,4 +1,4 @@
-//! Parts of a group of joins: plans whose columns have the numbers of the group.
+//! Join parts: plans whose columns have the numbers of a join group.
 
 use std::cell::Cell;
 
@@ -10,46 +10,46 @@ use crate::planner::estimate::Estimator;
 use crate::planner::join_group::on;
 use crate::planner::lookup::filtered_table;
 
-/// The unit or the join of the tail that a column of a group belongs to.
+/// Unit or tail join that a column of a group belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Unit(usize),
     Tail(usize),
 }
 
-/// The estimates and the parameters with which joins are chosen.
+/// Estimator and parameter counter for join decisions.
 #[derive(Clone, Copy)]
 pub(super) struct Chooser<'a> {
     pub estimator: Estimator<'a>,
-    /// The first parameter of the statement that is not in use.
+    /// First unused parameter of the statement.
     pub next_parameter: &'a Cell<usize>,
 }
 
 impl Chooser<'_> {
-    /// Returns the first of so many new parameters.
+    /// Allocates parameters, and returns the first one.
     pub(super) fn new_parameters(&self, count: usize) -> usize {
         self.next_parameter.replace(self.next_parameter.get() + count)
     }
 }
 
-/// Puts conditions on plans; the rest of the rule that this file is a part of.
+/// Callback that pushes conditions into a plan.
 pub(super) type PushInto<'a> = &'a mut dyn FnMut(Logical, Vec<Expr>) -> Logical;
 
-/// A plan, and which columns of the group its columns are.
+/// A plan, with the group's numbers of its columns.
 pub(super) struct JoinPart {
-    /// Yields the rows.
+    /// Plan of the rows.
     pub plan: Logical,
-    /// The columns of the group, by their numbers.
+    /// Numbers of the columns in the group.
     pub columns: Vec<usize>,
 }
 
 impl JoinPart {
-    /// Returns the positions of the group's columns, by their numbers.
+    /// Returns the positions of the group's columns, by number.
     pub(super) fn positions(&self) -> ahash::AHashMap<usize, usize> {
         self.columns.iter().enumerate().map(|(position, &column)| (column, position)).collect()
     }
 
-    /// Returns an expression over the group's columns as one over the plan's.
+    /// Converts expressions over the group's columns to the plan's.
     pub(super) fn over(&self, expressions: Vec<Expr>) -> Vec<Expr> {
         let positions = self.positions();
         expressions.into_iter().map(|e| renumber(e, &|index| positions[&index])).collect()
@@ -60,7 +60,7 @@ impl JoinPart {
         JoinPart { plan: Logical::Filter { input: Box::new(self.plan), predicate }, ..self }
     }
 
-    /// Returns the plan with these columns.
+    /// Returns the plan with these output columns.
     pub(super) fn yielding(self, outputs: Vec<Expr>) -> Logical {
         let as_it_is = outputs.len() == self.columns.len()
             && outputs.iter().zip(&self.columns).all(

@@ -1,4 +1,7 @@
-//! The tail of a group of joins: outer, semi and anti joins that follow the joins of its units.
+//! Tail of a join group: outer, semi and anti joins after the joins of its units.
+//!
+//! [`join_tree`](crate::planner::join_tree) applies them to the joined units in order, choosing
+//! for each the build side or look-ups by key.
 
 use types::expr::Expr;
 
@@ -14,14 +17,14 @@ use crate::planner::join_part::{Chooser, JoinPart, Owner, PushInto, read_cost};
 use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
 use crate::planner::shape::{is_empty, no_rows, padded};
 
-/// A semi or anti join that drops less than this part of a unit's rows waits for the other joins.
+/// Selectivity below which a semi or anti join on one unit is executed before the other joins.
 pub(super) const EARLY_SEMI_JOIN: f64 = 0.5;
-/// About which part of the rows a semi or anti join of the tail yields.
+/// Assumed selectivity of a semi or anti join of the tail.
 pub(super) const SEMI_JOIN: f64 = 0.5;
-/// About which part of the rows a condition on the tail is true for.
+/// Assumed selectivity of a condition on the tail.
 pub(super) const OF_TAIL: f64 = 1.0 / 3.0;
 
-/// Returns the first rows of the joined units, of which these joins yield those of the group.
+/// Returns the row goal of the joined units, before the tail joins.
 pub(super) fn before_tail(first: FirstRows, tails: &[(Tail, Vec<Expr>)]) -> FirstRows {
     let part = |(tail, conjuncts): &(Tail, Vec<Expr>)| {
         part_of_tail(tail.kind) * OF_TAIL.powi(conjuncts.len().min(9) as i32)
@@ -31,8 +34,8 @@ pub(super) fn before_tail(first: FirstRows, tails: &[(Tail, Vec<Expr>)]) -> Firs
 }
 
 impl Tail {
-    /// Pushes conditions down in the right side, of which nothing is read if the join's condition
-    /// is never true.
+    /// Pushes conditions down into the right side, which is empty if the join condition is never
+    /// true.
     pub(super) fn with_right(self, push_into: PushInto<'_>) -> Tail {
         let plan = match self.on.iter().any(is_never_true) {
             true => no_rows(self.right.plan.column_types()),
@@ -42,17 +45,17 @@ impl Tail {
     }
 }
 
-/// Numbers of rows that a join yields, by estimate.
+/// Estimated result sizes of a join.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
-    /// All of them.
+    /// All rows.
     pub rows: f64,
-    /// The first ones, that the steps above take; `None`: all.
+    /// Rows that the parent node reads; `None`: all.
     pub needed: Option<f64>,
 }
 
 impl Sizes {
-    /// Returns the same of a join of the tail.
+    /// Returns the sizes after a join of the tail.
     pub(super) fn after(self, kind: JoinKind) -> Sizes {
         let part = part_of_tail(kind);
         let needed = self.needed.map(|needed| needed * part);
@@ -60,13 +63,13 @@ impl Sizes {
     }
 }
 
-/// About which part of the left rows a join of the tail yields.
+/// Returns the assumed selectivity of a tail join on the left rows.
 pub(super) fn part_of_tail(kind: JoinKind) -> f64 {
     if kind == JoinKind::Left { 1.0 } else { SEMI_JOIN }
 }
 
-/// Does a semi or anti join on the one unit whose columns it uses, if it drops many of its rows or
-/// there are no others. Returns it otherwise.
+/// Executes a semi or anti join on the only unit whose columns it uses, if it drops many rows or
+/// there are no other units. Otherwise returns it.
 pub(super) fn done_early(
     tail: Tail,
     parts: &mut [JoinPart],
@@ -108,7 +111,7 @@ pub(super) fn done_early(
     Some(tail)
 }
 
-/// Does a join of the tail.
+/// Adds a join of the tail.
 pub(super) fn with_tail(
     left: JoinPart,
     tail: Tail,
@@ -127,7 +130,7 @@ pub(super) fn with_tail(
     let is_larger = chooser.estimator.rows(&tail.right.plan) > before.rows;
     let right = JoinPart { plan: tail.right.plan, columns: tail.right.columns.collect() };
     match tail.kind {
-        // The smaller side is kept in memory.
+        // The smaller side becomes the build side.
         JoinKind::Left if is_larger && choice.lookup.is_none() && before.needed.is_none() => {
             right.joined(JoinKind::Right, left, tail.on, choice)
         }
@@ -135,7 +138,7 @@ pub(super) fn with_tail(
     }
 }
 
-/// Returns how a join of the tail is best done, of left rows that yield so many.
+/// Returns the best method for a join of the tail. `left`: sizes of the left rows.
 pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<'_>) -> JoinChoice {
     let estimator = chooser.estimator;
     let right_rows = estimator.rows(&tail.right.plan);
@@ -159,7 +162,7 @@ pub(super) fn tail_choice(tail: &Tail, left: Sizes, rows: f64, chooser: Chooser<
     JoinChoice { rows: Some(rows), left_rows_for_each, lookup, merge }
 }
 
-/// Returns the cost of looking up the right rows of one left row; `None` if that cannot be.
+/// Returns the cost of looking up the right rows of one left row; `None` if that is not possible.
 pub(super) fn tail_lookup(tail: &Tail, estimator: Estimator<'_>) -> Option<f64> {
     let table = filtered_table(&tail.right.plan)?;
     let right = &tail.right.columns;

@@ -1,13 +1,13 @@
-//! Joins put together again: from a group of units to a tree of joins in a chosen order.
+//! Join tree construction: from a join group to a tree of joins in the chosen order.
 //!
 //! ```text
-//! group -> conditions sorted by what they are about -> equalities make classes
-//!   -> units with their own conditions, constants of their classes included -> sizes -> order
-//!   -> joins, each with the conditions that can stand there first -> tail -> columns as before
+//! group -> conditions by their units -> equalities make classes
+//!   -> units with their conditions, including constants of their classes -> sizes -> order
+//!   -> joins, each with the conditions that first apply there -> tail -> original columns
 //! ```
 //!
-//! The tree for the first rows only ([`FirstRows`]), which streams its outer unit, is compared with
-//! the best one for all rows under a LIMIT.
+//! Under a LIMIT, the best tree for all rows is compared with the best one for the first rows
+//! ([`FirstRows`]), which streams its outer unit.
 
 use types::Datum;
 use types::expr::Expr;
@@ -28,24 +28,24 @@ use crate::planner::join_tail::{Sizes, before_tail, done_early, with_tail};
 use crate::planner::lookup::{LookupKey, filtered_table, lookup_sides};
 use crate::planner::shape::{is_empty, no_rows};
 
-/// A condition and the units it is about, ascending.
+/// Condition, and its units, ascending.
 struct Condition {
     predicate: Expr,
     units: Vec<usize>,
 }
 
-/// The conditions of a group, each where it belongs.
+/// Conditions of a group, by their place.
 #[derive(Default)]
 struct Sorted {
-    /// On one unit alone.
+    /// Conditions on one unit.
     of_unit: Vec<Vec<Expr>>,
-    /// On several.
+    /// Conditions on several units.
     between: Vec<Condition>,
-    /// Between units, as classes; what each unit has in one is equal.
+    /// Equivalence classes between units; the members of one unit are already equal.
     classes: Vec<Vec<Member>>,
-    /// On right sides of the tail; to be checked after that join.
+    /// Conditions on right sides of the tail, checked after that join.
     of_tail: Vec<Vec<Expr>>,
-    /// Nothing can be true.
+    /// True if no row can qualify.
     never: bool,
 }
 
@@ -115,7 +115,7 @@ fn owners_of(group: &JoinGroup) -> Vec<Owner> {
     let tails = tails.map(|(number, tail)| (Owner::Tail(number), &tail.right));
     let all: Vec<(Owner, &Unit)> = units.chain(tails).collect();
     let count = all.iter().map(|(_, unit)| unit.columns.end).max().unwrap_or(0);
-    // Numbers of units that were taken apart are not used any more.
+    // Numbers of flattened units are unused.
     let mut owners = vec![Owner::Unit(usize::MAX); count];
     for (owner, unit) in all {
         owners[unit.columns.clone()].fill(owner);
@@ -123,7 +123,7 @@ fn owners_of(group: &JoinGroup) -> Vec<Owner> {
     owners
 }
 
-/// Returns the units and the last join of the tail that an expression uses columns of.
+/// Returns the units and the last tail join whose columns an expression uses.
 fn owners_in(expression: &Expr, owners: &[Owner]) -> (Vec<usize>, Option<usize>) {
     let (mut units, mut tail) = (Columns::new(), None);
     expression.walk(&mut |part| {
@@ -161,7 +161,7 @@ fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[Owner]) -> Sorted {
         match members {
             Some((left, right)) if !units.is_empty() => classes.unite(left, right),
             _ => match units[..] {
-                // What depends on no row is checked where rows are met first.
+                // Conditions without columns are checked on the first unit.
                 [] => sorted.of_unit[0].push(conjunct),
                 [unit] => sorted.of_unit[unit].push(conjunct),
                 _ => sorted.between.push(Condition { predicate: conjunct, units }),
@@ -174,7 +174,7 @@ fn sort(conjuncts: Vec<Expr>, group: &JoinGroup, owners: &[Owner]) -> Sorted {
     sorted
 }
 
-/// Returns a side of an equality as a member of a class, unless it is about several units.
+/// Returns a side of an equality as a class member, unless it uses several units.
 fn member(side: &Expr, owners: &[Owner]) -> Option<Member> {
     let unit = match owners_in(side, owners).0[..] {
         [] => None,
@@ -185,8 +185,8 @@ fn member(side: &Expr, owners: &[Owner]) -> Option<Member> {
 }
 
 impl Sorted {
-    /// Makes conditions of a class: with a constant each member equals that; without, what a unit
-    /// has in it is equal, and joins do the rest.
+    /// Derives the conditions of a class: with a constant, each member equals it; without, the
+    /// members of one unit are equal, and joins apply the rest.
     fn place(&mut self, class: Vec<Member>) {
         let equality = |left: &Member, right: &Member| {
             equal(&left.expression, &right.expression).expect("members of a class are comparable")
@@ -215,8 +215,8 @@ impl Sorted {
     }
 }
 
-/// Returns the order of joins for the first rows, if it costs less than the best one for all rows
-/// and a sort, and how many rows of the joined units are needed.
+/// Returns the join tree for the first rows, if it costs less than the best one for all rows with
+/// a sort, and the needed number of rows of the joined units.
 fn streamed(
     first: FirstRows,
     parts: &[JoinPart],
@@ -237,15 +237,15 @@ fn streamed(
     (streamed.cost < whole.cost + sort).then_some((streamed.tree, sizes))
 }
 
-/// A class or a condition that connects a unit with others.
+/// Class or condition that provides a look-up key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeySource {
     Class(usize),
     Condition(usize),
 }
 
-/// Returns the ways to look up the rows of a unit: by all keys, by the classes alone, by one class,
-/// and by the conditions on the same other units.
+/// Returns the look-ups of a unit's rows: by all keys, by the classes only, by one class, and by
+/// the conditions with the same other units.
 fn lookups(
     plan: &Logical,
     keys: &[(KeySource, LookupKey)],
@@ -295,7 +295,7 @@ fn lookups(
     paths
 }
 
-/// The conditions between units: classes, and others.
+/// Conditions between units: classes, and others.
 type Conditions<'a> = (&'a [Vec<Member>], &'a [Condition]);
 
 fn graph_of(
@@ -362,12 +362,12 @@ fn graph_of(
     )
 }
 
-/// Makes joins of a tree, taking the conditions as they can stand.
+/// Builder of the joins of a tree; applies each condition as early as possible.
 struct Builder<'a> {
     parts: Vec<Option<JoinPart>>,
     classes: Vec<Vec<Member>>,
     between: Vec<Option<Condition>>,
-    /// Large sides may be merged rather than kept.
+    /// True if large sides may be merged instead of hashed.
     merges: bool,
     chooser: Chooser<'a>,
 }

@@ -1,21 +1,21 @@
-//! The order of rows that a step passes on, where the step becomes one that does not.
+//! Order preservation where an apply is replaced by a join.
 //!
-//! What costs much or has effects is computed above a sort ([`Apply`](crate::logical::Apply),
-//! projections). An apply leaves rows in their order; a join that stands for it need not, so the
-//! rows are sorted again above the join.
+//! Expensive or volatile expressions are computed above a sort ([`Apply`](crate::logical::Apply),
+//! projections). An apply preserves the order of its rows; the join that replaces it need not, so
+//! the rows are sorted again above the join.
 
 use types::expr::Expr;
 
 use crate::logical::{ApplyKind, Logical, SortKey};
 use crate::planner::conjunct::{as_column, column, columns_of, is_volatile, renumber};
 
-/// The order that rows come in.
+/// Order of rows.
 pub(super) enum Order {
-    /// None that anybody asked for.
+    /// No required order.
     None,
-    /// By these keys, over the columns.
+    /// Sorted by these keys, over the columns.
     By(Vec<SortKey>),
-    /// By what is not among the columns.
+    /// Sorted by expressions that are not among the columns.
     Lost,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn order_of(plan: &Logical) -> Order {
     }
 }
 
-/// Returns the keys over columns that are computed of those that they are over.
+/// Converts sort keys over the input of a projection to its output columns.
 fn projected(mut keys: Vec<SortKey>, expressions: &[Expr]) -> Order {
     let place = |index: usize| expressions.iter().position(|one| as_column(one) == Some(index));
     for key in &mut keys {

@@ -1,8 +1,9 @@
-//! Conditions that a key can answer: which conjuncts are about a key column, as [`KeyTerm`]s.
+//! Matching of conjuncts with key columns: the conditions that an access path can use, as
+//! [`KeyTerm`]s.
 //!
 //! A bound is used only if the comparison is within one type, or between integers of different
-//! widths (which the executor converts without loss); everything else stays a filter. `int_col =
-//! 5.5` and `date_col < timestamp` are therefore filtered, and right.
+//! widths (which the executor converts without loss); other conditions remain in the filter.
+//! `int_col = 5.5` and `date_col < timestamp` are therefore filtered, with correct results.
 
 use types::expr::Expr;
 use types::{DataType, Datum};
@@ -10,12 +11,12 @@ use types::{DataType, Datum};
 use crate::plan::scan::{Comparison, KeyTerm};
 use crate::planner::conjunct::{as_equal_to_any, as_operator, boolean, is_free, is_volatile};
 
-/// A term, and whether it says all that the conjunct says.
+/// A term, and its relation to the conjunct.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matched {
-    /// The term.
+    /// Term.
     pub term: KeyTerm,
-    /// Rows that the term lets through need not be checked for the conjunct.
+    /// True if the term is equivalent to the conjunct, which then needs no check.
     pub exact: bool,
 }
 
@@ -25,8 +26,8 @@ impl Matched {
     }
 }
 
-/// Returns what `conjunct` says of the key column whose value is `key`, an expression over the same
-/// columns as the conjunct.
+/// Returns the term that `conjunct` implies for the key column with the expression `key`, which
+/// is over the same columns as the conjunct.
 pub(super) fn of_conjunct(conjunct: &Expr, key: &Expr) -> Option<Matched> {
     let is_key = |side: &Expr| strip(side, key.data_type()) == Some(key);
     match conjunct {
@@ -93,8 +94,8 @@ fn comparison(symbol: &str, value: &Expr, flipped: bool) -> Option<Matched> {
     Matched::exact(KeyTerm::Compare(comparison, value.clone()))
 }
 
-/// A LIKE with a constant pattern that begins with plain text; the pattern of a parameter is not
-/// known now, but its prefix will be.
+/// Returns the term of a LIKE with a constant pattern that begins with plain text. The prefix of
+/// a parameter is only known at execution.
 fn like(pattern: &Expr) -> Option<Matched> {
     let exact = match pattern {
         Expr::Constant { value: Datum::Text(pattern), .. } => {
@@ -109,7 +110,7 @@ fn like(pattern: &Expr) -> Option<Matched> {
     Some(Matched { term: KeyTerm::Like(pattern.clone()), exact })
 }
 
-/// Returns the plain text before a pattern's first wildcard, escapes resolved, and the rest.
+/// Returns the plain text before a pattern's first wildcard, with escapes resolved, and the rest.
 pub(crate) fn like_prefix(pattern: &str) -> (String, &str) {
     let mut prefix = String::new();
     let mut characters = pattern.char_indices();
@@ -126,12 +127,12 @@ pub(crate) fn like_prefix(pattern: &str) -> (String, &str) {
     (prefix, "")
 }
 
-/// Whether the value can be compared with a key column of this type by its key form.
+/// Returns whether the value can be compared with a key column of this type in key encoding.
 fn is_bound(value: &Expr, key: DataType) -> bool {
     is_known(value) && comparable(value.data_type(), key)
 }
 
-/// Whether the value is the same for all rows.
+/// Returns whether the value is the same for all rows.
 fn is_known(value: &Expr) -> bool {
     is_free(value) && !is_volatile(value)
 }
@@ -140,17 +141,17 @@ fn comparable(value: DataType, key: DataType) -> bool {
     value == key || (is_integer(value) && is_integer(key)) || (is_varying(value) && is_varying(key))
 }
 
-/// Returns whether values are integers of some width.
+/// Returns whether a type is an integer type.
 pub(crate) fn is_integer(data_type: DataType) -> bool {
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
-/// Text without padding: the types whose values are compared byte by byte.
+/// Returns whether a type is text without padding, whose values are compared by bytes.
 fn is_varying(data_type: DataType) -> bool {
     matches!(data_type, DataType::Text | DataType::Varchar | DataType::Name)
 }
 
-/// Takes off casts that change neither the value nor its order.
+/// Removes casts that change neither the value nor its order.
 fn strip(side: &Expr, key: DataType) -> Option<&Expr> {
     match side {
         Expr::Cast { operand, from, to, .. }

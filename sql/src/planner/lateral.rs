@@ -1,4 +1,5 @@
-//! Rule: LATERAL becomes a plain step where the rows need not be computed for each row apart.
+//! Rule: LATERAL becomes a join, a ProjectSet or a projection, where rows need not be computed
+//! per outer row.
 //!
 //! ```text
 //! t, LATERAL (SELECT … FROM u WHERE u.k = t.k)   t JOIN u ON u.k = t.k
@@ -7,8 +8,8 @@
 //! t, LATERAL (s JOIN u ON …)                     (t, LATERAL s) JOIN u ON …
 //! ```
 //!
-//! A subquery may use the columns before it in its conditions and, of an inner join, in its select
-//! list. One that groups, limits or sorts out duplicates is left as it is.
+//! A subquery may use outer columns in its conditions and, for an inner join, in its select list.
+//! A subquery with grouping, LIMIT or DISTINCT is not changed.
 
 use types::expr::Expr;
 use types::{DataType, Datum};
@@ -23,8 +24,8 @@ use crate::planner::conjunct::{
 use crate::planner::semi_join::{Inner, bind, pull_up, shift, take_input};
 use crate::planner::shape::{is_unit, width_of};
 
-/// Returns the plan that stands for an apply that yields rows, if there is a simpler one. It has
-/// the apply's input, which the apply is without then.
+/// Returns the replacement of an apply of kind rows, if there is one. It takes over the apply's
+/// input.
 pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
     let ApplyKind::Rows { on, outer } = apply.kind.clone() else { return None };
     let types = apply.input.column_types();
@@ -44,7 +45,7 @@ pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
     let Some(inner) = pull_up(&apply.subquery, &parameters) else {
         return if outer { None } else { reassociated(apply, on, &parameters, &types) };
     };
-    // One row for each is there with or without OUTER.
+    // A subquery that yields exactly one row does not need OUTER.
     let outer = outer && !(is_unit(&inner.plan) && inner.correlated.is_empty() && is_true(&on));
     let own = |output: &Expr| as_column(output).is_some() && !uses_parameters(output, &parameters);
     if outer && !inner.output.iter().all(own) {
@@ -53,8 +54,8 @@ pub(super) fn joined(apply: &mut Apply) -> Option<Logical> {
     Some(join(apply, inner, (&on, outer), &types))
 }
 
-/// A join inside of the subquery, one side of which takes nothing from the input, is done with the
-/// rows of the input and the other side: `a, LATERAL (s JOIN b)` is `(a, LATERAL s) JOIN b`.
+/// Reassociates a join in the subquery of which one side is uncorrelated: `a, LATERAL (s JOIN b)`
+/// is `(a, LATERAL s) JOIN b`.
 fn reassociated(
     apply: &mut Apply,
     on: Expr,
@@ -75,7 +76,7 @@ fn reassociated(
     };
     let (width, left_width) = (types.len(), width_of(&inner.left));
     let right_width = width_of(&inner.right);
-    // The columns are those of the input, of the side that takes some of it, of the other side.
+    // Column order: the input, the correlated side, the other side.
     let place = |index: usize| match (is_left, index < left_width) {
         (true, _) => width + index,
         (false, true) => width + right_width + index,
@@ -109,8 +110,8 @@ fn reassociated(
     Some(Logical::Project { input: Box::new(join), expressions: output })
 }
 
-/// Returns the inner join that a query selects from, and its select list over that; its conditions
-/// are added to `conjuncts`.
+/// Returns the inner join that a query selects from, and its select list over that; appends its
+/// conditions to `conjuncts`.
 fn join_below<'p>(plan: &'p Logical, conjuncts: &mut Vec<Expr>) -> Option<(&'p Join, Vec<Expr>)> {
     match plan {
         Logical::Join(join) if join.kind == JoinKind::Inner => {

@@ -1,10 +1,10 @@
-//! LIMIT goes below what is computed for each row: it is computed for the rows that are asked for.
+//! LIMIT pushdown below per-row computations, which are then computed for the returned rows only.
 
 use crate::logical::{Apply, ApplyKind, Logical};
 use crate::planner::conjunct::is_volatile;
 
-/// Returns whether a step adds columns to each row, in ways that cost or that have effects. Without
-/// `all`, the first rows are skipped: what has effects has them for these, too.
+/// Returns whether a node adds expensive or volatile columns to each row. Without `all`, an
+/// OFFSET skips rows: volatile expressions must be evaluated for these, too.
 pub(super) fn is_for_each_row(plan: &Logical, all: bool) -> bool {
     match plan {
         Logical::Project { input, expressions } => {
@@ -18,7 +18,7 @@ pub(super) fn is_for_each_row(plan: &Logical, all: bool) -> bool {
     }
 }
 
-/// Puts a step below those that add columns to each row.
+/// Inserts a node below those that add columns to each row.
 pub(super) fn below_values(
     plan: Logical,
     put: impl FnOnce(Box<Logical>) -> Box<Logical>,

@@ -1,11 +1,11 @@
-//! Rows that are locked: by a step above those that make them, or by the scan itself.
+//! Planning of row locks: by a LockRows node, or by the scan itself.
 //!
-//! A scan can lock the rows of a query that reads one table and does no more than check them, where
-//! they come in the wanted order. It locks them as it meets them, and yields them as they are then.
-//! What calls functions of users, or what is volatile, is checked before a row is locked, and rows
-//! are sorted before: there the step is one of its own.
+//! A scan can lock the rows of a query that reads one table and only filters them, if they have
+//! the required order. It locks them as it reads them, and returns their newest versions.
+//! User-defined functions and volatile conditions are evaluated before a row is locked, and a
+//! sort comes before; these need a LockRows node.
 //!
-//! Source: PostgreSQL has a step of its own always (`LockRows`).
+//! Source: PostgreSQL always has a separate node (`LockRows`).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::planner::conjunct::{Columns, column, is_volatile};
 use crate::planner::notes::Notes;
 use crate::planner::wanted::{Built, Wanted};
 
-/// Returns the rows locked by the scan that yields them, if it can do that.
+/// Returns the plan with the locks moved into its scan, if possible.
 pub(super) fn at_the_scan(lock: &LockRows) -> Option<Logical> {
     match lock.held.tables.as_slice() {
         [table] => marked(&lock.input, table),
@@ -43,7 +43,7 @@ fn marked(plan: &Logical, locked: &LockedTable) -> Option<Logical> {
     }
 }
 
-/// Builds rows that are locked, with `build` for the steps below.
+/// Builds a LockRows node, with `build` for its inputs.
 pub(super) fn build(
     lock: LockRows,
     goal: Option<RowGoal>,
@@ -53,7 +53,8 @@ pub(super) fn build(
     if let Some(node) = built_in_order(&lock, &goal, notes, build) {
         return node;
     }
-    // Some of the first rows may be locked by others, or not be wanted any more.
+    // Without a row goal for the input: some of its first rows may be skipped or not qualify any
+    // more.
     let input = build(*lock.input, Wanted::default(), notes).node;
     let again = build(*lock.again, Wanted::default(), Notes::NONE).node;
     let HeldRows { tables, copies } = lock.held;
@@ -61,7 +62,7 @@ pub(super) fn build(
     Node::LockRows(Arc::new(LockRowsNode { input, held, goal }))
 }
 
-/// Builds the rows of a table in the order that they are wanted in, which they have by a key.
+/// Builds the locked rows of a table in the required order, if a key provides it.
 fn built_in_order(
     lock: &LockRows,
     goal: &Option<RowGoal>,
@@ -78,8 +79,8 @@ fn built_in_order(
     built.ordered.then_some(built.node)
 }
 
-/// Leaves of the step what is wanted of its columns: `prune` yields at least those of a plan that
-/// it is asked for, and tells which it kept.
+/// Prunes the columns of the node. `prune` returns a plan with at least the requested columns,
+/// and the retained positions.
 pub(super) fn pruned(
     lock: LockRows,
     required: &Columns,
@@ -102,7 +103,7 @@ pub(super) fn pruned(
     let (input, kept) = prune(*input, &need);
     let place = |list: &[usize], at: usize| list.binary_search(&at).ok();
     held.renumber(&|at| place(&kept, at).expect("a column that is read was asked for"));
-    // What only locks are about is not looked at any more in a row that was made again.
+    // Columns that are only needed for locking are not read in a re-evaluated row.
     let value = |&at: &usize| match place(&again_kept, at) {
         Some(position) => column(position, types[at]),
         None => Expr::Constant { value: Datum::Null, data_type: types[at] },

@@ -1,8 +1,7 @@
-//! Which tables can be looked up by key for the rows of another step, and what that costs; and what
-//! it costs to read a table whole.
+//! Costs of look-ups by key and of complete scans, for join planning.
 //!
-//! A look-up is a scan under comparisons whose other sides are parameters: [`access`] finds its
-//! path as it finds that of any scan. Equalities make keys, inequalities make ranges.
+//! A look-up is a scan with comparisons whose other sides are parameters: [`access`] finds its
+//! path as for any scan. Equalities make keys, inequalities make ranges.
 //!
 //! [`access`]: crate::planner::access
 
@@ -15,23 +14,23 @@ use crate::planner::conjunct::{is_free, is_volatile, renumber, split};
 use crate::planner::equivalence::{compared, sides};
 use crate::planner::estimate::Estimator;
 
-/// A table with conditions.
+/// Table with conditions.
 pub(super) struct FilteredTable<'a> {
     /// The table.
     pub scan: &'a TableScan,
-    /// The conditions, over the table's columns.
+    /// Conditions over the table's columns.
     pub conjuncts: Vec<Expr>,
 }
 
-/// A path that uses values of another step.
+/// Access path that uses values of another node.
 pub(super) struct KeyPath {
-    /// Which of the keys it uses, ascending.
+    /// Positions of the keys that it uses, ascending.
     pub used: Vec<usize>,
-    /// Cost of the rows of one combination of values.
+    /// Cost per combination of values.
     pub cost: f64,
 }
 
-/// Returns the table that a plan reads, if it does no more than check its rows.
+/// Returns the table that a plan reads, if the plan only filters its rows.
 pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
     match plan {
         Logical::Scan(scan) => Some(FilteredTable { scan, conjuncts: Vec::new() }),
@@ -47,24 +46,24 @@ pub(super) fn filtered_table(plan: &Logical) -> Option<FilteredTable<'_>> {
     }
 }
 
-/// A comparison of a table with what the rows of another step have.
+/// Comparison of a table's expression with a value of the outer rows.
 #[derive(Debug, Clone)]
 pub(super) struct LookupKey {
-    /// The side of the table, over the columns of the scan.
+    /// Side of the table, over the columns of the scan.
     pub inner: Expr,
     /// The operator, with `inner` on the left.
     pub op: CompareOp,
-    /// The type of the other side.
+    /// Type of the other side.
     pub data_type: DataType,
 }
 
-/// The sides of a condition by which rows may be looked up.
+/// Sides of a condition that a look-up can use.
 pub(super) struct LookupSides<'e> {
-    /// Of the table that is looked up.
+    /// Side of the table that is looked up.
     pub inner: &'e Expr,
     /// The operator, with `inner` on the left.
     pub op: CompareOp,
-    /// Of the other rows.
+    /// Side of the outer rows.
     pub outer: &'e Expr,
 }
 
@@ -110,12 +109,12 @@ pub(super) fn lookup_sides<'e>(
 }
 
 impl FilteredTable<'_> {
-    /// Returns an expression over the scan's columns as one over the table's.
+    /// Converts an expression over the scan's columns to one over the table's.
     pub(super) fn over_table(&self, expression: Expr) -> Expr {
         renumber(expression, &|index| self.scan.columns[index])
     }
 
-    /// Returns the cost of reading all rows that meet the conditions.
+    /// Returns the cost of reading all rows that satisfy the conditions.
     pub(super) fn scan_cost(&self, estimator: Estimator<'_>) -> f64 {
         let question = Question::of_all(self.scan, &self.conjuncts);
         choose(&question).cost(&question, estimator)

@@ -1,16 +1,16 @@
-//! The planner: from a bound statement to a physical plan, by rules.
+//! Planner: from a bound statement to a physical plan, by rewrite rules and cost-based choices.
 //!
 //! ```text
 //! Bound -> push_down (with semi_join, join_group, join_order, join_tree) -> prune
 //!   -> combined_indexes -> build (with access, scan) -> Plan
 //! ```
 //!
-//! * [`push_down`]: conditions move to where their columns come from; EXISTS and IN become joins;
-//!   joins are done in the order that costs least, by what [`estimate`] makes of [`statistics`].
-//! * [`prune`]: columns that nobody reads go.
-//! * [`combined_indexes`]: rows that several indexes name are united or intersected.
-//! * [`build`]: operators are chosen; each scan gets its access path, sorts that a key already
-//!   does go, aggregates over a table move into its regions.
+//! * [`push_down`]: conditions move to the source of their columns; EXISTS and IN become joins;
+//!   the join order has the lowest cost by [`estimate`] and [`statistics`].
+//! * [`prune`]: unread columns are removed.
+//! * [`combined_indexes`]: the entries of several indexes are united or intersected.
+//! * [`build`]: plan nodes are chosen; each scan gets its access path, sorts that a key order
+//!   replaces are removed, aggregates over a table are pushed down to its regions.
 
 pub mod statistics;
 mod conjunct;
@@ -69,11 +69,11 @@ use crate::planner::notes::{Notebook, Notes};
 use crate::planner::shape::parameters_of;
 use crate::planner::statistics::Statistics;
 
-/// What plans are made with.
+/// Inputs of the planner besides the statement.
 #[derive(Clone, Copy)]
 struct Aids<'a> {
     statistics: &'a dyn Statistics,
-    /// Where it is noted what steps are thought to cost.
+    /// Recorder of estimates for EXPLAIN.
     notes: Notes<'a>,
 }
 
@@ -81,16 +81,16 @@ struct Aids<'a> {
 ///
 /// # Errors
 ///
-/// None today; statements that cannot be planned are refused by the binder.
+/// None at present; the binder rejects statements that cannot be planned.
 pub fn plan(bound: &Bound, statistics: &dyn Statistics) -> Result<Plan> {
     plan_with(bound, Aids { statistics, notes: Notes::NONE })
 }
 
-/// As [`plan`], and what the steps are thought to yield and to cost.
+/// Like [`plan`], with the estimated rows and costs of the plan nodes.
 ///
 /// # Errors
 ///
-/// As for [`plan`].
+/// See [`plan`].
 pub fn estimated(bound: &Bound, statistics: &dyn Statistics) -> Result<(Plan, Estimates)> {
     let notebook = Notebook::new(Estimator { statistics });
     let plan = plan_with(bound, Aids { statistics, notes: Notes::of(&notebook) })?;
@@ -119,7 +119,7 @@ fn plan_bound(bound: &Bound, aids: Aids<'_>) -> Result<Plan> {
     })
 }
 
-/// Each step is planned by itself; all share the parameters.
+/// Plans each step separately; all share the parameters.
 fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
     let mut before = Vec::with_capacity(steps.before.len());
     let mut count = 0;
@@ -135,13 +135,13 @@ fn plan_steps(steps: &Steps, aids: Aids<'_>) -> Result<Plan> {
     Ok(last)
 }
 
-/// `parameter_count`: one more than the largest parameter; what look-ups take is added.
+/// Plans rows. `parameter_count`: one more than the largest parameter; look-ups add theirs.
 fn plan_rows(logical: Logical, parameter_count: &mut usize, aids: Aids<'_>) -> Node {
     let width = shape::width_of(&logical);
     plan_columns(logical, width, parameter_count, aids)
 }
 
-/// Plans rows of which the first columns are wanted, so many; there may be others behind them.
+/// Plans rows of which the first `wanted` columns are needed; others may follow them.
 fn plan_columns(
     logical: Logical,
     wanted: usize,
@@ -160,7 +160,7 @@ fn columns_of(returning: &Option<Returning>) -> Vec<crate::logical::OutputColumn
     returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
 }
 
-/// One more than the largest parameter of these expressions.
+/// Returns one more than the largest parameter of these expressions.
 fn largest<'a>(expressions: impl Iterator<Item = &'a Expr>) -> usize {
     expressions.map(parameter_count).max().unwrap_or(0)
 }
@@ -215,7 +215,8 @@ fn parameter_index(parameter: &Expr) -> Option<usize> {
     }
 }
 
-/// The key columns and what subqueries added: the rest is read again under the row's lock.
+/// Plans the target rows: key columns and columns that subqueries added. Other columns are
+/// re-read under the row lock.
 fn target_rows(
     table: &Arc<Table>,
     source: &Logical,
@@ -276,7 +277,7 @@ fn plan_merge(merge: &Merge, aids: Aids<'_>) -> Plan {
     let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);
     let actions = merge.clauses.iter().flat_map(|clause| clause.action.expressions());
     let mut count = largest(conditions.chain(actions)).max(parameters_of(&merge.source));
-    // Only rows that are changed are locked, by who changes them.
+    // Only rows that are changed are locked, by the MERGE node.
     let source = merge.source.clone();
     let (source, held) = match plan_columns(source, merge.width, &mut count, aids) {
         Node::LockRows(node) => {

@@ -1,8 +1,8 @@
-//! What the planner thinks of its steps, noted while they are chosen, for EXPLAIN.
+//! Recording of cost and row estimates during planning, for EXPLAIN.
 //!
-//! Rows are those of [`estimate`](crate::planner::estimate), costs those of
-//! [`cost`] as far as the choice was made by them; what has no choice, such
-//! as a filter, is counted in the same units. A plan that nobody asks about costs nothing here.
+//! Row counts are those of [`estimate`](crate::planner::estimate), costs those of [`cost`] as far
+//! as plans are chosen by them; nodes without alternatives, such as a filter, are counted in the
+//! same units. Without EXPLAIN nothing is computed here.
 
 use std::cell::RefCell;
 
@@ -14,20 +14,20 @@ use crate::planner::access::{Candidate, Question};
 use crate::planner::cost;
 use crate::planner::estimate::Estimator;
 
-/// Bytes of a value of a type without a fixed length.
+/// Assumed width of a value without a fixed length, in bytes.
 const TEXT_WIDTH: usize = 32;
 
-/// Where estimates are noted, if they are.
+/// Recorder of estimates; `None` inside: estimates are not recorded.
 #[derive(Clone, Copy)]
 pub(super) struct Notes<'a>(Option<&'a Notebook<'a>>);
 
-/// Estimates in the making.
+/// Estimates under construction.
 pub(super) struct Notebook<'a> {
     estimator: Estimator<'a>,
     estimates: RefCell<Estimates>,
 }
 
-/// A logical step, before operators are chosen for it.
+/// Estimate of a logical node, before its plan node is built.
 pub(super) struct Begun {
     rows: f64,
     width: usize,
@@ -42,7 +42,7 @@ impl<'a> Notebook<'a> {
         self.estimates.into_inner()
     }
 
-    /// Notes a step; those below it that nothing was noted of yield as many rows.
+    /// Records a node; inputs without an estimate get the same number of rows.
     fn note(&self, node: &Node, begun: &Begun) -> Estimate {
         let inputs = node.inputs().into_iter().map(|input| {
             let known = self.estimates.borrow().of(input.address());
@@ -57,14 +57,14 @@ impl<'a> Notebook<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Notes nothing.
+    /// Recorder that does nothing.
     pub(super) const NONE: Notes<'static> = Notes(None);
 
     pub(super) fn of(notebook: &'a Notebook<'a>) -> Notes<'a> {
         Notes(Some(notebook))
     }
 
-    /// Looks at a logical step.
+    /// Estimates a logical node.
     pub(super) fn begin(self, plan: &Logical) -> Option<Begun> {
         let Notes(notebook) = self;
         notebook.map(|notebook| Begun {
@@ -73,21 +73,21 @@ impl<'a> Notes<'a> {
         })
     }
 
-    /// Notes what became of it.
+    /// Records the estimate for the built plan node.
     pub(super) fn end(self, begun: Option<Begun>, node: &Node) {
         if let (Notes(Some(notebook)), Some(begun)) = (self, begun) {
             notebook.note(node, &begun);
         }
     }
 
-    /// Returns what reading a path costs.
+    /// Returns the cost of an access path.
     pub(super) fn path_cost(self, path: &Candidate, question: &Question<'_>) -> Option<f64> {
         let Notes(notebook) = self;
         notebook.map(|notebook| path.cost(question, notebook.estimator))
     }
 }
 
-/// Bytes of a value, about.
+/// Returns the approximate width of a value in bytes.
 fn width_of(data_type: DataType) -> usize {
     match data_type.length() {
         length @ 1..=32 => length.unsigned_abs().into(),
@@ -95,13 +95,13 @@ fn width_of(data_type: DataType) -> usize {
     }
 }
 
-/// Returns the cost of the first and of all rows of a step.
+/// Returns startup and total cost of a node.
 fn costs(node: &Node, inputs: &[Estimate], rows: f64) -> (f64, f64) {
     let first = inputs.first().copied();
     let all: f64 = inputs.iter().map(|input| input.total).sum();
     let startup = first.map_or(0.0, |first| first.startup);
     let input_rows = first.map_or(0.0, |first| first.rows);
-    // A step that takes all rows before it yields one.
+    // Cost of a node that reads all input before its first row.
     let whole = |own: f64| (all + own, all + own + cost::OUTPUT * rows);
     let passing = (startup, all + cost::COMPARISON * input_rows);
     match (node, inputs) {

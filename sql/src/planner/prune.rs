@@ -1,10 +1,11 @@
-//! Rule: columns that nobody reads are not made, unless making them is volatile.
+//! Rule: column pruning: unread columns are not computed, unless they are volatile.
 //!
-//! As in PostgreSQL, what is volatile in the select list of a query in FROM is computed for each of
-//! its rows, read or not.
+//! As in PostgreSQL, volatile expressions in the select list of a subquery in FROM are evaluated
+//! for each of its rows, read or not.
 //!
-//! Works from the top: each step is told which of its columns are read above it, and says which it
-//! kept ([`Pruned::kept`], positions before, ascending); whoever is above renumbers.
+//! Works top down: each node gets the set of its columns that are read above it, and returns the
+//! retained ones ([`Pruned::kept`], original positions, ascending); the parent node renumbers its
+//! expressions.
 
 use std::sync::Arc;
 
@@ -20,10 +21,10 @@ use crate::planner::conjunct::{Columns, add_columns, column, renumber};
 use crate::planner::locked;
 use crate::planner::shape::width_of;
 
-/// A plan that yields some of its columns.
+/// A plan with some of its columns.
 struct Pruned {
     plan: Logical,
-    /// The columns it had before, by position, ascending.
+    /// Retained columns by original position, ascending.
     kept: Vec<usize>,
 }
 
@@ -37,20 +38,20 @@ impl Pruned {
     }
 }
 
-/// Returns the plan, with the same columns, computed from fewer columns below.
+/// Returns the plan with the same columns and pruned inputs.
 fn prune(plan: Logical) -> Logical {
     let all = (0..width_of(&plan)).collect();
     exactly(plan, &all)
 }
 
-/// Returns the plan, computed from fewer columns below; of its own columns there are the first, so
-/// many, and maybe others behind them.
+/// Returns the plan with pruned inputs and its first `count` columns, possibly followed by
+/// others.
 pub(super) fn to_first(plan: Logical, count: usize) -> Logical {
-    // What is kept is in order, so these stand first.
+    // Retained columns are in order, so these come first.
     pruned(plan, &(0..count).collect()).plan
 }
 
-/// Prunes to these columns and no others.
+/// Prunes to exactly these columns.
 fn exactly(plan: Logical, required: &Columns) -> Logical {
     let pruned = pruned(plan, required);
     if pruned.kept.len() == required.len() {
@@ -70,7 +71,7 @@ fn keep<T>(items: Vec<T>, required: &Columns) -> Vec<T> {
     items.filter(|(index, _)| required.contains(index)).map(|(_, item)| item).collect()
 }
 
-/// Returns the columns with those that are computed by something volatile.
+/// Returns the required columns with those of volatile expressions.
 fn with_volatile<'a>(
     required: &Columns,
     computed: impl Iterator<Item = (usize, &'a Expr)>,
@@ -92,7 +93,7 @@ fn list(required: &Columns) -> Vec<usize> {
     required.iter().copied().collect()
 }
 
-/// Yields at least the required columns.
+/// Prunes a plan to at least the required columns.
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn pruned(plan: Logical, required: &Columns) -> Pruned {
     match plan {
@@ -224,7 +225,7 @@ fn pruned(plan: Logical, required: &Columns) -> Pruned {
     }
 }
 
-/// Prunes the input of a step that keeps its columns and uses some itself.
+/// Prunes the input of a node that passes its columns through and also uses some.
 fn prune_below(
     input: Logical,
     used: Vec<Expr>,
@@ -237,7 +238,7 @@ fn prune_below(
     (Box::new(input.plan), used, input.kept)
 }
 
-/// Keys stay: they make the groups.
+/// Prunes GROUPING SETS. Keys are retained, as they define the groups.
 fn prune_grouping_sets(grouping: GroupingSets, required: &Columns) -> Pruned {
     let keys = grouping.group_by.len();
     let required = &with_volatile(required, of_aggregates(keys, &grouping.aggregates));
@@ -379,7 +380,7 @@ fn prune_apply(apply: Apply, required: &Columns) -> Pruned {
     Pruned { plan: Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), kept }
 }
 
-/// All columns of the groups stay.
+/// Prunes the groups of an apply. All their columns are retained.
 fn prune_groups(groups: ApplyGroups, width: usize, input: &Pruned) -> ApplyGroups {
     let position = |index: usize| match index.checked_sub(width) {
         None => input.position(index),
@@ -392,7 +393,7 @@ fn prune_groups(groups: ApplyGroups, width: usize, input: &Pruned) -> ApplyGroup
     }
 }
 
-/// All columns of the functions stay: they make the rows.
+/// Prunes set-returning functions. All their columns are retained, as they produce the rows.
 fn prune_project_set(sets: ProjectSet, required: &Columns) -> Pruned {
     let width = width_of(&sets.input);
     let mut need: Columns = required.range(..width).copied().collect();

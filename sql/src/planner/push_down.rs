@@ -1,10 +1,10 @@
-//! Rule: conditions move down to where their columns come from.
+//! Rule: predicate pushdown: conditions move down to the source of their columns.
 //!
-//! Conjuncts are carried down through projections (their expressions put in), groups (those over
-//! keys), sorts and unions, and stop above what they cannot pass: limits, the column a subquery
-//! adds. Joins are taken apart ([`JoinGroup`]) and put together again in an order chosen by cost
-//! ([`join_tree`]); each condition stands at the first join that has all its columns.
-//! Conditions that call volatile functions stay where they are.
+//! Conjuncts pass through projections (with their expressions substituted), groups (if over
+//! keys), sorts and unions, and stop above nodes that they cannot pass: limits, the column that a
+//! subquery adds. Joins are flattened ([`JoinGroup`]) and rebuilt in the cheapest order
+//! ([`join_tree`]); each condition is applied at the first join that has all its columns.
+//! Volatile conditions are not moved.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -37,8 +37,8 @@ use crate::planner::shape::{is_empty, no_rows, padded, width_of};
 use crate::planner::statistics::Statistics;
 use crate::planner::value_first::{ValueFirst, value_first};
 
-/// Returns the plan with every condition as far down as it goes, and joins in the best order.
-/// `next_parameter`: the first parameter of the statement that nobody uses; look-ups take some.
+/// Returns the plan with pushed-down conditions and ordered joins. `next_parameter`: the first
+/// unused parameter of the statement; look-ups allocate some.
 pub(super) fn push_down(
     plan: Logical,
     statistics: &dyn Statistics,
@@ -48,7 +48,7 @@ pub(super) fn push_down(
     PushDown { chooser }.push(plan, Vec::new())
 }
 
-/// The rule, with what it chooses by.
+/// Predicate pushdown, with the estimator.
 struct PushDown<'a> {
     chooser: Chooser<'a>,
 }
@@ -60,8 +60,8 @@ fn filter(input: Logical, conjuncts: Vec<Expr>) -> Logical {
     }
 }
 
-/// Returns whether a condition is over one of the inputs of joins and may go there, though only the
-/// session computes it: it gives the same wherever that is done.
+/// Returns whether a condition that is evaluated in the session only uses one join input and may
+/// be moved there: its value does not depend on the place of evaluation.
 fn goes_to_one(plan: &Logical, condition: &Expr) -> bool {
     let mut inputs = Vec::new();
     if let Logical::Join(_) = plan {
@@ -70,7 +70,7 @@ fn goes_to_one(plan: &Logical, condition: &Expr) -> bool {
     !condition.is_volatile() && inputs.into_iter().any(|input| within(condition, input))
 }
 
-/// Gathers the columns of what is joined.
+/// Collects the column ranges of join inputs.
 fn join_inputs(plan: &Logical, first: usize, found: &mut Vec<Range<usize>>) {
     match plan {
         Logical::Join(join) => {
@@ -111,7 +111,7 @@ impl PushDown<'_> {
         Box::new(self.push_first(plan, conjuncts, first))
     }
 
-    /// Returns what is known of a table that has paths to choose among.
+    /// Returns the statistics of a table with several access paths.
     fn known(&self, scan: &TableScan) -> Option<Arc<KnownTable>> {
         let table = &scan.table;
         if table.indexes.is_empty() || scan.index_hint.is_some() || scan.as_of.is_some() {
@@ -142,7 +142,7 @@ impl PushDown<'_> {
             go.append(&mut conjuncts);
             return self.push_first(input, go, first);
         }
-        // What is computed of the rows is computed for those that pass.
+        // Projections are computed after the filter, for qualifying rows only.
         let input = match input {
             Logical::Apply(mut apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
                 let width = width_of(&apply.input);
@@ -164,7 +164,8 @@ impl PushDown<'_> {
         };
         let stay: Vec<Expr> = stay.into_iter().chain(conjuncts).collect();
         match self.push(input, go) {
-            // An index may be over what is called: they are looked at together.
+            // An index may have the called function as key: all conditions of the scan are
+            // planned together.
             Logical::Filter { input, predicate } if is_scan(&input) => {
                 let mut own = Vec::new();
                 split(predicate, &mut own);
@@ -179,7 +180,7 @@ impl PushDown<'_> {
         self.push_first(plan, conjuncts, None)
     }
 
-    /// As [`PushDown::push`], of which the step above takes the first rows only.
+    /// Like [`PushDown::push`], for a parent node that may only read the first rows.
     fn push_first(&self, plan: Logical, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         match plan {
             Logical::Scan(mut scan) => {
@@ -229,8 +230,7 @@ impl PushDown<'_> {
                 let lock = LockRows { input, again, ..lock };
                 at_the_scan(&lock).unwrap_or(Logical::LockRows(lock))
             }
-            // What changes from call to call is called for the rows that are asked for, and so are
-            // subqueries.
+            // Volatile functions and subqueries are evaluated for the returned rows only.
             Logical::Limit { input, limit, offset, ties }
                 if ties.is_empty() && is_for_each_row(&input, offset.is_none()) =>
             {
@@ -255,7 +255,7 @@ impl PushDown<'_> {
         }
     }
 
-    /// Conditions on keys leave whole groups out.
+    /// Pushes conditions on group keys below the aggregation.
     fn push_aggregate(
         &self,
         input: Logical,
@@ -270,7 +270,7 @@ impl PushDown<'_> {
         filter(Logical::Aggregate { input, group_by, aggregates }, stay)
     }
 
-    /// Where all rows that agree in some columns but one go, conditions on these alone may pass.
+    /// Pushes conditions below DISTINCT; for DISTINCT ON only those on its keys.
     fn push_distinct(&self, input: Logical, on: Vec<Expr>, conjuncts: Vec<Expr>) -> Logical {
         let is_on = |at: usize| on.iter().any(|key| as_column(key) == Some(at));
         let passes =
@@ -279,7 +279,7 @@ impl PushDown<'_> {
         filter(Logical::Distinct { input: self.boxed(input, go), on }, stay)
     }
 
-    /// Conditions on the input's columns are the same for all rows of a call.
+    /// Pushes conditions on the input's columns, which are the same for all rows of a call.
     fn push_project_set(&self, sets: ProjectSet, conjuncts: Vec<Expr>) -> Logical {
         let width = width_of(&sets.input);
         let (go, stay): (Vec<Expr>, Vec<Expr>) =
@@ -288,7 +288,7 @@ impl PushDown<'_> {
         filter(Logical::ProjectSet(ProjectSet { input, ..sets }), stay)
     }
 
-    /// Conditions on keys that all sets have leave whole groups out.
+    /// Pushes conditions on keys that are in all sets.
     fn push_grouping_sets(&self, grouping: GroupingSets, conjuncts: Vec<Expr>) -> Logical {
         let keys = grouping.group_by.len();
         let passes = |conjunct: &Expr| {
@@ -301,7 +301,7 @@ impl PushDown<'_> {
         filter(Logical::GroupingSets(GroupingSets { input, ..grouping }), stay)
     }
 
-    /// Conditions on what all functions are partitioned by leave whole partitions out.
+    /// Pushes conditions on PARTITION BY columns, which select whole partitions.
     fn push_window(&self, window: Window, conjuncts: Vec<Expr>) -> Logical {
         let is_key = |at: usize| window.partition_by.iter().any(|key| as_column(key) == Some(at));
         let passes = |conjunct: &Expr| {
@@ -313,8 +313,8 @@ impl PushDown<'_> {
         filter(Logical::Window(Window { input, ..window }), stay)
     }
 
-    /// The rows are those of the left side. Conditions narrow the right side as well where equal
-    /// values are the same value: `1.0` equals `1.00` and may yet be another text.
+    /// Pushes conditions to the left side, and to the right side if equal values are identical:
+    /// `1.0` equals `1.00` and may have another text.
     fn push_set_operation(&self, operation: SetOperation, conjuncts: Vec<Expr>) -> Logical {
         let types = operation.left.column_types();
         let exact = |conjunct: &&Expr| columns_of(conjunct).iter().all(|&at| is_exact(types[at]));
@@ -345,11 +345,11 @@ impl PushDown<'_> {
         filter(Logical::Project { input, expressions }, stay)
     }
 
-    /// Joins are taken apart and put together in the best order, each condition as low as it goes.
+    /// Flattens joins and rebuilds them in the cheapest order, with conditions pushed down.
     fn push_join(&self, join: Join, conjuncts: Vec<Expr>, first: Option<FirstRows>) -> Logical {
         let group = JoinGroup::new(join, conjuncts);
         let push = &mut |plan, conjuncts| match plan {
-            // What is still one in a group is done as it is.
+            // A full join that remained in the group is not flattened.
             Logical::Join(join) if join.kind == JoinKind::Full => {
                 self.push_full_join(join, conjuncts)
             }
@@ -367,7 +367,7 @@ impl PushDown<'_> {
         if !no_left && !no_right && !on.iter().any(is_never_true) {
             return filter(Logical::Join(Join { left, right, ..join }), conjuncts);
         }
-        // No row of one side meets one of the other.
+        // No pair of rows matches.
         let (left_types, right_types) = (left.column_types(), right.column_types());
         let sides = [padded(&[], *left, &right_types), padded(&left_types, *right, &[])];
         let mut inputs: Vec<Logical> = sides.into_iter().filter(|side| !is_empty(side)).collect();
@@ -379,8 +379,8 @@ impl PushDown<'_> {
         filter(plan, conjuncts)
     }
 
-    /// Conditions on the input's columns pass an apply. One that is the added column itself, or its
-    /// negation, may turn the apply into a semi or anti join.
+    /// Pushes conditions on the input's columns below an apply. A condition that is the added
+    /// column, or its negation, may turn the apply into a semi or anti join.
     fn push_apply(
         &self,
         mut apply: Apply,
@@ -428,7 +428,7 @@ impl PushDown<'_> {
         let mut kind = apply.kind;
         let below = match &mut kind {
             ApplyKind::Rows { on, outer } => {
-                // What an inner one has to match may as well be a condition above, and the reverse.
+                // For an inner lateral join, join condition and filter are equivalent.
                 let mut matches = Vec::new();
                 split(std::mem::replace(on, boolean(true)), &mut matches);
                 if !*outer {
@@ -450,7 +450,7 @@ impl PushDown<'_> {
             }
             _ => Vec::new(),
         };
-        // EXISTS takes one row.
+        // EXISTS reads one row.
         let first = matches!(kind, ApplyKind::Exists).then(|| FirstRows::of(1.0));
         let subquery = self.boxed_first(*apply.subquery, below, first);
         let groups = apply.groups.map(|groups| {
@@ -460,14 +460,14 @@ impl PushDown<'_> {
         filter(Logical::Apply(Apply { input, subquery, bindings, kind, guard, groups }), stay)
     }
 
-    /// Returns how many rows of an input are read for the first ones of what is above; `None`: all,
-    /// as they have to be sorted.
+    /// Returns the number of input rows that are read for the first rows of the parent node;
+    /// `None`: all, as they must be sorted.
     fn rows_read(&self, first: &FirstRows, input: &Logical) -> Option<f64> {
         let own = first.within(0..width_of(input))?;
         own.cost(input, self.chooser.estimator).map(|_| own.rows)
     }
 
-    /// Pushes conditions over an EXISTS down into one apply for each of its alternatives.
+    /// Pushes conditions on an EXISTS into one apply for each alternative.
     fn push_alternatives(
         &self,
         Alternatives { plan, columns }: Alternatives,
@@ -495,7 +495,7 @@ impl PushDown<'_> {
     }
 }
 
-/// Sorts the rows of a join that stands for a step which kept them in order.
+/// Sorts the rows of a join that replaces an order-preserving node.
 fn in_order(plan: Logical, order: Order) -> Logical {
     match order {
         Order::By(keys) => Logical::Sort { input: Box::new(plan), keys },
@@ -503,7 +503,7 @@ fn in_order(plan: Logical, order: Order) -> Logical {
     }
 }
 
-/// Returns whether equal values of a type cannot be told apart.
+/// Returns whether equal values of a type are identical.
 fn is_exact(data_type: DataType) -> bool {
     !matches!(
         data_type,

@@ -1,7 +1,7 @@
-//! Which part of a column's values a condition is true for, found by trying it on those that
-//! ANALYZE kept: the common ones, and the bounds between which the others lie, as PostgreSQL does
-//! it for patterns (`histogram_selectivity` in `selfuncs.c`); here for all conditions of which no
-//! rule knows better.
+//! Selectivity by evaluation on sampled values: the most common values and the histogram bounds.
+//!
+//! PostgreSQL does this for patterns (`histogram_selectivity` in `selfuncs.c`); here it applies
+//! to all conditions without a specific rule.
 
 use types::expr::{EvalContext, Expr};
 use types::{Batch, DataType, Vector};
@@ -9,20 +9,20 @@ use types::{Batch, DataType, Vector};
 use crate::catalog::statistics::ColumnStatistics;
 use crate::planner::conjunct::{column, columns_of, parameter_count, substitute};
 
-/// Bounds from which on they say something of the values between them.
+/// Minimum number of histogram bounds that represent the values between them.
 const BOUNDS_MIN: usize = 10;
-/// Which part of the values that are not common may be unknown.
+/// Maximum fraction of values outside of the most common ones that may be unknown.
 const UNKNOWN_MAX: f64 = 0.1;
 
-/// Returns the column that is all a condition depends on.
+/// Returns the only column that a condition depends on.
 pub(super) fn only_column(condition: &Expr) -> Option<usize> {
     let columns = columns_of(condition);
     let first = columns.first().copied().filter(|_| columns.len() == 1)?;
     (parameter_count(condition) == 0 && condition.is_immutable()).then_some(first)
 }
 
-/// Returns for which part of the rows `condition`, which depends on one column alone, is true.
-/// `None`: its values were not kept, or the condition cannot be computed for all of them.
+/// Returns the selectivity of `condition`, which depends on one column. `None`: there are too few
+/// sampled values, or the condition fails on one.
 pub(super) fn part_true(
     condition: &Expr,
     known: &ColumnStatistics,
@@ -51,7 +51,7 @@ pub(super) fn part_true(
             None => bounds_hit += 1.0,
         }
     }
-    // What was tried is a sample: neither none nor all of it means none or all of the values.
+    // Corrected for the sample size: no or all hits do not mean no or all values.
     let of_others = (bounds_hit + 0.5) / (known.bounds.len() as f64 + 1.0);
     Some(part + others * of_others)
 }

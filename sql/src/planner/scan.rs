@@ -1,4 +1,8 @@
-//! Scans: from a chosen path to the columns read along it and the checks left to do.
+//! Scan construction: from a chosen access path to decoded columns, filters and base-table fetch.
+//!
+//! [`access`](crate::planner::access) chooses the path; this module derives the [`ScanNode`]: the
+//! columns to decode from index and base table, the filters that the path leaves, and the
+//! re-evaluation of locked rows. It also recognises point gets.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +18,7 @@ use crate::planner::lookup::{FilteredTable, LookupKey, filtered_table};
 use crate::planner::notes::Notes;
 use crate::planner::wanted::{Built, Wanted};
 
-/// Returns whether [`build`] yields rows in the wanted order.
+/// Returns whether [`build`] yields rows in the required order.
 pub(super) fn provides_order(scan: &TableScan, conjuncts: &[Expr], wanted: &Wanted) -> bool {
     let conjuncts = over_table(scan, conjuncts.to_vec());
     let order = order_over_table(scan, wanted);
@@ -29,7 +33,7 @@ fn order_over_table(scan: &TableScan, wanted: &Wanted) -> Vec<SortKey> {
     wanted.order.iter().map(over_table).collect()
 }
 
-/// Returns the scan of a table under these conditions, which are over its columns.
+/// Returns the scan of a table with conditions over its columns.
 pub(super) fn build(
     scan: &TableScan,
     conjuncts: Vec<Expr>,
@@ -44,7 +48,8 @@ pub(super) fn build(
     let candidate = choose(&question);
     let reverse = candidate.order.unwrap_or(false);
     let ordered = candidate.order.is_some() && !order.is_empty();
-    // What only the session computes is left to it, but for what the path says.
+    // Conditions that must be evaluated in the session become a filter above, unless the path
+    // implies them.
     let (called, rest): (Vec<usize>, Vec<usize>) =
         candidate.rest.iter().partition(|&&position| conjuncts[position].stays());
     let called = all(called.into_iter().map(|position| over_scan[position].clone()).collect());
@@ -70,7 +75,7 @@ pub(super) fn build(
         types: scan.columns.iter().map(|&column| scan.column_type(column)).collect(),
         as_of: scan.as_of.clone(),
         lock,
-        // Sorting needs all rows.
+        // A sort or filter above needs all rows.
         goal: wanted.goal.clone().filter(|_| called.is_none() && (order.is_empty() || ordered)),
         sections: OnceLock::new(),
     };
@@ -82,8 +87,8 @@ pub(super) fn build(
     Built { node, ordered }
 }
 
-/// Returns the scan of a table that looks up by key, and which of the keys it uses; `None` if it
-/// can use none. Their parameters are `first` and those after it, which only the path uses.
+/// Returns the scan of a table by look-up keys, and the used keys; `None` if it can use none.
+/// Their parameters begin at `first`, and only the path uses them.
 pub(super) fn build_lookup(
     plan: &Logical,
     (first, keys): (usize, &[LookupKey]),
@@ -125,7 +130,7 @@ pub(super) fn build_lookup(
     Some((Node::Scan(Arc::new(node)), used))
 }
 
-/// Returns the path that was chosen, read from the first key to the last in any order of regions.
+/// Returns the chosen path, ascending and without a required order.
 pub(super) fn path_of(candidate: Candidate, cost: Option<f64>) -> AccessPath {
     AccessPath {
         index: candidate.index,
@@ -140,7 +145,7 @@ pub(super) fn path_of(candidate: Candidate, cost: Option<f64>) -> AccessPath {
     }
 }
 
-/// Expressions over the scan's columns, made over the table's.
+/// Converts expressions over the scan's columns to the table's.
 fn over_table(scan: &TableScan, expressions: Vec<Expr>) -> Vec<Expr> {
     expressions.into_iter().map(|expression| to_table(scan, expression)).collect()
 }
@@ -149,7 +154,7 @@ fn to_table(scan: &TableScan, expression: Expr) -> Expr {
     renumber(expression, &|index| scan.columns[index])
 }
 
-/// An expression over table columns, made over `read`.
+/// Converts an expression over table columns to `read`.
 fn over(expression: Expr, read: &[usize]) -> Expr {
     renumber(expression, &|column| position(read, column))
 }
@@ -158,7 +163,7 @@ fn position(read: &[usize], column: usize) -> usize {
     read.iter().position(|&other| other == column).expect("all columns that are used are read")
 }
 
-/// What is read along a path, as a [`ScanNode`] has it.
+/// Columns and filters along a path, in the form of a [`ScanNode`].
 pub(super) struct Reading {
     pub read: Vec<usize>,
     pub filter: Option<Expr>,
@@ -166,14 +171,14 @@ pub(super) struct Reading {
     pub output: Vec<usize>,
 }
 
-/// Columns that must be read of the table: yielded, checked, checked again under a lock.
+/// Returns the table columns that are returned, filtered, or re-evaluated under a lock.
 fn table_columns(scan: &TableScan, rest: &[Expr]) -> Vec<usize> {
     let mut columns: Columns = scan.columns.iter().copied().collect();
     rest.iter().for_each(|conjunct| add_columns(conjunct, &mut columns));
     columns.into_iter().collect()
 }
 
-/// All that is needed is in the table that the path reads.
+/// Plans a scan whose columns are all in the store table of the path.
 pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
     let mut columns = table_columns(scan, &rest);
     if scan.lock.is_some() {
@@ -191,14 +196,15 @@ pub(super) fn direct(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -
     Reading { read, filter, lookup: None, output }
 }
 
-/// Where a table column stands in an index's layout.
+/// Returns the position of a table column in an index's layout.
 fn in_index(index: &crate::catalog::table::Index, column: usize) -> usize {
     let covered = index.spec.covered_columns();
     let found = covered.iter().find(|(base, _)| *base == column);
     found.map(|(_, position)| *position).expect("the index covers the columns that are needed")
 }
 
-/// The index names the rows; what it covers is checked before they are read.
+/// Plans an index scan with base-table fetch; conditions on covered columns are checked before
+/// the fetch.
 fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Reading {
     let index = candidate.index.as_ref().expect("only an index needs a look-up");
     let covered: Columns = index.spec.covered_columns().iter().map(|(base, _)| *base).collect();
@@ -213,7 +219,7 @@ fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Read
     let first: Vec<usize> = first.into_iter().collect();
     let mut rows = table_columns(scan, &after);
     if scan.lock.is_some() {
-        // What the index answered is checked again on the locked row.
+        // Conditions checked on the index are re-evaluated on the locked row.
         let mut again: Columns = rows.iter().copied().collect();
         again.extend(0..scan.table.layout.columns.len());
         rows = again.into_iter().collect();
@@ -231,7 +237,7 @@ fn with_lookup(scan: &TableScan, candidate: &Candidate, rest: Vec<Expr>) -> Read
     }
 }
 
-/// Lets a scan yield `used` of its columns only, and read no more than that takes.
+/// Narrows a scan's output to the columns `used`, and its decoded columns accordingly.
 pub(super) fn narrow(scan: Arc<ScanNode>, used: &[usize]) -> Arc<ScanNode> {
     let Ok(mut scan) = Arc::try_unwrap(scan) else { unreachable!("a scan is shared once built") };
     scan.output = used.iter().map(|&column| scan.output[column]).collect();
@@ -246,7 +252,7 @@ pub(super) fn narrow(scan: Arc<ScanNode>, used: &[usize]) -> Arc<ScanNode> {
     Arc::new(scan)
 }
 
-/// Drops columns that are read for nothing.
+/// Removes unused decoded columns.
 fn shrink(read: &mut Vec<usize>, output: &mut [usize], checks: [Option<&mut Expr>; 2]) {
     let mut kept: Columns = output.iter().copied().collect();
     checks.iter().flatten().for_each(|check| add_columns(check, &mut kept));
@@ -259,7 +265,7 @@ fn shrink(read: &mut Vec<usize>, output: &mut [usize], checks: [Option<&mut Expr
     }
 }
 
-/// Returns the key of a scan that is one get by the primary key with nothing left to check.
+/// Returns the key of a scan that is a single get by the primary key without a filter.
 pub(super) fn point_key(scan: &ScanNode) -> Option<Vec<Expr>> {
     let plain = scan.path.index.is_none()
         && scan.path.shape == PathShape::Points(1)
@@ -276,7 +282,7 @@ pub(super) fn point_key(scan: &ScanNode) -> Option<Vec<Expr>> {
     scan.path.conditions.iter().map(value).collect()
 }
 
-/// Returns the short path of a plan that is one get of plain columns.
+/// Returns the point get of a plan that is a single get of plain columns.
 pub(super) fn point_get(node: &Node) -> Option<PointGet> {
     let (scan, columns): (&ScanNode, Vec<usize>) = match node {
         Node::Scan(scan) => (scan, (0..scan.output.len()).collect()),

@@ -1,15 +1,15 @@
 //! Rule: `WHERE [NOT] EXISTS (…)` and `WHERE … [NOT] IN (…)` become semi and anti joins.
 //!
-//! The conditions of the subquery that use outer columns become the join's condition. The rule
-//! holds back where it would change the answer: when the outer columns are used anywhere but in
-//! WHERE, when the subquery limits or groups its rows, and for NOT IN unless neither side can be
-//! NULL. It also holds back where there is no equality to hash by.
+//! The subquery's conditions on outer columns become the join condition. The rule does not apply
+//! where it would change the result: if outer columns are used outside of WHERE, if the subquery
+//! limits or groups its rows, and for NOT IN unless neither side can be NULL. Nor does it apply
+//! without an equality for hashing.
 //!
-//! `EXISTS (… WHERE a = x OR b = y)` has no equality to hash by, but is `EXISTS (… WHERE a = x) OR
-//! EXISTS (… WHERE b = y)` ([`by_alternatives`]), each of which may become a join.
+//! `EXISTS (… WHERE a = x OR b = y)` has no equality for hashing, but is `EXISTS (… WHERE a = x)
+//! OR EXISTS (… WHERE b = y)` ([`by_alternatives`]), each of which may become a join.
 //!
-//! The apply's column is put back as a constant, since in every row that is left it has the value
-//! that was asked for; [`prune`](super::prune) drops it where nobody reads it.
+//! The apply's column is replaced by a constant, since it has the required value in every
+//! remaining row; [`prune`](super::prune) removes it if it is not read.
 
 use types::DataType;
 use types::expr::Expr;
@@ -21,11 +21,11 @@ use crate::planner::conjunct::{
 };
 use crate::planner::shape::{is_never_null, width_of};
 
-/// So many alternatives of an EXISTS become an apply each, at most.
+/// Maximum number of alternatives of an EXISTS that each become an apply.
 const ALTERNATIVES_MAX: usize = 8;
 
-/// Returns the join that stands for the apply under the condition that its column is `wanted`. If
-/// there is one it has the apply's input, which the apply is without then.
+/// Returns the join that replaces the apply under the condition that its column is `wanted`. It
+/// takes over the apply's input.
 pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
     if apply.guard.is_some() {
         return None;
@@ -79,17 +79,17 @@ pub(super) fn from_apply(apply: &mut Apply, wanted: bool) -> Option<Logical> {
     Some(Logical::Project { input: Box::new(Logical::Join(join)), expressions: output })
 }
 
-/// An EXISTS as one for each alternative of its condition.
+/// An EXISTS split by the alternatives of its condition.
 pub(super) struct Alternatives {
-    /// Adds the value of each.
+    /// Plan that adds the value of each alternative.
     pub plan: Logical,
-    /// The columns of the one apply, over the plan's.
+    /// Columns of the original apply, over the plan's.
     pub columns: Vec<Expr>,
 }
 
-/// Returns an EXISTS whose condition on outer columns is a disjunction as one apply for each
-/// alternative, one above the other. `None` if some
-/// alternative has no equality of both sides, or if rows can be found without that.
+/// Returns an EXISTS whose condition on outer columns is a disjunction as nested applies, one for
+/// each alternative. `None` if an alternative has no equality between inner and outer columns, or
+/// if another condition has one.
 pub(super) fn by_alternatives(apply: &mut Apply) -> Option<Alternatives> {
     let is_plain = apply.guard.is_none() && matches!(apply.kind, ApplyKind::Exists);
     if !is_plain || apply.bindings.is_empty() || !may_be_repeated(&apply.subquery) {
@@ -129,7 +129,7 @@ pub(super) fn by_alternatives(apply: &mut Apply) -> Option<Alternatives> {
     Some(Alternatives { plan: *input, columns })
 }
 
-/// Returns whether it makes no difference that a plan is there several times.
+/// Returns whether a plan may be duplicated.
 fn may_be_repeated(plan: &Logical) -> bool {
     let mut is_named = false;
     plan.walk(&mut |step| {
@@ -147,7 +147,7 @@ fn is_key_of_alternative(conjunct: &Expr, outer: &Columns) -> bool {
     sides(a, b) || sides(b, a)
 }
 
-/// Takes the input out of an apply that a plan is made of which stands for it: it may be large.
+/// Takes the input out of an apply, for its replacement: it may be large.
 pub(super) fn take_input(apply: &mut Apply) -> Box<Logical> {
     let nothing = Box::new(Logical::Append { inputs: Vec::new() });
     std::mem::replace(&mut apply.input, nothing)
@@ -155,18 +155,19 @@ pub(super) fn take_input(apply: &mut Apply) -> Box<Logical> {
 
 /// A subquery without its conditions on outer columns.
 pub(super) struct Inner {
-    /// What is left of it.
+    /// Remaining plan.
     pub plan: Logical,
-    /// The subquery's columns, over the plan's.
+    /// Columns of the subquery, over the plan's.
     pub output: Vec<Expr>,
-    /// The conditions, over the plan's columns and the outer parameters.
+    /// Conditions over the plan's columns and the outer parameters.
     pub correlated: Vec<Expr>,
 }
 
-/// Takes the conditions on outer parameters out of a subquery; `None` if these are used elsewhere.
+/// Extracts the conditions on outer parameters from a subquery; `None` if these are used
+/// elsewhere.
 pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
     match subquery {
-        // What is volatile is computed for each row that there is, not for those that match.
+        // Volatile expressions are evaluated for each row, not only for matching ones.
         Logical::Project { input, expressions } if !expressions.iter().any(is_volatile) => {
             let inner = pull_up(input, outer)?;
             let output: Vec<Expr> =
@@ -211,7 +212,7 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
             let plan = Logical::Values { types: Vec::new(), rows: vec![Vec::new()] };
             Some(Inner { plan, output, correlated: Vec::new() })
         }
-        // Order does not matter to EXISTS and IN.
+        // EXISTS and IN do not depend on the order.
         Logical::Sort { input, .. } => pull_up(input, outer),
         plan => {
             let mut correlated = false;
@@ -223,12 +224,12 @@ pub(super) fn pull_up(subquery: &Logical, outer: &Columns) -> Option<Inner> {
     }
 }
 
-/// Returns the expression over columns that stand further to the right.
+/// Shifts the columns of an expression to the right.
 pub(super) fn shift(expression: Expr, by: usize) -> Expr {
     renumber(expression, &|index| index + by)
 }
 
-/// Puts the outer columns in for the parameters that stand for them.
+/// Replaces outer parameters by the outer columns.
 pub(super) fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> Expr {
     expression.transform(&mut |part| match part {
         Expr::Parameter { index, data_type } => {
@@ -241,7 +242,7 @@ pub(super) fn bind(expression: Expr, apply: &Apply, left_types: &[DataType]) -> 
     })
 }
 
-/// `operand = column` where neither can be NULL.
+/// Returns whether a comparison `operand = column` can never be NULL.
 fn comparison_is_never_null(comparison: &Expr, apply: &Apply, left_width: usize) -> bool {
     let Some(("=", left, right)) = as_operator(comparison) else { return false };
     let never_null = |side: &Expr| {

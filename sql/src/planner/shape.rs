@@ -1,4 +1,5 @@
-//! What can be read off a logical plan: the types of its columns, its expressions.
+//! Properties of logical plans: width, emptiness, nullability and parameters; and constructors of
+//! simple plans.
 
 use types::expr::Expr;
 use types::{DataType, Datum};
@@ -25,7 +26,7 @@ pub(super) fn width_of(plan: &Logical) -> usize {
     }
 }
 
-/// Returns whether a plan has no rows for any content of the tables.
+/// Returns whether a plan has no rows, for any content of the tables.
 pub(super) fn is_empty(plan: &Logical) -> bool {
     match plan {
         Logical::Values { rows, .. } => rows.is_empty(),
@@ -49,7 +50,7 @@ pub(super) fn no_rows(types: Vec<DataType>) -> Logical {
     Logical::Values { types, rows: Vec::new() }
 }
 
-/// Returns the rows of a plan with columns of NULLs before and behind its own.
+/// Returns a plan with NULL columns added before and after its own.
 pub(super) fn padded(before: &[DataType], plan: Logical, after: &[DataType]) -> Logical {
     let null = |&data_type: &DataType| Expr::constant(Datum::Null, data_type);
     let own = plan.column_types().into_iter().enumerate();
@@ -63,7 +64,7 @@ pub(super) fn is_unit(plan: &Logical) -> bool {
     matches!(plan, Logical::Values { types, rows } if types.is_empty() && rows.len() == 1)
 }
 
-/// Returns whether a column of a plan can never be NULL, as far as is easily seen.
+/// Returns whether a column of a plan is evidently never NULL.
 pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
     match expression {
         Expr::Constant { value, .. } => !matches!(value, Datum::Null),
@@ -87,7 +88,7 @@ pub(super) fn is_never_null(expression: &Expr, input: &Logical) -> bool {
     }
 }
 
-/// Returns one more than the largest parameter index of a plan, subquery bindings included.
+/// Returns one more than the largest parameter index of a plan, including subquery bindings.
 pub(super) fn parameters_of(plan: &Logical) -> usize {
     let mut count = 0;
     plan.for_each_expression(&mut |expression| count = count.max(parameter_count(expression)));
@@ -95,7 +96,7 @@ pub(super) fn parameters_of(plan: &Logical) -> usize {
     count
 }
 
-/// Calls `visit` on every parameter that a subquery of the plan is bound by.
+/// Calls `visit` on every parameter in the bindings of subqueries.
 pub(super) fn bindings(plan: &Logical, visit: &mut dyn FnMut(usize)) {
     plan.walk(&mut |step| {
         if let Logical::Apply(apply) = step {

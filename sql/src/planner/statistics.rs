@@ -1,8 +1,8 @@
-//! What the planner knows of the data: how many rows tables have, and what ANALYZE found out.
+//! Statistics interface of the planner: row counts of tables, and the results of ANALYZE.
 //!
-//! It is asked of whoever calls the planner, so that plans can be made, and tested, without a
-//! store. What a plan was made with is kept with it ([`Sizes`]): a prepared statement is planned
-//! again when its tables have another size.
+//! The caller of the planner implements it, so that planning can be tested without a store. The
+//! sizes that a plan depends on are stored with it ([`Sizes`]): a prepared statement is replanned
+//! when table sizes have changed.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,55 +12,56 @@ use store::TableId;
 use crate::catalog::statistics::TableStatistics;
 use crate::logical::KnownTable;
 
-/// Rows of a table of which nothing is known.
+/// Assumed rows of a table without statistics.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
 
-/// Answers what the planner asks about data.
+/// Source of statistics.
 pub trait Statistics {
-    /// Returns about how many rows a table or an index of the store has; `None` if that is not
-    /// known. Cheap: it is asked for the tables of every join.
+    /// Returns the estimated number of rows of a store table; `None` if it is unknown. Must be
+    /// cheap: it is called for the tables of every join.
     fn row_count(&self, table: TableId) -> Option<f64>;
 
-    /// Returns about which part of a table's rows is in columnar blocks, 0 to 1. Cheap, too.
+    /// Returns the estimated fraction of a table's rows in columnar blocks, 0 to 1. Must be
+    /// cheap, too.
     fn columnar_part(&self, table: TableId) -> f64;
 
-    /// Returns what ANALYZE found out about a table, if it did.
+    /// Returns the results of ANALYZE for a table, if there are any.
     fn table(&self, table: TableId) -> Option<Arc<TableStatistics>>;
 }
 
-/// A table that has grown or shrunk by such a factor is another one.
+/// Factor by which a table must grow or shrink to invalidate a plan.
 const CHANGE: f64 = 8.0;
-/// So many rows more or less never matter.
+/// Change in rows that never invalidates a plan.
 const FEW_ROWS: f64 = 1_000.0;
 
-/// What a plan was made with: the rows that tables had.
+/// Row counts that a plan was made with.
 #[derive(Debug, Default)]
 pub struct Sizes(Vec<(TableId, f64)>);
 
 impl Sizes {
-    /// Returns whether the tables still have about as many rows.
+    /// Returns whether the row counts are still similar.
     pub fn hold(&self, statistics: &dyn Statistics) -> bool {
         self.0.iter().all(|&(table, then)| match statistics.row_count(table) {
             Some(now) => now.max(then) <= CHANGE * now.min(then) + FEW_ROWS,
-            // It is gone, and so is the plan: the catalog says so.
+            // The table was dropped; the catalog version invalidates the plan.
             None => true,
         })
     }
 }
 
-/// Statistics that take note of what is asked.
+/// Statistics source that records the requested row counts.
 pub struct Noted<'a> {
     statistics: &'a dyn Statistics,
     asked: RefCell<Sizes>,
 }
 
 impl<'a> Noted<'a> {
-    /// Returns statistics of which nothing was asked yet.
+    /// Returns a recorder without any requests.
     pub fn new(statistics: &'a dyn Statistics) -> Noted<'a> {
         Noted { statistics, asked: RefCell::default() }
     }
 
-    /// Returns what was asked.
+    /// Returns the recorded row counts.
     pub fn into_sizes(self) -> Sizes {
         self.asked.into_inner()
     }
@@ -100,7 +101,7 @@ impl Statistics for KnownTable {
     }
 }
 
-/// Knows nothing.
+/// Statistics source without any statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoStatistics;
 

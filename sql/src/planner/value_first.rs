@@ -1,11 +1,11 @@
-//! Rule: a scalar subquery that depends on no row is computed first where a key can use its value.
+//! Rule: an uncorrelated scalar subquery is computed first if a key can use its value.
 //!
 //! ```text
 //! t WHERE id = (SELECT max(id) FROM u)     the value, then t WHERE id = $1: a get by key
 //! ```
 //!
-//! Else the subquery would be run when the first row of `t` asks for it, and all rows would ask.
-//! The plan is a lateral join of the one row that the value is with the table.
+//! Otherwise the filter on the subquery's value would apply to all rows of `t`. The plan is a
+//! lateral join of the single value row with the table.
 
 use types::expr::Expr;
 
@@ -14,22 +14,22 @@ use crate::planner::access::{Question, choose};
 use crate::planner::conjunct::{as_column, column, is_volatile};
 use crate::planner::lookup::filtered_table;
 
-/// What is done in the place of an apply.
+/// Replacement of an apply.
 pub(super) struct ValueFirst {
-    /// Yields the value.
+    /// Plan of the value.
     pub value: Logical,
-    /// The table that is read with it.
+    /// Table that is read with it.
     pub table: Logical,
-    /// What is asked of the table's rows, the value being `parameter`.
+    /// Conditions on the table's rows; the value is `parameter`.
     pub conjuncts: Vec<Expr>,
-    /// The apply's output over the value and the table's columns.
+    /// Output columns of the apply, over the value and the table's columns.
     pub output: Vec<Expr>,
-    /// What is asked of the apply's output beside that.
+    /// Other conditions on the apply's output.
     pub rest: Vec<Expr>,
 }
 
-/// Returns it if a key of the table can use the value; `go` is asked of the table's rows, `stay` of
-/// the apply's output.
+/// Returns the replacement if a key of the table can use the value. `go`: conditions on the
+/// table's rows; `stay`: on the apply's output.
 pub(super) fn value_first(
     apply: &Apply,
     (go, stay): (&[Expr], &[Expr]),

@@ -1,28 +1,28 @@
-//! Required properties of plans, order and row goal, and the step that provides them or not.
+//! Required and provided properties of plan nodes: order and row goal.
 
 use crate::logical::SortKey;
 use crate::plan::{Node, RowGoal};
 
-/// The properties that the step above requires, if they can be had.
+/// Properties that the parent node requires.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// An order, over the plan's columns; empty: any.
+    /// Required order over the plan's columns; empty: any.
     pub order: Vec<SortKey>,
-    /// How many rows will be taken.
+    /// Row goal.
     pub goal: Option<RowGoal>,
 }
 
-/// A step, and whether its rows come in the wanted order.
+/// Plan node with its provided properties.
 pub(super) struct Built {
-    /// The step.
+    /// Plan node.
     pub node: Node,
-    /// The order is as wanted.
+    /// True if the node provides the required order.
     pub ordered: bool,
 }
 
 impl Wanted {
-    /// Returns what a step requires of its input that passes on the order, and takes so many rows
-    /// for each that it yields, about.
+    /// Returns the requirements of an order-preserving node's input, of which it reads about
+    /// `rows_for_each` rows per row that it yields.
     pub(super) fn below(self, rows_for_each: f64) -> Wanted {
         Wanted { goal: self.goal.map(|goal| goal.below(rows_for_each)), ..self }
     }

@@ -1,4 +1,4 @@
-//! ANALYZE, by statement and by itself.
+//! ANALYZE statement, and the auto-analyze pass over changed tables.
 
 use std::sync::Arc;
 
@@ -10,22 +10,21 @@ use crate::engine::Engine;
 use crate::error::{Result, sqlstate};
 use crate::session::Session;
 
-/// A table is analysed again when it has so many rows more or less than then, and that part of
-/// them: PostgreSQL's `autovacuum_analyze_threshold` and `…_scale_factor`.
+/// Auto-analyze thresholds, in rows and as a fraction of the analysed rows: PostgreSQL's
+/// `autovacuum_analyze_threshold` and `…_scale_factor`. A change must exceed their sum.
 const CHANGED_ROWS: f64 = 50.0;
 const CHANGED_PART: f64 = 0.1;
 
 impl Session {
-    /// Analyses, each in a transaction of its own, the tables that have changed much since they
-    /// were analysed last. What fails is logged. Returns how many were analysed. Sets
-    /// `lock_timeout`: the session is for this alone.
+    /// Analyses the tables that are due, each in a separate transaction, and returns their
+    /// number. Errors are logged. Sets `lock_timeout`: the session is used for nothing else.
     ///
     /// # Errors
     ///
     /// 57014 if it was cancelled.
     pub fn analyze_due(&mut self) -> Result<usize> {
         self.stop.begin_statement();
-        // Another one's DDL is not waited for with a snapshot in hand.
+        // Does not wait long for concurrent DDL while it holds a snapshot.
         self.settings.set("lock_timeout", Some("100ms"))?;
         let catalog = self.engine.catalog();
         let engine = Arc::clone(&self.engine);
@@ -40,7 +39,7 @@ impl Session {
                 Err(error) if error.sqlstate == sqlstate::LOCK_NOT_AVAILABLE => {
                     tracing::debug!(table = table.name, "DDL is under way; analysed another time");
                 }
-                // Its regions cannot be read.
+                // For example, regions that cannot be read.
                 Err(error) => {
                     tracing::warn!(table = table.name, %error, "could not analyse a table");
                 }
@@ -61,15 +60,15 @@ impl Session {
         Ok(())
     }
 
-    /// Reads tables and keeps what their columns' values tell.
+    /// Executes ANALYZE for the named tables.
     pub(super) fn run_analyze(&mut self, tables: &[ast::TableName]) -> Result<()> {
         self.maintained(tables)?.iter().try_for_each(|table| self.analyze(table))
     }
 
     fn analyze(&mut self, table: &Arc<Table>) -> Result<()> {
-        // All rows that are in the estimate are to be in the snapshot, those too whose commit still
-        // waits for the disk: what comes in between makes the table due once more, and what the
-        // estimate has and the snapshot has not would never be looked at again.
+        // The snapshot must have all rows of the estimate, also those whose commit waits for the
+        // disk. Rows that commit in between make the table due again; rows in the estimate and
+        // not in the snapshot would never be analysed.
         let estimate = self.engine.store().row_estimate(table.id)?.rows;
         self.engine.store().wait_for_commits()?;
         self.begin_request();

@@ -1,4 +1,8 @@
-//! CREATE INDEX, DROP INDEX and REINDEX with CONCURRENTLY: several transactions, one by one.
+//! CREATE INDEX, DROP INDEX and REINDEX with CONCURRENTLY: sequences of short transactions.
+//!
+//! An index is committed in the state of being built, so that writers maintain it, then filled in
+//! short transactions, and finally made usable. REINDEX builds a second index in this way and
+//! replaces the old one by it.
 
 use std::sync::Arc;
 
@@ -12,11 +16,11 @@ use crate::session::transaction::Open;
 use crate::settings::Modes;
 
 impl Session {
-    /// Runs CREATE INDEX CONCURRENTLY.
+    /// Executes CREATE INDEX CONCURRENTLY.
     ///
     /// # Errors
     ///
-    /// Those of CREATE INDEX; the index is not there then.
+    /// Errors of CREATE INDEX; the index is then removed.
     pub(super) fn create_concurrently(&mut self, create: &CreateIndex) -> Result<()> {
         self.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
         let added = self.in_ddl("CREATE INDEX", |ddl| ddl.add_index(create))?;
@@ -25,8 +29,8 @@ impl Session {
         self.in_ddl("CREATE INDEX", |ddl| ddl.finish_index(index))
     }
 
-    /// Refuses what DROP INDEX CONCURRENTLY does not do; for the rest it is DROP INDEX, whose work
-    /// is short.
+    /// Rejects what DROP INDEX CONCURRENTLY does not support. Otherwise it is executed as DROP
+    /// INDEX, which is short.
     pub(super) fn check_drop_concurrently(&self, drop: &Drop) -> Result<()> {
         if !drop.concurrently {
             return Ok(());
@@ -43,7 +47,7 @@ impl Session {
         }
     }
 
-    /// Runs REINDEX: of one table in the transaction, of several in one for each.
+    /// Executes REINDEX: of one table in the current transaction, of several in one for each.
     pub(super) fn run_reindex(&mut self, statement: &Reindex) -> Result<()> {
         let several = match &statement.target {
             ReindexTarget::Index(_) | ReindexTarget::Table(_) => None,
@@ -95,8 +99,8 @@ impl Session {
         self.in_any_ddl(|ddl| ddl.replace_index(index, new_form.1))
     }
 
-    /// Commits an index that is being built, so that writers keep it, and fills it. It goes again
-    /// if that fails.
+    /// Commits an index in the state of being built, so that writers maintain it, and fills it.
+    /// Removes it if that fails.
     fn fill_online(&mut self, index: IndexOf) -> Result<()> {
         self.commit()?;
         let filled = self.fill_beside_writers(index);
@@ -126,14 +130,14 @@ impl Session {
         self.constants.value("current_database").and_then(Datum::as_str) == Some(name)
     }
 
-    /// Returns whether the transaction goes on behind the statement at hand: in a block, between
-    /// statements of one message, or in a procedural body.
+    /// Returns whether the transaction continues after the current statement: in a transaction
+    /// block, between the statements of one query message, or in a procedural body.
     pub(super) fn is_in_block(&self) -> bool {
         let in_block = self.open.as_ref().is_some_and(|open| open.in_block);
         in_block || self.in_script || self.body_depth > 0
     }
 
-    /// Refuses a statement in a transaction block, which it would have to end.
+    /// Rejects a statement that cannot run in a transaction block.
     pub(super) fn refuse_in_block(&self, what: &str) -> Result<()> {
         if self.is_in_block() {
             let message = format!("{what} cannot run inside a transaction block");

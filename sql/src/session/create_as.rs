@@ -1,5 +1,8 @@
-//! CREATE TABLE … AS, SELECT … INTO and CREATE MATERIALIZED VIEW: a table of the columns of a
-//! query, filled with its rows.
+//! CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW: tables defined and filled by a
+//! query.
+//!
+//! The query is planned, a table definition is derived from its columns and executed as DDL, and
+//! the query's rows are inserted in the same transaction.
 
 use std::sync::Arc;
 
@@ -20,10 +23,10 @@ use crate::rows::Completion;
 use crate::session::prepared::{PlannedQuery, PlannedStatement, Planning};
 use crate::session::{Execution, Planned, Session};
 
-/// The rows of a query, batch by batch.
+/// Rows of a query, batch by batch.
 enum Source {
     Running(Box<dyn Operator>),
-    /// A statement with changes in its WITH has run to its end.
+    /// Rows of a query with data-changing WITH, which was run to completion.
     Done(Box<BatchBuffer>),
 }
 
@@ -36,7 +39,7 @@ impl Source {
     }
 }
 
-/// A query that a table is made of, planned.
+/// Planned query of a new table.
 pub(super) struct Made<'a> {
     pub(super) planned: &'a Planned,
     pub(super) columns: &'a [OutputColumn],
@@ -44,7 +47,7 @@ pub(super) struct Made<'a> {
 }
 
 impl Session {
-    /// Creates a table from a query.
+    /// Executes CREATE TABLE AS or SELECT INTO.
     pub(super) fn run_create_as(&mut self, statement: &CreateTableAs) -> Result<Execution> {
         let tag = statement.made.tag();
         self.check_may_define(tag)?;
@@ -66,8 +69,8 @@ impl Session {
         Ok(Execution::Done(Completion::new(tag)))
     }
 
-    /// As [`Session::run_create_as`], noting what the steps of the query do; returns the number of
-    /// rows, and the bytes that were set aside.
+    /// Like [`Session::run_create_as`], recording the plan nodes' statistics for EXPLAIN ANALYZE;
+    /// returns the number of rows and of spilled bytes.
     pub(super) fn make(
         &mut self,
         statement: &CreateTableAs,
@@ -82,16 +85,16 @@ impl Session {
         }
     }
 
-    /// Returns whether the table of the statement is there already, which it says then.
+    /// Returns whether the table of the statement exists, with a notice if so.
     ///
     /// # Errors
     ///
-    /// 42P07 if it is, and the statement does not allow that.
+    /// 42P07 if it exists and the statement lacks IF NOT EXISTS.
     pub(super) fn is_made(&mut self, statement: &CreateTableAs) -> Result<bool> {
         self.in_any_ddl(|ddl| ddl.is_made(&statement.name, statement.if_not_exists))
     }
 
-    /// Returns the table that is made, without rows; `None` if it was there.
+    /// Creates the table without rows; `None` if it exists.
     fn created(
         &mut self,
         statement: &CreateTableAs,
@@ -117,8 +120,8 @@ impl Session {
         }
     }
 
-    /// Plans what rows are made of that a table is to have, and locks what is read: it stays what
-    /// it is until the table is there.
+    /// Plans the query of a new table and locks the tables that it reads, so that the plan
+    /// remains valid until the table is created.
     pub(super) fn planned_and_locked<T>(
         &mut self,
         plan: impl Fn(&Planning<'_>) -> Result<T>,
@@ -135,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Returns the query that a table is made of.
+    /// Returns the query that defines the table.
     pub(super) fn planned_query(&self, query: &Statement) -> Result<PlannedQuery> {
         let planned = self.query_of(query)?;
         match planned.statement {
@@ -144,8 +147,8 @@ impl Session {
         }
     }
 
-    /// Inserts the rows of a query into a table that nobody else sees. Returns their number, and
-    /// the bytes that the query set aside.
+    /// Inserts the rows of a query into a table that no other session sees. Returns the number of
+    /// rows and of spilled bytes.
     pub(super) fn fill(
         &mut self,
         table: &Arc<Table>,
@@ -186,7 +189,7 @@ impl Session {
     }
 }
 
-/// Returns the table that a query makes, as CREATE TABLE would say it.
+/// Returns the table definition that a query implies.
 fn definition(statement: &CreateTableAs, columns: &[OutputColumn]) -> Result<CreateTable> {
     if statement.columns.len() > columns.len() {
         let message = "too many column names were specified";

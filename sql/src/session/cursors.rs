@@ -1,9 +1,9 @@
-//! Cursors: queries that FETCH reads in parts.
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE and WHERE CURRENT OF.
 //!
-//! A cursor is the rows of a running statement, kept by name until CLOSE or the end of the
-//! transaction; one that was declared after a savepoint goes when the transaction goes back to it.
-//! WITH HOLD reads all rows at once and keeps them, beyond `work_mem` on disk. Which rows FETCH
-//! means, and how cursors go back, is in `session/scroll.rs`.
+//! A cursor is a running statement's [`Rows`] under a name, until CLOSE or the end of the
+//! transaction; a rollback to a savepoint closes the cursors that were declared after it. WITH
+//! HOLD reads all rows at once and materialises them, beyond `work_mem` on disk. Row positions of
+//! FETCH and backward movement are in `session/scroll.rs`.
 //!
 //! Source: PostgreSQL's portalcmds.c and `PortalRunFetch` (pquery.c).
 
@@ -29,71 +29,71 @@ use store::TableId;
 use store::transaction::Savepoint;
 use types::Datum;
 
-/// The cursors that are open, which functions that statements call have in common with the session.
+/// Open cursors, shared between the session and the functions that its statements call.
 pub(super) type OpenCursors = Arc<Mutex<AHashMap<String, Cursor>>>;
 
-/// The cursors of a session.
+/// Cursors and portals of a session.
 pub(super) struct Cursors {
     open: OpenCursors,
-    /// Of the protocol; no name is in both.
+    /// Portals of the protocol; their names are distinct from those of cursors.
     pub(super) portals: Portals,
-    /// Where views find them; nowhere by the cursors of a function, which may not know of all.
+    /// Registry for system views; `None` for the cursors of a function, which may not know all.
     shown: Option<Arc<SessionObjects>>,
-    /// How many got a name of ours.
+    /// Number of generated cursor names.
     unnamed_count: u32,
 }
 
 pub(super) struct Cursor {
-    /// Of one thread at a time, as a session is; sessions may be looked at from several.
+    /// Rows of the query, used by one thread at a time; the lock makes the session `Sync`.
     rows: Mutex<Rows>,
     columns: Arc<[OutputColumn]>,
     life: Life,
-    /// What has been read; `None` if it can only go forward.
+    /// Rows read so far; `None` if the cursor only moves forward.
     scroll: Option<Mutex<Scroll>>,
-    /// It was declared SCROLL: what it has read is kept.
+    /// Declared SCROLL: all read rows are retained.
     is_declared_scroll: bool,
-    /// It was declared BINARY.
+    /// Declared BINARY.
     is_binary: bool,
-    /// Its query locks rows.
+    /// True if the query locks rows.
     locks: bool,
-    /// The tables that it reads while it lives; none once all its rows are kept.
+    /// Tables that the open query reads; empty once all its rows are materialised.
     reads: Vec<TableId>,
-    /// The tables of which its rows have keys, behind the columns that are shown.
+    /// Tables whose keys follow the visible columns in its rows.
     tables: Vec<CursorTable>,
-    /// The place in the transaction whose rows it reads.
+    /// Savepoint position in the transaction at which its snapshot was taken.
     since: Savepoint,
     place: Place,
-    /// The rows that were read, if it can only go forward.
+    /// Number of rows read, if the cursor only moves forward.
     passed: u64,
-    /// Its query has failed.
+    /// True after its query has failed.
     is_broken: bool,
 }
 
-/// Where a cursor stands.
+/// Position of a cursor.
 enum Place {
     Before,
-    /// On a row, with its keys.
+    /// On a row, which includes its keys.
     Row(Vec<Datum>),
     After,
 }
 
-/// How long a cursor lives.
+/// Life of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// As long as its transaction, or the savepoints that were there when it was declared.
+    /// Until the end of its transaction, or a rollback below `savepoints`: the number of
+    /// savepoints at its declaration.
     Transaction { savepoints: usize },
-    /// Until it is closed, if its transaction is committed; so many savepoints were there when it
-    /// was declared.
+    /// WITH HOLD: until it is closed, if its transaction commits. `savepoints`: as above.
     Held { committed: bool, savepoints: usize },
 }
 
 impl Cursors {
-    /// Returns those of a session.
+    /// Returns the cursors of a session.
     pub(super) fn of(shown: Arc<SessionObjects>, open: OpenCursors) -> Cursors {
         Cursors { open, portals: Portals::default(), shown: Some(shown), unnamed_count: 0 }
     }
 
-    /// Returns those of a function, which has no portals.
+    /// Returns the cursors of a function, which has no portals.
     pub(super) fn of_function(open: OpenCursors) -> Cursors {
         Cursors { open, portals: Portals::default(), shown: None, unnamed_count: 0 }
     }
@@ -109,7 +109,7 @@ impl Cursors {
         self.open.lock().contains_key(name) || self.portals.has(name)
     }
 
-    /// Returns a name that no cursor has.
+    /// Generates an unused cursor name.
     pub(super) fn unnamed(&mut self) -> String {
         loop {
             self.unnamed_count += 1;
@@ -130,20 +130,20 @@ impl Cursors {
         was_there
     }
 
-    /// Ends the portals of the protocol.
+    /// Closes the portals of the protocol.
     pub(super) fn end_portals(&mut self) {
         self.portals.retain(|_| false);
-        // Also of one that was taken out and not put back.
+        // Also removes one that was taken out and not put back.
         self.tell();
     }
 
-    /// Returns whether one WITH HOLD was declared in the open transaction.
+    /// Returns whether a cursor WITH HOLD was declared in the open transaction.
     pub(super) fn has_uncommitted_held(&self) -> bool {
         let is_new = |cursor: &Cursor| matches!(cursor.life, Life::Held { committed: false, .. });
         self.open.lock().values().any(is_new)
     }
 
-    /// Ends those of a transaction; one that is committed leaves those WITH HOLD.
+    /// Closes the cursors of the transaction; after a commit those WITH HOLD remain.
     pub(super) fn end_transaction(&mut self, is_committed: bool) {
         if self.open.lock().is_empty() {
             self.end_portals();
@@ -160,8 +160,8 @@ impl Cursors {
         self.tell();
     }
 
-    /// Ends those that were declared behind a savepoint that the transaction went back to; so many
-    /// savepoints are there now.
+    /// Closes the cursors that were declared after a savepoint, on a rollback to it. `left`: the
+    /// number of remaining savepoints.
     pub(super) fn rollback_to(&mut self, left: usize) {
         let stays = |life: Life| match life {
             Life::Transaction { savepoints } | Life::Held { committed: false, savepoints } => {
@@ -174,7 +174,7 @@ impl Cursors {
         self.tell();
     }
 
-    /// Makes those that were declared behind a released savepoint part of what was before it.
+    /// Assigns the cursors that were declared after a released savepoint to the enclosing level.
     pub(super) fn release(&mut self, left: usize) {
         self.portals.release(left);
         for cursor in self.open.lock().values_mut() {
@@ -186,7 +186,7 @@ impl Cursors {
         }
     }
 
-    /// Ends all.
+    /// Closes all cursors and portals.
     pub(super) fn clear(&mut self) {
         self.open.lock().clear();
         self.portals.retain(|_| false);
@@ -204,12 +204,12 @@ impl Cursors {
 }
 
 impl Session {
-    /// Returns the columns of a cursor that DECLARE has opened, if there is one of the name.
+    /// Returns the columns of a DECLAREd cursor, if there is one of the name.
     pub fn cursor_columns(&self, name: &str) -> Option<Arc<[OutputColumn]>> {
         self.cursors.open.lock().get(name).map(|cursor| Arc::clone(&cursor.columns))
     }
 
-    /// Starts the query of a cursor: its columns and its rows.
+    /// Starts the query of a cursor; returns its columns and rows.
     fn open_query(
         &mut self,
         statement: &PlannedStatement,
@@ -240,11 +240,11 @@ impl Session {
         Ok((columns, rows))
     }
 
-    /// Gives the key of the row that a cursor stands on to a statement that changes it.
+    /// Sets the parameters of WHERE CURRENT OF to the key of the cursor's current row.
     ///
     /// # Errors
     ///
-    /// 34000 if there is no such cursor, 24000 if it stands on no row of the table.
+    /// 34000 if there is no such cursor, 24000 if it is not on a row of the table.
     pub(super) fn place_current_row(
         &self,
         planned: &Planned,
@@ -256,11 +256,11 @@ impl Session {
         }
     }
 
-    /// Gives the key of a row that a cursor stands on to a statement that changes it.
+    /// Sets the parameters of WHERE CURRENT OF to the key of a cursor's current row.
     ///
     /// # Errors
     ///
-    /// Those of [`Session::place_current_row`].
+    /// See [`Session::place_current_row`].
     pub(super) fn place_row(&self, row: &CurrentRow, parameters: &mut [Datum]) -> Result<()> {
         let open = self.cursors.open.lock();
         let cursor = open.get(&row.cursor).ok_or_else(|| unknown(&row.cursor))?;
@@ -274,8 +274,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the key that a row has by now which a cursor has read with `key`; NULLs, which no
-    /// row has, if it is gone.
+    /// Returns the present key of a row that a cursor has read with `key`, after updates of the
+    /// key; NULLs, which no row has, if the row was deleted.
     fn present_key(&self, table: TableId, key: Vec<Datum>, since: Savepoint) -> Result<Vec<Datum>> {
         let catalog = self.catalog();
         let (Some(open), Some(table)) = (&self.open, catalog.table_stored(table)) else {
@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Refuses to change a table, or to take its rows away, that an open cursor reads.
+    /// Rejects DDL and TRUNCATE of a table that an open cursor reads.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ impl Session {
             _ => return Ok(()),
         };
         for name in named {
-            // What is not there is for the statement to say.
+            // A missing table is reported by the statement.
             let Ok(table) = self.table(name) else { continue };
             if self.cursors.open.lock().values().any(|cursor| cursor.reads.contains(&table.id)) {
                 let verb = match statement {
@@ -323,7 +323,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs DECLARE, FETCH or CLOSE.
+    /// Executes DECLARE, FETCH, MOVE or CLOSE.
     pub(super) fn run_cursor(
         &mut self,
         parsed: &Arc<ParsedStatement>,
@@ -439,7 +439,7 @@ impl Session {
         Ok(batches)
     }
 
-    /// Returns where the session keeps rows, and how much of them in memory.
+    /// Returns the memory limit and spill area of materialised rows.
     pub(super) fn room(&self) -> Room {
         Room {
             spill: self.engine.spill.begin(self.settings.parsed().temp_file_limit),
@@ -461,7 +461,7 @@ impl Session {
         Ok(Execution::Done(Completion::new(format!("MOVE {count}"))))
     }
 
-    /// Moves a cursor or portal, and returns the rows that were asked for.
+    /// Moves a cursor or portal and returns the requested rows.
     pub(super) fn fetch_rows(&mut self, direction: FetchDirection, name: &str) -> Result<Rows> {
         let columns = self.cursors.columns(name)?;
         let is_binary = self.cursors.open.lock().get(name).is_some_and(|cursor| cursor.is_binary);
@@ -478,7 +478,7 @@ impl Session {
         name: &str,
     ) -> Result<BatchBuffer> {
         let room = self.room();
-        // Its query may call functions that use cursors themselves.
+        // Taken out of the map, as its query may call functions that use cursors.
         let taken = self.cursors.open.lock().remove(name);
         let Some(mut cursor) = taken else {
             return match self.cursors.portals.has(name) {
@@ -499,7 +499,7 @@ impl Session {
 }
 
 impl Cursor {
-    /// Moves, and returns the rows that were asked for.
+    /// Moves and returns the requested rows.
     fn fetch(&mut self, direction: FetchDirection, room: &Room) -> Result<BatchBuffer> {
         let read = self.read(direction, room);
         self.is_broken |= read.is_err();
@@ -521,7 +521,7 @@ impl Cursor {
                 };
                 return Ok(batches);
             }
-            // Nobody has asked that it can go back: from here on it only goes forward.
+            // Without SCROLL, the cursor only moves forward once its buffer is full.
             self.passed = scroll.passed();
             self.scroll = None;
         }
@@ -536,7 +536,7 @@ impl Cursor {
         Ok(batches)
     }
 
-    /// Returns the key of the row that it stands on.
+    /// Returns the key of the current row.
     fn current_key(&self, of: &CurrentRow) -> Result<Vec<Datum>> {
         let (name, table) = (&of.cursor, &of.table_name);
         let refused = |message| Err(Error::new(sqlstate::INVALID_CURSOR_STATE, message));
@@ -569,12 +569,12 @@ impl Cursor {
     }
 }
 
-/// Returns how many rows a cursor that only goes forward, and has passed so many, leaves out, and
-/// how many it returns.
+/// Returns the number of rows that a forward-only cursor skips and returns. `passed`: the rows
+/// that it has read before.
 ///
 /// # Errors
 ///
-/// 55000 if it would have to go back.
+/// 55000 if it would have to move backward.
 pub(super) fn ahead(direction: FetchDirection, passed: u64) -> Result<(u64, u64)> {
     rows_ahead(direction, passed).ok_or_else(|| {
         let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;

@@ -1,10 +1,10 @@
-//! Constraints that are deferred: what does not hold when a statement ends, and must when the
-//! transaction does.
+//! Deferred constraints: foreign keys and unique keys that are checked at commit.
 //!
-//! A deferred constraint is checked where others are. Only what it then finds is put off ([`Late`])
-//! instead of raised, and looked at again by COMMIT, or by SET CONSTRAINTS IMMEDIATE. What is
-//! looked at then is the state of the tables: a row that has gone since, or a key that has come, is
-//! no violation. Actions (CASCADE and its kin) and RESTRICT are never put off, as in PostgreSQL.
+//! A deferred constraint is checked after the statement like any other, but a violation is queued
+//! ([`Late`]) instead of raised, and checked again by COMMIT or SET CONSTRAINTS IMMEDIATE. That
+//! check reads the present tables: a row that was deleted since, or a key that was added, is no
+//! violation. Referential actions (CASCADE, SET NULL, SET DEFAULT) and RESTRICT are never
+//! deferred, as in PostgreSQL.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::session::Session;
 use crate::session::referential::{Gone, Plans};
 use crate::session::worker::Worker;
 
-/// What a transaction knows of deferred constraints.
+/// Deferred-constraint state of a transaction.
 #[derive(Clone, Default)]
 pub(crate) struct Deferred {
-    /// What SET CONSTRAINTS ALL said last.
+    /// Last SET CONSTRAINTS ALL: deferred or not.
     all: Option<bool>,
-    /// What it said of some since: table, name, deferred.
+    /// Later SET CONSTRAINTS of single constraints: table, name, deferred.
     named: Vec<(u32, String, bool)>,
     late: Vec<Late>,
-    /// Keys that more than one row had.
+    /// Keys of deferred unique constraints that more than one row had.
     late_keys: Vec<NewKey>,
-    /// What `late` takes in memory.
+    /// Size of `late` in bytes.
     bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl Deferred {
         deferral != Deferral::Never && now.unwrap_or(deferral == Deferral::Deferred)
     }
 
-    /// Puts off what was found.
+    /// Queues a violation for the deferred check.
     pub(crate) fn put_off(&mut self, late: Late, work_mem: usize) -> Result<()> {
         self.bytes += late.bytes();
         memory::check(self.bytes, work_mem)?;
@@ -50,33 +50,33 @@ impl Deferred {
         Ok(())
     }
 
-    /// Puts a key off that more than one row has.
+    /// Queues a duplicate key for the deferred check.
     pub(crate) fn put_off_key(&mut self, key: NewKey) {
         if !self.late_keys.contains(&key) {
             self.late_keys.push(key);
         }
     }
 
-    /// Takes the keys that were put off.
+    /// Removes and returns the queued keys.
     pub(crate) fn take_late_keys(&mut self) -> Vec<NewKey> {
         std::mem::take(&mut self.late_keys)
     }
 
-    /// Returns the tables of whose rows something was put off.
+    /// Returns the tables that have queued rows or keys.
     pub(crate) fn tables(&self) -> Vec<u32> {
         let of_late = |late: &Late| if late.is_removal { late.key.table } else { late.table };
         let of_keys = self.late_keys.iter().map(|key| key.table);
         self.late.iter().map(of_late).chain(of_keys).collect()
     }
 
-    /// Returns whether nothing was put off of foreign keys.
+    /// Returns whether no foreign-key violation is queued.
     pub(crate) fn is_empty(&self) -> bool {
         self.late.is_empty()
     }
 }
 
 impl Session {
-    /// Has constraints looked at when statements end, or when the transaction does.
+    /// Executes SET CONSTRAINTS.
     pub(super) fn run_set_constraints(&mut self, statement: &SetConstraints) -> Result<()> {
         let in_block = self.is_in_block();
         if !in_block {
@@ -109,11 +109,12 @@ impl Session {
 }
 
 impl Worker {
-    /// Looks at what was put off: all of it, or what is not deferred any more.
+    /// Checks the queued violations: all of them, or those of constraints that are no longer
+    /// deferred.
     ///
     /// # Errors
     ///
-    /// 23503 and 23505 if it still does not hold.
+    /// 23503 and 23505 for a violation that still exists.
     pub(super) fn settle_late(&mut self, all: bool) -> Result<()> {
         self.settle_late_keys(all)?;
         let Some(open) = &self.open else { return Ok(()) };
@@ -130,7 +131,7 @@ impl Worker {
         self.begin_statement();
         let (watch, mut plans) = (Arc::new(Watch::default()), Plans::new());
         for late in &due {
-            // Whatever is called otherwise by now.
+            // The constraint may have been renamed since.
             let same = |key: &&ForeignKey| {
                 key.columns == late.key.columns
                     && key.table == late.key.table
@@ -174,8 +175,7 @@ impl Worker {
     }
 }
 
-/// Returns the constraints that a name stands for: those of the first schema of the search path
-/// that has any.
+/// Returns the constraints of a name: those of the first schema in the search path that has any.
 fn constraints_named(
     catalog: &Catalog,
     path: &SearchPath,

@@ -1,4 +1,7 @@
-//! EXPLAIN: of statements that are planned, and of those that plan a query of theirs.
+//! EXPLAIN of planned statements, and of CREATE TABLE AS, DECLARE and EXECUTE.
+//!
+//! It plans the statement, with ANALYZE also executes it with a [`Profile`], and returns the
+//! rendered plan as result rows.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +24,7 @@ use crate::session::create_as::Made;
 use crate::session::prepared::{PlannedQuery, PlannedStatement, is_planned};
 use crate::session::{Execution, Session};
 
-/// What is said of a statement that plans nothing.
+/// Output for a statement without a plan.
 const NO_PLAN: &str = "Utility statements have no plan structure";
 
 /// Returns the format of a document; `None` for text.
@@ -34,7 +37,7 @@ fn format_of(format: ast::ExplainFormat) -> Option<Format> {
     }
 }
 
-/// The settings that SETTINGS shows.
+/// Settings that the option SETTINGS shows.
 const EXPLAINED: [&str; 4] = ["consistency", "search_path", "temp_file_limit", "work_mem"];
 
 impl Session {
@@ -111,7 +114,8 @@ impl Session {
         self.explanation(explain, lines)
     }
 
-    /// Runs what is explained; returns the rows it returned or changed, and the bytes it set aside.
+    /// Executes the explained statement; returns the number of returned or changed rows and of
+    /// spilled bytes.
     fn run_explained(
         &mut self,
         explain: &ast::Explain,
@@ -135,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Returns the settings that change how statements run, where they are not the default.
+    /// Returns the settings that affect execution and differ from their defaults.
     fn explained_settings(&self) -> Vec<(&'static str, String)> {
         let settings = self.settings.describe();
         let changed = settings.filter(|one| EXPLAINED.contains(&one.name) && !one.is_default);
@@ -158,7 +162,7 @@ impl Session {
         Ok(Execution::Rows(Rows::of_text(&["QUERY PLAN"], &rows, tag, Arc::clone(&self.stop))))
     }
 
-    /// Returns what a statement plans; `None` for one that plans nothing.
+    /// Returns the query that a statement plans; `None` for a statement without a plan.
     fn explained(&mut self, explain: &ast::Explain) -> Result<Option<PlannedQuery>> {
         Ok(Some(match &explain.statement {
             Statement::CreateTableAs(create) => self.planned_query(&create.query)?,
@@ -177,7 +181,8 @@ impl Session {
         }))
     }
 
-    /// Runs a plan to its end; returns the rows it returned or changed, and the bytes it set aside.
+    /// Executes a plan to completion; returns the number of returned or changed rows and of
+    /// spilled bytes.
     fn run_for_count(
         &mut self,
         planned: &super::Planned,

@@ -1,7 +1,7 @@
 //! LOCK TABLE.
 //!
-//! A row of the catalog table stands for a table, locked in PostgreSQL's modes. Writers, row locks
-//! and definitions take them, too; who only reads is noted (`store::ReadLocks`).
+//! A table lock is a lock on the table's row in the catalog table, in PostgreSQL's modes.
+//! Writers, row locks and DDL acquire it, too; plain reads are registered in `store::ReadLocks`.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
 
 impl Session {
-    /// Locks tables until the transaction ends.
+    /// Locks tables until the end of the transaction.
     ///
     /// # Errors
     ///
-    /// 25P01 outside of a block, 42P01, 42809; 55P03 for NOWAIT.
+    /// 25P01 outside of a transaction block, 42P01, 42809; 55P03 for NOWAIT.
     pub(super) fn run_lock(&mut self, statement: &LockTables) -> Result<()> {
         if !self.is_in_block() {
             let message = "LOCK TABLE can only be used in transaction blocks";
@@ -33,7 +33,7 @@ impl Session {
                 for table in &tables {
                     self.lock_one(table, statement)?;
                 }
-                // Whoever held a lock may have put another table in the place of one.
+                // A previous lock holder may have replaced the table: resolve the name again.
                 drop(self.engine.publishing.lock());
                 let again = self.tables_to_lock(name)?;
                 let ids = |tables: &[Arc<Table>]| -> Vec<TableId> {
@@ -47,7 +47,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns a table, or those that a view reads.
+    /// Returns a table, or the tables that a view reads.
     fn tables_to_lock(&self, name: &crate::ast::TableName) -> Result<Vec<Arc<Table>>> {
         let catalog = self.catalog();
         let path = self.constants.search_path();

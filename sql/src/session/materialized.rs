@@ -1,4 +1,4 @@
-//! REFRESH MATERIALIZED VIEW.
+//! REFRESH MATERIALIZED VIEW: replacement of a view's rows by those of its query.
 
 use types::Datum;
 
@@ -9,11 +9,11 @@ use crate::exec;
 use crate::parser;
 use crate::session::Session;
 
-/// The tag of the statement.
+/// Command tag.
 const TAG: &str = "REFRESH MATERIALIZED VIEW";
 
 impl Session {
-    /// Gives a materialized view the rows that its query has now, or none.
+    /// Replaces the rows of a materialized view by those of its query, or removes them.
     pub(super) fn run_refresh(&mut self, statement: &Refresh) -> Result<()> {
         let view = self.in_ddl(TAG, |ddl| ddl.begin_refresh(statement))?;
         let planned = match statement.with_data {
@@ -33,8 +33,8 @@ impl Session {
         self.in_ddl(TAG, |ddl| ddl.build_indexes(table.oid, indexes.clone()))
     }
 
-    /// PostgreSQL finds the rows to be changed by their values, and so refuses rows that it cannot
-    /// tell apart.
+    /// Rejects duplicate rows: with CONCURRENTLY, PostgreSQL finds changed rows by their values
+    /// and cannot distinguish duplicates.
     fn refuse_equal_rows(&mut self, table: &Table) -> Result<()> {
         let columns = table.visible_columns().map(|column| &table.columns[column].name);
         let columns: Vec<String> = columns.map(|name| parser::quoted(name)).collect();

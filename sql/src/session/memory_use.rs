@@ -1,4 +1,4 @@
-//! The memory of a session: its account, and the looks at it before a statement runs.
+//! Memory account of a session, and memory checks before parsing and execution.
 
 use std::sync::atomic::Ordering;
 
@@ -12,21 +12,21 @@ use crate::rows::{out_of_memory, stopped};
 use crate::session::Session;
 use crate::timer::MemoryShortage;
 
-/// Tokens of a text that are not worth a look.
+/// Token count below which a text is not checked.
 const FEW_TOKENS: usize = 50_000;
-/// What a token takes at most while it is parsed: itself, and its part of two trees.
+/// Bytes that a token takes at most while it is parsed: the token and its share of two trees.
 const TOKEN_BYTES: usize = 400;
-/// The same for each constant of a long list, a short one on average.
+/// The same for each constant of a long list, on average.
 const CONSTANT_BYTES: usize = 80;
 
 impl Session {
-    /// Returns the memory account of the session, for the thread that works for it.
+    /// Returns the memory account of the session, for the thread that executes its statements.
     pub fn memory_account(&self) -> AccountId {
         self.activity.account()
     }
 
-    /// Fails if the server has no memory left and this session is one of the large ones: texts,
-    /// trees and plans are made before a statement runs that could be stopped.
+    /// Fails if the memory limit is exceeded and this session is one of the largest: parsing and
+    /// planning come before a statement can be cancelled.
     pub(super) fn check_memory(&self) -> Result<()> {
         if memory::is_exceeded() {
             memory_governor::forget_plans(&self.engine);
@@ -37,11 +37,11 @@ impl Session {
         }
     }
 
-    /// Fails if the running statement was stopped: for who gives it data.
+    /// Fails if the running statement was cancelled. For a caller that feeds data to it.
     ///
     /// # Errors
     ///
-    /// 57014, 53200 or 57P01, as why it was stopped.
+    /// 57014, 53200 or 57P01, by the reason.
     pub fn check_stopped(&self) -> Result<()> {
         if !self.stop.stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -51,8 +51,7 @@ impl Session {
     }
 }
 
-/// Fails if a text has more tokens than can be parsed in what memory is left: nothing can be
-/// stopped while they become a tree.
+/// Fails if parsing a text would need more than the free memory: parsing cannot be cancelled.
 pub(super) fn check_text(text: &str) -> Result<()> {
     if text.len() <= FEW_TOKENS || memory::limit().is_none() {
         return Ok(());
@@ -77,7 +76,7 @@ pub(super) fn check_text(text: &str) -> Result<()> {
     Err(out_of_memory(MemoryShortage { detail }))
 }
 
-/// Returns about how many tokens a text has: words, signs, and what is in quotes.
+/// Returns an estimate of the number of tokens: words, signs, and quoted texts.
 fn count_tokens(text: &[u8]) -> usize {
     let (mut count, mut in_word, mut quote) = (0, false, None);
     for &byte in text {

@@ -1,12 +1,13 @@
-//! One client's view of the engine: settings, transaction, prepared statements, running statements.
+//! Session of one client: settings, transaction, prepared statements and running statements.
 //!
-//! Free of sockets and messages: the server, the shell and embedding programs drive it alike.
+//! It is independent of sockets and messages: the server, the shell and embedding programs use
+//! the same interface.
 //!
 //! # Transactions
 //!
 //! Statements outside BEGIN … COMMIT run in an implicit transaction that lasts until
-//! [`Session::end_implicit`], which the wire calls at the end of a simple query message or at Sync.
-//! After an error it calls [`Session::fail`].
+//! [`Session::end_implicit`], which the wire layer calls at the end of a simple query message or
+//! at Sync. After an error it calls [`Session::fail`].
 
 mod analyze;
 mod concurrently;
@@ -77,50 +78,50 @@ pub use crate::copy::{CopyFormat, CopyIn, Forced};
 pub use crate::rows;
 pub use crate::session::prepared::Prepared;
 
-/// Who a session belongs to.
+/// Owner of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// The user.
+    /// User name.
     pub user: String,
 }
 
-/// Stops the running statement of a session from another thread.
+/// Handle that cancels the running statement of a session from another thread.
 #[derive(Debug, Clone)]
 pub struct CancelHandle {
     flag: Arc<StopFlag>,
 }
 
 impl CancelHandle {
-    /// Asks the running statement to stop with SQLSTATE 57014; nothing if none is running.
+    /// Cancels the running statement with SQLSTATE 57014; without effect if none is running.
     pub fn cancel(&self) {
         self.flag.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// What ReadyForQuery reports.
+/// Transaction status for ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Not in a transaction block.
     Idle,
     /// In a transaction block.
     InBlock,
-    /// In a block that an error has ended; only ROLLBACK is accepted.
+    /// In a failed transaction block; only ROLLBACK is accepted.
     Failed,
 }
 
-/// A statement that was started.
+/// Result of a started statement.
 pub enum Execution {
-    /// It yields rows; read them to the end.
+    /// Result rows, to be read to the end.
     Rows(Rows),
-    /// It is done.
+    /// Completion of a statement without rows.
     Done(Completion),
-    /// COPY … FROM STDIN: feed it.
+    /// COPY … FROM STDIN, which expects data.
     CopyIn(Box<CopyIn>),
-    /// COPY … TO STDOUT: write the rows in this format.
+    /// COPY … TO STDOUT: rows to be written in this format.
     CopyOut(Rows, CopyFormat),
 }
 
-/// A notice for the client, between messages.
+/// Notice or warning for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// `NOTICE` or `WARNING`.
@@ -129,8 +130,8 @@ pub struct Notice {
     pub error: Error,
 }
 
-/// Tells a client of notices while its statement runs; false if that cannot be done now, and they
-/// are to be told when the statement ends.
+/// Sends notices to the client while its statement runs. Returns `false` if that is not possible;
+/// they are then sent at the end of the statement.
 pub type NoticeSink = Arc<dyn Fn(&[Notice]) -> bool + Send + Sync>;
 
 /// A parsed statement. Cheap to clone.
@@ -155,37 +156,37 @@ impl Parsed {
 ///
 /// # Errors
 ///
-/// 42601 and its kin with a position; nothing of the text has run then.
+/// 42601 and other syntax errors with a position; no statement of the text was executed.
 pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     memory_use::check_text(sql)?;
     let statements = parser::parse_statements(sql)?;
     Ok(statements.into_iter().map(|statement| Parsed { statement: Arc::new(statement) }).collect())
 }
 
-/// Numbers the sessions of the process: what `pg_backend_pid()` returns.
+/// Session number in the process: the result of `pg_backend_pid()`.
 static NEXT_PROCESS_ID: AtomicI32 = AtomicI32::new(1);
 
 /// One client's session.
 pub struct Session {
-    /// Its transaction, and what statements run with.
+    /// Transaction and statement executor.
     worker: Worker,
     statements: AHashMap<String, Arc<Prepared>>,
-    /// Names of prepared statements without text.
+    /// Names of prepared statements with an empty text.
     empty_statements: AHashSet<String>,
     cursors: Cursors,
-    /// Of the statement that runs, if it has no plan of its own.
+    /// Parameters of the running utility statement.
     bound: BoundParameters,
     plans: PlanCache,
-    /// The time of the statement that comes next has begun when it was parsed.
+    /// True if the next statement's clock was started when it was parsed.
     is_timed: bool,
-    /// What the client was told of each reported setting.
+    /// Values of reported settings that were sent to the client.
     reported: Vec<(&'static str, Arc<str>)>,
     ticket: Option<DurableTicket>,
-    /// The statement that runs may end its transaction and begin another.
+    /// True if the running statement may end its transaction and begin another.
     ends_transactions: bool,
-    /// How many procedural bodies are being run.
+    /// Nesting depth of procedural bodies.
     body_depth: usize,
-    /// Body and expression context of the last call of a function.
+    /// Body and expression context of the last function call.
     last_call: plpgsql::LastCall,
 }
 
@@ -268,7 +269,7 @@ impl Session {
         self.process_id
     }
 
-    /// Returns the statement that this text is, if it came before and its plan still holds.
+    /// Returns the cached statement of a text, if its plan is still valid.
     pub fn cached(&mut self, text: &str) -> Option<Arc<Prepared>> {
         self.follow_search_path();
         let prepared = self.plans.get(text)?;
@@ -285,7 +286,7 @@ impl Session {
         is_current.then_some(prepared)
     }
 
-    /// Keeps the plan of the statement that this text is, for when it comes again.
+    /// Adds the plan of a statement text to the plan cache.
     pub fn keep(&mut self, text: &str, prepared: &Arc<Prepared>) {
         if matches!(prepared.kind, PreparedKind::Planned(_)) {
             let kept: Weak<dyn KeptPlan> = Arc::downgrade(prepared) as _;
@@ -301,7 +302,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Whatever the statement raises.
+    /// Errors of the statement.
     pub fn execute(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -320,7 +321,7 @@ impl Session {
         result.map_err(|error| stopped(error, &self.stop))
     }
 
-    /// Runs a statement as part of one that was begun.
+    /// Executes a statement within one that has been started.
     fn run_prepared(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -338,11 +339,11 @@ impl Session {
         }
     }
 
-    /// Ends COPY … FROM STDIN.
+    /// Finishes COPY … FROM STDIN.
     ///
     /// # Errors
     ///
-    /// What is wrong with the rows that were not staged so far, or with what they refer to.
+    /// Errors of the rows that were not staged yet, and of their foreign keys.
     pub fn finish_copy(&mut self, copy: CopyIn) -> Result<Completion> {
         let watch = copy.watch();
         let completion = copy.finish()?;
@@ -350,18 +351,18 @@ impl Session {
         Ok(completion)
     }
 
-    /// Sets what functions of the last statement have set: `set_config()`.
+    /// Applies the settings that functions of the last statement changed: `set_config()`.
     fn take_over_settings(&mut self) -> Result<()> {
         let in_block = self.is_in_block();
         let changed = self.changed.take();
         for (at, ChangedSetting { name, value, local }) in changed.iter().enumerate() {
-            // A mode of the transaction that a subtransaction had for itself is none of it.
+            // A mode that a subtransaction had set is replaced by a later entry.
             let is_replaced = Settings::is_transaction_mode(name)
                 && changed[at + 1..].iter().any(|later| later.name == *name);
             match *local {
                 _ if is_replaced => {}
                 true if in_block => self.assign(name, value.as_deref(), SetScope::Local)?,
-                // It was of a transaction that ends with its statement.
+                // SET LOCAL outside a block ends with its statement.
                 true => {}
                 false => self.assign(name, value.as_deref(), SetScope::Session)?,
             }
@@ -369,13 +370,13 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the implicit transaction, if one is open, with a commit. The ticket is to be awaited
-    /// before the client is told, also that of a block, which may have read what is not durable
+    /// Commits the implicit transaction, if one is open. The ticket must be awaited before the
+    /// client gets a reply, also within a block, which may have read commits that are not durable
     /// yet.
     ///
     /// # Errors
     ///
-    /// Why it could not be committed; it is rolled back then.
+    /// Error of the commit; the transaction is then rolled back.
     pub fn end_implicit(&mut self) -> Result<Option<DurableTicket>> {
         self.in_script = false;
         let ended = self.take_over_settings().and_then(|()| match &self.open {
@@ -389,7 +390,7 @@ impl Session {
         ended.map_err(|error| stopped(error, &self.stop))
     }
 
-    /// Tells others that the session waits for its client.
+    /// Records in `pg_stat_activity` that the session waits for its client.
     fn rest(&self) {
         let state = match self.transaction_status() {
             TransactionStatus::Idle => "idle",
@@ -399,13 +400,13 @@ impl Session {
         self.activity.rests(state, self.engine.store().now_micros());
     }
 
-    /// Returns a ticket to be awaited before the client is sent what the open transaction has read;
-    /// `None` if all of that is durable.
+    /// Returns a ticket for the durability of what the open transaction has read, to be awaited
+    /// before rows are sent; `None` if all of that is durable.
     pub fn seen(&self) -> Option<DurableTicket> {
         self.open.as_ref().and_then(|open| open.transaction.seen())
     }
 
-    /// Has the client told of nothing before a ticket is awaited, too.
+    /// Adds a ticket to those that must be awaited before the reply.
     fn await_also(&mut self, ticket: Option<DurableTicket>) {
         let is_later =
             |known: &DurableTicket, new: &DurableTicket| known.sequence() >= new.sequence();
@@ -415,14 +416,14 @@ impl Session {
         };
     }
 
-    /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the client
-    /// is told.
+    /// Takes the ticket of a COMMIT that [`Session::execute`] ran, to be awaited before the
+    /// reply.
     pub fn take_ticket(&mut self) -> Option<DurableTicket> {
         self.ticket.take()
     }
 
-    /// After an error: puts it into the words of the session, and rolls the implicit transaction
-    /// back, or marks the block as failed.
+    /// Handles an error: completes its message by the session's settings, and rolls the implicit
+    /// transaction back or marks the block as failed.
     pub fn fail(&mut self, error: &mut Error) {
         *error = stopped(std::mem::take(error), &self.stop);
         if !error.mentions.is_empty() {
@@ -430,16 +431,16 @@ impl Session {
             error.name_types(|oid| catalog.shown_type_with(oid, -1, &path));
         }
         self.in_script = false;
-        // What it has set is undone.
+        // Discards settings that the failed statement's functions changed.
         drop(self.changed.take());
-        // The error may tell of rows that are not durable yet.
+        // The error may show values of rows that are not durable yet.
         let seen = self.seen();
         self.await_also(seen);
         let engine = Arc::clone(&self.engine);
         match &mut self.open {
             Some(open) if open.in_block => {
                 open.fail(&engine);
-                // As by PostgreSQL, nobody waits for them until the client says ROLLBACK.
+                // As in PostgreSQL, advisory locks are released before the client sends ROLLBACK.
                 if open.savepoint_count() == 0 {
                     let floor = open.transaction.floor();
                     self.worker.around.locks.release_all(Level::Transaction, floor);
@@ -451,13 +452,13 @@ impl Session {
         self.rest();
     }
 
-    /// Says that the statements up to the end of the transaction, or of the message, are several of
-    /// one message.
+    /// Sets whether the statements up to the end of the transaction or message are several of one
+    /// query message.
     pub fn set_in_script(&mut self, in_script: bool) {
         self.in_script = in_script;
     }
 
-    /// Returns what ReadyForQuery reports.
+    /// Returns the transaction status for ReadyForQuery.
     pub fn transaction_status(&self) -> TransactionStatus {
         match &self.open {
             Some(open) if open.failed => TransactionStatus::Failed,
@@ -466,23 +467,22 @@ impl Session {
         }
     }
 
-    /// Returns the handle that a cancel request uses.
+    /// Returns the handle for cancel requests.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle { flag: Arc::clone(&self.stop) }
     }
 
-    /// Has `wake` called when another session ends this one: [`Session::is_terminated`].
+    /// Sets a callback for the termination by another session: [`Session::is_terminated`].
     pub fn on_terminate(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.stop.on_terminate(Box::new(wake));
     }
 
-    /// Returns whether another session has ended this one: no more statements are run.
+    /// Returns whether another session has terminated this one: no more statements are executed.
     pub fn is_terminated(&self) -> bool {
         self.stop.is_terminated()
     }
 
-    /// Returns how long the session may wait for its client's next statement, and the error with
-    /// which it ends then; `None`: for ever.
+    /// Returns the idle timeout and its error; `None`: no limit.
     pub fn idle_limit(&self) -> Option<(std::time::Duration, Error)> {
         let parsed = self.settings.parsed();
         let (limit, code, what) = match self.transaction_status() {
@@ -495,7 +495,7 @@ impl Session {
         Some((limit, Error::new(code, format!("terminating connection due to {what} timeout"))))
     }
 
-    /// Sets a setting by name, as a start-up parameter does: RESET goes back to it.
+    /// Sets a setting from a start-up parameter, which becomes the value that RESET restores.
     ///
     /// # Errors
     ///
@@ -506,12 +506,12 @@ impl Session {
         Ok(())
     }
 
-    /// Sets what the server was started with, which a client perhaps cannot change.
+    /// Sets a setting from the server's options, including those that clients cannot change.
     pub fn set_of_server(&mut self, name: &str, value: &str) {
         self.settings.set_of_server(name, value);
     }
 
-    /// Returns whether the server's log is to show a statement.
+    /// Returns whether `log_statement` applies to a statement.
     pub fn is_logged(&self, statement: &Statement) -> bool {
         let logged = self.settings.logged_statements();
         if logged == LoggedStatements::None {
@@ -527,7 +527,7 @@ impl Session {
         least <= logged
     }
 
-    /// Returns whether the server's log is to show a prepared statement.
+    /// Returns whether `log_statement` applies to a prepared statement.
     pub fn is_prepared_logged(&self, prepared: &Prepared) -> bool {
         match &prepared.kind {
             PreparedKind::Planned(slot) => slot.least_logged <= self.settings.logged_statements(),
@@ -535,8 +535,8 @@ impl Session {
         }
     }
 
-    /// Returns settings that the client is to be told of (ParameterStatus) and that have changed
-    /// since the last call; at first all of them.
+    /// Returns the reported settings (ParameterStatus) that have changed since the last call; all
+    /// of them at the first call.
     pub fn take_reported(&mut self) -> Vec<(&'static str, Arc<str>)> {
         let unchanged = self
             .settings
@@ -552,12 +552,12 @@ impl Session {
         self.reported.iter().filter(|entry| !told.contains(entry)).cloned().collect()
     }
 
-    /// Has notices that bodies of functions raise told at once.
+    /// Sets the callback that sends notices of procedural bodies at once.
     pub fn on_notices(&mut self, sink: NoticeSink) {
         Arc::make_mut(&mut self.worker.around).notice_sink = Some(sink);
     }
 
-    /// Returns the notices gathered since the last call.
+    /// Returns the notices collected since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut *self.notices.lock())
     }
@@ -567,44 +567,44 @@ impl Session {
         self.settings.style().encoding
     }
 
-    /// Returns how values are written as text now (time zone, bytea, names behind OIDs).
+    /// Returns the text format of values: time zone, bytea, names of OIDs.
     pub fn text_style(&self) -> TextStyle {
         let names = CatalogNames { catalog: self.catalog(), settings: self.settings.clone() };
         TextStyle { system: System(Some(Arc::new(names))), ..self.settings.style().clone() }
     }
 
-    /// Returns the OIDs of the relations that columns of a result come from, and the columns'
-    /// numbers there; zeros for a column that comes from none.
+    /// Returns the origin of each column for RowDescription: relation OID and column number;
+    /// zeros if there is none.
     pub fn origins(&self, columns: &[OutputColumn]) -> Vec<(u32, i16)> {
         crate::system::origins(&self.catalog(), columns)
     }
 
-    /// Returns the type that a client means by an OID.
+    /// Returns the type with an OID that a client sent.
     pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
         self.catalog().type_with_oid(oid)
     }
 
-    /// Keeps a prepared statement under a name, which SQL and protocol share.
+    /// Stores a prepared statement under a name; SQL and protocol share the names.
     ///
     /// # Errors
     ///
-    /// 42P05 if the name is taken.
+    /// 42P05 if the name is in use.
     pub fn keep_statement(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
         self.keep_named(name, prepared, false)
     }
 
-    /// Keeps a prepared statement without text.
+    /// Stores a prepared statement with an empty text.
     ///
     /// # Errors
     ///
-    /// 42P05 if the name is taken.
+    /// 42P05 if the name is in use.
     pub fn keep_empty_statement(&mut self, name: &str) -> Result<()> {
         self.check_statement_name(name)?;
         self.empty_statements.insert(name.to_owned());
         Ok(())
     }
 
-    /// Returns whether a prepared statement of this name has no text.
+    /// Returns whether a prepared statement of this name has an empty text.
     pub fn is_empty_statement(&self, name: &str) -> bool {
         self.empty_statements.contains(name)
     }
@@ -649,7 +649,7 @@ impl Session {
         })
     }
 
-    /// Forgets a prepared statement; returns whether there was one.
+    /// Removes a prepared statement; returns whether there was one.
     pub fn forget_statement(&mut self, name: &str) -> bool {
         self.objects.retain_statements(|one| one != name);
         self.statements.remove(name).is_some() | self.empty_statements.remove(name)
@@ -661,7 +661,7 @@ impl Session {
         self.empty_statements.clear();
     }
 
-    /// In a failed block, refuses everything but its end.
+    /// Rejects a statement in a failed block unless it ends the block.
     fn check_accepted(&self, statement: &Statement) -> Result<()> {
         let ends = matches!(
             statement,
@@ -676,7 +676,7 @@ impl Session {
         Err(aborted())
     }
 
-    /// In a failed block, refuses a prepared statement unless it ends the block.
+    /// Rejects a prepared statement in a failed block unless it ends the block.
     fn check_prepared_accepted(&self, prepared: &Prepared) -> Result<()> {
         match &prepared.kind {
             PreparedKind::Utility(parsed) => self.check_accepted(&parsed.statement),
@@ -687,8 +687,7 @@ impl Session {
         }
     }
 
-    /// Returns the plan that a statement was prepared with, whether it is stale or not; a new one
-    /// if it was forgotten.
+    /// Returns the statement's plan, even if it is stale; a new one if it was dropped.
     fn plan_of(&self, prepared: &Prepared) -> Result<Arc<Planned>> {
         let PreparedKind::Planned(slot) = &prepared.kind else {
             return Err(Error::new(sqlstate::INTERNAL_ERROR, "the statement has no plan"));
@@ -699,7 +698,8 @@ impl Session {
         }
     }
 
-    /// Fails if a constant of a statement does, with the values of its parameters.
+    /// Raises the error of a constant expression that failed at planning, with the parameter
+    /// values.
     fn check_constants(&self, prepared: &Prepared, values: &[Datum]) -> Result<()> {
         match &prepared.kind {
             PreparedKind::Planned(_) => self.plan_of(prepared)?.constants.check(values),
@@ -727,7 +727,7 @@ impl Session {
                 ),
             ));
         }
-        // With the values of parameters they were asked when those were bound.
+        // Those with parameters were checked when the parameters were bound.
         planned.constants.check_fixed()?;
         parameters.resize(planned.parameter_count, Datum::Null);
         if slot.is_call {
@@ -762,8 +762,8 @@ impl Session {
         Ok(Execution::Rows(Rows::streaming(columns, operator, Tag::Returned("SELECT"), stop)))
     }
 
-    /// Locks the tables of a query that was begun. From then on nothing goes that it reads; what
-    /// went before has made the plan stale.
+    /// Locks the tables of a query after its start, and replans if the catalog has changed before
+    /// the locks were held.
     fn lock_for_query(
         &mut self,
         prepared: &Prepared,
@@ -782,7 +782,7 @@ impl Session {
         }
     }
 
-    /// Locks the tables that a query reads, or locks rows of.
+    /// Locks the tables that a query reads or whose rows it locks.
     fn lock_tables_of(&mut self, planned: &Planned) -> Result<()> {
         if self.lock_for_row_locks(planned)? {
             self.await_published();
@@ -790,7 +790,7 @@ impl Session {
         self.lock_to_read(planned).map(drop)
     }
 
-    /// Runs CALL to its end.
+    /// Executes CALL to completion.
     fn run_call(
         &mut self,
         prepared: &Prepared,
@@ -835,7 +835,7 @@ impl Session {
             self.lock_for_write(table)?;
         }
         self.lock_to_read(&planned)?;
-        // Whoever changed a table while this waited for it has made the plan stale.
+        // A transaction that this one waited for may have changed a table: replan.
         while let Some(again) = self.planned_again(prepared, &planned)? {
             parameters.resize(again.parameter_count, Datum::Null);
             self.see_as_planned();
@@ -866,24 +866,24 @@ impl Session {
         }
     }
 
-    /// Has a statement that was planned again see what its plan may count on: indexes that were
-    /// made since its snapshot was taken.
+    /// Takes a new snapshot for a replanned statement, so that it sees indexes that were built
+    /// since.
     fn see_as_planned(&self) {
         if let Some(open) = self.open.as_ref().filter(|open| !open.is_repeatable()) {
             open.transaction.begin_statement();
         }
     }
 
-    /// Returns whether the catalog is not the one that a plan was made for.
+    /// Returns whether the catalog has changed since a plan was made.
     fn is_stale(&self, planned: &Planned) -> bool {
         self.catalog().version != planned.catalog_version
     }
 
-    /// Returns another plan if the catalog is not the one that a plan was made for. The table that
-    /// it writes to is locked.
+    /// Returns a new plan if the catalog has changed since a plan was made. The target table is
+    /// locked.
     fn planned_again(&self, prepared: &Prepared, old: &Planned) -> Result<Option<Arc<Planned>>> {
         let PreparedKind::Planned(slot) = &prepared.kind else { return Ok(None) };
-        // Who gave the table's lock back publishes its catalog right after.
+        // A previous holder of the table's lock publishes its catalog after releasing it.
         if self.engine.publishing.is_locked() {
             drop(self.engine.publishing.lock());
         }
@@ -938,7 +938,7 @@ impl Drop for Session {
     }
 }
 
-/// Returns the refusal of what a failed block does not accept.
+/// Returns the error 25P02.
 fn aborted() -> Error {
     Error::new(
         sqlstate::IN_FAILED_SQL_TRANSACTION,
@@ -946,7 +946,7 @@ fn aborted() -> Error {
     )
 }
 
-/// Returns the refusal of a write in a read-only transaction.
+/// Returns the error 25006 of a write in a read-only transaction.
 fn read_only(what: &str) -> Error {
     Error::new(
         sqlstate::READ_ONLY_SQL_TRANSACTION,

@@ -1,4 +1,4 @@
-//! What a session makes of backslashes in plain strings: `standard_conforming_strings` and
+//! Backslashes in plain string literals: `standard_conforming_strings` and
 //! `escape_string_warning`.
 
 use std::borrow::Cow;
@@ -8,9 +8,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::parser::plain_strings::{self, EscapeInString};
 
 impl Session {
-    /// Returns a text as it reads with `standard_conforming_strings = on`: where the session has
-    /// turned it off, plain strings with backslashes become strings with escapes, of which a
-    /// warning tells.
+    /// Returns a text as with `standard_conforming_strings = on`: where the setting is off, plain
+    /// strings with backslashes become escape strings, with a warning.
     ///
     /// # Errors
     ///

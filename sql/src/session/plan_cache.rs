@@ -1,7 +1,7 @@
-//! Plans of statements that a client sends as text again and again, by their text.
+//! Plan cache of a session for unnamed statements, by statement text.
 //!
-//! A plan is kept once its text came twice, so that a client that puts values into its texts does
-//! not fill the cache, nor pay for it. Whether a plan still holds is the caller's to ask
+//! A plan is cached when its text comes a second time, so that a client with literals in its
+//! texts does not fill the cache. The caller checks that a cached plan is valid
 //! (`Planned::is_current`).
 
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use ahash::{AHashMap, RandomState};
 
 use crate::session::prepared::Prepared;
 
-/// Plans kept.
+/// Maximum number of plans.
 const PLANS_MAX: usize = 128;
-/// A longer text is not kept: its plan is the smaller part of its work.
+/// Maximum length of a text: for longer ones, planning is a small part of the work.
 const TEXT_BYTES_MAX: usize = 8 << 10;
-/// Texts that came once, of which a later one may displace an earlier one.
+/// Number of slots for texts that came once; a later text may displace an earlier one.
 const SEEN: usize = 256;
 
-/// See the module.
+/// Plan cache; see the module.
 pub(super) struct PlanCache {
     plans: AHashMap<Box<str>, Entry>,
     /// Hashes of texts that came once.
     seen: Vec<u64>,
     hasher: RandomState,
-    /// Counts uses.
+    /// Counter of uses, for LRU replacement.
     clock: u64,
 }
 
@@ -46,7 +46,7 @@ impl PlanCache {
         Some(Arc::clone(&entry.prepared))
     }
 
-    /// Takes note of the plan of a text that is not there; returns whether it is kept.
+    /// Records a text and its plan; returns whether the plan is cached now.
     pub(super) fn add(&mut self, text: &str, prepared: &Arc<Prepared>) -> bool {
         if text.len() > TEXT_BYTES_MAX {
             return false;
@@ -69,12 +69,12 @@ impl PlanCache {
         true
     }
 
-    /// Forgets the plan of a text.
+    /// Removes the plan of a text.
     pub(super) fn remove(&mut self, text: &str) {
         self.plans.remove(text);
     }
 
-    /// Forgets all.
+    /// Removes all plans.
     pub(super) fn clear(&mut self) {
         self.plans.clear();
     }

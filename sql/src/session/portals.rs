@@ -1,13 +1,14 @@
-//! Portals: statements that the protocol has bound to their parameters, waiting to be executed or
-//! halfway through their rows.
+//! Portals: statements of the extended query protocol that are bound to parameters, with their
+//! state.
 //!
-//! They share their names with the cursors of DECLARE ([`cursors`](crate::session::cursors)), as in
-//! PostgreSQL: FETCH, MOVE and CLOSE take a portal, Execute, Describe and Close a cursor, and
-//! neither can have the name of the other. The portal without a name is replaced by each Bind. A
-//! portal lives as long as a cursor without HOLD: as its transaction, or as the savepoints that
-//! were there when it was bound.
+//! Portals and the cursors of DECLARE ([`cursors`](crate::session::cursors)) share one name
+//! space, as in PostgreSQL: FETCH, MOVE and CLOSE accept a portal; Execute, Describe and Close
+//! accept a cursor. The unnamed portal is replaced by each Bind. A portal lives as long as a
+//! cursor without HOLD: until the end of its transaction, or a rollback to a savepoint before its
+//! Bind.
 //!
-//! Who executes a portal takes it out and puts it back. It is not there for anybody else meanwhile.
+//! Executing a portal takes it out of the map and puts it back afterwards; meanwhile it is not
+//! visible under its name.
 //!
 //! Source: PostgreSQL's portalmem.c and `exec_execute_message` (postgres.c).
 
@@ -28,41 +29,41 @@ use crate::session::prepared::Prepared;
 use crate::session::{Execution, Session, TransactionStatus, aborted};
 use crate::session_objects::ShownCursor;
 
-/// The codes of the forms that the columns of a result travel in, as Bind gives them.
+/// Format codes of the result columns, as in a Bind message.
 pub type FormatCodes = SmallVec<[i16; 8]>;
 
 /// A bound statement.
 pub struct Portal {
-    /// The statement; `None` for one without text.
+    /// Statement; `None` for one with an empty text.
     pub prepared: Option<Arc<Prepared>>,
-    /// The forms of the result's columns.
+    /// Formats of the result columns.
     pub formats: FormatCodes,
-    /// How far it is.
+    /// Execution state.
     pub state: PortalState,
-    /// So many savepoints were there when it was bound.
+    /// Number of savepoints at its Bind.
     savepoints: usize,
 }
 
-/// How far a portal is.
+/// Execution state of a portal.
 pub enum PortalState {
-    /// Not executed yet: the values of its parameters.
+    /// Not executed yet; has the parameter values.
     Bound(Vec<Datum>),
-    /// Some rows have been sent. Of one thread at a time, as a session is.
+    /// Partly fetched. Used by one thread at a time, as a session is.
     Open(Box<Mutex<Rows>>),
-    /// All rows have been sent.
+    /// Completely fetched.
     Exhausted,
-    /// It returned no rows, or has failed, and cannot be run again.
+    /// Returned no rows or failed, and cannot be executed again.
     Done,
 }
 
 impl PortalState {
-    /// Returns the state of a portal of which there are more rows.
+    /// Returns the state of a portal with remaining rows.
     pub fn open(rows: Rows) -> PortalState {
         PortalState::Open(Box::new(Mutex::new(rows)))
     }
 }
 
-/// The portals of a session.
+/// Portals of a session.
 #[derive(Default)]
 pub(super) struct Portals {
     unnamed: Option<Portal>,
@@ -91,7 +92,7 @@ impl Portals {
         }
     }
 
-    /// Takes a portal out.
+    /// Removes and returns a portal.
     pub(super) fn remove(&mut self, name: &str) -> Option<Portal> {
         match name {
             "" => self.unnamed.take(),
@@ -99,13 +100,13 @@ impl Portals {
         }
     }
 
-    /// Ends those that this is not true of, of which the number of savepoints is given.
+    /// Closes the portals for whose savepoint count `stays` is false.
     pub(super) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
         self.unnamed.take_if(|portal| !stays(portal.savepoints));
         self.named.retain(|_, portal| stays(portal.savepoints));
     }
 
-    /// Makes those that were bound behind a released savepoint part of what was before it.
+    /// Assigns the portals that were bound after a released savepoint to the enclosing level.
     pub(super) fn release(&mut self, left: usize) {
         for portal in self.named.values_mut().chain(&mut self.unnamed) {
             portal.savepoints = portal.savepoints.min(left);
@@ -121,7 +122,7 @@ impl Portal {
 }
 
 impl Session {
-    /// Refuses what a failed block does not accept: all but its end.
+    /// Rejects a statement in a failed block unless it ends the block.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl Session {
         prepared.map_or(Ok(()), |prepared| self.check_prepared_accepted(prepared))
     }
 
-    /// Refuses to describe rows in a failed block, where what they are of may be gone.
+    /// Rejects Describe of rows in a failed block, where their tables may not exist any more.
     ///
     /// # Errors
     ///
@@ -142,12 +143,12 @@ impl Session {
         }
     }
 
-    /// Opens a portal.
+    /// Creates a portal.
     ///
     /// # Errors
     ///
-    /// 42P03 if a portal or cursor has the name; the portal without one is replaced. What a
-    /// constant of the statement raises, as a parameter is one now.
+    /// 42P03 if a portal or cursor has the name; the unnamed portal is replaced. Errors of
+    /// constant expressions that depend on the parameters.
     pub fn bind_portal(
         &mut self,
         name: &str,
@@ -182,12 +183,12 @@ impl Session {
         self.cursors.portals.find(name)
     }
 
-    /// Takes a portal of the protocol out, to execute it.
+    /// Takes a portal out of the map, to execute it.
     pub fn take_portal(&mut self, name: &str) -> Option<Portal> {
         self.cursors.portals.remove(name)
     }
 
-    /// Puts a portal back that was executed.
+    /// Puts a portal back into the map after its execution.
     pub fn put_portal_back(&mut self, name: &str, portal: Portal) {
         self.cursors.portals.insert(name, portal);
     }
@@ -197,12 +198,11 @@ impl Session {
         self.cursors.close(name);
     }
 
-    /// Returns the next rows of a cursor that DECLARE has opened, so many at most, as Execute of it
-    /// does.
+    /// Returns at most `row_limit` next rows of a DECLAREd cursor, for an Execute message.
     ///
     /// # Errors
     ///
-    /// What the query raises; 34000 if there is no such cursor; 25P02 in a failed block.
+    /// Errors of the query; 34000 if there is no such cursor; 25P02 in a failed block.
     pub fn execute_cursor(&mut self, name: &str, row_limit: usize) -> Result<Rows> {
         self.check_describable()?;
         self.stop.begin_statement();
@@ -210,7 +210,7 @@ impl Session {
         self.fetch_rows(FetchDirection::Forward(count), name)
     }
 
-    /// Moves a portal as FETCH does, and returns the rows that were asked for.
+    /// Moves a portal as FETCH does, and returns the requested rows.
     pub(super) fn fetch_portal(
         &mut self,
         direction: FetchDirection,
@@ -225,7 +225,7 @@ impl Session {
             Some(_) => self.fetch_from(&mut portal, direction, cannot_run),
             None => Err(cannot_run()),
         };
-        // One that has failed stays, too, and cannot be run.
+        // A failed portal remains, too, and cannot be executed.
         self.cursors.portals.insert(name, portal);
         fetched
     }
@@ -246,7 +246,7 @@ impl Session {
             }
             PortalState::Open(rows) => rows.into_inner(),
             PortalState::Exhausted => {
-                // Behind the last row; there is no way back.
+                // After the last row; portals do not move backward.
                 ahead(direction, i64::MAX as u64)?;
                 portal.state = PortalState::Exhausted;
                 return Ok(BatchBuffer::default());
@@ -260,7 +260,7 @@ impl Session {
     }
 }
 
-/// Leaves rows out, and returns those after them.
+/// Skips rows and returns those after them.
 pub(super) fn forward(
     rows: &mut Rows,
     skipped: u64,

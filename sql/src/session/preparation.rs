@@ -1,5 +1,4 @@
-//! From the text that a client sends to a prepared statement: parsing and planning, within the time
-//! that a statement may take.
+//! Preparation of statements: parsing and planning of client texts under `statement_timeout`.
 
 use std::sync::Arc;
 
@@ -15,11 +14,11 @@ use crate::session::{Parsed, Session, parse};
 use crate::session_objects::Runs;
 
 impl Session {
-    /// Splits SQL text that the client has sent into its statements, whose time begins.
+    /// Splits SQL text from the client into its statements, and starts the statement timeout.
     ///
     /// # Errors
     ///
-    /// 42601 and its kin with a position; 57014.
+    /// 42601 and other syntax errors with a position; 57014.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<Parsed>> {
         self.begin_time();
         self.is_timed = true;
@@ -27,7 +26,7 @@ impl Session {
         parse(sql).map_err(|error| self.ended(error))
     }
 
-    /// Has the time of a statement begin: its flag is cleared, and set when the time is up.
+    /// Starts a statement's clock: clears its cancel flag and starts its timeout.
     pub(super) fn begin_time(&self) {
         self.stop.begin_statement();
         if let Some(timeout) = self.settings.parsed().statement_timeout {
@@ -35,7 +34,7 @@ impl Session {
         }
     }
 
-    /// Returns the error of a statement that was not planned: why it was stopped, if it was.
+    /// Returns the error of a text that was not parsed; if parsing was cancelled, the reason.
     fn ended(&self, error: Error) -> Error {
         let error = match self.stop.interrupt().check() {
             Ok(()) => error,
@@ -44,17 +43,17 @@ impl Session {
         stopped(error, &self.stop)
     }
 
-    /// Ends the time of what the client has sent so far; all of it has been answered.
+    /// Marks the requests of the client as answered: the next statement starts another clock.
     pub fn end_time(&mut self) {
         self.is_timed = false;
     }
 
-    /// Binds and plans a statement. `types` are the client's parameter types, `None` where it
-    /// leaves them open; may be shorter than the list of parameters.
+    /// Binds and plans a statement. `types`: the client's parameter types, `None` where it leaves
+    /// them open; may be shorter than the list of parameters.
     ///
     /// # Errors
     ///
-    /// What is wrong with the statement, with its place in the text.
+    /// Errors of the statement, with their positions in the text.
     pub fn prepare(&mut self, parsed: &Parsed, types: &[Option<SqlType>]) -> Result<Arc<Prepared>> {
         let _scope = self.stop.interrupt().enter_planning();
         self.plan_statement(parsed, types).map_err(|error| stopped(error, &self.stop))
@@ -74,7 +73,7 @@ impl Session {
         if prepared::is_planned(statement) {
             let planned = self.with_planning(|planning| planning.plan(statement, types))?;
             let PlannedStatement { planned, parameter_types, columns, .. } = planned;
-            // A procedure that gives nothing back has no rows.
+            // A procedure without OUT parameters returns no rows.
             let is_call = matches!(statement, Statement::Call(_));
             let columns = columns.filter(|columns| !is_call || !columns.is_empty());
             return Ok(Arc::new(Prepared {
@@ -98,7 +97,7 @@ impl Session {
         Ok(Arc::new(Prepared { parameter_types, columns, text, kind, runs }))
     }
 
-    /// Returns the types of the parameters of the query in a statement that has no plan of its own.
+    /// Returns the parameter types of the query within a utility statement.
     fn utility_parameters(
         &mut self,
         parsed: &ParsedStatement,

@@ -1,5 +1,10 @@
-//! Prepared statements: parsed and bound once, planned again when the catalog or the
-//! size of a table has changed.
+//! Prepared statements: parsed and bound once, replanned when the catalog or a table's size has
+//! changed.
+//!
+//! [`Planning`] binds and plans a statement; [`Prepared`] has the parameter types and result
+//! columns that the client knows, and a slot for the current plan ([`Planned`]). Executions check
+//! [`Planned::is_current`] and replan if necessary; the memory governor may drop plans and parse
+//! trees, which are then rebuilt from the text.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,40 +38,40 @@ use crate::session_objects::Runs;
 use crate::statement_log::LoggedStatements;
 use crate::system::SystemNames;
 
-/// A statement that was parsed, bound and planned.
+/// A parsed, bound and planned statement.
 pub struct Prepared {
-    /// Types of the parameters, `$1` first.
+    /// Parameter types, `$1` first.
     pub parameter_types: ParameterTypes,
-    /// Columns of the result; `None` for a statement that returns no rows.
+    /// Result columns; `None` for a statement that returns no rows.
     pub columns: Option<Arc<[OutputColumn]>>,
     pub(crate) text: StatementText,
     pub(crate) kind: PreparedKind,
     pub(crate) runs: Runs,
 }
 
-/// What there is to run.
+/// Executable form of a statement.
 pub(crate) enum PreparedKind {
-    /// A statement with a plan.
+    /// Statement with a plan.
     Planned(PlanSlot),
-    /// Anything else: the statement is run as it is.
+    /// Utility statement, which is executed from its parse tree.
     Utility(Arc<ParsedStatement>),
 }
 
-/// The plan of a statement and its parse tree, unless memory was short: then both are made again of
-/// the text when the statement is run.
+/// Plan and parse tree of a statement. Both may be dropped when memory is short, and are then
+/// rebuilt from the text at the next execution.
 pub(crate) struct PlanSlot {
     plan: ArcSwapOption<Planned>,
     tree: ArcSwapOption<ParsedStatement>,
-    /// The command tag of the statement.
+    /// Command tag of the statement.
     pub tag: &'static str,
     /// True for CALL.
     pub is_call: bool,
-    /// The least setting of `log_statement` with which it is logged.
+    /// Lowest level of `log_statement` that logs the statement.
     pub least_logged: LoggedStatements,
 }
 
 impl PlanSlot {
-    /// Returns the slot of a statement.
+    /// Returns the slot of a planned statement.
     pub(crate) fn of(planned: Planned, parsed: Arc<ParsedStatement>) -> PlanSlot {
         PlanSlot {
             plan: ArcSwapOption::from_pointee(planned),
@@ -77,12 +82,12 @@ impl PlanSlot {
         }
     }
 
-    /// Returns the plan, if it was not forgotten.
+    /// Returns the plan, if it was not dropped.
     pub(crate) fn plan(&self) -> Option<Arc<Planned>> {
         self.plan.load_full()
     }
 
-    /// Returns the parse tree of a statement with this text, which is parsed again if need be.
+    /// Returns the parse tree; parses the text again if it was dropped.
     fn tree(&self, text: &StatementText) -> Result<Arc<ParsedStatement>> {
         if let Some(tree) = self.tree.load_full() {
             return Ok(tree);
@@ -100,62 +105,62 @@ impl PlanSlot {
     }
 }
 
-/// A plan and what it was made for.
+/// A plan and the state that it depends on.
 pub(crate) struct Planned {
-    /// [`Catalog::version`].
+    /// Catalog version: [`Catalog::version`].
     pub catalog_version: u64,
-    /// Where names without a schema were looked for.
+    /// Search path of its names.
     pub search_path: Arc<SearchPath>,
-    /// It does without indexes that are newer than the snapshot that it was made for.
+    /// True if the plan avoids indexes that are newer than the snapshot.
     is_of_old_snapshot: bool,
-    /// What its tables' sizes were.
+    /// Table sizes at planning.
     pub sizes: Sizes,
     /// The plan.
     pub plan: Arc<Plan>,
-    /// Columns of the result, if it has one: of the types that the client was told of, as they are
-    /// now.
+    /// Result columns, if it returns rows: of the types that the client knows, as they are
+    /// defined now.
     pub columns: Option<Arc<[OutputColumn]>>,
-    /// Parameters of the client and of subqueries together.
+    /// Number of parameters of the client and of subqueries together.
     pub parameter_count: usize,
-    /// The tables that the statement writes to, ascending.
+    /// Tables that the statement writes to, ascending.
     pub writes: Vec<TableId>,
     /// Those of them whose rows it may change.
     pub changes: Vec<TableId>,
-    /// The tables of which it locks rows.
+    /// Tables whose rows it locks, with the lock strength.
     pub locks: Vec<(TableId, LockStrength)>,
-    /// The locks of the tables that it only reads.
+    /// Lock names of the tables that it only reads.
     pub reads: Vec<LockName>,
-    /// The first materialized view without rows that it reads.
+    /// First unpopulated materialized view that it reads.
     unpopulated: Option<String>,
-    /// The row that it changes, if it is a cursor's.
+    /// Row of WHERE CURRENT OF.
     pub current_row: Option<CurrentRow>,
-    /// What PostgreSQL raises when it plans the statement: to be asked once the values of the
-    /// parameters are known.
+    /// Errors of constant expressions, which PostgreSQL raises at planning: checked once the
+    /// parameter values are known.
     pub constants: ConstantErrors,
 }
 
-/// A plan with what the client is told of the statement.
+/// A plan with the statement's parameter types and result columns.
 pub(crate) struct PlannedStatement {
     /// The plan.
     pub planned: Planned,
-    /// Types of the parameters, `$1` first.
+    /// Parameter types, `$1` first.
     pub parameter_types: ParameterTypes,
-    /// Columns of the result, if it has one.
+    /// Result columns, if it returns rows.
     pub columns: Option<Arc<[OutputColumn]>>,
-    /// The tables of which the rows of a cursor have keys behind their columns.
+    /// Tables whose keys follow the columns of a cursor's rows.
     pub cursor_tables: Vec<CursorTable>,
-    /// The tables that it reads as they are now.
+    /// Tables that it reads in their current state.
     pub reads: Vec<TableId>,
-    /// The parameters that stand for variables of a procedural body.
+    /// Parameters that represent variables of a procedural body.
     pub variables: Vec<VariableUse>,
 }
 
-/// The parameters that a statement without a plan of its own was bound to, for the query in it.
+/// Parameters of a utility statement, for the query within it.
 #[derive(Default)]
 pub(crate) struct BoundParameters {
-    /// Their types.
+    /// Parameter types.
     pub types: Vec<Option<SqlType>>,
-    /// Their values.
+    /// Parameter values.
     pub values: Vec<Datum>,
 }
 
@@ -163,13 +168,13 @@ pub(crate) struct BoundParameters {
 pub(crate) struct PlannedQuery {
     /// The statement.
     pub statement: Statement,
-    /// The types of its parameters.
+    /// Parameter types.
     pub types: Vec<Option<SqlType>>,
-    /// Their values.
+    /// Parameter values.
     pub values: Vec<Datum>,
 }
 
-/// What a statement is bound and planned with.
+/// Environment for binding and planning a statement.
 pub(crate) struct Planning<'a> {
     /// The catalog that the statement sees.
     pub catalog: &'a Catalog,
@@ -177,9 +182,9 @@ pub(crate) struct Planning<'a> {
     pub system: SystemNames<'a>,
     /// Values of session functions.
     pub constants: &'a binder::SessionConstants,
-    /// What is known of the data.
+    /// Table statistics.
     pub statistics: &'a dyn Statistics,
-    /// What the snapshot of the transaction does not show, if there may be anything.
+    /// Indexes and tables that the transaction's snapshot may not see.
     pub newer: Option<NewerRelations>,
 }
 
@@ -194,7 +199,7 @@ impl Planning<'_> {
         self.plan_bound(bound)
     }
 
-    /// Binds and plans the query of a cursor, in a body that has variables.
+    /// Binds and plans the query of a cursor in a procedural body.
     pub(crate) fn plan_cursor(
         &self,
         cursor: &ast::Cursor,
@@ -205,7 +210,7 @@ impl Planning<'_> {
         self.plan_bound(bound)
     }
 
-    /// Plans a statement.
+    /// Plans a bound statement.
     pub(crate) fn plan_bound(&self, mut bound: BoundStatement) -> Result<PlannedStatement> {
         self.hide_newer(&mut bound)?;
         let statistics = Noted::new(self.statistics);
@@ -213,7 +218,7 @@ impl Planning<'_> {
         Ok(self.planned(bound, plan, statistics.into_sizes()))
     }
 
-    /// Returns what statements and expressions of procedural bodies are bound in.
+    /// Returns the binding environment of procedural bodies.
     pub(crate) fn world(&self) -> (&Catalog, &dyn SystemCatalog, &binder::SessionConstants) {
         (self.catalog, &self.system, self.constants)
     }
@@ -229,7 +234,7 @@ impl Planning<'_> {
         binder::bind_body_statement(function, at, routine, world)
     }
 
-    /// As [`Planning::plan`], and what the plan's steps are thought to yield and to cost.
+    /// Like [`Planning::plan`], with the estimated rows and costs of the plan nodes.
     pub(crate) fn estimated(
         &self,
         statement: &Statement,
@@ -263,7 +268,7 @@ impl Planning<'_> {
         Ok(self.plan_bound(bound)?.planned)
     }
 
-    /// Has a statement do without what its snapshot does not show.
+    /// Removes what the snapshot does not see from a statement.
     fn hide_newer(&self, bound: &mut BoundStatement) -> Result<()> {
         let Some(newer) = &self.newer else { return Ok(()) };
         let rewritten = Cell::new(false);
@@ -307,7 +312,7 @@ impl Planning<'_> {
 }
 
 impl Planned {
-    /// Returns the locks of the tables that it reads, and neither writes to nor locks rows of.
+    /// Returns the locks of the tables that it reads without writing or row locks.
     fn to_lock(&self, reads: &[TableId]) -> Vec<LockName> {
         let is_locked = |table: &TableId| {
             self.writes.contains(table) || self.locks.iter().any(|(of, _)| of == table)
@@ -316,7 +321,7 @@ impl Planned {
         reads.map(|table| relation_lock_name(table.0)).collect()
     }
 
-    /// Refuses to read a materialized view that has no rows yet.
+    /// Rejects reading an unpopulated materialized view.
     ///
     /// # Errors
     ///
@@ -328,7 +333,7 @@ impl Planned {
             .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
     }
 
-    /// Returns whether the plan would be made in the same way now.
+    /// Returns whether the plan is still valid.
     pub(crate) fn is_current(&self, planning: &Planning<'_>) -> bool {
         let path = planning.constants.search_path();
         self.catalog_version == planning.catalog.version
@@ -353,11 +358,11 @@ impl Prepared {
         self.text.as_str()
     }
 
-    /// Returns the statement.
+    /// Returns the parse tree.
     ///
     /// # Errors
     ///
-    /// The errors of parsing it again: 53200, 57014.
+    /// Errors of parsing it again: 53200, 57014.
     pub(crate) fn parsed(&self) -> Result<Arc<ParsedStatement>> {
         match &self.kind {
             PreparedKind::Planned(slot) => slot.tree(&self.text),
@@ -365,7 +370,7 @@ impl Prepared {
         }
     }
 
-    /// Returns the least setting of `log_statement` with which it is logged.
+    /// Returns the lowest level of `log_statement` that logs the statement.
     pub(crate) fn least_logged(&self) -> LoggedStatements {
         match &self.kind {
             PreparedKind::Planned(slot) => slot.least_logged,
@@ -373,7 +378,7 @@ impl Prepared {
         }
     }
 
-    /// Returns the plan in one line; `None` for a statement without one.
+    /// Returns a one-line summary of the plan; `None` for a statement without one.
     pub fn summary(&self) -> Option<String> {
         match &self.kind {
             PreparedKind::Planned(slot) => slot.plan().map(|planned| planned.plan.summary()),
@@ -381,7 +386,7 @@ impl Prepared {
         }
     }
 
-    /// Returns whether the statement is one get by key, which takes microseconds.
+    /// Returns whether the statement is a point get, which takes microseconds.
     pub fn is_point(&self) -> bool {
         match &self.kind {
             PreparedKind::Planned(slot) => {
@@ -391,13 +396,13 @@ impl Prepared {
         }
     }
 
-    /// Returns the plan. It is planned again if the catalog or the size of a table has changed, or
-    /// if the plan was forgotten.
+    /// Returns the plan; replans if the catalog or the size of a table has changed, or if the
+    /// plan was dropped.
     ///
     /// # Errors
     ///
-    /// The errors of planning; 0A000 if the statement now returns other columns than the client was
-    /// told.
+    /// Errors of planning; 0A000 if the result columns have changed since the statement was
+    /// prepared.
     pub(crate) fn planned(&self, slot: &PlanSlot, planning: &Planning<'_>) -> Result<Arc<Planned>> {
         if let Some(planned) = slot.plan()
             && planned.is_current(planning)
@@ -408,7 +413,7 @@ impl Prepared {
         let types: Vec<_> = self.parameter_types.iter().copied().map(Some).collect();
         let again = planning.plan(&parsed.statement, &types)?;
         if !are_alike(again.columns.as_deref(), self.columns.as_deref()) {
-            // Drivers that prepare the statement again know it by the routine.
+            // Drivers that prepare the statement again identify the error by this routine.
             let message = "cached plan must not change result type";
             return Err(Error {
                 raised_at: Some(&SourceLocation {
@@ -425,9 +430,9 @@ impl Prepared {
     }
 }
 
-/// Returns whether a client that was told of `left` can read rows of `right`: where a column comes
-/// from does not matter, so that a table may be dropped and created again, nor what has become of
-/// the type of its values, as in PostgreSQL.
+/// Returns whether a client that knows the columns `left` can read rows with columns `right`. As
+/// in PostgreSQL, the origin of a column does not matter, so that a table may be re-created; nor
+/// does a changed definition of its type.
 fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> bool {
     match (left, right) {
         (None, None) => true,
@@ -442,8 +447,8 @@ fn are_alike(left: Option<&[OutputColumn]>, right: Option<&[OutputColumn]>) -> b
     }
 }
 
-/// Returns the tables that a statement writes to, ascending, so that all lock them in one order;
-/// those of MERGE if it counts.
+/// Returns the tables that a statement writes to, ascending, so that all statements lock them in
+/// one order. `counts`: whether a MERGE counts.
 fn written_tables(bound: &Bound, counts: fn(&Merge) -> bool) -> Vec<TableId> {
     match bound {
         Bound::Query(_) => Vec::new(),
@@ -476,7 +481,7 @@ pub(crate) fn is_planned(statement: &Statement) -> bool {
     )
 }
 
-/// Returns the columns of a utility statement that returns rows of text, or of JSON.
+/// Returns the columns of a utility statement that returns rows of text or JSON.
 pub(crate) fn utility_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
     let names: &[&str] = match statement {
         Statement::Explain(_) => &["QUERY PLAN"],

@@ -1,8 +1,8 @@
-//! What foreign keys do when a statement has done its work: rows that others refer to and that are
-//! gone, or have another key, and references that were to wait for the end.
+//! Referential actions and checks of foreign keys, after a statement has changed rows.
 //!
-//! As in PostgreSQL, what is to be done to referencing rows is done by statements: they take the
-//! indexes that other statements would take, and what they change is looked at in turn.
+//! The executor queues changes of referenced rows and unchecked references in a [`Watch`]; this
+//! module processes the queue. As in PostgreSQL, actions on referencing rows are executed as SQL
+//! statements: they use indexes like other statements, and their changes are queued in turn.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ use crate::session::Planned;
 use crate::session::deferred::Deferred;
 use crate::session::worker::Worker;
 
-/// A row that others may refer to, as it was and as it is.
+/// Old and new version of a row that is referenced by a foreign key.
 pub(super) struct Gone<'a> {
     pub(super) referenced: &'a Arc<Table>,
     pub(super) referencing: &'a Arc<Table>,
     pub(super) key: &'a ForeignKey,
     pub(super) old: Vec<Datum>,
     pub(super) new: Option<Vec<Datum>>,
-    /// Types of the values of either.
+    /// Types of the key values.
     pub(super) types: Vec<DataType>,
 }
 
-/// Plans of the statements of one round, by text and types of parameters.
+/// Cached plans of the internal statements, by text and parameter types.
 pub(super) type Plans = AHashMap<(String, Vec<DataType>), Arc<Planned>>;
 
 impl Worker {
-    /// Runs a statement that changes rows, with what foreign keys make of it.
+    /// Executes a data-changing statement with its referential checks and actions.
     pub(super) fn modify(&mut self, planned: &Planned, context: Context) -> Result<ModifyOutcome> {
         let watch = self.watch(&planned.writes)?;
         let context = Context { watch: watch.clone(), ..context };
@@ -51,8 +51,8 @@ impl Worker {
         Ok(outcome)
     }
 
-    /// Returns what is to be watched while these tables are written to; locks the tables that
-    /// foreign keys have to do with.
+    /// Returns the constraint queue for writes to these tables, and locks the tables of the
+    /// foreign keys involved. `None` if no constraint needs it.
     pub(super) fn watch(&mut self, tables: &[TableId]) -> Result<Option<Arc<Watch>>> {
         loop {
             let catalog = self.catalog();
@@ -72,7 +72,7 @@ impl Worker {
                     open.lock_shared(&self.around.engine, table, mode)?;
                 }
             }
-            // Who gave a table's lock back publishes its catalog right after.
+            // A previous holder of a table's lock publishes its catalog after releasing it.
             drop(self.engine.publishing.lock());
             if self.catalog().version == catalog.version {
                 let held = self.open.as_ref().map(|open| open.held.lock());
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Looks at all that was put off to the end of the statement.
+    /// Processes the constraint queue at the end of the statement.
     pub(super) fn settle(&mut self, watch: Option<Arc<Watch>>) -> Result<()> {
         let Some(watch) = watch else { return Ok(()) };
         watch.raise()?;
@@ -119,7 +119,7 @@ impl Worker {
                 if !same {
                     let context = self.inner_context(&[], None, &watch);
                     if self.open.as_ref().is_some_and(|open| open.is_repeatable()) {
-                        // What it has deleted itself is gone.
+                        // The snapshot must show the transaction's own deletes.
                         context.transaction.begin_statement();
                     }
                     watch.look_late(watched, &reference, new, &context)?;
@@ -139,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// As [`Worker::react`]; what a deferred constraint finds is put off.
+    /// Like [`Worker::react`], but queues the violation of a deferred constraint.
     fn react_now(&mut self, gone: &Gone<'_>, watch: &Arc<Watch>, plans: &mut Plans) -> Result<()> {
         let Gone { referencing, key, old, new, .. } = gone;
         let action = if new.is_some() { key.on_update } else { key.on_delete };
@@ -159,8 +159,8 @@ impl Worker {
         }
     }
 
-    /// Looks at a reference again that had nothing to refer to: by now the key may be there, or the
-    /// row that refers to it gone.
+    /// Checks a reference without a referenced row again: the key may have been inserted, or the
+    /// referencing row deleted.
     pub(super) fn check_late(
         &mut self,
         gone: &Gone<'_>,
@@ -168,7 +168,7 @@ impl Worker {
         plans: &mut Plans,
     ) -> Result<()> {
         let Gone { referenced, referencing, key, old, .. } = gone;
-        // A key that is NULL in part never comes to be there.
+        // A partly NULL key never matches.
         if old.iter().any(Datum::is_null) {
             return match self.is_referenced(gone, watch, plans)? {
                 true => Err(mixed(referencing, key)),
@@ -191,7 +191,7 @@ impl Worker {
         Err(missing(referencing, &reference, old, &context.eval.style))
     }
 
-    /// Does to referencing rows what their constraint says.
+    /// Executes the referential action of a constraint on the referencing rows.
     pub(super) fn react(
         &mut self,
         gone: &Gone<'_>,
@@ -202,7 +202,7 @@ impl Worker {
         let Some(place) = key.place(referenced, old)? else { return Ok(()) };
         let context = self.inner_context(&[], None, watch);
         let transaction = Arc::clone(&context.transaction);
-        // The row is locked alone since it was written.
+        // The row has been locked only since it was written.
         transaction.begin_statement();
         let repeatable = self.open.as_ref().is_some_and(|open| open.is_repeatable());
         if repeatable {
@@ -211,7 +211,7 @@ impl Worker {
         let action = if new.is_some() { key.on_update } else { key.on_delete };
         if action == ReferentialAction::NoAction {
             let mut cells = CellBatch::new();
-            // Another row has got the key.
+            // Another row has the key now.
             if transaction.get_locked(place.table, &Get::new(place.row), &mut cells)? {
                 return Ok(());
             }
@@ -254,7 +254,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Fails if there is a row that refers to a key.
+    /// Fails if a row references the key.
     fn refuse_referenced(
         &mut self,
         gone: &Gone<'_>,
@@ -267,7 +267,7 @@ impl Worker {
         }
     }
 
-    /// Returns whether there is a row that refers to a key.
+    /// Returns whether a row references the key.
     fn is_referenced(
         &mut self,
         gone: &Gone<'_>,
@@ -285,8 +285,8 @@ impl Worker {
         Ok(false)
     }
 
-    /// At REPEATABLE READ the statements see only what the transaction sees: a reference that was
-    /// committed since makes it fail.
+    /// At REPEATABLE READ the internal statements use the transaction's snapshot: fails for a
+    /// reference that was committed after it.
     fn refuse_unseen(
         &mut self,
         gone: &Gone<'_>,
@@ -336,14 +336,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns whether a row is there, for all that this transaction has done to it.
+    /// Returns whether a row exists for this transaction, including its own changes.
     fn is_there(&self, own: &Context, table: &Table, key: Option<&[u8]>) -> Result<bool> {
         let Some(key) = key else { return Ok(true) };
         let mut cells = CellBatch::new();
         Ok(own.transaction.get_locked(table.id, &Get::new(key), &mut cells)?)
     }
 
-    /// Returns the plan of a statement over the rows that refer to a key, `$1` and so on.
+    /// Returns the plan of an internal statement over the rows that reference a key, with
+    /// parameters `$1` and so on.
     fn inner_plan(
         &mut self,
         statement: &str,
@@ -394,8 +395,8 @@ impl Worker {
     }
 }
 
-/// Returns the tables that are written to, and those that foreign keys make it write to; empty if
-/// there is no foreign key, and no deferrable UNIQUE constraint.
+/// Returns the written tables and those that referential actions write to; empty if there is no
+/// foreign key and no deferrable UNIQUE constraint.
 fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     let written = tables.iter().filter_map(|table| catalog.table_stored(*table));
     let mut found: Vec<Arc<Table>> = written.cloned().collect();
@@ -419,7 +420,7 @@ fn concerned(catalog: &Catalog, tables: &[TableId]) -> Vec<Arc<Table>> {
     found
 }
 
-/// `is_replica`: foreign keys are not looked at.
+/// Returns the constraint queue of the tables. `is_replica`: foreign keys are not checked.
 fn watched(
     catalog: &Catalog,
     tables: &[Arc<Table>],
@@ -435,7 +436,7 @@ fn watched(
             let at_once = tables.iter().all(|one| one.oid != referenced.oid);
             let is_deferred = deferred
                 .is_some_and(|modes| modes.is_deferred(table.oid, &key.name, *key.deferral));
-            // What it finds too early it looks at again.
+            // A premature violation of a deferred constraint is checked again later.
             let at_once = at_once || is_deferred;
             Some(Reference { key: key.clone(), referenced, at_once, is_deferred })
         });

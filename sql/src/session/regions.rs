@@ -1,5 +1,5 @@
-//! ALTER TABLE and ALTER INDEX … SPLIT and MERGE REGIONS: takes effect at once, whatever becomes
-//! of the transaction, as FLUSH and COMPACT do.
+//! ALTER TABLE and ALTER INDEX … SPLIT and MERGE REGIONS: not transactional, like FLUSH and
+//! COMPACT.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::ddl::pre_split::{SplitKey, point};
 use crate::error::{Error, Result, sqlstate};
 use crate::session::Session;
 
-/// A table or an index, as far as its regions are concerned.
+/// Store table and key columns of a table or an index.
 struct Place {
     store_table: TableId,
     salt_buckets: u8,
@@ -26,8 +26,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 42P01 if there is none. 22023 where they cannot be split or merged so; nothing is split or
-    /// merged then, but what stands before it in the statement.
+    /// 42P01 if there is no such table. 22023 where the regions cannot be split or merged in this
+    /// way; what precedes it in the statement has taken effect.
     pub(super) fn alter_table_regions(
         &mut self,
         name: &TableName,
@@ -41,7 +41,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// 42704 if there is none; else as for a table.
+    /// 42704 if there is no such index; otherwise as for a table.
     pub(super) fn alter_index_regions(
         &mut self,
         name: &TableName,
@@ -66,8 +66,8 @@ impl Session {
         })
     }
 
-    /// Returns the place of an index: its key is its own columns, then those of the table's key if
-    /// it is not unique.
+    /// Returns the store table and key of an index: its own columns, then those of the table's
+    /// key if it is not unique.
     fn place_of_index(&self, name: &TableName) -> Result<Place> {
         let path = self.constants.search_path();
         let index = self.with_planning(|planning| match planning.catalog.find(name, path) {
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Splits every region of a table that has more than one row, about its middle.
+    /// Splits every region with more than one row near its middle.
     fn split_all(&self, table: TableId) -> Result<()> {
         let store = self.engine.store();
         let mut split_any = false;
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Returns the row keys that begin with the values of points.
+    /// Returns the row keys of split points, which may be prefixes of the key.
     fn rows(&mut self, place: &Place, points: &[Vec<Expr>]) -> Result<Vec<Vec<u8>>> {
         if place.salt_buckets > 0 {
             return Err(Error::not_supported(
@@ -179,7 +179,7 @@ fn check_inside(
     Ok(())
 }
 
-/// Returns the error of what cannot be split or merged.
+/// Returns the error of a rejected split or merge.
 fn refused(error: store::Error) -> Error {
     match error {
         store::Error::InvalidRequest(why) => Error::new(sqlstate::INVALID_PARAMETER_VALUE, why)

@@ -1,9 +1,9 @@
-//! Functions of users that a statement calls: their statements run within it.
+//! Calls of user-defined functions from a statement.
 //!
-//! A function is bound and planned for the types of a call when it is called first, and not again
-//! while the statement around it lasts. Its statements run in the transaction of the session. Those
-//! of a VOLATILE one see what was committed and written before each of them; those of others see
-//! what the statement around sees.
+//! A function is bound and planned for the argument types of a call at its first call; the plan
+//! is valid until the calling statement ends. Its statements run in the transaction of the
+//! session. Those of a VOLATILE function see what was committed and written before each of them;
+//! those of others see what the calling statement sees.
 //!
 //! Source: PostgreSQL's `fmgr_sql`, `init_execution_state` and `postquel_start` (functions.c).
 
@@ -28,65 +28,64 @@ use crate::session::worker::{Around, Snapshots, Worker};
 use crate::settings::Settings;
 use crate::system::{RoutineSource, SystemRowSource};
 
-/// Calls in calls; more would need too much memory.
+/// Maximum nesting depth of calls, which bounds their memory.
 pub(super) const DEPTH_MAX: usize = 400;
-/// What is left of the stack when a call gets another piece, and the size of that.
-/// An expression in a function may be as deep as one in a statement.
+/// Remaining stack at which a call gets a new stack segment, and the size of that. An expression
+/// in a function may be as deep as one in a statement.
 pub(super) const RED_ZONE_BYTES: usize = 32 << 20;
 pub(super) const STACK_BYTES: usize = 64 << 20;
 
-/// Returns the error of calls that are nested too deep.
+/// Returns the error of too deeply nested calls.
 pub(super) fn too_deep() -> Error {
     let message = "stack depth limit exceeded";
     Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message)
         .with_hint(format!("Functions may be called {DEPTH_MAX} deep."))
 }
 
-/// The functions that are being called around a statement, and their plans.
+/// Nesting depth of the calls around a statement, and their plans.
 #[derive(Clone, Default)]
 pub(super) struct Called {
     depth: usize,
-    /// Those of one statement of the session, and of all that it calls.
+    /// Plans of one top-level statement and all functions that it calls.
     plans: Option<Arc<Plans>>,
 }
 
 type Plans = Mutex<AHashMap<Key, Arc<Body>>>;
 
-/// A function, in calls with arguments of these types and a result of these columns, its names
-/// looked up by this search path.
+/// Cache key: function number, argument types, result type, result columns, and search path.
 type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>, Arc<str>);
 
-/// The body of a function, planned for calls.
+/// Body of a function, planned for calls.
 struct Body {
     statements: Vec<PlannedStep>,
-    /// The statements may change data, and see what others have changed.
+    /// VOLATILE: the statements may change data and see concurrent commits.
     is_volatile: bool,
-    /// There is one row at most, and it is that of a set otherwise.
+    /// True if it returns a set; otherwise it returns at most one row.
     is_set: bool,
 }
 
-/// A statement of a body.
+/// Planned statement of a body.
 struct PlannedStep {
     tag: &'static str,
     planned: Planned,
-    /// Over its columns, the values of the function's row.
+    /// Expressions of the function's row over the columns of the statement.
     result: Option<Vec<Expr>>,
 }
 
-/// See the module: the functions that one statement calls.
+/// Executor of the functions that one statement calls; see the module.
 pub(super) struct Routines {
     around: Arc<Around>,
     seen: Seen,
-    /// What the statement sees.
+    /// Snapshot of the calling statement.
     view: SharedView,
     called: Called,
     inner: Mutex<Option<Worker>>,
-    /// Runs procedural bodies.
+    /// Inner session for procedural bodies.
     session: Mutex<Option<Box<Session>>>,
 }
 
 impl Routines {
-    /// Returns what calls functions for a statement of a transaction.
+    /// Returns the function executor of a statement.
     pub(super) fn new(work: &Worker, open: &Open, view: &SharedView) -> Routines {
         Routines {
             around: Arc::clone(&work.around),
@@ -98,7 +97,7 @@ impl Routines {
         }
     }
 
-    /// Returns what the statements of functions run with.
+    /// Returns the statement executor of a function's statements.
     fn work(&self, source: &SystemRowSource) -> Worker {
         let open = Open::inside(&self.seen, &source.settings, &source.transaction);
         let plans = self.called.plans.clone().unwrap_or_default();
@@ -110,7 +109,7 @@ impl Routines {
 }
 
 impl Routines {
-    /// Returns the rows of a call of a function with a procedural body.
+    /// Executes a call of a function with a procedural body.
     fn call_body(
         &self,
         source: &SystemRowSource,
@@ -122,7 +121,7 @@ impl Routines {
             Some(seen) => seen.clone(),
             None => transaction.view()?,
         };
-        // A call within an argument of a call has one of its own.
+        // A nested call in an argument uses a separate session.
         let known = self.session.lock().take();
         let mut session = known.unwrap_or_else(|| {
             let worker = self.work(source);
@@ -169,8 +168,8 @@ impl RoutineSource for Routines {
     }
 }
 
-/// Runs something of a function with the settings that it has; what it sets of these for the
-/// session stays.
+/// Runs a closure with the SET clauses of a function applied. What it sets in the session itself
+/// remains.
 fn with_settings_of<W: DerefMut<Target = Worker>, T>(
     work: &mut W,
     function: Option<&Arc<Function>>,
@@ -186,15 +185,15 @@ fn with_settings_of<W: DerefMut<Target = Worker>, T>(
     done
 }
 
-/// What a function with settings of its own goes back to.
+/// Settings to restore after a function with SET clauses.
 struct SettingsBefore {
     settings: Settings,
-    /// How many changes of settings had been noted.
+    /// Number of recorded setting changes before the call.
     changes: usize,
 }
 
 impl Worker {
-    /// Sets what a function runs with.
+    /// Applies the SET clauses of a function.
     fn enter_settings(&mut self, settings: &[(String, String)]) -> Result<SettingsBefore> {
         let before =
             SettingsBefore { settings: self.settings.clone(), changes: self.changed.count() };
@@ -210,7 +209,7 @@ impl Worker {
         Ok(before)
     }
 
-    /// Goes back to what was set before a function was called.
+    /// Restores the settings from before a function call.
     fn leave_settings(&mut self, settings: &[(String, String)], before: SettingsBefore) {
         self.changed.leave(settings, before.changes);
         self.settings = before.settings;
@@ -227,7 +226,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Returns the rows of a call.
+    /// Executes a call and returns its rows.
     fn call(
         &mut self,
         routine: &Routine,
@@ -285,7 +284,7 @@ impl Worker {
                 }
                 self.lock_to_read(&step.planned)?;
             }
-            // Who gave a table's lock back publishes its catalog right after.
+            // A previous holder of a table's lock publishes its catalog after releasing it.
             if self.engine.publishing.is_locked() {
                 drop(self.engine.publishing.lock());
             }
@@ -297,7 +296,7 @@ impl Worker {
         Ok(body)
     }
 
-    /// Runs a statement of a body; returns the rows that the function makes of its own.
+    /// Executes a statement of a body; returns the function's rows from it.
     fn run_step(
         &mut self,
         step: &PlannedStep,

@@ -1,7 +1,7 @@
-//! Which rows of a cursor FETCH and MOVE mean, and the rows that are kept to go back to.
+//! Cursor positions for FETCH and MOVE, and the row buffer of scrollable cursors.
 //!
-//! A cursor stands before the first row (0), on a row, or behind the last one. Those that can
-//! scroll keep what they have read.
+//! A cursor is before the first row (0), on a row, or after the last one. Scrollable cursors
+//! buffer the rows that they have read.
 //!
 //! Source: PostgreSQL's `DoPortalRunFetch` (pquery.c).
 
@@ -12,19 +12,19 @@ use crate::batch_buffer::{BatchBuffer, Room, byte_count};
 use crate::error::Result;
 use crate::rows::Rows;
 
-/// The rows that a cursor has read, and where it stands.
+/// Buffered rows of a cursor, and its position.
 #[derive(Default)]
 pub(super) struct Scroll {
     batches: BatchBuffer,
-    /// The number of rows up to the end of each batch.
+    /// Cumulated number of rows at the end of each batch.
     ends: Vec<usize>,
     bytes: usize,
-    /// All rows have been read.
+    /// True once all rows have been read.
     complete: bool,
     position: usize,
 }
 
-/// Rows to be returned: from one, so many, forward or backward.
+/// Row range to return, in either direction.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     /// From 1.
@@ -38,23 +38,23 @@ impl Scroll {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Returns whether so much is kept that a cursor of which nobody said that it goes back had
-    /// better not; while it stands on a row that it went back to, it goes on.
+    /// Returns whether the buffer is too large for a cursor that was not declared SCROLL. A
+    /// cursor on a row that it has moved back to retains its buffer.
     pub(super) fn is_full(&self, work_mem: usize) -> bool {
         self.bytes > work_mem / 4 && self.position >= self.row_count()
     }
 
-    /// Returns whether it stands before the first row.
+    /// Returns whether the cursor is before the first row.
     pub(super) fn is_before(&self) -> bool {
         self.position == 0
     }
 
-    /// Returns the number of the row that it stands on.
+    /// Returns the number of the current row.
     pub(super) fn passed(&self) -> u64 {
         self.position as u64
     }
 
-    /// Returns the row that it stands on.
+    /// Returns the current row.
     pub(super) fn current(&mut self) -> Result<Option<Vec<Datum>>> {
         let Some(row) = self.position.checked_sub(1) else { return Ok(None) };
         let batch = self.ends.partition_point(|end| *end <= row);
@@ -62,7 +62,7 @@ impl Scroll {
         Ok(self.batches.batch(batch)?.map(|batch| batch.row(row - start)))
     }
 
-    /// Reads until there are so many rows, or no more.
+    /// Reads rows until `wanted` are buffered, or to the end.
     fn read(&mut self, rows: &mut Rows, wanted: usize, room: &Room) -> Result<()> {
         while !self.complete && self.row_count() < wanted {
             let Some(batch) = rows.next_batch(wanted - self.row_count())? else {
@@ -76,7 +76,7 @@ impl Scroll {
         Ok(())
     }
 
-    /// Moves, and returns the rows that were asked for.
+    /// Moves and returns the requested rows.
     pub(super) fn fetch(
         &mut self,
         rows: &mut Rows,

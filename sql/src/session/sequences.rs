@@ -1,4 +1,7 @@
-//! Sequences as one session sees them: names, `currval()`, `lastval()`.
+//! Sequence functions of a session: `nextval()`, `currval()`, `lastval()` and `setval()`.
+//!
+//! It resolves names by the search path, locks the sequence for the transaction, and takes values
+//! from the engine's [`SequenceStates`](crate::sequences::SequenceStates).
 
 use std::sync::{Arc, Weak};
 
@@ -16,30 +19,30 @@ use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// What a session got from sequences.
+/// Values that the session got, for `currval()` and `lastval()`.
 #[derive(Debug, Default)]
 struct Seen {
     values: AHashMap<u32, i64>,
     last: Option<u32>,
 }
 
-/// The sequences that a session's statements use. Cheap to clone.
+/// Sequence functions for the statements of a session. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct SessionSequences {
     engine: Arc<Engine>,
-    /// What the transaction has changed of the catalog, if it has.
+    /// Catalog changes of the transaction, if there are any.
     changes: Option<SharedChanges>,
-    /// The transaction may not write.
+    /// True if the transaction is read-only.
     read_only: bool,
-    /// Where names without a schema are looked for.
+    /// Search path of sequence names.
     path: Arc<SearchPath>,
     seen: Arc<Mutex<Seen>>,
-    /// The transaction of the present statement, which locks the sequences that it takes from.
+    /// Transaction of the current statement, which locks the sequences that it uses.
     transaction: Arc<Mutex<Weak<Transaction>>>,
 }
 
 impl SessionSequences {
-    /// Returns the sequences for a new session.
+    /// Returns the sequence functions of a new session.
     pub(super) fn new(engine: &Arc<Engine>) -> SessionSequences {
         let seen = Arc::default();
         let path = Arc::default();
@@ -47,7 +50,7 @@ impl SessionSequences {
         SessionSequences { engine, changes: None, read_only: false, path, seen, transaction }
     }
 
-    /// Has sequences locked by a transaction from now on.
+    /// Sets the transaction that locks sequences.
     pub(super) fn enter(&self, transaction: &Arc<Transaction>) {
         let mut present = self.transaction.lock();
         if !std::ptr::eq(present.as_ptr(), Arc::as_ptr(transaction)) {
@@ -55,12 +58,12 @@ impl SessionSequences {
         }
     }
 
-    /// Sets where names without a schema are looked for.
+    /// Sets the search path of sequence names.
     pub(super) fn set_search_path(&mut self, path: Arc<SearchPath>) {
         self.path = path;
     }
 
-    /// Returns them as a transaction sees them.
+    /// Returns the sequence functions with the catalog of a transaction.
     pub(super) fn within(&self, changes: Option<SharedChanges>, read_only: bool) -> Self {
         SessionSequences { changes, read_only, ..self.clone() }
     }
@@ -72,7 +75,7 @@ impl SessionSequences {
         }
     }
 
-    /// Forgets what the session got: DISCARD ALL.
+    /// Removes the session's values: DISCARD ALL.
     pub(super) fn discard(&self) {
         *self.seen.lock() = Seen::default();
     }
@@ -99,8 +102,7 @@ impl SessionSequences {
         }
     }
 
-    /// Returns a sequence to be taken from or set. Nobody changes its definition until the
-    /// transaction ends.
+    /// Returns a sequence and locks its definition until the transaction ends.
     fn find_locked(&self, text: &str) -> Result<Arc<Sequence>> {
         let mut sequence = self.find(text)?;
         let Some(transaction) = self.transaction.lock().upgrade() else { return Ok(sequence) };
@@ -110,7 +112,7 @@ impl SessionSequences {
                 return Ok(sequence);
             }
             ddl::lock_relation(&transaction, id, mode, LockWait::Wait)?;
-            // Who gave the lock back publishes its catalog right after.
+            // A previous holder of the lock publishes its catalog after releasing it.
             if self.engine.publishing.is_locked() {
                 drop(self.engine.publishing.lock());
             }

@@ -1,15 +1,15 @@
-//! What becomes of a session's temporary tables: at each COMMIT, and when the session ends.
+//! Temporary tables: ON COMMIT actions, and their removal at the end of the session.
 
 use crate::ast::OnCommit;
 use crate::error::{Result, sqlstate};
 use crate::session::Session;
 
-/// How often temporary tables are dropped at the end of a session: a request to cancel its last
-/// statement may come late.
+/// Number of attempts to drop temporary tables at the end of a session: a late cancel request may
+/// stop one.
 const DROP_ATTEMPTS: usize = 5;
 
 impl Session {
-    /// Does to temporary tables what they say that COMMIT does, as part of the transaction.
+    /// Executes the ON COMMIT actions of temporary tables, in the transaction.
     pub(super) fn end_temporary(&mut self) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let catalog = open.changes.catalog(&self.engine);
@@ -32,7 +32,7 @@ impl Session {
         self.in_any_ddl(|ddl| ddl.end_temporary(&due))
     }
 
-    /// Drops all that is temporary, as part of the transaction.
+    /// Drops all temporary objects, in the transaction.
     pub(super) fn discard_temporary(&mut self) -> Result<()> {
         let schema = self.settings.temp_schema().to_owned();
         let known = !schema.is_empty() && self.catalog().schema(&schema).is_some();
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    /// Drops all that is temporary. A failure leaves it to the next start.
+    /// Drops all temporary objects. After a failure the next start drops them.
     pub(super) fn drop_temporary(&mut self) {
         let schema = self.settings.temp_schema().to_owned();
         if schema.is_empty() || self.engine.catalog().schema(&schema).is_none() {

@@ -1,4 +1,7 @@
-//! The transaction of a session: implicit or a block, with what it changed beside rows.
+//! Transaction of a session: implicit or a block, with its DDL changes, settings and savepoints.
+//!
+//! It combines the store transaction with the state that must follow its outcome: catalog
+//! changes, SET and SET LOCAL values, advisory locks, deferred constraints and moved cursor rows.
 
 use std::sync::Arc;
 
@@ -28,58 +31,58 @@ use crate::timer::StopFlag;
 
 /// An open transaction.
 pub(crate) struct Open {
-    /// The store's side of it.
+    /// Store transaction.
     pub transaction: Arc<Transaction>,
-    /// What DDL statements in it have done.
+    /// Catalog changes of its DDL statements.
     pub changes: SharedChanges,
-    /// BEGIN was said; otherwise it ends with the message.
+    /// True within BEGIN; otherwise the transaction ends with the message.
     pub in_block: bool,
-    /// An error has ended it; only ROLLBACK is accepted.
+    /// True after an error; only ROLLBACK is accepted.
     pub failed: bool,
-    /// A statement has read or written in it.
+    /// True once a statement has read or written in it.
     pub used: bool,
-    /// It is that of a statement which calls a function.
+    /// True for the view of a function's statements on the calling statement's transaction.
     pub is_inside: bool,
-    /// Its modes.
+    /// Transaction modes.
     pub modes: Modes,
     /// `now()`: microseconds since 2000-01-01 UTC.
     pub started: i64,
-    /// The settings to go back to on rollback.
+    /// Settings to restore on rollback.
     settings_before: Settings,
-    /// Settings of SET LOCAL with the values to go back to at the end.
+    /// Values to restore at the end of the transaction, for SET LOCAL.
     local: Vec<(String, String)>,
     savepoints: Vec<NamedSavepoint>,
-    /// How many there are of the session, and of functions around this one.
+    /// Number of savepoints of the session and of calling functions.
     savepoints_around: usize,
-    /// The rows that got other keys, for its cursors.
+    /// Rows whose keys were updated, for cursors.
     pub moved: Arc<MovedRows>,
-    /// What statements of functions add to, too.
+    /// State that is shared with statements of functions.
     pub held: Arc<Mutex<Held>>,
-    /// The advisory locks of its session.
+    /// Advisory locks of the session.
     advisory: Arc<SessionLocks>,
 }
 
-/// What a transaction shares with its session.
+/// Session state that a transaction uses.
 #[derive(Clone, Copy)]
 pub(crate) struct SessionHandles<'a> {
-    /// Stops its statements.
+    /// Cancel flag of its statements.
     pub stop: &'a StopFlag,
-    /// Where it notes what it reads.
+    /// Registry of the tables that it reads.
     pub reads: &'a Arc<ReadLocks>,
-    /// Its advisory locks.
+    /// Advisory locks.
     pub advisory: &'a Arc<SessionLocks>,
 }
 
-/// What the statements of a transaction have left for its end.
+/// Table locks and deferred checks of a transaction.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Tables that are locked against changes of themselves, and how.
+    /// Locked tables and lock modes.
     tables: Vec<(TableId, TableLockMode)>,
-    /// What deferred constraints have found, and which are deferred.
+    /// Deferred-constraint state.
     pub deferred: Deferred,
 }
 
-/// What statements of functions know of the transaction.
+/// Transaction state that statements of functions share.
 pub(super) struct Seen {
     changes: SharedChanges,
     modes: Modes,
@@ -93,7 +96,7 @@ pub(super) struct Seen {
 struct NamedSavepoint {
     name: String,
     savepoint: Savepoint,
-    /// Its number among those of the catalog.
+    /// Savepoint number of the catalog changes.
     mark: usize,
     settings: Settings,
     deferred: Deferred,
@@ -101,14 +104,14 @@ struct NamedSavepoint {
     locks: Locks,
 }
 
-/// The place before a definition.
+/// State before a DDL statement.
 pub(crate) struct DefinitionMark {
     savepoint: Savepoint,
     mark: usize,
     locks: Locks,
 }
 
-/// How many locks there were: of the store, of tables among them, and advisory ones.
+/// Numbers of held locks: of the store, of tables among them, and advisory ones.
 #[derive(Clone, Copy)]
 struct Locks {
     all: LockPlace,
@@ -143,7 +146,7 @@ impl Open {
         }
     }
 
-    /// Returns the same transaction as statements of functions see it.
+    /// Returns the transaction as statements of functions see it.
     pub(super) fn inside(seen: &Seen, settings: &Settings, transaction: &Arc<Transaction>) -> Open {
         Open {
             transaction: Arc::clone(transaction),
@@ -164,7 +167,7 @@ impl Open {
         }
     }
 
-    /// Returns what statements of functions are told of it.
+    /// Returns the state that statements of functions share.
     pub(super) fn seen(&self) -> Seen {
         Seen {
             changes: self.changes.clone(),
@@ -177,7 +180,7 @@ impl Open {
         }
     }
 
-    /// Defines things in it.
+    /// Executes a DDL operation in it.
     pub(super) fn define<T>(
         &self,
         engine: &Engine,
@@ -217,7 +220,7 @@ impl Open {
         }
     }
 
-    /// Changes the modes of a transaction that nothing was done in yet.
+    /// Changes the modes of a transaction that has done nothing yet.
     pub(crate) fn set_modes(
         &mut self,
         engine: &Engine,
@@ -258,12 +261,12 @@ impl Open {
         Ok(())
     }
 
-    /// Has it see what another transaction has exported.
+    /// Imports a snapshot that another transaction has exported.
     ///
     /// # Errors
     ///
-    /// PostgreSQL's: 25001 after the first query, 22023 if there is no such snapshot; 0A000 unless
-    /// it is one at REPEATABLE READ.
+    /// As in PostgreSQL: 25001 after the first query, 22023 if there is no such snapshot; 0A000
+    /// unless it is at REPEATABLE READ.
     pub(crate) fn import_snapshot(&mut self, name: &str) -> Result<()> {
         if self.used || !self.savepoints.is_empty() {
             let message = "SET TRANSACTION SNAPSHOT must be called before any query";
@@ -300,30 +303,30 @@ impl Open {
         Err(Error::new(sqlstate::ACTIVE_SQL_TRANSACTION, message))
     }
 
-    /// Locks a table that a statement is going to write to against changes of the table itself.
-    /// So are the tables that its coprocessors write to.
+    /// Locks a table that a statement writes to against DDL, with the tables that its
+    /// coprocessors write to.
     ///
     /// # Errors
     ///
     /// `55000` if only a coprocessor may write to the table.
     pub(crate) fn lock_for_write(&mut self, engine: &Engine, table: TableId) -> Result<()> {
         self.lock_shared(engine, table, TableLockMode::RowExclusive)?;
-        // Who attaches such a coprocessor, or detaches it, holds the table's exclusive lock.
+        // Attaching or detaching such a coprocessor needs the table's exclusive lock.
         match engine.keeper_of(table) {
-            // Its rows stay when the table that they tell of is dropped.
+            // Its rows remain when its source table is dropped.
             Some((source, _)) if self.changes.drops(source) => Ok(()),
             Some((_, keeper)) => Err(kept(&keeper)),
             None => Ok(()),
         }
     }
 
-    /// Returns whether all its statements see one snapshot.
+    /// Returns whether all its statements use one snapshot.
     pub(crate) fn is_repeatable(&self) -> bool {
         self.modes.is_repeatable()
     }
 
-    /// Locks a table, and those that its coprocessors write to, against changes of the tables
-    /// themselves: as `ROW EXCLUSIVE` to write to it, as `ROW SHARE` to lock rows.
+    /// Locks a table, and those that its coprocessors write to, against DDL: `ROW EXCLUSIVE` for
+    /// writing, `ROW SHARE` for row locks.
     pub(crate) fn lock_shared(
         &mut self,
         engine: &Engine,
@@ -338,7 +341,7 @@ impl Open {
         if mode == TableLockMode::RowShare {
             return Ok(());
         }
-        // Nobody attaches to the table now.
+        // The lock prevents further ATTACH to the table.
         for attached in engine.attached(table).iter().flat_map(|known| known.iter()) {
             for &target in &attached.writes {
                 self.lock_shared(engine, target, mode)?;
@@ -347,24 +350,24 @@ impl Open {
         Ok(())
     }
 
-    /// Notes the value that a setting goes back to at the end of the transaction.
+    /// Records the value to restore for SET LOCAL at the end of the transaction.
     pub(crate) fn note_local(&mut self, name: &str, value: &str) {
         if !self.local.iter().any(|(known, _)| known == name) {
             self.local.push((name.to_owned(), value.to_owned()));
         }
     }
 
-    /// Returns whether it has written to a table, or may.
+    /// Returns whether it has locked a table for writing.
     pub(crate) fn has_locked(&self, table: TableId) -> bool {
         self.held.lock().tables.contains(&(table, TableLockMode::RowExclusive))
     }
 
-    /// Returns how many savepoints there are.
+    /// Returns the number of savepoints.
     pub(crate) fn savepoint_count(&self) -> usize {
         self.savepoints_around + self.savepoints.len()
     }
 
-    /// Marks a savepoint.
+    /// Creates a savepoint.
     pub(crate) fn savepoint(&mut self, name: &str, settings: &Settings) {
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
@@ -376,7 +379,7 @@ impl Open {
         self.savepoints.push(marked);
     }
 
-    /// Marks the place before a definition.
+    /// Records the state before a DDL statement.
     pub(crate) fn mark_definition(&mut self) -> DefinitionMark {
         let savepoint = self.transaction.savepoint();
         let mark = self.changes.savepoint();
@@ -384,7 +387,7 @@ impl Open {
         DefinitionMark { savepoint, mark, locks }
     }
 
-    /// Takes a definition back, with its locks.
+    /// Undoes a DDL statement and releases its locks.
     pub(crate) fn undo_definition(&mut self, engine: &Engine, mark: DefinitionMark) {
         self.transaction.rollback_to(mark.savepoint);
         self.changes.rollback_to(engine, mark.mark);
@@ -392,13 +395,13 @@ impl Open {
         self.release_after(mark.locks);
     }
 
-    /// Forgets the place before a definition.
+    /// Discards the state before a DDL statement.
     pub(crate) fn forget_mark(&self, mark: &DefinitionMark) {
         self.changes.release(mark.mark);
     }
 
-    /// Marks it as failed. As by PostgreSQL, what the block has done since its last savepoint is
-    /// undone now, so that nobody waits for its locks until the client says ROLLBACK.
+    /// Marks the transaction as failed. As in PostgreSQL, changes since the last savepoint are
+    /// undone now, so that their locks are released before the client sends ROLLBACK.
     pub(crate) fn fail(&mut self, engine: &Engine) {
         self.failed = true;
         let last = self.savepoints.last().map(|last| (last.savepoint, last.mark, last.locks));
@@ -415,22 +418,22 @@ impl Open {
         }
     }
 
-    /// Returns which locks it has.
+    /// Returns the present lock counts.
     fn locks(&self) -> Locks {
         let of_tables = self.held.lock().tables.len();
         let all = self.transaction.lock_place();
         Locks { all, of_tables, advisory: self.advisory.place() }
     }
 
-    /// Gives back the locks that it took after others. What was done under them is undone: what
-    /// definitions have done as well, so that those that are left had theirs before.
+    /// Releases the locks that were acquired after `locks`. The changes under them, DDL included,
+    /// must have been undone.
     fn release_after(&self, locks: Locks) {
         self.held.lock().tables.truncate(locks.of_tables);
         self.transaction.release_locks_after(locks.all);
         self.advisory.release_after(locks.advisory, self.transaction.floor());
     }
 
-    /// Goes back to a savepoint, which stays. Returns the settings as they were.
+    /// Rolls back to a savepoint, which remains. Returns the settings at the savepoint.
     pub(crate) fn rollback_to(&mut self, engine: &Engine, name: &str) -> Result<Settings> {
         let position = self.find_savepoint(name)?;
         self.savepoints.truncate(position + 1);
@@ -445,10 +448,10 @@ impl Open {
         Ok(target.settings.clone())
     }
 
-    /// Forgets a savepoint and those after it.
+    /// Releases a savepoint and those after it.
     pub(crate) fn release(&mut self, name: &str) -> Result<()> {
         let position = self.find_savepoint(name)?;
-        // What was read only behind a savepoint is so no longer, as in PostgreSQL.
+        // The read-only mode at the savepoint is restored, as in PostgreSQL.
         self.modes.read_only = self.savepoints[position].read_only;
         self.changes.release(self.savepoints[position].mark);
         self.savepoints.truncate(position);
@@ -464,14 +467,13 @@ impl Open {
         })
     }
 
-    /// Ends with what it was after its transaction has been prepared: the settings of SET LOCAL go
-    /// back.
+    /// Ends the session's part after PREPARE TRANSACTION: restores the settings of SET LOCAL.
     pub(crate) fn detach(mut self, settings: &mut Settings) -> Result<()> {
         let local = std::mem::take(&mut self.local);
         local.into_iter().try_for_each(|(name, value)| settings.set(&name, Some(&value)))
     }
 
-    /// Commits. The ticket is to be awaited before the client is told.
+    /// Commits. The ticket must be awaited before the client gets a reply.
     pub(crate) fn commit(
         mut self,
         engine: &Engine,
@@ -506,14 +508,14 @@ impl Open {
         committed.map(|()| None)
     }
 
-    /// Rolls back, with the settings that were changed in it.
+    /// Rolls back, including the settings that were changed in it.
     pub(crate) fn rollback(self, engine: &Engine, settings: &mut Settings) {
         self.changes.rollback(engine, &self.transaction);
         *settings = self.settings_before;
     }
 }
 
-/// Returns the refusal of a change of rows that a coprocessor keeps.
+/// Returns the error of a write to rows that a coprocessor maintains exclusively.
 fn kept(keeper: &Attached) -> Error {
     let (name, table) = (&keeper.record.name, &keeper.table);
     Error::new(
@@ -527,12 +529,12 @@ fn kept(keeper: &Attached) -> Error {
     ))
 }
 
-/// Returns microseconds since 2000-01-01 UTC.
+/// Returns the current time in microseconds since 2000-01-01 UTC.
 pub(crate) fn now(engine: &Engine) -> i64 {
     engine.store().now_micros() - types::datetime::UNIX_EPOCH_SECONDS * 1_000_000
 }
 
-/// Begins the store's side of a transaction; others find the session by its number.
+/// Begins the store transaction, and records its number for other sessions.
 fn begin_in_store(
     engine: &Engine,
     settings: &Settings,
@@ -566,7 +568,7 @@ fn options(
         limits(settings);
     TransactionOptions {
         isolation: modes.store_isolation(),
-        // What may not be written to is known before: temporary tables may, and values of theirs.
+        // Read-only mode is checked by the statement executor: temporary tables may be written.
         read_only: false,
         durability,
         consistency,

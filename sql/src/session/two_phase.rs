@@ -1,4 +1,7 @@
-//! PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
+//! PREPARE TRANSACTION, COMMIT PREPARED and ROLLBACK PREPARED of a session.
+//!
+//! The prepared transactions themselves are in
+//! [`prepared_transactions`](crate::prepared_transactions).
 
 use crate::ast::Statement;
 use crate::catalog::name::is_temporary;
@@ -9,11 +12,11 @@ use crate::rows::Completion;
 use crate::session::{Execution, Session};
 
 impl Session {
-    /// Runs a statement of two-phase commit.
+    /// Executes a statement of two-phase commit.
     ///
     /// # Errors
     ///
-    /// A transaction that cannot be prepared is rolled back.
+    /// After an error of PREPARE TRANSACTION the transaction is rolled back.
     pub(super) fn run_two_phase(&mut self, statement: &Statement) -> Result<Execution> {
         let tag = statement.tag();
         let mut done = tag;
@@ -36,7 +39,7 @@ impl Session {
         Ok(Execution::Done(Completion::new(done)))
     }
 
-    /// Prepares the transaction of the block; returns whether there was one that had not failed.
+    /// Prepares the transaction of the block; returns `false` if there is none or it has failed.
     fn run_prepare_transaction(&mut self, gid: &str) -> Result<bool> {
         let Some(open) = self.open.as_ref().filter(|open| open.in_block) else {
             self.warn(sqlstate::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
@@ -54,7 +57,7 @@ impl Session {
         prepared.map(|()| true)
     }
 
-    /// Refuses what a prepared transaction cannot keep.
+    /// Rejects a transaction that cannot be prepared: temporary tables or catalog changes.
     fn check_preparable(&self) -> Result<()> {
         let refuse = |what: &str| {
             let message = format!("cannot PREPARE a transaction that has {what}");
@@ -81,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets the advisory locks of prepared transactions that have ended.
+    /// Releases the advisory locks of prepared transactions that have ended.
     fn forget_ended(&self) {
         let shown = self.engine.prepared.shown();
         let is_prepared = |transaction| shown.iter().any(|one| one.transaction == transaction);

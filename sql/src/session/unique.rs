@@ -1,8 +1,10 @@
-//! UNIQUE constraints that are deferrable: keys that rows have got are looked at when the statement
-//! has done its work, and those that more than one row has then, again when the transaction ends,
-//! if the constraint is deferred.
+//! Deferrable UNIQUE constraints: duplicate checks after the statement and at commit.
 //!
-//! Whoever looks at a key takes its lock first and keeps it: of two transactions that write one key
+//! New keys are checked at the end of the statement; duplicates of a deferred constraint are
+//! checked again at the end of the transaction.
+//!
+//! A check locks the key first, until the end of the transaction: of two transactions that write
+//! one key, the later one waits and then sees the other's row.
 //! the later one waits, and then sees the row of the other.
 
 use std::sync::Arc;
@@ -21,15 +23,15 @@ use crate::error::{Error, Result};
 use crate::exec::watch::NewKey;
 use crate::session::worker::Worker;
 
-/// Entries of a key that are read at a time.
+/// Number of index entries read at a time.
 const ENTRIES_AT_ONCE: usize = 100;
 
 impl Worker {
-    /// Looks at keys that rows have got; puts off what deferred constraints find.
+    /// Checks new keys; queues the duplicates of deferred constraints.
     ///
     /// # Errors
     ///
-    /// 23505 if two rows have one.
+    /// 23505 for a duplicate key.
     pub(super) fn settle_keys(&mut self, keys: Vec<NewKey>) -> Result<()> {
         for (key, error) in self.shared_keys(&keys)? {
             let deferred = self.is_key_deferred(&key);
@@ -41,7 +43,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks again at keys that were put off: all of them, or those that are not deferred any more.
+    /// Checks queued keys again: all of them, or those of constraints that are no longer
+    /// deferred.
     pub(super) fn settle_late_keys(&mut self, all: bool) -> Result<()> {
         let Some(open) = &self.open else { return Ok(()) };
         let late = open.held.lock().deferred.take_late_keys();
@@ -67,7 +70,7 @@ impl Worker {
         open.held.lock().deferred.is_deferred(key.table, &index.name, index.deferral)
     }
 
-    /// Returns the keys that more than one row has, each with the error that says so.
+    /// Returns the duplicate keys, each with its error.
     fn shared_keys(&mut self, keys: &[NewKey]) -> Result<Vec<(NewKey, Error)>> {
         let mut shared = Vec::new();
         if keys.is_empty() {
@@ -86,7 +89,7 @@ impl Worker {
             transaction.lock_row(table, &lock, LockMode::Exclusive, LockWait::Wait)?;
         }
         transaction.begin_statement();
-        // What was committed since the snapshot counts, too.
+        // Rows that were committed after the snapshot count, too.
         let latest = is_repeatable.then(|| {
             let options = TransactionOptions {
                 isolation: Isolation::ReadCommitted,
@@ -110,7 +113,7 @@ impl Worker {
     }
 }
 
-/// Returns the error of the second entry of a key, if it has one.
+/// Returns the error of a duplicate key, if the key has a second entry.
 fn second_entry(
     index: &Index,
     key: &NewKey,
@@ -127,7 +130,7 @@ fn second_entry(
         while scanner.next_batch(ENTRIES_AT_ONCE, &mut entries)? {
             for entry in entries.rows() {
                 cells.clear();
-                // It may have gone since, or be gone for this transaction only.
+                // It may have been deleted since, or by this transaction.
                 if latest.is_none() || own.get_locked(table, &Get::new(entry.key()), &mut cells)? {
                     found.insert(entry.key().to_vec());
                 }

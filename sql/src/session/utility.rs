@@ -1,4 +1,8 @@
-//! Statements that are run as they are: transactions, settings, DDL, COPY, maintenance.
+//! Utility statements: transactions, settings, DDL, COPY, PREPARE and maintenance commands.
+//!
+//! [`Session::execute`] calls it for statements without a plan. DDL is executed optimistically:
+//! an attempt that would have to wait for a lock, or that finds an outdated catalog, is undone
+//! and restarted after the wait, so that it never holds catalog changes while it waits.
 
 use std::sync::Arc;
 
@@ -33,7 +37,7 @@ use crate::settings::{Modes, Settings};
 use crate::system::{SystemNames, is_catalog_table};
 
 impl Session {
-    /// Runs a statement that has no plan.
+    /// Executes a utility statement.
     pub(super) fn run_utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         let statement = &parsed.statement;
         let tag = statement.tag();
@@ -100,7 +104,7 @@ impl Session {
             Statement::DeclareCursor(_) | Statement::Fetch { .. } | Statement::Close(_) => {
                 return self.run_cursor(parsed, statement);
             }
-            // Nobody can listen: there is nothing to do.
+            // LISTEN is not supported, so there is nothing to do.
             Statement::Unlisten => {}
             Statement::SetConstraints(set) => self.run_set_constraints(set)?,
             _ => return Err(Error::not_supported(tag, "Leave the statement out.")),
@@ -227,7 +231,7 @@ impl Session {
         self.check_not_in_use(statement)?;
         let open = self.begin_statement();
         let repeatable = open.modes.is_repeatable();
-        // They read what is there, and must see all of it.
+        // They read existing rows, and must see all of them.
         let reads = match statement {
             Statement::CreateIndex(_) | Statement::AlterTable(_) => true,
             Statement::Type(statement) => matches!(**statement, TypeStatement::AlterDomain(_)),
@@ -243,7 +247,7 @@ impl Session {
         self.in_ddl(statement.tag(), |ddl| define(ddl, statement, (&system, &constants)))
     }
 
-    /// Does a part of a statement that changes the catalog.
+    /// Executes a DDL operation.
     pub(super) fn in_ddl<T>(
         &mut self,
         tag: &str,
@@ -253,7 +257,7 @@ impl Session {
         self.in_any_ddl(run)
     }
 
-    /// Refuses a definition where the transaction may only read.
+    /// Rejects DDL in a read-only transaction.
     pub(super) fn check_may_define(&mut self, tag: &str) -> Result<()> {
         match self.begin_statement().modes.read_only {
             true => Err(read_only(tag)),
@@ -261,7 +265,7 @@ impl Session {
         }
     }
 
-    /// Does what also a transaction does to the catalog that may only read.
+    /// Executes a catalog change that is also allowed in a read-only transaction.
     pub(super) fn in_any_ddl<T>(
         &mut self,
         mut run: impl FnMut(&mut Ddl<'_>) -> Result<T>,
@@ -270,7 +274,7 @@ impl Session {
             let done = run(ddl)?;
             Ok((done, std::mem::take(&mut ddl.stale)))
         })?;
-        // By now its functions are what the statement has made of them.
+        // Functions now have the definitions that the statement gave them.
         for index in stale {
             self.with_ddl(|ddl| ddl.rebuild_index(index))?;
         }
@@ -281,8 +285,7 @@ impl Session {
         loop {
             match self.try_ddl(&mut run)? {
                 DdlOutcome::Done(done) => return Ok(done),
-                // Once more from the beginning, as whoever had the lock may have changed what the
-                // names stand for.
+                // Restart: the previous lock holder may have changed what the names refer to.
                 DdlOutcome::GaveUp(GaveUp::Lock(row, mode)) => {
                     let open = self.open.as_ref().expect("a statement was begun");
                     let (mode, wait) = (LockMode::Table(mode), LockWait::Wait);
@@ -295,14 +298,15 @@ impl Session {
                     open.transaction.lock_beside_others(CATALOG_TABLE, &row, mode)?;
                     self.await_published();
                 }
-                // Others make progress each time, so this ends; but it may take long.
+                // Each conflict means progress of another session, so the loop ends, but it may
+                // take long.
                 DdlOutcome::GaveUp(GaveUp::Outdated) => self.stop.interrupt().check()?,
             }
         }
     }
 
-    /// Runs a definition, or gives up, with nothing done, where it would have to wait for a table
-    /// or another object, or others have changed what it builds on.
+    /// Executes a DDL operation; undoes it and returns if it would wait for a lock, or if its
+    /// catalog is outdated.
     fn try_ddl<T>(
         &mut self,
         run: &mut impl FnMut(&mut Ddl<'_>) -> Result<T>,
@@ -350,7 +354,7 @@ impl Session {
             return Ok(());
         }
         if scope == SetScope::Local && self.open.is_none() {
-            // The first of several statements of a message.
+            // First of several statements in a query message.
             self.worker.begin_with(self.settings.parsed().default_modes)?;
         }
         if Settings::is_transaction_mode(name) {
@@ -358,7 +362,7 @@ impl Session {
         }
         let before = self.settings.show(name).map_or("", |(_, value)| value).to_owned();
         if self.is_inner() {
-            // The session takes it over when the statement ends that has called the function.
+            // The session applies it at the end of the statement that called the function.
             let Worker { around, settings, .. } = &self.worker;
             around.changed.set(settings, name, value, scope == SetScope::Local)?;
         }
@@ -372,7 +376,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says that a value was too long for a setting that is a name.
+    /// Raises a notice if a value was truncated to the length of a name.
     pub(super) fn notice_truncation(&mut self, name: &str, value: &str) {
         if let Some(cut) = Settings::truncated(name, value) {
             let message = format!("identifier \"{value}\" will be truncated to \"{cut}\"");
@@ -382,8 +386,8 @@ impl Session {
         }
     }
 
-    /// Gives the present transaction a mode, as SET TRANSACTION does; without a transaction there
-    /// is nothing to give it to.
+    /// Sets a mode of the current transaction, as SET TRANSACTION does; without effect if there
+    /// is none.
     fn assign_mode(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         let mut tried = self.settings.clone();
         tried.set(name, value)?;
@@ -400,8 +404,7 @@ impl Session {
         self.report_modes()
     }
 
-    /// Reports the mode of the transaction that a function may change to the session that runs the
-    /// statement around.
+    /// Reports a changed transaction mode to the session of the calling statement.
     pub(super) fn report_modes(&mut self) -> Result<()> {
         let Some(open) = self.open.as_ref().filter(|_| self.is_inner()) else { return Ok(()) };
         let value = if open.modes.read_only { "on" } else { "off" };
@@ -480,7 +483,7 @@ impl Session {
         }
         loop {
             self.lock_for_write(table.id)?;
-            // Whoever held the lock may have changed the table, or put another in its place.
+            // A previous lock holder may have changed or replaced the table.
             let locked = std::mem::replace(&mut table, self.table(name)?);
             if locked.id == table.id {
                 break;
@@ -507,11 +510,11 @@ impl Session {
         Ok(Execution::CopyIn(Box::new(copy)))
     }
 
-    /// Returns WHERE of COPY FROM over the rows of a table.
+    /// Returns the bound WHERE condition of COPY FROM.
     fn copy_filter(&self, filter: &ast::Expr, table: &Table) -> Result<Expr> {
         let catalog = self.catalog();
         let names = Names { catalog: &catalog, path: self.constants.search_path(), session: None };
-        // Nobody can name the others.
+        // Columns without a name cannot be referenced.
         let mut columns: Vec<(String, SqlType)> =
             table.columns.iter().map(|column| (String::new(), column.sql_type)).collect();
         for at in table.visible_columns() {
@@ -591,7 +594,7 @@ impl Session {
         }
     }
 
-    /// Returns what is to be planned of a statement: of EXECUTE the prepared statement.
+    /// Returns the query of a statement: for EXECUTE, the prepared statement.
     pub(super) fn query_of(&self, statement: &Statement) -> Result<PlannedQuery> {
         let Statement::Execute { name, arguments } = statement else {
             let statement = statement.clone();
@@ -604,7 +607,7 @@ impl Session {
         Ok(PlannedQuery { statement, types, values })
     }
 
-    /// Returns the prepared statement that EXECUTE names, and the values that it gives.
+    /// Returns the prepared statement of EXECUTE, and its parameter values.
     fn prepared_call(
         &self,
         name: &str,
@@ -646,8 +649,7 @@ impl Session {
         Ok((prepared, parameters))
     }
 
-    /// Returns the values that a client gives a prepared statement, checked by the domains that its
-    /// parameters were declared of.
+    /// Checks the parameter values of a prepared statement by the domains of their types.
     ///
     /// # Errors
     ///
@@ -692,14 +694,14 @@ impl Session {
         }
     }
 
-    /// Returns whether a name is that of a system catalog, which is computed and has no rows of its
-    /// own to maintain.
+    /// Returns whether a name is that of a system catalog, which is computed and has no stored
+    /// rows.
     fn names_catalog_table(&self, name: &ast::TableName) -> bool {
         let path = self.constants.search_path();
         self.catalog().find(name, path).is_none() && is_catalog_table(name)
     }
 
-    /// Returns a table by name as this session sees it.
+    /// Returns a table by name, resolved by the session's catalog and search path.
     pub(super) fn table(&self, name: &ast::TableName) -> Result<Arc<Table>> {
         let path = self.constants.search_path();
         self.with_planning(|planning| {
@@ -708,7 +710,7 @@ impl Session {
         })
     }
 
-    /// Does something to a table's own store table and to those of its indexes.
+    /// Compacts the store tables of a table and its indexes.
     fn compact(&self, table: &Table, major: bool) -> Result<()> {
         let stop = &self.stop.stop;
         self.for_each_store_table(table, |store, id| store.compact_until(id, major, stop).map(drop))
@@ -731,15 +733,15 @@ impl Session {
     }
 }
 
-/// What came of a definition.
+/// Outcome of a DDL attempt.
 enum DdlOutcome<T> {
-    /// It is made.
+    /// Executed.
     Done(T),
-    /// It is to be run again.
+    /// Given up, to be retried.
     GaveUp(GaveUp),
 }
 
-/// Does what a statement says that changes the catalog.
+/// Executes a statement that changes the catalog.
 fn define(
     ddl: &mut Ddl<'_>,
     statement: &Statement,
@@ -784,8 +786,7 @@ fn define(
     }
 }
 
-/// Creates a schema, and in it what the statement says: names without a schema are looked for there
-/// first.
+/// Creates a schema and its elements: unqualified names are resolved in it first.
 fn define_schema(
     ddl: &mut Ddl<'_>,
     create: &ast::CreateSchema,
@@ -804,7 +805,7 @@ fn define_schema(
     Ok(())
 }
 
-/// Returns whether a statement changes the catalog and nothing else. ALTER TABLE may do more.
+/// Returns whether a statement only changes the catalog. ALTER TABLE may do more.
 fn is_ddl(statement: &Statement) -> bool {
     matches!(
         statement,

@@ -1,5 +1,7 @@
-//! What the statements of a transaction are run with: by their session, and in functions of users
-//! that they call.
+//! Statement executor, shared by a session and the functions that its statements call.
+//!
+//! It has the open transaction, the settings and the session environment, acquires the locks of a
+//! statement, and builds its [`exec::Context`].
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -35,67 +37,67 @@ use crate::settings::{Modes, Settings};
 use crate::system::{ChangedSettings, SystemNames, SystemRowSource};
 use crate::timer::StopFlag;
 
-/// See the module.
+/// Statement executor; see the module.
 pub struct Worker {
     pub(super) around: Arc<Around>,
     pub(super) settings: Settings,
     pub(super) open: Option<Open>,
-    /// The functions of users that are being called.
+    /// Nested function calls and their plans.
     pub(super) called: Called,
-    /// What its statements see.
+    /// Snapshot policy of its statements.
     pub(super) snapshots: Snapshots,
-    /// The statement is one of several in a message, which share a transaction.
+    /// True if the statement is one of several in a message, which share a transaction.
     pub(super) in_script: bool,
 }
 
-/// What statements see of what others do.
+/// Snapshot policy.
 #[derive(Clone)]
 pub(super) enum Snapshots {
-    /// Those of a session: as the isolation of the transaction says.
+    /// Session: by the isolation level of the transaction.
     Session,
-    /// Those of a function within a statement: what is there before each of them.
+    /// VOLATILE function: a new snapshot before each statement.
     Inner,
-    /// Those of a function that changes nothing: what the statement around sees.
+    /// Other functions: the snapshot of the calling statement.
     Fixed(SharedView),
 }
 
-/// What stays while statements run, for those inside of functions, too.
+/// Session environment, shared with statements of functions.
 #[derive(Clone)]
 pub struct Around {
     pub(super) engine: Arc<Engine>,
     pub(super) constants: Arc<SessionConstants>,
     pub(super) sequences: SessionSequences,
-    /// The same, for transactions that have not changed the catalog and may write.
+    /// Sequence functions of transactions that are not read-only and have no catalog changes.
     pub(super) shared_sequences: Sequences,
-    /// What `random()` draws from.
+    /// State of `random()`.
     pub(super) random: Random,
-    /// The advisory locks of the session.
+    /// Advisory locks of the session.
     pub(super) locks: Arc<SessionLocks>,
-    /// What functions of the running statement set.
+    /// Settings that functions of the running statement changed.
     pub(super) changed: Arc<ChangedSettings>,
-    /// What the session has by name.
+    /// Prepared statements and cursors for system views.
     pub(super) objects: Arc<SessionObjects>,
-    /// The setting `search_path` that names are looked up by.
+    /// Value of `search_path` that names are resolved by.
     pub(super) search_path: Arc<str>,
     pub(super) stop: Arc<StopFlag>,
-    /// Where its transactions note what they read.
+    /// Registry of the tables that its transactions read.
     pub(super) reads: Arc<ReadLocks>,
-    /// The number of the session.
+    /// Session number.
     pub(super) process_id: i32,
-    /// What others are told of it.
+    /// Entry in the session registry.
     pub(super) activity: Arc<Activity>,
-    /// What the client is to be told.
+    /// Pending notices for the client.
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
-    /// Tells the client at once, if somebody can.
+    /// Callback that sends notices at once, if there is one.
     pub(super) notice_sink: Option<NoticeSink>,
-    /// The cursors that are open.
+    /// Open cursors.
     pub(super) open_cursors: OpenCursors,
-    /// Procedural bodies that were read.
+    /// Compiled procedural bodies.
     pub(super) bodies: Arc<BodyCache>,
 }
 
 impl Around {
-    /// Returns what transactions of the session share with it.
+    /// Returns the session state that a transaction uses.
     pub(super) fn handles(&self) -> SessionHandles<'_> {
         SessionHandles { stop: &self.stop, reads: &self.reads, advisory: &self.locks }
     }
@@ -118,8 +120,8 @@ impl Worker {
         }
     }
 
-    /// Has names looked up as the settings say by now: SET, or the end of a transaction that set
-    /// it, has changed them.
+    /// Updates the search path from the settings, after SET or the end of a transaction with SET
+    /// LOCAL.
     pub(super) fn follow_search_path(&mut self) {
         let value = &self.settings.parsed().search_path;
         if Arc::ptr_eq(value, &self.search_path) {
@@ -141,7 +143,7 @@ impl Worker {
         let system = SystemNames::of(&self.engine).for_session(&self.settings);
         let constants = self.constants.as_ref();
         let statistics = self.engine.as_ref();
-        // At READ COMMITTED a statement that is planned takes a snapshot afterwards.
+        // At READ COMMITTED a statement takes its snapshot after planning.
         let keeps_snapshot = |open: &&Open| open.is_repeatable() || open.is_inside;
         let snapshot = self.open.as_ref().filter(keeps_snapshot);
         let snapshot = snapshot.and_then(|open| open.transaction.present_snapshot());
@@ -149,7 +151,7 @@ impl Worker {
         run(&Planning { catalog: &catalog, system, constants, statistics, newer })
     }
 
-    /// Returns the open transaction, begun if need be, with a new statement begun in it.
+    /// Begins a statement in the open transaction, which is begun if necessary.
     pub(super) fn begin_statement(&mut self) -> &mut Open {
         let is_own = matches!(self.snapshots, Snapshots::Session);
         let open = self.begin_locking();
@@ -159,7 +161,7 @@ impl Worker {
         open
     }
 
-    /// Begins a statement of a function within another statement.
+    /// Begins a statement of a function.
     fn begin_inner(&mut self) -> &mut Open {
         let open = self.open.as_mut().expect("a function is called within a transaction");
         if matches!(self.snapshots, Snapshots::Inner) {
@@ -168,8 +170,8 @@ impl Worker {
         open
     }
 
-    /// Begins a statement that takes locks and reads no rows: the snapshot of the transaction is
-    /// left to the first one that does.
+    /// Begins a statement without taking the transaction's snapshot, for statements that acquire
+    /// locks and read no rows.
     pub(super) fn begin_locking(&mut self) -> &mut Open {
         if !matches!(self.snapshots, Snapshots::Session) {
             return self.begin_inner();
@@ -177,7 +179,7 @@ impl Worker {
         let (engine, session) = (&self.around.engine, self.around.handles());
         let open = match &mut self.open {
             Some(open) => {
-                // SET LOCAL may have changed them.
+                // SET LOCAL may have changed the limits.
                 open.transaction.set_limits(transaction::limits(&self.settings));
                 open
             }
@@ -193,7 +195,7 @@ impl Worker {
         open
     }
 
-    /// Begins a transaction with these modes, or gives them to the one that is open.
+    /// Begins a transaction with these modes, or sets the modes of the open one.
     pub(super) fn begin_with(&mut self, modes: Modes) -> Result<&mut Open> {
         let (engine, session) = (&self.around.engine, self.around.handles());
         match &mut self.open {
@@ -205,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// Refuses a statement that changes or locks rows where the transaction may only read.
+    /// Rejects a statement that changes or locks rows in a read-only transaction.
     pub(super) fn check_permitted(&self, planned: &Planned, tag: &str) -> Result<()> {
         if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
             return Ok(());
@@ -220,8 +222,8 @@ impl Worker {
         self.check_temporary(&locked, &tag)
     }
 
-    /// Refuses to write to these tables where the transaction may only read: what is temporary may
-    /// be written to even so, if no coprocessor writes to something else then.
+    /// Rejects writes to these tables in a read-only transaction. Temporary tables may be
+    /// written, unless a coprocessor writes to another table then.
     pub(super) fn check_writes(&self, tables: &[TableId], tag: &str) -> Result<()> {
         if !self.open.as_ref().is_some_and(|open| open.modes.read_only) {
             return Ok(());
@@ -246,8 +248,8 @@ impl Worker {
         }
     }
 
-    /// Locks a table that the statement that was begun is going to write to. The statement sees
-    /// what those have committed who kept the lock from it.
+    /// Locks a table that the current statement writes to. The statement sees the commits of
+    /// previous lock holders.
     pub(super) fn lock_for_write(&mut self, table: TableId) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         open.lock_for_write(&self.around.engine, table)?;
@@ -255,8 +257,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Locks the tables of which the statement that was begun is going to lock rows; returns
-    /// whether there are any.
+    /// Locks the tables whose rows the current statement locks; returns whether there are any.
     pub(super) fn lock_for_row_locks(&mut self, planned: &Planned) -> Result<bool> {
         let Some(open) = self.open.as_mut().filter(|_| !planned.locks.is_empty()) else {
             return Ok(false);
@@ -268,8 +269,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Locks the tables that the statement that was begun is going to read against whoever wants
-    /// them alone; returns whether it had to ask.
+    /// Locks the tables that the current statement reads against ACCESS EXCLUSIVE locks; returns
+    /// whether it may have waited for one.
     pub(super) fn lock_to_read(&self, planned: &Planned) -> Result<bool> {
         let Some(open) = &self.open else { return Ok(false) };
         let had_to_ask = open.transaction.lock_to_read(&planned.reads)?;
@@ -280,14 +281,14 @@ impl Worker {
         Ok(had_to_ask)
     }
 
-    /// Who gave a table's lock back publishes its catalog right after.
+    /// Waits until a previous lock holder has published its catalog.
     pub(super) fn await_published(&self) {
         if self.engine.publishing.is_locked() {
             drop(self.engine.publishing.lock());
         }
     }
 
-    /// Begins a statement that is held to quotas: one that clients read and write rows with.
+    /// Begins a statement that is subject to request quotas.
     pub(super) fn begin_request(&mut self) -> &mut Open {
         let is_own = matches!(self.snapshots, Snapshots::Session);
         let open = self.begin_statement();
@@ -297,7 +298,7 @@ impl Worker {
         open
     }
 
-    /// Returns what the executor needs for one statement. A statement has begun.
+    /// Returns the executor context of a statement, which has begun.
     pub(super) fn context(&self, open: &Open, parameters: Vec<Datum>) -> exec::Context {
         let view = match &self.snapshots {
             Snapshots::Fixed(view) => Arc::clone(view),
@@ -325,7 +326,7 @@ impl Worker {
         }
     }
 
-    /// Returns what functions and views of a statement ask.
+    /// Returns the source of system rows and function results for a statement.
     pub(super) fn system(&self, open: &Open, view: &SharedView) -> Arc<SystemRowSource> {
         let mut settings = self.settings.clone();
         open.modes.show_in(&mut settings);
@@ -368,7 +369,7 @@ impl Worker {
         }
     }
 
-    /// Returns the sequences as statements of a transaction use them.
+    /// Returns the sequence functions for statements of a transaction.
     pub(super) fn sequences_of(&self, open: &Open) -> Sequences {
         let read_only = open.modes.read_only;
         self.sequences.enter(&open.transaction);

@@ -1,4 +1,4 @@
-//! Modes of a transaction: isolation level, read only, deferrable.
+//! Transaction modes: isolation level, read only, deferrable.
 
 use store::transaction::{Isolation, SerializableMode};
 
@@ -17,7 +17,7 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
-    /// Returns the modes with those that a statement gives.
+    /// Returns the modes with those of a statement applied.
     pub(crate) fn with(self, given: &TransactionModes) -> Modes {
         Modes {
             isolation: given.isolation.unwrap_or(self.isolation),
@@ -26,19 +26,19 @@ impl Modes {
         }
     }
 
-    /// Has the settings show these modes.
+    /// Makes the settings show these modes.
     pub(crate) fn show_in(self, settings: &mut Settings) {
         let word = |on| if on { "on" } else { "off" };
         let modes = [self.isolation.name(), word(self.read_only), word(self.deferrable)];
         settings.show_transaction(modes);
     }
 
-    /// Returns whether all statements see one snapshot.
+    /// Returns whether all statements use one snapshot.
     pub(crate) fn is_repeatable(self) -> bool {
         matches!(self.isolation, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
     }
 
-    /// Returns the isolation as the store knows it.
+    /// Returns the isolation level of the store transaction.
     pub(crate) fn store_isolation(self) -> Isolation {
         match self.isolation {
             IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => {

@@ -1,13 +1,17 @@
-//! Table of the settings that have an effect here, with their defaults and the values they take.
+//! Table of the implemented settings, with their defaults and values.
+//!
+//! [`settings`](crate::settings) merges it with PostgreSQL's settings that are accepted without
+//! effect.
 
 use super::{Kind, Spec, spec};
 
-/// `server_version`: the PostgreSQL whose language and protocol are spoken, then our own.
+/// `server_version`: the PostgreSQL version of language and protocol, followed by the version of
+/// bennu.
 const SERVER_VERSION: &str = concat!("15.0 (bennu ", env!("CARGO_PKG_VERSION"), ")");
 
 const ISOLATIONS: &[&str] =
     &["serializable", "repeatable read", "read committed", "read uncommitted"];
-/// Names of the one locale.
+/// Names of the only locale.
 const LOCALES: &[&str] = &["C", "POSIX", "C.UTF-8", "C.UTF8"];
 const INTERVALS: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 const LOGGED: &[&str] = &["none", "ddl", "mod", "all"];
@@ -15,7 +19,7 @@ pub(super) const LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error",
 ];
 
-/// The settings that have an effect, and those whose other values would have one.
+/// Implemented settings, and those for which only the default is implemented.
 pub(super) const OWN: &[Spec] = &[
     spec("application_name", "", Kind::Name, true, "Name of the client program."),
     spec(

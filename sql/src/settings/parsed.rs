@@ -10,7 +10,7 @@ use crate::settings::modes::Modes;
 use crate::settings::quantity::{SIZE_UNITS, TIME_UNITS, parse_quantity};
 use crate::settings::value_of;
 
-/// Parsed values. Of time limits, `None` is no limit.
+/// Parsed values of settings. For time limits, `None` means no limit.
 #[derive(Clone)]
 pub(crate) struct ParsedSettings {
     /// `statement_timeout`.

@@ -1,14 +1,14 @@
-//! Quantities with units in settings: times and sizes, as PostgreSQL reads and prints them.
+//! Settings with units: parsing and printing of times and sizes as in PostgreSQL.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::settings::{invalid, outside};
 
-/// The largest value of most settings that are whole numbers.
+/// Maximum of most integer settings.
 pub(super) const INTEGER_MAX: i64 = i32::MAX as i64;
 
-/// Returns a quantity within bounds as SHOW prints it.
+/// Returns a quantity within bounds in the form that SHOW prints.
 pub(super) fn whole_quantity(
     (name, value): (&str, &str),
     units: Units,
@@ -26,7 +26,7 @@ pub(super) fn whole_quantity(
     Err(outside(name, &format!("{quantity} {unit}"), (&low.to_string(), &high.to_string())))
 }
 
-/// Returns the error of what is no quantity.
+/// Returns the error of an invalid quantity.
 pub(super) fn unread_quantity(name: &str, value: &str, units: Units) -> Error {
     let error = invalid(name, value);
     let number = value.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -43,7 +43,7 @@ pub(super) fn unread_quantity(name: &str, value: &str, units: Units) -> Error {
     error.with_hint(format!("Valid units for this parameter are {valid}."))
 }
 
-/// Units with their size in thousandths of the base unit, the base unit first, then ascending.
+/// Units with their size in thousandths of the base unit; the base unit first, then ascending.
 pub(super) type Units = &'static [(&'static str, i64)];
 
 pub(super) const TIME_UNITS: Units = &[
@@ -58,7 +58,7 @@ pub(super) const TIME_UNITS: Units = &[
 pub(super) const SECOND_UNITS: Units =
     &[("s", 1_000), ("ms", 1), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// KiB of a page of PostgreSQL.
+/// Size of a PostgreSQL page in KiB.
 pub(super) const PAGE_KILOBYTES: i64 = 8;
 
 pub(super) const SIZE_UNITS: Units = &[
@@ -69,7 +69,7 @@ pub(super) const SIZE_UNITS: Units = &[
     ("TB", 1_024 * 1_024 * 1_024 * 1_024),
 ];
 
-/// Reads a number of bytes, such as `10MB`; a bare number is of bytes.
+/// Parses a number of bytes, such as `10MB`; without a unit, bytes.
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     let is_bare = text.trim().bytes().all(|byte| byte.is_ascii_digit());
     if is_bare {
@@ -81,8 +81,8 @@ pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     number.checked_mul(u64::try_from(*size).ok()?)
 }
 
-/// Returns a quantity such as `10s` or `1.5s` in the base unit, rounded to a whole number of it; a
-/// bare number is in the base unit.
+/// Parses a quantity such as `10s` or `1.5s` to the base unit, rounded to an integer; without a
+/// unit, it is in the base unit.
 pub(super) fn parse_quantity(text: &str, units: Units) -> Option<i64> {
     let (number, size, base) = number_and_unit(text, units)?;
     if let Ok(whole) = number.parse::<i64>()
@@ -91,12 +91,12 @@ pub(super) fn parse_quantity(text: &str, units: Units) -> Option<i64> {
         return whole.checked_mul(size / base);
     }
     let quantity = parse_real(text, units)?.round_ties_even();
-    // Beyond this not every whole number is one of the type.
+    // Larger integers are not represented exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (-EXACT..=EXACT).contains(&quantity).then_some(quantity as i64)
 }
 
-/// The same, with what is less than one of the base unit.
+/// Parses a quantity to the base unit, with its fraction.
 pub(super) fn parse_real(text: &str, units: Units) -> Option<f64> {
     let (number, size, base) = number_and_unit(text, units)?;
     let number: f64 = number.parse().ok()?;
@@ -117,7 +117,7 @@ fn number_and_unit(text: &str, units: Units) -> Option<(&str, i64, i64)> {
     Some((&text[..split], size, base))
 }
 
-/// Prints milliseconds in the largest unit that divides them, microseconds at least.
+/// Prints milliseconds in the largest unit that divides them, at least microseconds.
 pub(super) fn print_millis(millis: f64) -> String {
     let micros = (millis * 1_000.0).round_ties_even() as i64;
     match micros % 1_000 {
@@ -126,13 +126,13 @@ pub(super) fn print_millis(millis: f64) -> String {
     }
 }
 
-/// Reads a time, such as `500ms` or `2min`; a bare number is of milliseconds.
+/// Parses a time, such as `500ms` or `2min`; without a unit, milliseconds.
 pub fn parse_time(text: &str) -> Option<Duration> {
     let millis = parse_quantity(text, TIME_UNITS)?;
     u64::try_from(millis).ok().map(Duration::from_millis)
 }
 
-/// Prints a time as [`parse_time`] reads it.
+/// Prints a time in the form that [`parse_time`] accepts.
 pub(super) fn print_time(time: Duration) -> String {
     print_quantity(i64::try_from(time.as_millis()).unwrap_or(i64::MAX), TIME_UNITS)
 }

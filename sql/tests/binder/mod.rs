@@ -1,5 +1,5 @@
-//! Binds the statements of the scripts in this folder over the tables of [`TABLES`] and prints the
-//! plans.
+//! Binder script runner: binds the statements of the scripts over the tables of [`TABLES`] and
+//! prints their logical plans.
 
 #![expect(clippy::unwrap_used, reason = "tables that are wrong here fail the tests")]
 
@@ -23,7 +23,7 @@ use store::{FamilyDescriptor, TableDescriptor, TableId};
 use types::rowcode::{KeyColumn, LayoutColumn, Place, RowLayout};
 use types::{DataType, Datum, SqlType};
 
-/// What the scripts are about.
+/// Tables of the scripts.
 const TABLES: &str = "
 create table users (id int primary key, name text not null, city varchar(20), age smallint,
     born date, created timestamptz default now(), active bool default true);
@@ -220,7 +220,7 @@ fn with_index(catalog: &Catalog, create: &CreateIndex, id: TableId) -> Catalog {
     catalog.with_table(table)
 }
 
-/// Returns an expression of a table that names no types of users.
+/// Binds an expression over a table without user-defined types.
 fn bound(
     expr: &sql::ast::Expr,
     columns: &[(String, SqlType)],

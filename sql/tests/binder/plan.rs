@@ -1,4 +1,5 @@
-//! Prints plans: one line for each node, its input below it; `#n` is column n of the input.
+//! Text form of logical plans: one line per node, with its input below; `#n` is column n of the
+//! input.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A store with tables, and statements run on it.
+//! Test database without sessions: a catalog, a store, and execution of statements on it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -31,17 +31,17 @@ use types::{Batch, DataType, Datum, SqlType};
 
 use crate::queries::schema;
 
-/// Tables, and a store once one is needed.
+/// Catalog, and a store once one is needed.
 #[derive(Default)]
 pub(crate) struct Database {
     catalog: Catalog,
     next_table: u32,
     store: Option<(tempfile::TempDir, Arc<Store>)>,
-    /// What plan scripts say of tables.
+    /// Row counts from plan scripts.
     row_counts: HashMap<TableId, f64>,
 }
 
-/// A view of two rows.
+/// System catalog with one view.
 struct System;
 
 fn column(name: &str, data_type: DataType) -> OutputColumn {
@@ -75,7 +75,7 @@ impl Database {
         TableId(self.next_table)
     }
 
-    /// Runs CREATE TABLE and CREATE INDEX on the catalog. Returns the table that was changed.
+    /// Executes CREATE TABLE and CREATE INDEX on the catalog. Returns the changed table.
     fn create(&mut self, statement: &Statement) -> Option<Arc<Table>> {
         let id = self.new_id();
         let name = match statement {
@@ -108,7 +108,7 @@ impl Database {
         Some(table)
     }
 
-    /// Returns a database whose store has these settings.
+    /// Returns a database whose store has these options.
     pub(crate) fn with(options: Options) -> Database {
         let mut database = Database::default();
         let directory = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ impl Database {
         sql::planner::plan(&bound.bound, self)
     }
 
-    /// Takes note of how many rows a table has, as a line `# rows: table 1000` says it.
+    /// Records the row count of a line `# rows: table 1000`.
     pub(crate) fn note_rows(&mut self, line: &str) {
         let Some((name, rows)) = line.strip_prefix("# rows: ").and_then(|l| l.split_once(' '))
         else {
@@ -145,7 +145,7 @@ impl Database {
         self.row_counts.insert(table, rows.parse().unwrap());
     }
 
-    /// Answers EXPLAIN with plans; creates tables in the catalog alone.
+    /// Returns the plans of EXPLAIN statements; creates tables only in the catalog.
     pub(crate) fn plan_script(&mut self, sql: &str) -> String {
         let mut text = String::new();
         for parsed in parse_statements(sql).unwrap() {
@@ -164,7 +164,7 @@ impl Database {
         text
     }
 
-    /// Runs statements, each in a transaction of its own.
+    /// Executes statements, each in a separate transaction.
     pub(crate) fn script(&mut self, sql: &str) -> String {
         self.open();
         let mut text = String::new();
@@ -181,7 +181,7 @@ impl Database {
         text
     }
 
-    /// Runs a statement and commits. Returns its rows or its tag as text.
+    /// Executes a statement and commits. Returns its rows or its tag as text.
     pub(crate) fn run(&mut self, statement: &Statement, parameters: Vec<Datum>) -> Result<String> {
         let store = self.open();
         let transaction = Arc::new(store.begin(TransactionOptions::default()));
@@ -192,7 +192,7 @@ impl Database {
         Ok(answer)
     }
 
-    /// Runs a statement in a transaction of the caller's.
+    /// Executes a statement in a transaction of the caller.
     pub(crate) fn within(
         &self,
         transaction: &Arc<Transaction>,
@@ -216,29 +216,30 @@ impl Database {
         self.catalog.table_named(&ObjectName::public(name)).unwrap()
     }
 
-    /// Runs a query in text form.
+    /// Executes a query in text form.
     pub(crate) fn query(&mut self, sql: &str) -> Result<Vec<String>> {
         let parsed = parse_statements(sql).unwrap();
         let answer = self.run(&parsed[0].statement, Vec::new())?;
         Ok(answer.lines().filter(|line| *line != "no rows").map(str::to_owned).collect())
     }
 
-    /// Returns a plan's lines.
+    /// Returns the EXPLAIN lines of a query.
     pub(crate) fn explain(&self, sql: &str) -> Vec<String> {
         let parsed = parse_statements(sql).unwrap();
         self.plan(&parsed[0].statement, &[]).unwrap().explain(&|_| None)
     }
 }
 
-/// Commits and waits until the commit can be seen. A region thread may hold the transaction for a
-/// moment longer than the statement that it worked for, as it may in a session.
+/// Commits and waits until the commit is visible. As in a session, a region thread may hold the
+/// transaction slightly longer than its statement.
 pub(crate) fn commit(transaction: &Transaction) -> Result<()> {
     transaction.commit()?.durable.wait()?;
     Ok(())
 }
 
 impl Statistics for Database {
-    /// What a script says of the table (`rows: table 1000`), or what the store does.
+    /// Returns the row count that a script specifies (`rows: table 1000`), or the store's
+    /// estimate.
     fn row_count(&self, table: TableId) -> Option<f64> {
         let store =
             || self.store.as_ref()?.1.row_estimate(table).ok().map(|found| found.rows as f64);
@@ -269,19 +270,19 @@ fn line_of(error: &Error) -> String {
     format!("error {}: {}{detail}", error.sqlstate, error.message)
 }
 
-/// Where all statements set things aside.
+/// Spill area of all statements.
 static SPILL: LazyLock<(tempfile::TempDir, Arc<SpillArea>)> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap();
     let area = SpillArea::open(Arc::new(RealEnv::default()), directory.path().to_owned()).unwrap();
     (directory, area)
 });
 
-/// Returns the flag that cancels what runs in a context.
+/// Returns the cancel flag of a context.
 pub(crate) fn stop_flag(context: &Context) -> Arc<AtomicBool> {
     context.eval.style.interrupt.flag().cloned().expect("it has one")
 }
 
-/// Returns what a plan runs with.
+/// Returns the execution context of a plan.
 pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) -> Context {
     Context {
         locks_one_by_one: false,
@@ -304,7 +305,7 @@ pub(crate) fn context(transaction: &Arc<Transaction>, parameters: Vec<Datum>) ->
     }
 }
 
-/// Runs a plan and writes its rows, `|` between columns.
+/// Executes a plan and returns its rows as text, with `|` between columns.
 fn answer(
     plan: &Arc<Plan>,
     transaction: &Arc<Transaction>,
@@ -330,7 +331,7 @@ fn answer(
     while let Some(batch) = rows.next()? {
         batches += &rows_text(&batch, &types);
     }
-    // The short path says what the long one says.
+    // The point get must return the same as the operators.
     assert!(plan.point.is_none() || text == batches, "{text} / {batches}");
     Ok(if batches.is_empty() { "no rows\n".to_owned() } else { batches })
 }

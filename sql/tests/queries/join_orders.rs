@@ -1,5 +1,5 @@
-//! Joins at random: whatever order they are done in, the rows are those of the joins as written,
-//! computed here pair by pair.
+//! Property test of join planning: for random joins, the result equals that of a nested-loop
+//! evaluation of the joins as written.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use crate::queries::database::Database;
 
-/// A row of all columns of a statement; those of tables not joined yet are NULL.
+/// Row of all columns of a statement; columns of tables that are not joined yet are NULL.
 type Row = Vec<Option<i32>>;
 
 const COLUMNS: [&str; 3] = ["id", "a", "b"];
 const TABLES: usize = 3;
 
-/// Bytes that decide, one after the other; 0 when there are no more.
+/// Random bytes that determine the choices; 0 after the end.
 struct Tape<'a>(std::slice::Iter<'a, u8>);
 
 impl Tape<'_> {
@@ -83,12 +83,12 @@ enum Condition {
     IsNull(Operand),
     Not(Box<Condition>),
     Or(Box<Condition>, Box<Condition>),
-    /// A row of the table whose column equals the operand.
+    /// EXISTS: a row of the table whose column equals the operand.
     Exists(usize, usize, Operand),
-    /// The operand among the table's values of the column.
+    /// IN: the operand is one of the table's values in the column.
     In(usize, usize, Operand),
-    /// An aggregate of the table's rows whose column equals the first operand, compared with the
-    /// second.
+    /// Comparison of an aggregate, over the table's rows whose column equals the first operand,
+    /// with the second operand.
     Aggregate(&'static str, usize, usize, [Operand; 2]),
 }
 
@@ -289,7 +289,7 @@ fn setup(data: &Data, tape: &mut Tape<'_>) -> Database {
 }
 
 fn check(database: &mut Database, data: &Data, tape: &mut Tape<'_>) -> Result<(), TestCaseError> {
-    // What the planner is told of sizes chooses between reading whole tables and looking rows up.
+    // The row counts determine the choice between complete scans and look-ups.
     for table in 0..TABLES {
         let rows = ["1", "1000", "1000000"][tape.pick(3)];
         database.note_rows(&format!("# rows: t{table} {rows}"));

@@ -1,4 +1,4 @@
-//! Merge joins yield what hash joins do, over many batches, with keys that come often.
+//! Merge joins return the same rows as hash joins, over many batches with duplicate keys.
 
 use crate::queries::database::Database;
 

@@ -1,5 +1,4 @@
-//! Access paths at random: whatever path the planner takes, the rows are those of a full scan with
-//! a filter.
+//! Property test of access paths: the result equals that of a full scan with a filter.
 
 use proptest::prelude::*;
 use sql::parser::parse_statements;
@@ -40,7 +39,7 @@ fn comparison(column: &'static str, values: Vec<&'static str>) -> BoxedStrategy<
     .boxed()
 }
 
-/// `(a, b) in ((1, 'a'), (2, 'b'))` and the like.
+/// Returns random conditions such as `(a, b) in ((1, 'a'), (2, 'b'))`.
 fn rows_of_values() -> impl Strategy<Value = String> {
     let a = prop::sample::select(vec!["0", "1", "-2", "3", "null"]);
     let b = prop::sample::select(vec!["'a'", "'ab'", "''", "'b'"]);
@@ -107,7 +106,7 @@ proptest! {
         let mut database = setup(table, &indexes, &rows);
         for condition in conditions {
             let fast = format!("select {columns} from t where {condition}");
-            // A condition that hides its columns from the planner.
+            // Condition in a form that prevents key access.
             let slow = format!(
                 "select {columns} from t where coalesce({condition}, false) = (a is not null)"
             );

@@ -1,4 +1,4 @@
-//! Planning takes time in proportion to the statement.
+//! Planning time must be linear in the size of the statement.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,16 +7,17 @@ use sql::parser::parse_statements;
 
 use crate::queries::database::Database;
 
-/// Writes a statement of some size.
+/// Callback that returns a statement of a given size.
 type Statement = fn(usize) -> String;
 
-/// Returns how long this thread was on a processor, in seconds: what others do does not count.
+/// Returns the CPU time of this thread in seconds, which excludes other threads.
 fn time_on_processor() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Returns the time of planning a statement. The clock ticks slowly: it is planned many times.
+/// Returns the planning time of a statement. It is planned repeatedly, as the clock has a low
+/// resolution.
 fn planning_time(database: &Database, sql: &str) -> f64 {
     let parsed = parse_statements(sql).unwrap();
     let start = time_on_processor();

@@ -1,4 +1,4 @@
-//! Tables and indexes from CREATE statements, without a catalog on disk.
+//! Test schema: tables and indexes from CREATE statements, without a stored catalog.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(crate) fn table(create: &CreateTable, id: TableId) -> Table {
         .collect();
     let mut families = vec![FamilyDescriptor::new("0")];
     let (mut columns, mut layout_columns) = (Vec::new(), Vec::new());
-    // The next slot of each family.
+    // Next slot of each family.
     let mut slots = vec![0];
     for (index, one) in create.columns.iter().enumerate() {
         let family = one.name.family.as_ref().map_or(0, |family| {
@@ -153,7 +153,7 @@ fn layout(
     RowLayout { columns, key, family_count, expiring: Vec::new(), salt_buckets, schema_version: 1 }
 }
 
-/// Returns the index of a CREATE INDEX and how the store keeps it.
+/// Returns the index of a CREATE INDEX, and the descriptor of its store table.
 pub(crate) fn index(table: &Table, create: &CreateIndex, id: TableId) -> (Index, TableDescriptor) {
     let columns: Vec<(String, SqlType)> =
         table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
@@ -243,7 +243,7 @@ fn predicate(create: &CreateIndex, columns: &[(String, SqlType)]) -> Option<Expr
     create.predicate.as_ref().map(|one| bound(&one.expr, columns, target))
 }
 
-/// Returns an expression of a table that names no types of users.
+/// Binds an expression over a table without user-defined types.
 fn bound(expr: &sql::ast::Expr, columns: &[(String, SqlType)], target: Option<SqlType>) -> Expr {
     let catalog = Catalog::default();
     let names = Names::stored(&catalog);

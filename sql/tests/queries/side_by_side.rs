@@ -1,6 +1,6 @@
-//! Scans of several regions side by side: the rows of a scan by the session alone, in its order
-//! where order matters, over own writes, whatever becomes of the regions; and no more is read than
-//! is asked for.
+//! Property test of parallel scans: they return the rows of a serial scan, in its order if one is
+//! required, over uncommitted writes and concurrent region splits and merges; and they read no
+//! more than requested.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const SCRIPT: &str = "
     insert into salted select a, b, c from plain where b <= 60;
     insert into down select a, b, c from plain where b <= 60";
 
-/// Two databases with the same rows: one whose session reads alone, one with region threads.
+/// Two databases with the same rows: one with serial scans, one with region threads.
 struct Pair {
     alone: Database,
     together: Database,
@@ -51,14 +51,14 @@ impl Pair {
         Mutex::new(Pair { alone: database(1, parallel_after_rows), together })
     }
 
-    /// Runs a statement in both, as transactions of their own.
+    /// Executes a statement in both, in separate transactions.
     fn run(&mut self, sql: &str) {
         let answers = [&mut self.alone, &mut self.together].map(|database| database.script(sql));
         assert_eq!(answers[0], answers[1], "{sql}");
     }
 }
 
-/// A query as it was drawn.
+/// Random query.
 #[derive(Debug, Clone)]
 struct Query {
     table: &'static str,
@@ -96,7 +96,7 @@ fn query() -> impl Strategy<Value = Query> {
     })
 }
 
-/// What happens in the transaction before, and in others while the rows are fetched.
+/// Events before the transaction's scan, and in other transactions during the fetch.
 #[derive(Debug, Clone)]
 enum Event {
     Split(u8, u8),
@@ -113,7 +113,7 @@ fn events() -> impl Strategy<Value = Vec<(u8, Event)>> {
     prop::collection::vec((0..6_u8, event), 0..4)
 }
 
-/// None touches a row of [`Event::Insert`], whose writer would wait.
+/// Own writes; none affects a row of [`Event::Insert`], whose writer would wait.
 const OWN: &[&str] = &[
     "delete from plain where b = 17",
     "update plain set c = 'c3' where a = 12 and b < 1000",
@@ -131,7 +131,7 @@ fn open(database: &Database, transaction: &Arc<Transaction>, sql: &str) -> Box<d
     exec::open(&plan, context(transaction, Vec::new())).unwrap()
 }
 
-/// Runs a query in a transaction to its end; `between` is called before each batch.
+/// Executes a query in a transaction to its end; `between` is called before each batch.
 fn fetch(
     database: &Database,
     transaction: &Arc<Transaction>,
@@ -163,7 +163,7 @@ fn happen(pair: &mut Pair, table: &str, event: &Event) {
             if table.layout.salt_buckets > 0 && row.first() != Some(&2) {
                 row[0] = a % table.layout.salt_buckets;
             }
-            // Refused where a region begins already.
+            // Rejected if a region already begins there.
             let _ = store.split_region(table.id, SplitPoint::At(row));
         }
         Event::Merge(at) => {
@@ -173,7 +173,7 @@ fn happen(pair: &mut Pair, table: &str, event: &Event) {
                 regions.iter().skip(at).take(2).map(|region| region.region).collect();
             let _ = store.merge_regions(table.id, &merged);
         }
-        // Rows that nobody else writes, in the middle of others: not there for what has begun.
+        // New rows among existing ones, which the open snapshot must not see.
         Event::Insert(a) => {
             pair.run(&format!("upsert into {} values ({a}, 2000, 'later')", table.name));
         }
@@ -194,13 +194,14 @@ fn check(
         prop_assert_eq!(one, other);
     }
     let expected = texts(fetch(&pair.alone, &transactions[0], &sql, &mut |_| ()));
-    // A snapshot of the same moment: the events come after both were opened.
+    // Both snapshots are equal: the events occur after both were opened.
     let mut operator = open(&pair.together, &transactions[1], &sql);
     let mut found = Vec::new();
     for batch in 0..=u8::MAX {
         let due = events.iter().filter(|(when, _)| *when == batch);
         due.for_each(|(_, event)| happen(pair, query.table, event));
-        // Another statement of the session begins, as with two cursors: this one goes on as it was.
+        // Another statement of the session begins, as with two cursors; the open scan must not be
+        // affected.
         transactions[1].begin_statement();
         let Some(batch) = operator.next().unwrap() else { break };
         found.extend((0..batch.row_count).map(|row| format!("{:?}", batch.row(row))));
@@ -209,7 +210,7 @@ fn check(
     if query.order.is_empty() {
         let whole = Query { limit: None, ..query.clone() };
         let all = texts(fetch(&pair.alone, &transactions[0], &whole.text(), &mut |_| ()));
-        // Those of the later inserts are seen by now.
+        // The rows of later inserts are visible to this query.
         let all: BTreeSet<String> = all.into_iter().collect();
         prop_assert_eq!(found.len(), expected.len(), "{}", &sql);
         prop_assert!(found.iter().all(|row| all.contains(row)), "{}", &sql);
@@ -247,14 +248,14 @@ fn rows_read(store: &Store, database: &Database, table: &str) -> u64 {
     regions.iter().map(|region| region.load.rows_read).sum()
 }
 
-/// Waits until nothing reads any more: whoever does keeps a snapshot open.
+/// Waits until no reader has an open snapshot.
 fn wait_for_readers(store: &Store) {
     while !store.snapshots().is_empty() {
         std::thread::yield_now();
     }
 }
 
-/// Returns what was read of the tables when `act` has taken what it wants of a query.
+/// Returns the number of rows that a query has read when `act` returns.
 fn read_by(sql: &str, after_rows: u64, act: impl FnOnce(&mut dyn Operator)) -> u64 {
     let mut database = database(3, after_rows);
     let store = database.open();
@@ -278,10 +279,10 @@ fn what_was_abandoned_reads_no_more() {
     assert_eq!(read_by("select * from plain", 0, nothing), 0);
     assert_eq!(read_by("select * from plain", 0, all), 6000);
     assert_eq!(read_by("select * from salted order by a, b", 0, all), 3000);
-    // Of five regions of 1,200 rows four are begun.
+    // At most four of five regions of 1,200 rows are started.
     let read = read_by("select * from plain", 0, first);
     assert!((1..=4800).contains(&read), "{read}");
-    // A limit that the session reaches by itself is no reason to begin.
+    // A limit that the session reaches alone does not start region threads.
     assert_eq!(read_by("select * from plain limit 10", 100, all), 10);
     let read = read_by("select * from plain where b > 0 limit 30", 100, all);
     assert!(read <= 100, "{read}");

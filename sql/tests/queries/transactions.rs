@@ -1,4 +1,5 @@
-//! Statements that meet others: locks, rechecks, old versions, cancellation, the sink of COPY.
+//! Concurrent statements: locks, re-evaluation, old versions, cancellation, and the row sink of
+//! COPY.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -60,7 +61,7 @@ fn a_row_that_has_changed_is_checked_again() {
             answer
         });
         commit(&first).unwrap();
-        // Row 1 was no longer 0 when its lock was had, unless the first commit came before all.
+        // Row 1 was no longer 0 when its lock was granted, unless the first commit came first.
         assert_eq!(second.join().unwrap(), "2\n1 rows\n");
     });
     assert_eq!(database.query("select note from t where id = 1").unwrap(), ["a"]);
@@ -114,7 +115,7 @@ fn a_transaction_sees_its_own_writes_through_indexes_and_aggregates() {
     run("delete from t where id = 3");
     assert_eq!(run("select id from t where n = 7"), "4\n");
     assert_eq!(run("select count(*), sum(n) from t"), "3|7\n");
-    // A statement does not see what it does itself.
+    // A statement does not see its own writes.
     assert_eq!(run("insert into t select id + 10, n, note from t"), "3 rows\n");
     let sql = "update t set id = id + 1 where id = 11";
     assert_eq!(database.within(&transaction, sql, Vec::new()).unwrap_err().sqlstate, "23505");
@@ -161,7 +162,7 @@ fn the_sink_stages_rows_and_names_duplicates() {
     let error = sink.finish().unwrap_err();
     assert_eq!(error.message, "duplicate key value violates unique constraint \"t_pkey\"");
     assert_eq!(error.detail.as_deref(), Some("Key (id)=(2500) already exists."));
-    // What was staged of a statement that fails is taken back by its session.
+    // The session undoes the staged writes of a failed statement.
     let failing = database.begin();
     failing.begin_statement();
     let mut sink = RowSink::new(table, context(&failing, Vec::new()));

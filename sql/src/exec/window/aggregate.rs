@@ -1,7 +1,8 @@
-//! Aggregates over frames.
+//! Window aggregates: aggregate functions over frames.
 //!
-//! While frames only grow at their end, as the default one does, rows are fed as they come in. A
-//! frame that is not the one before and some rows more is made anew from its rows; or, where it is
+//! While frames only grow at their end, as the default frame does, rows are added incrementally.
+//! Any other frame is aggregated from its rows; a long one, if the aggregate does not depend on
+//! the order, from the states of a binary tree over the partition.
 //! long and the aggregate does not care in what order states are merged, from the states of a
 //! binary tree over the partition.
 
@@ -17,7 +18,7 @@ use crate::exec::project::columns_of;
 use crate::exec::window::frames::{Frames, Pieces};
 use crate::exec::window::run::Run;
 
-/// Frames of at most so many rows are made from the rows.
+/// Maximum number of rows of a frame that is aggregated from its rows.
 const SHORT_FRAME_ROWS: usize = 32;
 
 /// Returns the value of an aggregate for each row.
@@ -35,12 +36,12 @@ pub(super) fn compute(aggregate: &Aggregate, frames: &Frames<'_>, run: &Run) -> 
     Ok(values)
 }
 
-/// What is fed.
+/// Input of the aggregate.
 struct Rows<'a> {
     aggregate: &'a Aggregate,
     context: &'a EvalContext,
     arguments: Vec<std::sync::Arc<Vector>>,
-    /// FILTER; `None`: all rows pass.
+    /// FILTER; `None`: all rows qualify.
     passes: Option<Vec<bool>>,
 }
 
@@ -60,7 +61,7 @@ impl<'a> Rows<'a> {
         Ok(Rows { aggregate, context: &run.context.eval, arguments, passes })
     }
 
-    /// Feeds rows to the group that `group` names.
+    /// Adds rows to the group that `group` returns.
     fn feed(
         &self,
         range: Range<usize>,
@@ -86,13 +87,13 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// An aggregate at one row after the other of a partition.
+/// Aggregate over the frames of a partition, row by row.
 struct OverFrames<'a> {
     rows: &'a Rows<'a>,
     partition: Range<usize>,
-    /// What the value is over; `None` at first.
+    /// Frame of the present value; `None` at first.
     pieces: Option<Pieces>,
-    /// The state of the one piece that was fed row by row.
+    /// Range that was aggregated incrementally, and its state.
     grown: Option<(Range<usize>, Box<dyn Accumulator>)>,
     tree: Option<Tree>,
     value: Datum,
@@ -103,7 +104,7 @@ impl<'a> OverFrames<'a> {
         OverFrames { rows, partition, pieces: None, grown: None, tree: None, value: Datum::Null }
     }
 
-    /// Computes the value over some rows.
+    /// Computes the value over a frame.
     fn turn(&mut self, pieces: Pieces, run: &Run) -> Result<()> {
         if self.pieces.as_ref() == Some(&pieces) {
             return Ok(());
@@ -126,8 +127,8 @@ impl<'a> OverFrames<'a> {
         Ok(())
     }
 
-    /// Whether a frame is the one that was fed, with more rows at its end; at the head of the
-    /// partition a new one is begun.
+    /// Returns whether a frame extends the incremental range at its end, or starts with the
+    /// partition.
     fn is_growth(&self, frame: &Range<usize>) -> bool {
         match &self.grown {
             Some((fed, _)) => fed.start == frame.start && fed.end <= frame.end,
@@ -157,8 +158,8 @@ impl<'a> OverFrames<'a> {
     }
 }
 
-/// States over ranges of a partition: node 1 has all rows, nodes 2n and 2n + 1 a half each of node
-/// n; the last half of the nodes has one row each.
+/// Aggregate states of a binary tree over a partition: node 1 has all rows, nodes 2n and 2n + 1
+/// each half of those of node n; the last half of the nodes are leaves with one row each.
 struct Tree {
     states: Box<dyn Accumulator>,
     first: usize,
@@ -182,7 +183,7 @@ impl Tree {
         Ok(Tree { states, first, leaf_count })
     }
 
-    /// Merges the states of a range into that of group 0.
+    /// Merges the states of a range into group 0 of `sum`.
     fn add_to(&self, sum: &mut dyn Accumulator, range: &Range<usize>) -> Result<()> {
         let mut from = self.leaf_count + range.start - self.first;
         let mut to = self.leaf_count + range.end - self.first;

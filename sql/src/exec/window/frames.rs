@@ -1,4 +1,4 @@
-//! The frame of each row: which rows of its partition a function looks at.
+//! Window frames: the rows of its partition that a function uses for each row.
 //!
 //! Source: PostgreSQL's `update_frameheadpos`, `update_frametailpos` and `row_is_in_frame`
 //! (nodeWindowAgg.c).
@@ -18,10 +18,10 @@ use crate::exec::project::column_of;
 use crate::exec::window::run::Run;
 use crate::logical::{Exclusion, Frame, FrameBound, FrameUnits, Reach};
 
-/// What is left of a frame when rows are excluded: up to three ranges, none empty.
+/// Frame after exclusion: up to three ranges, none empty.
 pub(super) type Pieces = SmallVec<[Range<usize>; 3]>;
 
-/// The frames of a function.
+/// Frames of a function.
 pub(super) struct Frames<'a> {
     run: &'a Run,
     frame: &'a Frame,
@@ -29,28 +29,28 @@ pub(super) struct Frames<'a> {
     end: Bound,
 }
 
-/// A bound, as far as it is the same for all rows.
+/// Evaluated frame bound.
 enum Bound {
     UnboundedPreceding,
     CurrentRow,
     UnboundedFollowing,
-    /// So many rows or groups on.
+    /// Offset in rows or groups.
     Count {
         count: usize,
         following: bool,
     },
-    /// Up to a value.
+    /// RANGE with an offset.
     Value(Values),
 }
 
-/// RANGE with an offset: keys, and for each row the key up to which its frame reaches.
+/// Values of RANGE with an offset: sort keys, and for each row the limit of its frame.
 struct Values {
     keys: Arc<Vector>,
     limits: Arc<Vector>,
     data_type: DataType,
 }
 
-/// Which side of the frame.
+/// Side of the frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Start,
@@ -58,21 +58,21 @@ enum Side {
 }
 
 impl<'a> Frames<'a> {
-    /// Computes what the bounds depend on.
+    /// Evaluates the bounds.
     pub(super) fn new(frame: &'a Frame, run: &'a Run) -> Result<Frames<'a>> {
         let start = bound(&frame.start, Side::Start, run)?;
         let end = bound(&frame.end, Side::End, run)?;
         Ok(Frames { run, frame, start, end })
     }
 
-    /// Returns the frame of a row, before rows are excluded.
+    /// Returns the frame of a row before exclusion.
     pub(super) fn of(&self, partition: &Range<usize>, row: usize) -> Range<usize> {
         let start = self.position(&self.start, Side::Start, partition, row);
         let end = self.position(&self.end, Side::End, partition, row);
         start..end.max(start)
     }
 
-    /// Returns the frame of a row without the rows that are excluded.
+    /// Returns the frame of a row after exclusion.
     pub(super) fn pieces(&self, partition: &Range<usize>, row: usize) -> Pieces {
         let frame = self.of(partition, row);
         let peers = self.run.peers(row);
@@ -147,7 +147,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Rows whose key is NULL are in range of each other only.
+    /// Returns the position of a RANGE bound. Rows with NULL keys only have each other in range.
     fn value_position(
         &self,
         values: &Values,
@@ -163,7 +163,7 @@ impl<'a> Frames<'a> {
         let nulls_first = |at: usize| values.keys.is_null(at) && key.nulls_first;
         let from = first_after(partition.clone(), nulls_first);
         let to = first_after(from..partition.end, |at| !values.keys.is_null(at));
-        // From an infinity an infinite offset reaches every number.
+        // From an infinity, an infinite offset reaches every number.
         if is_nan(&values.limits, row) && !is_nan(&values.keys, row) {
             let is_odd = |at: usize| is_nan(&values.keys, at);
             return match (side, key.descending) {
@@ -190,7 +190,8 @@ fn is_nan(values: &Vector, row: usize) -> bool {
     }
 }
 
-/// Returns the first position for which `before` is false; it is true for those in front only.
+/// Returns the first position for which `before` is false; it is true for a leading part of the
+/// range.
 fn first_after(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {
@@ -233,7 +234,8 @@ fn null_offset(side: Side) -> Error {
     Error::new(sqlstate::NULL_VALUE_NOT_ALLOWED, message)
 }
 
-/// Returns the value of an offset. It is the same for all rows; a subquery's is in each of them.
+/// Returns the value of an offset, which is the same for all rows; that of a subquery is a column
+/// of each row.
 fn offset_of(offset: &Expr, run: &Run) -> Result<Datum> {
     let row: Vec<Datum> = run.batch.columns.iter().map(|column| column.datum(0)).collect();
     Ok(offset.eval_row(&row, &run.context.eval)?)

@@ -1,4 +1,4 @@
-//! The window functions proper: what they say of each row.
+//! Window functions other than aggregates.
 //!
 //! Source: PostgreSQL's windowfuncs.c.
 
@@ -42,7 +42,7 @@ pub(super) fn compute(function: &WindowFunction, run: &Run) -> Result<Vector> {
     Ok(values)
 }
 
-/// What depends on the row's place in its partition alone.
+/// Returns the value of a ranking function, which only depends on the row's position.
 fn rank(kind: &WindowKind, run: &Run, partition: &Range<usize>, row: usize) -> Datum {
     let peers = run.peers(row);
     let rank = peers.start - partition.start + 1;
@@ -59,8 +59,8 @@ fn rank(kind: &WindowKind, run: &Run, partition: &Range<usize>, row: usize) -> D
     }
 }
 
-/// The number of buckets is what the first row says for which it is no NULL; rows before it have
-/// none, but count.
+/// Computes `ntile`. The number of buckets is taken from the first row where it is not NULL; rows
+/// before it get NULL, but count.
 fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Result<()> {
     let rows = partition.len() as i64;
     let known = partition.clone().find_map(|row| Some((row, buckets.datum(row).as_i64()?)));
@@ -73,7 +73,7 @@ fn ntile(buckets: &Vector, partition: Range<usize>, values: &mut Vector) -> Resu
     }
     let (size, larger) = (rows / buckets, rows % buckets);
     for at in 0..rows - unknown as i64 {
-        // The first buckets take one row more each.
+        // The first buckets have one row more each.
         let in_larger = larger * (size + 1);
         let bucket =
             if at < in_larger { at / (size + 1) } else { larger + (at - in_larger) / size.max(1) };
@@ -88,7 +88,7 @@ enum Ahead {
     No,
 }
 
-/// `lag(value, offset, default)`, `lead(…)`
+/// Computes `lag(value, offset, default)` and `lead(…)`.
 fn neighbour(
     arguments: &[Arc<Vector>],
     partition: Range<usize>,
@@ -114,7 +114,7 @@ fn neighbour(
     }
 }
 
-/// `first_value`, `last_value`, `nth_value`
+/// Computes `first_value`, `last_value` and `nth_value`.
 fn of_frame(
     kind: &WindowKind,
     arguments: &[Arc<Vector>],

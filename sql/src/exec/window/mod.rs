@@ -1,21 +1,22 @@
-//! Window functions over rows that arrive sorted by partition and order.
+//! WindowAgg: window functions over rows that are sorted by partition and order.
 //!
-//! Rows are buffered until one or more whole partitions are complete, a batch or more ([`Run`]).
-//! Each function is then computed over the run ([`functions`], [`aggregate`]), with the frame of
-//! each row ([`frames`]).
+//! Rows are buffered until at least a batch of whole partitions is available ([`Run`]). Each
+//! function is then computed over the run ([`functions`], [`aggregate`]), with the frame of each
+//! row ([`frames`]).
 //!
 //! ```text
 //!   input rows --+--> BatchBuffer: in memory, then on disk ------+--> rows with results
 //!                +--> columns that functions and keys read --> run --> results
 //! ```
 //!
-//! The rows of a large partition spill. The columns that the functions read, the partition keys and
-//! the results of the largest partition stay in memory, because frames refer to any row of it.
+//! The rows of a large partition spill. The columns that the functions read, the partition keys
+//! and the results of the largest partition stay in memory, because frames refer to any row of
+//! it.
 //!
 //! # Invariants
 //!
-//! 1. `rows` and `front` together hold the rows of `results` that were not returned, then the rows
-//!    of `inputs`, in input order.
+//! 1. `rows` and `front` together hold the rows of `results` that were not returned, then the
+//!    rows of `inputs`, in input order.
 
 mod run;
 mod frames;
@@ -37,28 +38,28 @@ use crate::exec::{Context, Operator, build, memory};
 use crate::logical::{SortKey, WindowFunction};
 use crate::plan::WindowAggNode;
 
-/// See the module.
+/// WindowAgg operator; see the module.
 pub(super) struct WindowAgg {
     computation: Computation,
     context: Arc<Context>,
-    /// `None` once all rows were read.
+    /// Input; `None` once all rows were read.
     input: Option<Box<dyn Operator>>,
-    /// Rows that were not returned.
+    /// Rows that were not returned yet.
     rows: BatchBuffer,
-    /// Rows taken out of `rows` that were not returned.
+    /// Rows taken out of `rows` that were not returned yet.
     front: Option<Batch>,
-    /// The columns that the computation reads, of the rows without results.
+    /// Columns that the computation reads, of the rows without results.
     inputs: Collected,
-    /// The partition keys of the same rows.
+    /// Partition keys of the same rows.
     keys: Collected,
-    /// The first row of each partition among them.
+    /// First row of each partition among them.
     starts: Vec<usize>,
     results: Option<RunResults>,
-    /// Rows with their results, and how many of them were returned.
+    /// Rows with their results, and the number of rows that were returned.
     ready: Option<(Batch, usize)>,
 }
 
-/// The expressions of a node over the input columns that they read.
+/// Expressions of a node, over the input columns that they read.
 struct Computation {
     /// Positions of these columns in the input, ascending.
     columns: Vec<usize>,
@@ -72,7 +73,7 @@ struct Computation {
 struct RunResults {
     columns: Vec<Vector>,
     row_count: usize,
-    /// Rows that were combined with their results.
+    /// Number of rows that were combined with their results.
     next: usize,
 }
 
@@ -98,7 +99,7 @@ impl Computation {
         Computation { columns, types, partition_by, order_by, functions }
     }
 
-    /// Returns the columns of a batch of the input that are read.
+    /// Returns the columns of an input batch that the computation reads.
     fn inputs(&self, batch: &Batch) -> Batch {
         let columns = self.columns.iter().map(|column| Arc::clone(&batch.columns[*column]));
         Batch { columns: columns.collect(), row_count: batch.row_count }
@@ -132,7 +133,7 @@ impl WindowAgg {
         })
     }
 
-    /// Buffers a batch and finds where its partitions start.
+    /// Buffers a batch and finds its partition starts.
     fn add(&mut self, batch: Batch) -> Result<()> {
         let inputs = self.computation.inputs(&batch);
         let columns = columns_of(&self.computation.partition_by, &inputs, &self.context.eval)?;
@@ -162,13 +163,13 @@ impl WindowAgg {
         keys.all(|(key, column)| column.compare_typed(a, column, b, key.data_type()).is_eq())
     }
 
-    /// Returns whether the buffered rows make a batch or more.
+    /// Returns whether the buffered rows make up at least a batch.
     fn is_enough(&self) -> bool {
         self.inputs.row_count >= BATCH_ROWS || self.rows.byte_count() >= BATCH_BYTES
     }
 
-    /// Takes the inputs of whole partitions: all at the end of the input, else those before the last
-    /// partition, whose end is not known yet.
+    /// Removes and returns the inputs of whole partitions: all if the input has ended, otherwise
+    /// those before the last partition, which may continue.
     fn take_run(&mut self) -> Option<(Batch, Vec<usize>)> {
         let row_count = self.inputs.row_count;
         let end = match (&self.input, self.starts.last()) {
@@ -205,7 +206,8 @@ impl WindowAgg {
         Ok(RunResults { columns, row_count, next: 0 })
     }
 
-    /// Combines the next buffered rows with their results; returns `false` without results.
+    /// Combines the next buffered rows with their results; returns `false` if there are no
+    /// results.
     fn combine(&mut self) -> Result<bool> {
         let Some(results) = &mut self.results else { return Ok(false) };
         let batch = match self.front.take() {
@@ -229,7 +231,7 @@ impl WindowAgg {
     }
 }
 
-/// Splits a batch behind its first `count` rows; `None` if no row is behind them.
+/// Splits a batch after its first `count` rows; `None` if no rows follow.
 fn first_rows(batch: Batch, count: usize) -> (Batch, Option<Batch>) {
     if count >= batch.row_count {
         return (batch, None);

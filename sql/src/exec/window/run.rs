@@ -1,4 +1,4 @@
-//! Rows of whole partitions, in their order, and which of them are peers.
+//! Run of whole partitions: sorted rows with their peer groups.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use crate::exec::Context;
 use crate::exec::project::columns_of;
 use crate::logical::SortKey;
 
-/// See the module.
+/// Rows of whole partitions; see the module.
 pub(super) struct Run {
-    /// The rows.
+    /// Rows.
     pub(super) batch: Batch,
-    /// The partitions, one after the other.
+    /// Row ranges of the partitions.
     pub(super) partitions: Vec<Range<usize>>,
-    /// The values of the order's keys.
+    /// Values of the sort keys.
     pub(super) keys: Vec<Arc<Vector>>,
-    /// The order itself.
+    /// Sort keys.
     pub(super) order_by: Vec<SortKey>,
-    /// The number of each row's group of peers: rows of a partition that the order does not tell
-    /// apart. Groups are numbered over the whole run.
+    /// Peer group of each row: rows of a partition with equal sort keys. Groups are numbered over
+    /// the whole run.
     group_of: Vec<u32>,
-    /// Where each group starts, and where the last one ends.
+    /// Start of each group, and the end of the last one.
     group_starts: Vec<usize>,
-    /// What expressions are computed with.
+    /// Context of evaluations.
     pub(super) context: Arc<Context>,
 }
 
 impl Run {
-    /// Returns the rows of a batch, whose partitions start at `starts`.
+    /// Returns the run of a batch whose partitions start at `starts`.
     pub(super) fn new(
         batch: Batch,
         starts: Vec<usize>,
@@ -64,22 +64,22 @@ impl Run {
         Ok(Run { batch, partitions, keys, order_by, group_of, group_starts, context })
     }
 
-    /// Returns the number of a row's group.
+    /// Returns the number of a row's peer group.
     pub(super) fn group_of(&self, row: usize) -> usize {
         self.group_of[row] as usize
     }
 
-    /// Returns the rows of a group.
+    /// Returns the rows of a peer group.
     pub(super) fn group(&self, group: usize) -> Range<usize> {
         self.group_starts[group]..self.group_starts[group + 1]
     }
 
-    /// Returns a row's peers, itself among them.
+    /// Returns the peers of a row, including itself.
     pub(super) fn peers(&self, row: usize) -> Range<usize> {
         self.group(self.group_of(row))
     }
 
-    /// Returns the bytes held.
+    /// Returns the size in bytes.
     pub(super) fn byte_count(&self) -> usize {
         let columns = self.batch.columns.iter().chain(&self.keys);
         let vectors: usize = columns.map(|column| column.byte_count()).sum();

@@ -1,28 +1,28 @@
 //! Join orders for a row goal: left-deep trees whose outer relation is read as far as needed.
 //!
-//! Every other relation is looked up for the outer rows at hand, or is the build side of a hash
-//! join. Such a tree keeps the order of the outer relation, and costs what the first rows cost. The
-//! next relation is the one that adds least.
+//! Every other relation is looked up for the current outer rows, or is the build side of a hash
+//! join. Such a tree preserves the order of the outer relation, and its cost is that of the first
+//! rows. The next relation is the one that adds the lowest cost.
 
 use crate::planner::cost;
 use crate::planner::join_order::{EXHAUSTIVE, JoinGraph, JoinTree, Link, Set};
 
-/// An order of joins for the first rows.
+/// Join order for the first rows.
 #[derive(Debug)]
 pub(in crate::planner) struct StreamedOrder {
-    /// The order.
+    /// Join tree.
     pub tree: JoinTree,
-    /// Rows that come out in all, by estimate.
+    /// Estimated number of all rows.
     pub rows: f64,
     /// Cost of the first rows.
     pub cost: f64,
 }
 
-/// Knows the cost of so many rows of a relation, the first ones in the order that is required;
+/// Returns the cost of the first rows of a relation in the required order, given their number;
 /// `None` if it cannot be read in that order.
 pub(in crate::planner) type OuterCost<'a> = &'a dyn Fn(usize, f64) -> Option<f64>;
 
-/// A relation to be joined next.
+/// Next relation to join.
 struct Step {
     relation: usize,
     lookup: bool,
@@ -31,8 +31,8 @@ struct Step {
 }
 
 impl JoinGraph {
-    /// Returns the order in which the first `goal` rows cost least; `None` if no relation can be
-    /// the outer one, or where the relations are many.
+    /// Returns the order with the lowest cost of the first `goal` rows; `None` if no relation can
+    /// be the outer one, or if there are too many relations.
     pub(in crate::planner) fn streamed(
         &self,
         goal: f64,
@@ -52,7 +52,7 @@ impl JoinGraph {
         outers.min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
 
-    /// Joins all other relations to `needed` rows of one, which cost so much.
+    /// Joins all other relations to `needed` rows of one, which have the cost `cost`.
     fn streamed_from(&self, outer: usize, mut needed: f64, mut cost: f64) -> StreamedOrder {
         let count = self.relations.len();
         let mut set = Set::of(count, [outer]);
@@ -78,7 +78,7 @@ impl JoinGraph {
         StreamedOrder { tree, rows, cost }
     }
 
-    /// Returns how a relation is joined to so many rows of a set, and what connects them.
+    /// Returns the join of a relation with `needed` rows of a set, and their connection.
     fn step(&self, set: &Set, relation: usize, needed: f64) -> (Link, Step) {
         let own = Set::of(self.relations.len(), [relation]);
         let link = self.link(set, &own);
@@ -107,7 +107,7 @@ mod tests {
         Relation { rows, base_rows: rows, cost: rows, lookups }
     }
 
-    /// Rows of a large table, each with one of a small and one of a large one.
+    /// Rows of a large table, each with one row of a small and one of a large table.
     fn graph() -> JoinGraph {
         let relations = vec![relation(1e6, None), relation(16.0, Some(0)), relation(1e5, Some(1))];
         let classes = vec![

@@ -1,4 +1,4 @@
-//! Values of variables.
+//! PL/pgSQL assignment to variables, record fields and array elements, with conversion.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the fields of a variable, if it has some by now.
+    /// Returns the present fields of a variable, if it has any.
     fn fields_of(&self, variable: usize) -> Option<Fields> {
         match self.composite_of(variable) {
             Some(of) => Some(Arc::clone(of.fields())),
@@ -93,7 +93,7 @@ impl Run<'_> {
         }
     }
 
-    /// Assigns a value of a type.
+    /// Assigns a value of type `from`.
     pub(super) fn assign(&mut self, target: &Target, value: Datum, from: SqlType) -> Result<()> {
         let variable = target.variable;
         if let [TargetStep::Field(name)] = target.path.as_slice() {
@@ -162,7 +162,7 @@ impl Run<'_> {
         self.move_row(variable, of, &types, record.values.clone())
     }
 
-    /// Assigns values to the fields of a variable of a composite type, one after the other.
+    /// Assigns values to the fields of a composite variable, by position.
     fn move_row(
         &mut self,
         variable: usize,
@@ -182,7 +182,7 @@ impl Run<'_> {
         self.store(variable, row(Some(of), Arc::clone(of.fields()), values))
     }
 
-    /// Notes the fields that a record has now.
+    /// Records the present fields of a record variable.
     pub(super) fn set_fields(&mut self, variable: usize, fields: Option<Fields>) {
         let fields = fields.map(with_known_types);
         let known = &self.shapes[variable].fields;
@@ -196,7 +196,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a variable another type: the operand of CASE has that of its value.
+    /// Sets the type of a variable: the operand of CASE has that of its value.
     pub(super) fn set_type(&mut self, variable: usize, sql_type: SqlType) {
         if self.shapes[variable].sql_type != sql_type {
             Arc::make_mut(&mut self.shapes)[variable].sql_type = sql_type;
@@ -254,9 +254,9 @@ impl Run<'_> {
         self.store(variable, value)
     }
 
-    /// Converts a value as an assignment does.
+    /// Converts a value by an assignment cast.
     pub(super) fn convert(&mut self, value: Datum, from: SqlType, to: SqlType) -> Result<Datum> {
-        // A literal in a row is text.
+        // A literal in a row has type text.
         let from = match from.base {
             DataType::Unknown if !value.is_null() => DataType::Text.into(),
             _ => from,
@@ -290,7 +290,7 @@ impl Run<'_> {
         Ok(conversion.eval_row(&[], &eval)?)
     }
 
-    /// Returns a value as its type writes it.
+    /// Returns the text form of a value.
     pub(super) fn written(&mut self, value: &Datum, of: SqlType) -> Result<String> {
         let open = self.session.open.as_ref().ok_or_else(no_transaction)?;
         let _ = open;
@@ -300,7 +300,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns fields of which those that were literals are texts.
+/// Replaces the type unknown of literal fields by text.
 fn with_known_types(fields: Fields) -> Fields {
     let is_unknown = |of: &DataType| *of == DataType::Unknown;
     if !fields.iter().any(|(_, of)| is_unknown(of)) {
@@ -310,7 +310,7 @@ fn with_known_types(fields: Fields) -> Fields {
     fields.iter().map(|(name, of)| (Arc::clone(name), known(*of))).collect()
 }
 
-/// Returns the value of a row.
+/// Returns a composite value.
 pub(super) fn row(of: Option<&'static CompositeType>, fields: Fields, values: Vec<Datum>) -> Datum {
     Datum::Nested(Nested::Record(Arc::new(Record { of, fields, values })))
 }

@@ -1,4 +1,7 @@
-//! Bodies with the types of their variables.
+//! Compiled PL/pgSQL bodies: the parse tree with resolved variable types and cached plans.
+//!
+//! A session caches compiled bodies by function and argument types; they are compiled again when
+//! the catalog has changed the types of their variables.
 
 use std::sync::{Arc, Weak};
 
@@ -17,31 +20,31 @@ use crate::session::Session;
 use crate::session::plpgsql::evaluation::Site;
 use crate::session::plpgsql::results::ResultShape;
 
-/// By the types from and to; `None` where there is no conversion.
+/// Conversion expressions by source and target type; `None` where there is no cast.
 type Conversions = AHashMap<(SqlType, SqlType), Option<Arc<Expr>>>;
 
-/// A body, ready to be run.
+/// A compiled body.
 pub(super) struct Compiled {
-    /// Its tree.
+    /// Parse tree.
     pub(super) body: Body,
-    /// What errors say that they come from.
+    /// Function name in the CONTEXT of errors.
     pub(super) label: String,
-    /// What the variables are at first.
+    /// Initial types of the variables.
     pub(super) shapes: Arc<Vec<VariableShape>>,
-    /// The catalog that its types were found in.
+    /// Catalog that its types were resolved in.
     pub(super) catalog: Weak<Catalog>,
-    /// What it returns.
+    /// Result type.
     pub(super) result: ResultShape,
-    /// What a name means that is both a variable's and a column's.
+    /// Resolution of names that are both a variable and a column.
     pub(super) conflict: Conflict,
-    /// By number of a piece of SQL: what it was planned as.
+    /// Plan of each SQL fragment, by its number.
     pub(super) sites: Vec<Mutex<Option<Arc<Site>>>>,
-    /// How values of a type are assigned to variables of another.
+    /// Conversions between types for assignments.
     pub(super) conversions: Mutex<Conversions>,
 }
 
 impl Session {
-    /// Returns a body with the types of its variables; `parameters` are those of its parameters.
+    /// Compiles a body. `parameters`: the types of its parameters.
     pub(super) fn compiled_body(
         &self,
         body: Body,
@@ -71,11 +74,11 @@ impl Session {
     }
 }
 
-/// Returns what the variables of a body are.
+/// Resolves the types of a body's variables.
 ///
 /// # Errors
 ///
-/// 42704 and 42P01 for types and tables that are not there.
+/// 42704 and 42P01 for missing types and tables.
 pub(super) fn shapes_of(
     (body, label): (&Body, &str),
     parameters: &[SqlType],
@@ -121,7 +124,7 @@ fn check_variable(name: &str, sql_type: SqlType) -> Result<()> {
     Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// Positions in the name of a type mean nothing to the statement.
+/// Removes the position, which refers to the type name and not to the statement.
 fn unplaced(error: Error) -> Error {
     Error { position: None, ..error }
 }

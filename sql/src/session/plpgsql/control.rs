@@ -1,4 +1,7 @@
-//! Blocks, conditions and what leaves them.
+//! PL/pgSQL control structures: blocks, exception handlers, conditions and control flow.
+//!
+//! Each statement returns a [`Flow`], by which EXIT, CONTINUE and RETURN leave the enclosing
+//! statements.
 
 use types::Datum;
 
@@ -6,16 +9,16 @@ use crate::error::{Error, Result, sqlstate};
 use crate::plpgsql::tree::{Action, Block, Condition, Fragment, Handlers, Step, VariableType};
 use crate::session::plpgsql::{At, Run};
 
-/// What comes behind a statement.
+/// Control flow after a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// The next one.
+    /// Continue with the next statement.
     Next,
-    /// What follows the loop or block, of a label if it has one.
+    /// EXIT of the loop or block with this label, or of the innermost loop.
     Exit(Option<String>),
-    /// The next round of the loop.
+    /// CONTINUE of the loop with this label, or of the innermost loop.
     Continue(Option<String>),
-    /// Nothing.
+    /// RETURN.
     Return,
 }
 
@@ -25,7 +28,7 @@ pub(super) const ASSERT_FAILURE: &str = "P0004";
 const CASE_NOT_FOUND: &str = "20000";
 
 impl Run<'_> {
-    /// Runs statements.
+    /// Executes statements in order.
     pub(super) fn steps(&mut self, steps: &[Step]) -> Result<Flow> {
         for step in steps {
             let flow = self.step(step)?;
@@ -36,12 +39,12 @@ impl Run<'_> {
         Ok(Flow::Next)
     }
 
-    /// Fails if the statement is to stop.
+    /// Fails if the calling statement is cancelled.
     pub(super) fn check_stop(&self) -> Result<()> {
         Ok(self.session.stop.interrupt().check()?)
     }
 
-    /// Runs a statement.
+    /// Executes a statement.
     pub(super) fn step(&mut self, step: &Step) -> Result<Flow> {
         self.enter(step);
         self.check_stop()?;
@@ -114,7 +117,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a variable its first value.
+    /// Initialises a variable.
     fn initialise(&mut self, variable: usize) -> Result<()> {
         let compiled = std::sync::Arc::clone(&self.compiled);
         let declared = &compiled.body.variables[variable];
@@ -129,7 +132,7 @@ impl Run<'_> {
             }
             None => {
                 self.values[variable] = match &declared.cursor {
-                    // A bound cursor is called like its variable.
+                    // A bound cursor variable has its own name as value.
                     Some(_) => Datum::text(declared.name.as_str()),
                     None => Datum::Null,
                 };
@@ -142,7 +145,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a block with EXCEPTION.
+    /// Executes a block with EXCEPTION.
     fn guarded(&mut self, block: &Block, handlers: &Handlers) -> Result<Flow> {
         let undo = self.session.begin_subtransaction()?;
         let body = self.steps(&block.body);
@@ -160,7 +163,7 @@ impl Run<'_> {
         };
         let Some((_, body)) = handlers.branches.iter().find(handles) else { return Err(error) };
         if error.sqlstate == sqlstate::QUERY_CANCELED {
-            // Whoever handles it goes on.
+            // A handled cancellation does not stop the handler.
             self.session.stop.begin_statement();
         }
         self.is_placed = false;
@@ -198,7 +201,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether a handler is for an error of a code.
+/// Returns whether a handler condition matches an SQLSTATE.
 fn is_handled(condition: &Condition, code: &str) -> bool {
     match condition {
         Condition::Others => code != sqlstate::QUERY_CANCELED && code != ASSERT_FAILURE,

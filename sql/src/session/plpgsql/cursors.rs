@@ -1,4 +1,4 @@
-//! Cursors of a body: those of the session, by the names that variables have.
+//! PL/pgSQL cursors: OPEN, FETCH, MOVE, CLOSE and loops over the session's cursors by variable.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the name of the cursor that a variable is to have: its own, or a new one.
+    /// Returns the cursor name for a variable: its value, or a generated name.
     fn new_cursor_name(&mut self, variable: usize) -> Result<String> {
         if let Datum::Text(name) = &self.values[variable] {
             let name = name.to_string();
@@ -117,7 +117,7 @@ impl Run<'_> {
         Ok(name)
     }
 
-    /// Returns the name of the open cursor that a variable has.
+    /// Returns the name of the open cursor of a variable.
     fn cursor_name(&self, variable: usize) -> Result<String> {
         match &self.values[variable] {
             Datum::Text(name) => Ok(name.to_string()),
@@ -178,7 +178,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a loop over a bound cursor, which is open meanwhile.
+    /// Executes a loop over a bound cursor, which is open during the loop.
     pub(super) fn for_cursor(
         &mut self,
         of: &Loop,
@@ -223,7 +223,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the declaration of a cursor of a query.
+/// Returns the cursor declaration of a query.
 fn cursor_of(name: &str, parsed: &ParsedStatement, scroll: Option<bool>) -> Result<Cursor> {
     let Statement::Query(query) = &parsed.statement else {
         let message = format!("cannot open {} query as cursor", parsed.statement.tag());

@@ -1,4 +1,10 @@
-//! Expressions and statements of a body: planned when they come first, and run.
+//! Evaluation of PL/pgSQL expressions and statements: planned at their first execution, then
+//! cached.
+//!
+//! Each SQL fragment of a body has a slot for its plan. A plan is valid for one catalog, search
+//! path, target type and shape of the record variables. Expressions without a query are evaluated
+//! in the evaluation context of the body; others are executed as statements of the session's
+//! transaction.
 
 use std::sync::{Arc, Weak};
 
@@ -22,55 +28,55 @@ use crate::session::plpgsql::{Run, World};
 use crate::session::prepared::{Planned, PlannedStatement};
 use crate::session::worker::Snapshots;
 
-/// A piece of SQL, planned.
+/// Cached plan of an SQL fragment, with the inputs that it depends on.
 pub(super) struct Site {
     catalog: Weak<Catalog>,
     path: Arc<SearchPath>,
-    /// The type that it was to become.
+    /// Target type of the value.
     target: Option<SqlType>,
-    /// What records were.
+    /// Shapes of the record variables that it uses.
     records: Vec<(usize, VariableShape)>,
     uses: Vec<VariableUse>,
     plan: SitePlan,
 }
 
 enum SitePlan {
-    /// An expression that needs no query.
+    /// Expression without a query.
     Value { expr: Expr, sql_type: SqlType, parameter_count: usize, calls: bool },
-    /// A statement, and the type of its value if it is an expression.
+    /// Statement, and the type of its value if it is an expression.
     Statement(Box<PlannedStatement>, SqlType),
 }
 
-/// What a statement has done.
+/// Result of a statement in a body.
 pub(super) struct Outcome {
-    /// Its rows, if it returns any.
+    /// Result rows, if the statement returns any.
     pub(super) rows: Option<Rows>,
-    /// The rows that it has changed.
+    /// Number of changed rows.
     pub(super) row_count: u64,
-    /// It changes data.
+    /// True for a data-changing statement.
     pub(super) changes: bool,
-    /// It is of EXECUTE.
+    /// True for EXECUTE.
     pub(super) is_dynamic: bool,
 }
 
 impl Outcome {
-    /// Returns what a statement without rows has done.
+    /// Returns the result of a statement without rows.
     pub(super) fn done() -> Outcome {
         Outcome { rows: None, row_count: 0, changes: false, is_dynamic: false }
     }
 
-    /// Returns its columns.
+    /// Returns the columns of the rows.
     pub(super) fn columns(&self) -> Vec<OutputColumn> {
         self.rows.as_ref().map_or(Vec::new(), |rows| rows.columns().to_vec())
     }
 
-    /// Returns its next row.
+    /// Returns the next row.
     pub(super) fn next_row(&mut self) -> Result<Option<Vec<Datum>>> {
         let Some(rows) = &mut self.rows else { return Ok(None) };
         Ok(rows.next_batch(1)?.map(|batch| batch.row(0)))
     }
 
-    /// Reads its rows to the end; returns their number.
+    /// Reads the rows to the end; returns their number.
     pub(super) fn exhaust(&mut self) -> Result<u64> {
         let Some(rows) = &mut self.rows else { return Ok(self.row_count) };
         let mut count = 0;
@@ -92,7 +98,7 @@ impl Site {
 }
 
 impl Run<'_> {
-    /// Returns what expressions are computed with.
+    /// Returns the evaluation context of expressions.
     pub(super) fn world(&mut self) -> Result<&mut World> {
         if self.world.is_none() {
             let catalog = self.session.catalog();
@@ -103,7 +109,7 @@ impl Run<'_> {
         self.world.as_mut().ok_or_else(no_transaction)
     }
 
-    /// Returns a piece of SQL, planned.
+    /// Returns the plan of a fragment, from the cache if it is valid.
     fn site(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Arc<Site>> {
         let wanted = match target {
             BodyTarget::Type(to) => Some(to),
@@ -184,14 +190,14 @@ impl Run<'_> {
         })
     }
 
-    /// Returns whether what a variable is may change.
+    /// Returns whether the shape of a variable may change.
     fn is_dynamic(&self, variable: usize) -> bool {
         self.compiled.shapes[variable].is_record()
             || self.compiled.shapes[variable] != self.shapes[variable]
             || self.compiled.body.variables[variable].name.starts_with("__Case__")
     }
 
-    /// Returns an error in a piece of SQL: with its place there, or naming it in its context.
+    /// Adds the position within a fragment to an error, or the fragment to its CONTEXT.
     pub(super) fn of_fragment(&self, error: Error, fragment: &Fragment) -> Error {
         if let Some(position) = error.position {
             let position = position.saturating_add_signed(fragment.shift);
@@ -206,7 +212,7 @@ impl Run<'_> {
         within(error, what, &fragment.text)
     }
 
-    /// Returns the values of the parameters that stand for variables.
+    /// Fills in the values of the parameters that represent variables.
     pub(super) fn parameters(&self, uses: &[VariableUse], count: usize, into: &mut Vec<Datum>) {
         into.clear();
         into.resize(count, Datum::Null);
@@ -229,7 +235,8 @@ impl Run<'_> {
         match &site.plan {
             SitePlan::Value { expr, sql_type, parameter_count, calls } => {
                 if *calls {
-                    // What a function has done is seen by what comes next.
+                    // The expression may call functions: it must see the changes of statements
+                    // before it.
                     self.session.begin_statement();
                     self.world = None;
                 }
@@ -252,8 +259,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the value of an expression that becomes that of a variable: an array is changed in
-    /// place where the expression changes it.
+    /// Returns the new value of a variable. An array is changed in place if the expression
+    /// updates it.
     pub(super) fn replacing(
         &mut self,
         fragment: &Fragment,
@@ -273,7 +280,7 @@ impl Run<'_> {
         };
         let mut parameters = std::mem::take(&mut self.world()?.eval.parameters);
         self.parameters(&site.uses, *parameter_count, &mut parameters);
-        // The only reference: it is changed without a copy.
+        // The only reference: the array is modified without a copy.
         self.values[variable] = Datum::Null;
         let eval = &mut self.world()?.eval;
         eval.parameters = parameters;
@@ -285,7 +292,7 @@ impl Run<'_> {
         Ok(value?)
     }
 
-    /// Returns the value of a query.
+    /// Returns the value of an expression that is executed as a query.
     fn queried(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Datum> {
         let mut outcome = self.start(fragment, target)?;
         let row = outcome.next_row()?;
@@ -298,7 +305,7 @@ impl Run<'_> {
         Ok(row.into_iter().next().unwrap_or(Datum::Null))
     }
 
-    /// Returns the value of an expression as one of a type.
+    /// Returns the value of an expression, converted to a type.
     pub(super) fn value_as(&mut self, fragment: &Fragment, to: DataType) -> Result<Datum> {
         Ok(self.value(fragment, BodyTarget::Type(to.into()))?.0)
     }
@@ -308,7 +315,7 @@ impl Run<'_> {
         Ok(self.value_as(fragment, DataType::Bool)? == Datum::Bool(true))
     }
 
-    /// Forgets what has changed: a query or a change of rows was run.
+    /// Drops the evaluation context if a query or data change has invalidated it.
     pub(super) fn renew(&mut self) {
         let has_set = self.session.changed.generation() != self.settings_seen;
         let is_same = self
@@ -320,14 +327,14 @@ impl Run<'_> {
         }
     }
 
-    /// Forgets what may have changed: any statement was run.
+    /// Drops the evaluation context after a utility statement.
     pub(super) fn reset(&mut self) {
         self.world = None;
         self.session.follow_changed_settings();
         self.settings_seen = self.session.changed.generation();
     }
 
-    /// Starts a query, or runs a statement that changes data.
+    /// Starts a query, or executes a data-changing statement.
     pub(super) fn start(&mut self, fragment: &Fragment, target: BodyTarget<'_>) -> Result<Outcome> {
         loop {
             self.renew();
@@ -357,7 +364,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs CALL of a procedure that the session runs itself.
+    /// Executes CALL of a PL/pgSQL procedure in the session itself; `None` if the session cannot.
     pub(super) fn called_itself(&mut self, fragment: &Fragment) -> Result<Option<Outcome>> {
         self.renew();
         let site = self.site(fragment, BodyTarget::Any)?;
@@ -374,7 +381,7 @@ impl Run<'_> {
         Ok(Some(Outcome { rows: Some(rows), ..Outcome::done() }))
     }
 
-    /// Returns the row that a statement changes, by the cursor's name that a variable has.
+    /// Resolves WHERE CURRENT OF a cursor variable to the cursor's name.
     fn current_row(&self, row: &CurrentRow, fragment: &Fragment) -> CurrentRow {
         let names = [row.cursor.as_str()];
         let found = self.compiled.body.names.find(fragment.place, &names, |_| false);
@@ -393,8 +400,8 @@ impl Run<'_> {
 }
 
 impl Session {
-    /// Begins a statement of a body and takes the locks that it needs; returns whether nobody has
-    /// changed the catalog meanwhile.
+    /// Starts a statement of a body and acquires its locks; returns whether the catalog is
+    /// unchanged.
     pub(super) fn begin_embedded(&mut self, planned: &Planned) -> Result<bool> {
         self.begin_request();
         let before = self.catalog();
@@ -408,7 +415,7 @@ impl Session {
         Ok(Arc::ptr_eq(&before, &self.catalog()))
     }
 
-    /// Starts a query, or runs a statement that changes data; it was begun.
+    /// Starts a query or executes a data-changing statement, after [`Session::begin_embedded`].
     pub(super) fn run_embedded(
         &mut self,
         statement: &PlannedStatement,
@@ -463,7 +470,7 @@ impl Session {
     }
 }
 
-/// Returns an error that names a statement in its context.
+/// Adds a statement to the CONTEXT of an error.
 pub(super) fn within(error: Error, what: &str, text: &str) -> Error {
     if error.internal.is_some() && error.context.is_none() {
         return error;
@@ -476,7 +483,7 @@ pub(super) fn within(error: Error, what: &str, text: &str) -> Error {
     Error { context: Some(context), ..error }
 }
 
-/// Returns whether a statement is bound and planned, and no part of something else.
+/// Returns whether a statement is one that is planned.
 pub(super) fn is_planned(statement: &Statement) -> bool {
     crate::session::prepared::is_planned(statement)
 }

@@ -1,9 +1,9 @@
-//! Functions and procedures in PL/pgSQL: how they are called.
+//! PL/pgSQL function and procedure calls.
 //!
-//! A function that a statement calls is run by an inner session: it has the transaction, the
-//! cursors, the notices and the locks of the session, and settings of its own, which the session
-//! takes over when the statement ends. A procedure that CALL names is run by the session itself,
-//! and may end the transaction.
+//! A function that a statement calls is executed by an inner session, which shares the
+//! transaction, cursors, notices and locks of the session and has its own settings; the session
+//! takes these over at the end of the statement. A procedure of a CALL statement is executed by
+//! the session itself, and may end the transaction.
 //!
 //! Source: PostgreSQL's `plpgsql_exec_function` (pl_exec.c).
 
@@ -32,20 +32,20 @@ use crate::session::worker::{Snapshots, Worker};
 /// `function_executed_no_return_statement`
 const NO_RETURN: &str = "2F005";
 
-/// Bodies that are kept; more are forgotten together.
+/// Maximum number of cached bodies; the cache is cleared when it is full.
 const BODIES_MAX: usize = 1_000;
 
-/// A function, in calls with arguments of these types and a result of these columns.
+/// Cache key: function number, argument types, result type and result columns.
 type Key = (u32, Vec<DataType>, DataType, Option<types::datum::Fields>);
 
-/// Procedural bodies that a session has read, with their plans.
+/// Compiled bodies of a session, with their plans.
 #[derive(Default)]
 pub(in crate::session) struct BodyCache(Mutex<AHashMap<Key, CachedBody>>);
 
-/// A body, and the function that it is of.
+/// Function and its compiled body.
 type CachedBody = (Arc<Function>, Arc<Compiled>);
 
-/// A body that was called.
+/// Body of the last call.
 pub(super) struct CalledBody {
     key: Key,
     body: CachedBody,
@@ -65,7 +65,7 @@ impl CalledBody {
 }
 
 impl Session {
-    /// Returns what runs bodies within a statement.
+    /// Returns an inner session, which executes bodies within a statement.
     pub(in crate::session) fn inner(worker: Worker) -> Session {
         let around = &worker.around;
         let open = Arc::clone(&around.open_cursors);
@@ -86,12 +86,12 @@ impl Session {
         }
     }
 
-    /// Returns whether it runs bodies within a statement of another session.
+    /// Returns whether it is an inner session.
     pub(in crate::session) fn is_inner(&self) -> bool {
         !matches!(self.snapshots, Snapshots::Session)
     }
 
-    /// Returns the rows of a call; of what returns no set, at most one.
+    /// Executes a call and returns its rows: at most one if the function does not return a set.
     pub(in crate::session) fn call_body(
         &mut self,
         function: &Arc<Function>,
@@ -116,7 +116,7 @@ impl Session {
         })
     }
 
-    /// Returns the body of a function, with the types of its variables.
+    /// Returns the compiled body of a function.
     fn compiled_function(
         &mut self,
         function: &Arc<Function>,
@@ -138,7 +138,7 @@ impl Session {
         Ok(compiled)
     }
 
-    /// Returns the body of a function from the cache of the session, or reads it.
+    /// Returns the compiled body from the session's cache, or compiles it.
     fn cached_function(
         &self,
         key: &Key,
@@ -173,8 +173,8 @@ impl Session {
 }
 
 impl Session {
-    /// Returns the rows of CALL of a procedure with a procedural body, run by the session itself;
-    /// `None` of any other.
+    /// Executes CALL of a PL/pgSQL procedure in the session itself and returns its rows; `None`
+    /// for any other procedure.
     pub(in crate::session) fn call_itself(
         &mut self,
         planned: &Planned,
@@ -185,7 +185,8 @@ impl Session {
         };
         let catalog = self.catalog();
         let function = catalog.function(routine.number);
-        // One with settings of its own cannot end the transaction, and is run like a function.
+        // A procedure with SET clauses cannot end the transaction and is executed like a
+        // function.
         let is_own = |one: &&Arc<Function>| {
             *one.record.language == Language::PlPgSql && one.record.settings.is_empty()
         };
@@ -200,7 +201,7 @@ impl Session {
         let eval = self.eval_context(open, parameters);
         let values = arguments.iter().map(|argument| argument.eval_row(&[], &eval));
         let values = values.collect::<types::Result<Vec<Datum>>>()?;
-        // Those that a procedure calls may do what it may.
+        // A nested CALL may end the transaction if the outer one may.
         let may_end = self.body_depth == 0 || self.ends_transactions;
         let before = std::mem::replace(&mut self.ends_transactions, may_end);
         let call = || self.call_body(function, routine, values);
@@ -210,7 +211,7 @@ impl Session {
     }
 }
 
-/// Returns the values of all parameters, those of OUT parameters NULL.
+/// Returns the values of all parameters, with NULL for OUT parameters.
 fn with_outs(function: &Function, arguments: Vec<Datum>) -> Vec<Datum> {
     let mut arguments = arguments.into_iter();
     let taken = function.record.declared().into_iter().map(|one| match one.mode {
@@ -220,7 +221,7 @@ fn with_outs(function: &Function, arguments: Vec<Datum>) -> Vec<Datum> {
     taken.collect()
 }
 
-/// Returns the types of the parameters of a body, in a call.
+/// Returns the parameter types of a body in a call.
 fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
     let mut taken = function.parameters.iter().zip(&routine.parameters);
     let mut given = columns_of(function, routine).into_iter();
@@ -239,7 +240,7 @@ fn parameter_types(function: &Function, routine: &Routine) -> Vec<SqlType> {
     types.map(|of| of.unwrap_or(DataType::Text.into())).collect()
 }
 
-/// Returns the columns of what a function returns, in a call.
+/// Returns the result columns of a function in a call.
 fn columns_of(function: &Function, routine: &Routine) -> Vec<(String, SqlType)> {
     let declared = |at: usize, base: DataType| {
         let declared = function.columns.get(at).map(|(_, of)| *of);
@@ -254,7 +255,7 @@ fn columns_of(function: &Function, routine: &Routine) -> Vec<(String, SqlType)> 
     }
 }
 
-/// Returns what a call returns.
+/// Returns the result type of a call.
 fn result_of(function: &Function, routine: &Routine) -> ResultShape {
     let columns = columns_of(function, routine);
     let declared = function.record.declared();
@@ -269,7 +270,7 @@ fn result_of(function: &Function, routine: &Routine) -> ResultShape {
 }
 
 impl Run<'_> {
-    /// Returns the rows that the body has returned.
+    /// Returns the result rows of the body.
     fn result_rows(&mut self, is_set: bool) -> Result<Vec<Vec<Datum>>> {
         if is_set {
             return Ok(std::mem::take(&mut self.rows));
@@ -280,7 +281,7 @@ impl Run<'_> {
             return Ok(vec![self.out_row()?]);
         }
         if result.value.is_none_or(|of| of.base == DataType::Void) && result.columns.len() <= 1 {
-            // What a value of type void is.
+            // Value of type void.
             return Ok(vec![vec![Datum::text("")]]);
         }
         match self.returned.take() {

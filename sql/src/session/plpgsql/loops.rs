@@ -1,4 +1,4 @@
-//! Loops.
+//! PL/pgSQL loops: LOOP, WHILE, FOR over ranges, rows and cursors, and FOREACH.
 
 use types::datum::Nested;
 use types::{DataType, Datum, SqlType};
@@ -11,7 +11,7 @@ use crate::session::plpgsql::Run;
 use crate::session::plpgsql::control::Flow;
 use crate::session::plpgsql::evaluation::Outcome;
 
-/// What a round of a loop leads to.
+/// Outcome of one iteration.
 pub(super) enum Round {
     Next,
     End(Flow),
@@ -36,7 +36,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs the body of a loop once.
+    /// Executes the body of a loop once.
     pub(super) fn round(&mut self, of: &Loop) -> Result<Round> {
         self.check_stop()?;
         let is_own = |label: &Option<String>| label.is_none() || *label == of.label;
@@ -118,7 +118,7 @@ impl Run<'_> {
         self.over_rows(of, outcome, &mut |run, columns, row| run.assign_row(into, columns, row))
     }
 
-    /// Reads all rows: the transaction that they come from may end before the loop does.
+    /// Materialises all rows: their transaction may end before the loop does.
     fn retain(&mut self, outcome: &mut Outcome) -> Result<()> {
         let Some(mut rows) = outcome.rows.take() else { return Ok(()) };
         let batches = self.session.all_rows(&mut rows)?;
@@ -128,7 +128,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs a loop for each row.
+    /// Executes a loop over rows.
     fn over_rows(
         &mut self,
         of: &Loop,
@@ -223,7 +223,7 @@ impl Run<'_> {
         Ok(end)
     }
 
-    /// Assigns an element of an array: a row to several targets.
+    /// Assigns an array element; a composite one may be assigned to several targets.
     fn assign_element(&mut self, into: &IntoClause, value: Datum, of: SqlType) -> Result<()> {
         if let [target] = into.targets.as_slice() {
             return self.assign(target, value, of);
@@ -241,6 +241,6 @@ impl Run<'_> {
     }
 }
 
-/// What takes the rows of a loop.
+/// Callback that assigns a row to the loop variables.
 type RowTaker<'t> =
     dyn FnMut(&mut Run<'_>, &[crate::logical::OutputColumn], Option<Vec<Datum>>) -> Result<()> + 't;

@@ -1,4 +1,4 @@
-//! RAISE, ASSERT and GET DIAGNOSTICS.
+//! PL/pgSQL RAISE, ASSERT and GET DIAGNOSTICS.
 
 use types::{DataType, Datum};
 
@@ -83,7 +83,7 @@ impl Run<'_> {
         self.written(&value, sql_type)
     }
 
-    /// Returns a format with the arguments in the places of its percent signs.
+    /// Formats a RAISE message: each percent sign is replaced by an argument.
     fn formatted(&mut self, format: &str, arguments: &[Fragment]) -> Result<String> {
         let mut arguments = arguments.iter();
         let mut text = String::new();
@@ -169,11 +169,11 @@ impl Run<'_> {
     }
 }
 
-/// Where RAISE raises.
+/// Source location of RAISE errors.
 static RAISED_AT: SourceLocation =
     SourceLocation { file: file!(), line: line!(), routine: "exec_stmt_raise" };
 
-/// Returns the code that a name or a code means.
+/// Returns the SQLSTATE of a condition name or code.
 fn code_of(text: &str) -> Result<String> {
     let of_code = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
     if text.len() == 5 && text.bytes().all(of_code) {

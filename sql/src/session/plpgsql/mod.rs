@@ -1,12 +1,12 @@
-//! Procedural bodies: DO, and functions and procedures in PL/pgSQL.
+//! PL/pgSQL interpreter: DO blocks, functions and procedures.
 //!
-//! A body is read once ([`compiled`]) and run by the session that it belongs to, statement by
-//! statement, in the transaction of the statement that calls it. Its expressions and statements are
-//! bound and planned when they come first, and again only when the catalog or the fields of a
-//! record have changed ([`evaluation`]). An expression that needs no query is computed in place.
+//! A body is compiled once ([`compiled`]) and interpreted by its session, statement by statement,
+//! in the transaction of the calling statement. Its expressions and statements are bound and
+//! planned at their first execution, and again only when the catalog or the fields of a record
+//! have changed ([`evaluation`]). An expression without a query is evaluated directly.
 //!
-//! A block with EXCEPTION is a savepoint: it is released, or rolled back with definitions, locks
-//! and settings, before a handler runs ([`control`]).
+//! A block with EXCEPTION is a savepoint: it is released, or rolled back with its DDL, locks and
+//! settings before a handler is executed ([`control`]).
 //!
 //! Source: PostgreSQL's pl_exec.c.
 
@@ -41,63 +41,63 @@ use crate::session::plpgsql::compiled::Compiled;
 use crate::session::plpgsql::control::Flow;
 use crate::session::{Notice, Session};
 
-/// What errors in DO say that they come from.
+/// Function name in the CONTEXT of errors in DO.
 const INLINE: &str = "inline_code_block";
 
-/// A body that is being run.
+/// Execution state of a body.
 struct Run<'s> {
     session: &'s mut Session,
     compiled: Arc<Compiled>,
-    /// The values of the variables.
+    /// Values of the variables.
     values: Vec<Datum>,
-    /// What the variables are by now.
+    /// Present types of the variables.
     shapes: Arc<Vec<VariableShape>>,
-    /// What expressions are computed with, while nothing changes it.
+    /// Evaluation context of expressions, while it is valid.
     world: Option<World>,
-    /// Which changes of settings these are.
+    /// Generation of the changed settings that `world` has.
     settings_seen: u64,
-    /// The statement at hand.
+    /// Current statement.
     at: At,
-    /// The context of the error that is on its way is complete.
+    /// True if the CONTEXT of the propagating error is complete.
     is_placed: bool,
     row_count: u64,
-    /// The errors that are being handled, the innermost last.
+    /// Errors in process of handling, the innermost last.
     caught: Vec<Error>,
-    /// What RETURN has returned.
+    /// Value of RETURN.
     returned: Option<(Datum, SqlType)>,
-    /// The rows that were returned.
+    /// Rows of RETURN NEXT and RETURN QUERY.
     rows: Vec<Vec<Datum>>,
-    /// What these take in memory.
+    /// Size of these rows in bytes.
     row_bytes: usize,
 }
 
-/// What expressions are computed with.
+/// Evaluation context of expressions.
 struct World {
     catalog: Arc<Catalog>,
     eval: EvalContext,
 }
 
-/// Body and expression context of the last call of a function, for the next call by the same
+/// Body and expression context of the last function call, reused by the next call of the same
 /// statement.
 #[derive(Default)]
 pub(super) struct LastCall {
-    /// The body.
+    /// Compiled body.
     body: Option<function::CalledBody>,
-    /// The context of its expressions, and the number of the change of settings before it.
+    /// Evaluation context, and the generation of the changed settings that it has.
     world: Option<(World, u64)>,
 }
 
-/// Where a body is.
+/// Current position in a body.
 #[derive(Clone, Copy)]
 struct At {
     line: u32,
     what: &'static str,
-    /// It is between statements.
+    /// True if it is between statements.
     is_during: bool,
 }
 
 impl Session {
-    /// Runs DO.
+    /// Executes DO.
     pub(super) fn run_do(&mut self, block: &ast::DoBlock) -> Result<()> {
         match block.language.as_str() {
             "plpgsql" => {}
@@ -123,7 +123,7 @@ impl Session {
         result
     }
 
-    /// Runs something of a body.
+    /// Executes a part of a body, counting the nesting depth.
     pub(super) fn in_running_body<T>(&mut self, run: impl FnOnce(&mut Session) -> T) -> T {
         self.body_depth += 1;
         let result = run(self);
@@ -131,8 +131,8 @@ impl Session {
         result
     }
 
-    /// Tells the client what it is to be told, if that can be done now; returns whether nothing is
-    /// left. What was read for it is durable by then.
+    /// Sends pending notices to the client, if that is possible now; returns whether none is
+    /// left. Waits until what the transaction has read is durable.
     fn send_notices(&mut self) -> Result<bool> {
         if self.notices.lock().is_empty() {
             return Ok(true);
@@ -149,7 +149,7 @@ impl Session {
         Ok(is_sent)
     }
 
-    /// Tells the client something, if it wants to know.
+    /// Raises a notice, if the client wants its severity.
     fn raise_notice(&mut self, severity: &'static str, error: Error) -> Result<()> {
         let work_mem = self.settings.parsed().work_mem_bytes;
         self.notice(severity, error);
@@ -193,7 +193,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Runs the body.
+    /// Executes the body.
     fn run(&mut self, arguments: Vec<Datum>) -> Result<()> {
         for (number, value) in arguments.into_iter().enumerate() {
             if let Datum::Nested(types::datum::Nested::Record(record)) = &value
@@ -212,8 +212,8 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Leaves to the next call what expressions were computed with; a session that is no inner one
-    /// outlives the transaction.
+    /// Stores the evaluation context for the next call. Only in an inner session, as others
+    /// outlive the transaction.
     fn leave_world(&mut self) {
         if let Some(world) = self.world.take().filter(|_| self.session.is_inner()) {
             self.session.last_call.world = Some((world, self.settings_seen));
@@ -224,12 +224,12 @@ impl<'s> Run<'s> {
         self.values[self.compiled.body.found] = Datum::Bool(found);
     }
 
-    /// Notes which statement is at hand.
+    /// Sets the current statement.
     fn enter(&mut self, step: &Step) {
         self.at = At { line: step.line, what: step.name(), is_during: false };
     }
 
-    /// Returns an error with its context in this body.
+    /// Adds the position in this body to the CONTEXT of an error.
     fn placed(&mut self, error: Error) -> Error {
         if std::mem::replace(&mut self.is_placed, true) {
             return error;
@@ -242,7 +242,7 @@ impl<'s> Run<'s> {
         Error { context: Some(context), ..error }
     }
 
-    /// Returns the line of CONTEXT for the statement at hand.
+    /// Returns the line of CONTEXT for the current statement.
     fn context_here(&self) -> String {
         let At { line, what, is_during } = self.at;
         let label = &self.compiled.label;

@@ -1,4 +1,4 @@
-//! What a body returns.
+//! PL/pgSQL results: RETURN, RETURN NEXT, RETURN QUERY and OUT parameters.
 
 use types::{DataType, Datum, SqlType};
 
@@ -9,19 +9,19 @@ use crate::session::plpgsql::Run;
 use crate::session::plpgsql::assignment::row;
 use crate::session::plpgsql::statements::fields_of;
 
-/// What a body returns.
+/// Result type of a body.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResultShape {
-    /// The type of the value, or of each of the values; none if it returns rows of columns.
+    /// Type of the value or of each value of a set; `None` if it returns rows of columns.
     pub(super) value: Option<SqlType>,
     /// Names and types of the columns.
     pub(super) columns: Vec<(String, SqlType)>,
-    /// The variables that are the columns, if parameters are.
+    /// Variables of the OUT parameters, if these are the columns.
     pub(super) outs: Vec<usize>,
 }
 
 impl Run<'_> {
-    /// Returns what the value of RETURN is for.
+    /// Returns the target type of RETURN.
     pub(super) fn return_target(&self) -> BodyTarget<'static> {
         match self.compiled.result.value {
             Some(of) => BodyTarget::Type(of),
@@ -29,12 +29,12 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the row that the OUT parameters are.
+    /// Returns the row of the OUT parameters.
     pub(super) fn out_row(&self) -> Result<Vec<Datum>> {
         Ok(self.compiled.result.outs.iter().map(|at| self.values[*at].clone()).collect())
     }
 
-    /// Returns the row that a value is.
+    /// Converts a RETURN value to a result row.
     pub(super) fn row_of_value(&mut self, value: Datum, of: SqlType) -> Result<Vec<Datum>> {
         let compiled = std::sync::Arc::clone(&self.compiled);
         let result = &compiled.result;
@@ -53,7 +53,7 @@ impl Run<'_> {
         self.row_of_columns(values, &types)
     }
 
-    /// Returns a value as one of the type that the body returns.
+    /// Converts a value to the result type of the body.
     pub(super) fn as_result(&mut self, value: Datum, of: SqlType, to: SqlType) -> Result<Datum> {
         let DataType::Composite(composite) = to.base else {
             return match to.base {
@@ -102,7 +102,7 @@ impl Run<'_> {
         Ok(row(Some(composite), std::sync::Arc::clone(composite.fields()), fields))
     }
 
-    /// Checks that columns of these types can be returned.
+    /// Checks that columns of these types match the result type.
     pub(super) fn check_result_columns(&self, types: &[SqlType]) -> Result<()> {
         let result = &self.compiled.result;
         let wanted: Vec<SqlType> = match (result.value, result.columns.as_slice()) {
@@ -138,7 +138,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the row that the columns of a query are.
+    /// Converts a query row to a result row.
     pub(super) fn row_of_columns(
         &mut self,
         values: Vec<Datum>,
@@ -173,7 +173,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a row to those that are returned.
+    /// Adds a result row.
     pub(super) fn add_row(&mut self, row: Vec<Datum>) -> Result<()> {
         let bytes = row.iter().map(|value| size_of_val(value) + value.heap_bytes()).sum::<usize>();
         self.row_bytes += bytes;

@@ -1,4 +1,9 @@
-//! Statements of SQL in a body.
+//! SQL statements in PL/pgSQL: static SQL, EXECUTE, CALL, COMMIT and ROLLBACK, and RETURN
+//! statements.
+//!
+//! Planned statements are started by the evaluation module, utility statements by the session;
+//! this module assigns their rows to the targets of INTO, sets FOUND and ROW_COUNT, and adds the
+//! statement to the CONTEXT of errors.
 
 use std::sync::Arc;
 
@@ -21,7 +26,7 @@ const NO_DATA_FOUND: &str = "P0002";
 const TOO_MANY_ROWS: &str = "P0003";
 
 impl Run<'_> {
-    /// Runs a statement of the body.
+    /// Executes an SQL statement of the body.
     pub(super) fn sql(&mut self, fragment: &Fragment, into: Option<&IntoClause>) -> Result<()> {
         let result = self.run_sql(fragment, into);
         result.map_err(|error| self.of_sql(error, fragment))
@@ -53,7 +58,7 @@ impl Run<'_> {
         self.finish(&mut outcome, into, is_planned(statement))
     }
 
-    /// Takes the rows of a statement, and notes how many there were.
+    /// Reads the rows of a statement into its targets, and sets ROW_COUNT and FOUND.
     fn finish(
         &mut self,
         outcome: &mut Outcome,
@@ -72,7 +77,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Assigns the row of a statement; returns how many there were.
+    /// Assigns the row of a statement; returns the number of rows.
     fn take_into(&mut self, outcome: &mut Outcome, into: &IntoClause) -> Result<u64> {
         if outcome.rows.is_none() {
             let message = "INTO used with a command that cannot return data";
@@ -107,7 +112,7 @@ impl Run<'_> {
         result.map_err(|error| self.of_sql(error, fragment))
     }
 
-    /// Runs a statement that has no plan.
+    /// Executes a utility statement.
     fn utility(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Outcome> {
         self.session.check_in_body(&parsed.statement)?;
         self.session.send_notices()?;
@@ -133,7 +138,7 @@ impl Run<'_> {
         })
     }
 
-    /// Runs EXECUTE.
+    /// Executes EXECUTE.
     pub(super) fn execute_text(
         &mut self,
         dynamic: &Dynamic,
@@ -153,7 +158,7 @@ impl Run<'_> {
             run.finish(&mut outcome, into, false)
         };
         let result = run(self);
-        // EXECUTE leaves FOUND as it is.
+        // EXECUTE does not change FOUND.
         self.values[self.compiled.body.found] = found;
         result.map_err(|error| of_text(error, &text))
     }
@@ -211,7 +216,7 @@ impl Run<'_> {
         }
     }
 
-    /// Starts a query whose rows are wanted.
+    /// Starts a query that returns rows.
     pub(super) fn open_query(&mut self, query: &Query) -> Result<Outcome> {
         match query {
             Query::Fixed(fragment) => {
@@ -245,7 +250,7 @@ impl Run<'_> {
         with_rows(outcome, &statement.statement)
     }
 
-    /// Runs CALL.
+    /// Executes CALL.
     pub(super) fn call_procedure(
         &mut self,
         fragment: &Fragment,
@@ -287,7 +292,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs COMMIT or ROLLBACK, and begins another transaction.
+    /// Executes COMMIT or ROLLBACK, and begins another transaction.
     pub(super) fn end_transaction(&mut self, commits: bool, chain: bool) -> Result<()> {
         const INVALID_TERMINATION: &str = "2D000";
         let is_session = matches!(self.session.snapshots, Snapshots::Session);
@@ -310,15 +315,15 @@ impl Run<'_> {
             self.session.rollback();
         }
         let modes = if chain { modes } else { self.session.settings.parsed().default_modes };
-        // Its first statement takes the snapshot: SET TRANSACTION may come before.
+        // The next statement takes the snapshot: SET TRANSACTION may come before it.
         self.session.worker.begin_with(modes)?;
         self.reset();
         Ok(())
     }
 
-    // ---- what is returned ----
+    // ---- results ----
 
-    /// Notes what RETURN returns.
+    /// Stores the value of RETURN.
     pub(super) fn set_returned(&mut self, value: Option<&Fragment>) -> Result<()> {
         if let Some(value) = value {
             let target = self.return_target();
@@ -371,14 +376,14 @@ fn with_rows(outcome: Outcome, statement: &Statement) -> Result<Outcome> {
     Err(Error::new("42P11", message))
 }
 
-/// Returns the fields of a value that is a row.
+/// Returns the fields of a composite value.
 pub(super) fn fields_of(value: &Datum) -> Option<(Vec<SqlType>, Vec<Datum>)> {
     let Datum::Nested(Nested::Record(record)) = value else { return None };
     let types = record.fields.iter().map(|(_, base)| SqlType::from(*base)).collect();
     Some((types, record.values.clone()))
 }
 
-/// Returns whether a statement only sets something, and reads nothing.
+/// Returns whether a statement only changes settings and reads nothing.
 fn is_setting(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -386,11 +391,11 @@ fn is_setting(statement: &Statement) -> bool {
     )
 }
 
-/// Where that is raised which is not the statement's own fault.
+/// Source location of errors that the body raises about a statement.
 static RAISED_AT: SourceLocation =
     SourceLocation { file: file!(), line: line!(), routine: "exec_stmt_execsql" };
 
-/// Returns an error of what a body does with a statement, not of the statement.
+/// Returns an error that the body, not the statement, raises.
 fn own(code: &'static str, message: &str) -> Error {
     Error { raised_at: Some(&RAISED_AT), ..Error::new(code, message) }
 }
@@ -399,7 +404,7 @@ fn is_own(error: &Error) -> bool {
     error.raised_at == Some(&RAISED_AT) && error.context.is_none()
 }
 
-/// Returns an error of a statement of EXECUTE.
+/// Adds the text of EXECUTE to the error of a statement.
 fn of_text(error: Error, text: &str) -> Error {
     if is_own(&error) || is_named(&error, text) {
         return error;
@@ -413,7 +418,7 @@ fn of_text(error: Error, text: &str) -> Error {
     }
 }
 
-/// Returns whether an error tells of a statement already.
+/// Returns whether an error already names a statement.
 fn is_named(error: &Error, text: &str) -> bool {
     let in_context = error.context.as_ref().is_some_and(|context| {
         context.lines().last().is_some_and(|last| last.ends_with(&format!("\"{text}\"")))
@@ -422,7 +427,7 @@ fn is_named(error: &Error, text: &str) -> bool {
 }
 
 impl Session {
-    /// Refuses what no body may do.
+    /// Rejects statements that are not allowed in a body.
     fn check_in_body(&self, statement: &Statement) -> Result<()> {
         let refused = match statement {
             Statement::Begin { .. }
@@ -453,7 +458,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement without a plan within another one.
+    /// Executes a utility statement within another statement.
     fn run_within(&mut self, parsed: &Arc<ParsedStatement>) -> Result<Execution> {
         self.follow_search_path();
         if !is_setting(&parsed.statement) {
@@ -462,7 +467,7 @@ impl Session {
         self.run_utility(parsed)
     }
 
-    /// Returns which arguments of CALL are given back, with the names of the parameters.
+    /// Returns the CALL arguments that receive OUT values, with the names of the parameters.
     fn given_back(&self, call: &crate::ast::FunctionCall, count: usize) -> Vec<(usize, String)> {
         use crate::catalog::function::Mode;
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());

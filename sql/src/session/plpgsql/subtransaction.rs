@@ -1,21 +1,21 @@
-//! Subtransactions: what a block with EXCEPTION undoes before a handler runs.
+//! PL/pgSQL subtransactions: savepoints of blocks with EXCEPTION.
 
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::plpgsql::evaluation::no_transaction;
 use crate::session::worker::{Snapshots, Worker};
 
-/// The name of the savepoint, which no statement can give.
+/// Savepoint name, which no statement can specify.
 const NAME: &str = "\0";
 
-/// A subtransaction.
+/// An open subtransaction.
 pub(super) struct Subtransaction {
-    /// How many settings functions had set.
+    /// Number of settings that functions had changed at its start.
     changed: usize,
 }
 
 impl Session {
-    /// Begins a subtransaction.
+    /// Starts a subtransaction.
     pub(super) fn begin_subtransaction(&mut self) -> Result<Subtransaction> {
         let Session { worker: Worker { around, settings, open, .. }, .. } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
@@ -23,7 +23,7 @@ impl Session {
         Ok(Subtransaction { changed: around.changed.count() })
     }
 
-    /// Makes a subtransaction part of what is around it.
+    /// Releases a subtransaction into the enclosing one.
     pub(super) fn release_subtransaction(&mut self) -> Result<()> {
         let Session { worker: Worker { open, .. }, cursors, .. } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Undoes a subtransaction.
+    /// Rolls a subtransaction back.
     pub(super) fn undo_subtransaction(&mut self, of: &Subtransaction) -> Result<()> {
         let Session { worker: Worker { around, settings, open, .. }, cursors, .. } = self;
         let open = open.as_mut().ok_or_else(no_transaction)?;
@@ -49,11 +49,11 @@ impl Session {
         Ok(())
     }
 
-    /// Sets what functions of the last statement have set.
+    /// Applies the settings that functions of the last statement changed.
     pub(super) fn follow_changed_settings(&mut self) {
         let is_own = matches!(self.snapshots, Snapshots::Session);
         match is_own {
-            // What is wrong with a value was said when it was set.
+            // An invalid value was reported when it was set.
             true => drop(self.take_over_settings()),
             false => {
                 let Worker { around, settings, .. } = &mut self.worker;
