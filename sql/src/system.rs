@@ -1,10 +1,10 @@
-//! System views and table functions: rows that the server computes.
+//! System catalogs, system views and table functions: rows that the server computes.
 //!
-//! A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns, and the function
-//! that computes its rows. Those of `pg_catalog` and `information_schema` have the shapes of
-//! [`shape`]; most are computed from the catalog alone, once for each [`snapshot`] of it. The
-//! binder resolves names through [`SystemNames`]; the executor reads rows through
-//! [`SystemRowSource`].
+//! The binder finds their columns through [`SystemNames`]; scans read their rows from a
+//! [`SystemRowSource`]. A view of schema `bennu` is an entry of [`VIEWS`]: its name, its columns
+//! and the function that computes its rows. Relations of `pg_catalog` and `information_schema` are
+//! defined in [`shape`]; the rows of most depend on the catalog alone and are cached in its
+//! [`snapshot`].
 
 mod coprocessors;
 mod definition;
@@ -212,11 +212,12 @@ const VIEWS: &[View] = &[
     memory::VIEW,
 ];
 
-/// Parameters of the function `cells`.
+/// Parameters of `cells`.
 const CELL_PARAMETERS: &[(&str, DataType)] =
     &[("table", DataType::Text), ("raw", DataType::Bool), ("versions", DataType::Int4)];
 
-/// Columns of `cells('t', raw => false, versions => 1)`: those that the HBase shell lists.
+/// Columns of `cells('t', raw => false, versions => 1)`, which lists cells as the HBase shell
+/// does.
 const CELL_COLUMNS: &[(&str, DataType)] = &[
     ("row", DataType::Bytea),
     ("family", DataType::Text),
@@ -226,11 +227,11 @@ const CELL_COLUMNS: &[(&str, DataType)] = &[
     ("value", DataType::Bytea),
 ];
 
-/// Names of the system views and functions, for the binder.
+/// Columns of system views and table functions, for the binder.
 pub struct SystemNames<'e> {
-    /// Coprocessors of the engine, for endpoints that can be called.
+    /// The callable endpoints of coprocessors; `None` if there are none.
     coprocessors: Option<&'e Coprocessors>,
-    /// Settings of the session, for its search path; `None`: names are not resolved by it.
+    /// The settings that `reg…` literals are resolved with; without them no name is checked.
     settings: Option<&'e Settings>,
 }
 
@@ -242,7 +243,7 @@ impl SystemNames<'_> {
 }
 
 impl<'e> SystemNames<'e> {
-    /// Adds the search path of a session.
+    /// Returns the names with `reg…` literals resolved by a session's search path.
     #[must_use]
     pub fn for_session(self, settings: &'e Settings) -> SystemNames<'e> {
         SystemNames { settings: Some(settings), ..self }
@@ -299,14 +300,14 @@ impl SystemCatalog for SystemNames<'_> {
     }
 }
 
-/// Returns whether a name is that of a system catalog, which is a table in PostgreSQL.
+/// Returns true if a name is that of a system catalog that is a table in PostgreSQL.
 pub(crate) fn is_catalog_table(name: &TableName) -> bool {
     let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
     shape::find(schema, &name.name.value).is_some_and(|shape| shape.is_table)
 }
 
-/// Returns the origin of each column for RowDescription: relation OID and column number; zeros if
-/// there is none.
+/// Returns the OID of the relation and the attribute number that each column of a result comes
+/// from; zeros for a computed column.
 pub(crate) fn origins(catalog: &Catalog, columns: &[OutputColumn]) -> Vec<(u32, i16)> {
     let number = |position: usize| i16::try_from(position + 1).unwrap_or(0);
     let origin = |column: &OutputColumn| match column.origin? {
@@ -330,34 +331,34 @@ fn output(columns: &[(&str, DataType)]) -> Vec<OutputColumn> {
         .collect()
 }
 
-/// Source of system rows and function results for one statement.
+/// Context of system views and functions for one statement.
 pub struct SystemRowSource {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// Catalog that the statement sees.
+    /// The catalog that the statement sees.
     pub catalog: Arc<Catalog>,
-    /// Settings of the session.
+    /// The session's settings.
     pub settings: Settings,
-    /// Transaction of the statement.
+    /// The statement's transaction.
     pub transaction: Arc<Transaction>,
-    /// Settings that functions of the statement change.
+    /// Setting changes by functions of the statement.
     pub changed: Arc<ChangedSettings>,
-    /// Advisory locks of the session.
+    /// The session's advisory locks.
     pub locks: Arc<SessionLocks>,
-    /// Prepared statements and cursors of the session.
+    /// The session's prepared statements and cursors.
     pub own_objects: Arc<SessionObjects>,
-    /// Set when the statement is cancelled.
+    /// Set by a request to cancel the statement.
     pub cancelled: Arc<AtomicBool>,
     /// Values that are constant within the session.
     pub constants: Arc<SessionConstants>,
-    /// Executor of user-defined functions that the statement calls.
+    /// Executes the user-defined functions that the statement calls.
     pub routines: Arc<dyn RoutineSource>,
 }
 
 /// Executor of user-defined functions.
 pub trait RoutineSource: Send + Sync {
-    /// Returns the rows of a call for the statement of `source`: at most one if the function does
-    /// not return a set.
+    /// Executes a call for the statement of `source` and returns its rows: at most one unless the
+    /// function returns a set.
     ///
     /// # Errors
     ///
@@ -438,7 +439,7 @@ fn no_rows(name: &str) -> Error {
     Error::new(sqlstate::INTERNAL_ERROR, format!("no rows for system view \"{name}\""))
 }
 
-/// Returns the shape of a view of `pg_catalog` or `information_schema` by its qualified name.
+/// Returns the definition of a relation of `pg_catalog` or `information_schema` by its full name.
 fn shape_named(name: &str) -> Option<&'static shape::Shape> {
     match name.split_once('.') {
         Some((schema, name)) => shape::find(Some(schema), name),
@@ -505,7 +506,7 @@ fn tables(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the names of tables and indexes, with their store tables.
+/// Returns the store tables of tables and indexes, with their names.
 fn store_tables(source: &SystemRowSource) -> Vec<(String, TableId)> {
     let tables = source.catalog.tables().into_iter();
     tables
@@ -571,7 +572,7 @@ fn compactions(source: &SystemRowSource) -> Result<Vec<Row>> {
         };
         let started = running.started_micros.saturating_sub(UNIX_EPOCH_SECONDS * 1_000_000);
         rows.push(vec![
-            // Store tables of the catalog itself have no name here.
+            // NULL for the tables of the catalog itself, which have no name there.
             name.map_or(Datum::Null, text),
             int8(running.region.0),
             family.map_or(Datum::Null, |family| text(&family.name)),
@@ -691,7 +692,7 @@ fn cell_row(table: &Table, cell: &store::cell::CellRef<'_>) -> Row {
     ]
 }
 
-/// Returns the values of the session functions that bind to constants.
+/// Returns the values of session information functions that the binder replaces by constants.
 pub fn session_constants(user: &str, settings: &Settings, process_id: i32) -> SessionConstants {
     let version = format!("PostgreSQL {}", settings.value("server_version"));
     let mut constants = SessionConstants::new();

@@ -1,17 +1,17 @@
-//! Collations: those that order text as bennu does, by its bytes.
+//! Collations. All of them order text by its bytes, as `C` does.
 
 /// A collation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, bincode::Encode, bincode::Decode)]
 pub enum Collation {
-    /// `default`, the database's.
+    /// `default`, the collation of the database.
     Default,
     /// `C`
     C,
     /// `POSIX`
     Posix,
-    /// `ucs_basic`, SQL's own.
+    /// `ucs_basic`, from the SQL standard.
     UcsBasic,
-    /// `C.utf8`, the one that the database has.
+    /// `C.utf8`, which is the default of the database.
     CUtf8,
 }
 

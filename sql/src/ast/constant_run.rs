@@ -1,10 +1,12 @@
-//! Long lists of constants, as text: a tree for each constant would take a hundred times as much.
+//! Long lists of constants, stored as text: a syntax tree node for each constant would need about
+//! a hundred times the memory. The parser makes them of long IN lists and VALUES; the binder reads
+//! the constants from the text.
 
 use std::sync::Arc;
 
 use super::expr::{Expr, UnaryOperator};
 
-/// The constants of `IN (…)`, or the rows of VALUES, from the first constant to the last one.
+/// The constants of `IN (…)`, or the rows of VALUES, from the first to the last constant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConstantRun {
     /// `1, 'a'), (2, 'b'`: rows that have the same number of constants.
@@ -13,25 +15,25 @@ pub struct ConstantRun {
     pub position: usize,
 }
 
-/// Reads a run, or what may be one.
+/// Reader of a run, or of text that may be one.
 pub struct ConstantReader<'a> {
     rest: &'a str,
     position: usize,
 }
 
-/// The thing behind a constant.
+/// The token after a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// Another constant of the row.
     Constant,
-    /// The end of the row; the parenthesis was read.
+    /// The end of the row; the parenthesis is consumed.
     Row,
     /// The end of the text.
     End,
 }
 
 impl ConstantRun {
-    /// Returns the rows, one after the other.
+    /// Returns the rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = Vec<Expr>> {
         let mut reader = Some(ConstantReader::new(&self.text, self.position));
         std::iter::from_fn(move || {
@@ -56,12 +58,12 @@ impl ConstantRun {
 }
 
 impl<'a> ConstantReader<'a> {
-    /// Returns a reader of a text whose first character has a position.
+    /// Returns a reader of a text, given the position of its first character.
     pub fn new(text: &'a str, position: usize) -> ConstantReader<'a> {
         ConstantReader { rest: text, position }
     }
 
-    /// Returns what was not read yet.
+    /// Returns the unread rest.
     pub fn rest(&self) -> &'a str {
         self.rest
     }
@@ -78,7 +80,8 @@ impl<'a> ConstantReader<'a> {
         self.skip(count);
     }
 
-    /// Reads a constant: a number, a plain string, NULL, TRUE or FALSE; `None` if it is none.
+    /// Reads a constant: a number, a plain string, NULL, TRUE or FALSE; `None` if the text is
+    /// something else.
     pub fn constant(&mut self) -> Option<Expr> {
         self.skip_blanks();
         let position = self.position;
@@ -112,7 +115,7 @@ impl<'a> ConstantReader<'a> {
         Some(Expr::Number { text, position })
     }
 
-    /// Returns whether a constant that has so many bytes ends there.
+    /// Returns whether a constant may end at byte `end`.
     fn ends_at(&self, end: usize) -> bool {
         let behind = self.rest.as_bytes().get(end);
         behind.is_none_or(|byte| matches!(byte, b',' | b')' | b' ' | b'\t' | b'\n' | b'\r'))
@@ -154,7 +157,7 @@ impl<'a> ConstantReader<'a> {
         Some(expr)
     }
 
-    /// Reads what follows a constant; `None` if that is something else.
+    /// Reads the separator after a constant; `None` if the text is something else.
     pub fn behind(&mut self) -> Option<Behind> {
         self.skip_blanks();
         let behind = match self.rest.as_bytes().first() {
@@ -167,7 +170,7 @@ impl<'a> ConstantReader<'a> {
         Some(behind)
     }
 
-    /// Reads up to the first constant of the next row; `None` if none follows.
+    /// Reads up to the first constant of the next row; `None` if there is no further row.
     pub fn next_row(&mut self) -> Option<()> {
         for sign in [",", "("] {
             self.skip_blanks();

@@ -1,4 +1,4 @@
-//! Constraints of tables, as written.
+//! Syntax tree of table constraints.
 
 use super::expr::SourceExpr;
 use super::query::{NullsOrder, SortOrder};
@@ -9,15 +9,15 @@ use super::{ColumnName, Ident, TableName, TableOption};
 pub struct TableConstraint {
     /// `CONSTRAINT name`
     pub name: Option<Ident>,
-    /// What it demands.
+    /// The kind, with its columns or predicate.
     pub kind: ConstraintKind,
-    /// When it is checked.
+    /// Its deferral mode.
     pub deferral: Deferral,
-    /// `NOT VALID`: rows that are there are let be.
+    /// `NOT VALID`: existing rows are not checked.
     pub not_valid: bool,
-    /// What is said of the index of PRIMARY KEY or UNIQUE.
+    /// The clauses about the index of PRIMARY KEY or UNIQUE.
     pub index: IndexClauses,
-    /// Where it stands.
+    /// Its position.
     pub position: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct IndexClauses {
     pub options: Vec<TableOption>,
 }
 
-/// What a constraint demands.
+/// The kind of a constraint, with its columns or predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConstraintKind {
     /// `PRIMARY KEY (…)`
@@ -44,7 +44,7 @@ pub enum ConstraintKind {
 }
 
 impl ConstraintKind {
-    /// Returns its words.
+    /// Returns the keywords of the kind.
     pub fn words(&self) -> &'static str {
         match self {
             ConstraintKind::PrimaryKey(_) => "PRIMARY KEY",
@@ -84,8 +84,8 @@ pub struct ForeignKey {
 }
 
 impl TableConstraint {
-    /// Returns the key of one that an index keeps: UNIQUE, or a primary key that is deferrable. One
-    /// that is not is where rows lie.
+    /// Returns the key if the constraint has an index: UNIQUE, or a deferrable primary key. A
+    /// primary key that is not deferrable has none, because it is the row key.
     pub fn index_key(&self) -> Option<UniqueKey> {
         match &self.kind {
             ConstraintKind::Unique(key) => Some(key.clone()),
@@ -102,31 +102,32 @@ impl TableConstraint {
     }
 }
 
-/// When a constraint is checked.
+/// The deferral mode of a constraint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Deferral {
-    /// `NOT DEFERRABLE`: when a statement ends.
+    /// `NOT DEFERRABLE`: checked at the end of a statement.
     #[default]
     Never,
-    /// `DEFERRABLE INITIALLY IMMEDIATE`: likewise, unless SET CONSTRAINTS says otherwise.
+    /// `DEFERRABLE INITIALLY IMMEDIATE`: likewise, unless SET CONSTRAINTS defers it.
     Immediate,
-    /// `DEFERRABLE INITIALLY DEFERRED`: when the transaction ends, unless it says otherwise.
+    /// `DEFERRABLE INITIALLY DEFERRED`: checked at the end of the transaction, unless SET
+    /// CONSTRAINTS makes it immediate.
     Deferred,
 }
 
-/// What becomes of rows that refer to one that goes, or gets another key.
+/// The action on referencing rows when the referenced row is deleted or its key changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum ReferentialAction {
-    /// They forbid it, at the end of the statement.
+    /// `NO ACTION`: an error at the end of the statement, or later if deferred.
     #[default]
     NoAction,
-    /// They forbid it.
+    /// `RESTRICT`: an error at once.
     Restrict,
-    /// They go, or get the other key, too.
+    /// `CASCADE`: they are deleted, or get the new key.
     Cascade,
-    /// Their columns become NULL.
+    /// `SET NULL`
     SetNull,
-    /// Their columns get their defaults.
+    /// `SET DEFAULT`
     SetDefault,
 }
 
@@ -137,6 +138,6 @@ pub struct KeyColumn {
     pub name: ColumnName,
     /// Its direction.
     pub order: SortOrder,
-    /// Where NULLs go, if written.
+    /// The placement of NULLs, if written.
     pub nulls: Option<NullsOrder>,
 }

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP, as written.
+//! Syntax tree of CREATE, ALTER and DROP.
 
 use super::constraint::{Deferral, TableConstraint};
 use super::expr::{Expr, SourceExpr, TypeName};
@@ -16,8 +16,8 @@ pub struct CreateTable {
     pub name: TableName,
     /// The columns, in order.
     pub columns: Vec<ColumnDefinition>,
-    /// The constraints of the table and, in their place, those of its columns: PRIMARY KEY,
-    /// UNIQUE and CHECK of a column are moved here.
+    /// The constraints of the table and of its columns, in the order of the text: the parser moves
+    /// PRIMARY KEY, UNIQUE and CHECK of a column here.
     pub constraints: Vec<TableConstraint>,
     /// The tables that it is LIKE, in order.
     pub likes: Vec<LikeTable>,
@@ -31,15 +31,15 @@ pub struct CreateTable {
     pub unlogged: bool,
 }
 
-/// What COMMIT does to the rows of a temporary table.
+/// The action of COMMIT on a temporary table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum OnCommit {
-    /// Nothing.
+    /// `PRESERVE ROWS`
     #[default]
     PreserveRows,
-    /// They go.
+    /// `DELETE ROWS`
     DeleteRows,
-    /// The table goes.
+    /// `DROP`
     Drop,
 }
 
@@ -48,26 +48,26 @@ pub enum OnCommit {
 pub struct LikeTable {
     /// The table or view.
     pub table: TableName,
-    /// How many columns of the statement come before those of the table.
+    /// The number of columns of the statement before those of the table.
     pub after: usize,
-    /// What comes with the columns.
+    /// The properties that are copied besides the columns.
     pub including: LikeParts,
 }
 
-/// What LIKE takes over beside names, types and NOT NULL of columns.
+/// The properties that LIKE copies besides names, types and NOT NULL of columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LikeParts {
     /// `DEFAULTS`
     pub defaults: bool,
     /// `CONSTRAINTS`: CHECK
     pub constraints: bool,
-    /// `INDEXES`, and the constraints that they stand for.
+    /// `INDEXES`, with the constraints that own them.
     pub indexes: bool,
     /// `IDENTITY`
     pub identity: bool,
     /// `GENERATED`
     pub generated: bool,
-    /// `COMMENTS`, of what is taken over.
+    /// `COMMENTS`, of the objects that are copied.
     pub comments: bool,
     /// `COMPRESSION`
     pub compression: bool,
@@ -93,7 +93,7 @@ impl CreateTable {
 }
 
 impl ColumnDefinition {
-    /// Returns the definition of a column of which nothing else is said.
+    /// Returns the definition of a column with only a name and a type.
     pub fn new(name: ColumnName, type_name: TypeName) -> ColumnDefinition {
         ColumnDefinition {
             name,
@@ -121,11 +121,11 @@ pub struct CreateTableAs {
     pub columns: Vec<Ident>,
     /// `WITH (…)`, as of CREATE TABLE.
     pub options: Vec<TableOption>,
-    /// Its columns and rows: a query.
+    /// The query that produces its columns and rows.
     pub query: Box<Statement>,
     /// False for `WITH NO DATA`.
     pub with_data: bool,
-    /// What is made.
+    /// The kind of object that is created.
     pub made: Made,
     /// `ON COMMIT`, if written.
     pub on_commit: Option<OnCommit>,
@@ -133,7 +133,7 @@ pub struct CreateTableAs {
     pub unlogged: bool,
 }
 
-/// What a query makes.
+/// The kind of object that a query creates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Made {
     /// `CREATE TABLE … AS`
@@ -145,7 +145,7 @@ pub enum Made {
 }
 
 impl Made {
-    /// Returns what the statement is called.
+    /// Returns the command tag.
     pub fn tag(&self) -> &'static str {
         match self {
             Made::Table => "CREATE TABLE AS",
@@ -179,19 +179,19 @@ pub struct ColumnDefinition {
     pub explicit_null: bool,
     /// `DEFAULT …`
     pub default: Option<SourceExpr>,
-    /// `serial` and its kin: a sequence gives the default.
+    /// `serial` and its variants: a sequence provides the default.
     pub serial: bool,
     /// `GENERATED … AS IDENTITY`
     pub identity: Option<Identity>,
     /// `GENERATED ALWAYS AS (…) STORED`
     pub generated: Option<SourceExpr>,
-    /// `COMPRESSION method`, which is only retained: `p` for pglz, `l` for lz4.
+    /// `COMPRESSION method`, stored without effect: `p` for pglz, `l` for lz4.
     pub compression: Option<char>,
-    /// `STORAGE` that LIKE takes over, which is only retained.
+    /// The `STORAGE` that LIKE copies, stored without effect.
     pub storage: Option<StorageKind>,
 }
 
-/// An option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.
+/// A storage option of a table or index: `ttl = 5`, or `f.ttl = 5` for one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOption {
     /// The family that it is for, if written.
@@ -216,7 +216,7 @@ pub enum OptionValue {
 }
 
 impl OptionValue {
-    /// Returns it as the text of a setting's value.
+    /// Returns the text of the value as a setting would have it.
     pub fn text(&self) -> String {
         match self {
             OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {
@@ -227,7 +227,7 @@ impl OptionValue {
     }
 }
 
-/// A kind of what DROP, RENAME and COMMENT name.
+/// The kind of object that DROP, RENAME and COMMENT name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// A table.
@@ -261,11 +261,11 @@ impl ObjectKind {
 /// `DROP`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drop {
-    /// What is dropped.
+    /// The kind of the objects.
     pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// Their names; that of a schema has none before it.
+    /// Their names; the name of a schema has no qualifier.
     pub names: Vec<TableName>,
     /// Phoenix's `DROP INDEX i ON t`.
     pub table: Option<TableName>,
@@ -278,42 +278,42 @@ pub struct Drop {
 /// `REINDEX`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reindex {
-    /// What is built anew.
+    /// The indexes to rebuild.
     pub target: ReindexTarget,
-    /// `CONCURRENTLY`: writers do not wait.
+    /// `CONCURRENTLY`: writers are not blocked.
     pub concurrently: bool,
-    /// `VERBOSE`: the client is told of each index.
+    /// `VERBOSE`: a message for each index.
     pub verbose: bool,
 }
 
-/// What REINDEX builds anew.
+/// The indexes that REINDEX rebuilds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReindexTarget {
     /// `INDEX i`
     Index(TableName),
     /// `TABLE t`: its indexes.
     Table(TableName),
-    /// `SCHEMA s`: those of its tables.
+    /// `SCHEMA s`: the indexes of its tables.
     Schema(Ident),
     /// `DATABASE d`: all indexes.
     Database(Ident),
-    /// `SYSTEM d`: those of the catalog, which has none.
+    /// `SYSTEM d`: the indexes of the catalog, which has none.
     System(Ident),
 }
 
 /// `COMMENT ON`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentOn {
-    /// What it is about.
+    /// The object.
     pub subject: CommentSubject,
     /// The text; `None` for NULL, which removes it.
     pub text: Option<String>,
 }
 
-/// What a comment is about.
+/// The object of a comment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommentSubject {
-    /// A table, view, sequence, index or schema; the name of a schema has none before it.
+    /// A table, view, sequence, index or schema; the name of a schema has no qualifier.
     Object(ObjectKind, TableName),
     /// A type or domain.
     Type(TableName),
@@ -338,41 +338,41 @@ pub struct Truncate {
     pub names: Vec<TableName>,
     /// `RESTART IDENTITY`
     pub restart_identity: bool,
-    /// `CASCADE`: the tables that refer to them, too.
+    /// `CASCADE`: the tables with foreign keys to them, too.
     pub cascade: bool,
 }
 
 /// `ALTER … RENAME TO`, `ALTER … SET SCHEMA`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
-    /// What the statement says that it is.
+    /// The kind that the statement names.
     pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// Its name.
     pub name: TableName,
-    /// What it gets.
+    /// The new name, schema or owner.
     pub to: NewName,
 }
 
-/// What is new of a name.
+/// The new name, schema or owner of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewName {
     /// The name within the schema.
     Name(Ident),
     /// The schema.
     Schema(Ident),
-    /// `OWNER TO`: the role that it belongs to.
+    /// `OWNER TO`: the new owner.
     Owner(Role),
 }
 
-/// A role that something is to belong to.
+/// A role that is to own an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The one of a name.
+    /// A role by its name.
     Named(Ident),
-    /// `CURRENT_USER`, `CURRENT_ROLE` and `SESSION_USER`: whom the session is of, and where that
-    /// stands.
+    /// `CURRENT_USER`, `CURRENT_ROLE` and `SESSION_USER`: the role of the session, with the
+    /// position of the word.
     Current(usize),
 }
 
@@ -381,31 +381,32 @@ pub enum Role {
 pub struct CreateSchema {
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
-    /// Its name, if it is not its owner's.
+    /// Its name; if omitted, the name of its owner.
     pub name: Option<Ident>,
-    /// `AUTHORIZATION`: the role that it is to belong to.
+    /// `AUTHORIZATION`: its owner.
     pub owner: Option<Role>,
-    /// What is created in it, in the order in which that is done.
+    /// The statements that create its objects, in their order of execution.
     pub elements: Vec<Statement>,
 }
 
-/// `DROP` of things of which there are never any: triggers, publications and so on.
+/// `DROP` of object kinds that are not supported, so that none exists: triggers, publications and
+/// so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropNothing {
     /// `TRIGGER`, in lower case.
     pub kind: String,
     /// `IF EXISTS`
     pub if_exists: bool,
-    /// What is named.
+    /// The names.
     pub names: Vec<Ident>,
-    /// The table that they would be on, where the statement names one.
+    /// The table of the objects, where the statement names one.
     pub table: Option<TableName>,
 }
 
 /// `CREATE EXTENSION`, `ALTER EXTENSION … UPDATE` and `DROP EXTENSION`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExtensionStatement {
-    /// `CREATE EXTENSION`. CASCADE would create what it depends on; none depends on another.
+    /// `CREATE EXTENSION`. CASCADE has no effect, because no extension depends on another.
     Create {
         /// `IF NOT EXISTS`
         if_not_exists: bool,
@@ -423,7 +424,7 @@ pub enum ExtensionStatement {
         /// The version.
         version: Option<String>,
     },
-    /// `DROP EXTENSION`. Nothing depends on one, so that CASCADE drops the same as RESTRICT.
+    /// `DROP EXTENSION`. No object depends on one, so CASCADE is the same as RESTRICT.
     Drop {
         /// `IF EXISTS`
         if_exists: bool,
@@ -437,7 +438,7 @@ pub enum ExtensionStatement {
 pub struct RenameSchema {
     /// Its name.
     pub name: Ident,
-    /// Its name from now on.
+    /// Its new name.
     pub new_name: Ident,
 }
 
@@ -450,18 +451,18 @@ pub struct CreateView {
     pub name: TableName,
     /// Names of its first columns.
     pub columns: Vec<Ident>,
-    /// Its rows.
+    /// The query that defines its rows.
     pub query: SourceQuery,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
 }
 
-/// Which conditions rows must meet that are written through a view.
+/// The conditions that rows written through a view must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum CheckOption {
-    /// `LOCAL`: its own, and those of views below it that have the option, too.
+    /// `LOCAL`: its own, and those of underlying views that have the option, too.
     Local,
-    /// `CASCADED`: its own, and those of all views below it.
+    /// `CASCADED`: its own, and those of all underlying views.
     Cascaded,
 }
 
@@ -470,15 +471,15 @@ pub enum CheckOption {
 pub struct CreateIndex {
     /// `UNIQUE`
     pub unique: bool,
-    /// `CONCURRENTLY`: writers of the table do not wait.
+    /// `CONCURRENTLY`: writers of the table are not blocked.
     pub concurrently: bool,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
-    /// The index; to be chosen if not written. It lives in the table's schema.
+    /// Its name; chosen automatically if omitted. Its schema is the table's.
     pub name: Option<Ident>,
     /// The table.
     pub table: TableName,
-    /// What is indexed, at least one.
+    /// The keys, at least one.
     pub keys: Vec<IndexKey>,
     /// `INCLUDE (…)`
     pub include: Vec<ColumnName>,
@@ -486,7 +487,7 @@ pub struct CreateIndex {
     pub nulls_not_distinct: bool,
     /// `WHERE …`
     pub predicate: Option<SourceExpr>,
-    /// Options, as of a table.
+    /// Storage options, as of a table.
     pub options: Vec<TableOption>,
     /// `SPLIT ON`
     pub splits: Vec<Vec<Expr>>,
@@ -503,7 +504,7 @@ pub struct IndexKey {
     pub operator_class: Option<Ident>,
     /// Its direction.
     pub order: SortOrder,
-    /// Where NULLs go, if written.
+    /// The placement of NULLs, if written.
     pub nulls: Option<NullsOrder>,
 }
 
@@ -512,20 +513,20 @@ pub struct IndexKey {
 pub struct AlterIndex {
     /// The index.
     pub name: TableName,
-    /// What is to be done with its regions.
+    /// The change of its regions.
     pub action: RegionAction,
 }
 
 /// `ALTER TABLE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterTable {
-    /// What the statement says that it is.
+    /// The kind that the statement names.
     pub kind: ObjectKind,
     /// `IF EXISTS`
     pub if_exists: bool,
     /// The table.
     pub name: TableName,
-    /// What is to be done with it.
+    /// The action.
     pub action: AlterTableAction,
 }
 
@@ -554,16 +555,16 @@ pub enum TableChange {
     RenameColumn {
         /// The column.
         column: Ident,
-        /// Its name from now on.
+        /// Its new name.
         to: Ident,
     },
     /// `ALTER COLUMN c TYPE … [USING …]`
     ColumnType {
         /// The column.
         column: Ident,
-        /// Its type from now on.
+        /// Its new type.
         type_name: TypeName,
-        /// What makes the new value of a row.
+        /// The expression that computes the new value of a row.
         using: Option<SourceExpr>,
     },
     /// `ALTER COLUMN c SET DEFAULT …`, `ALTER COLUMN c DROP DEFAULT`
@@ -584,16 +585,16 @@ pub enum TableChange {
     AddIdentity {
         /// The column.
         column: Ident,
-        /// What it is to be.
+        /// The kind of the identity column, and its sequence.
         identity: Identity,
     },
     /// `ALTER COLUMN c SET GENERATED …`, `SET INCREMENT …`, `RESTART`
     AlterIdentity {
         /// The column.
         column: Ident,
-        /// Who may give it a value, if that changes.
+        /// ALWAYS or BY DEFAULT, if that changes.
         kind: Option<IdentityKind>,
-        /// What changes of its sequence.
+        /// The changed options of its sequence.
         options: SequenceOptions,
     },
     /// `ALTER COLUMN c DROP IDENTITY`
@@ -603,14 +604,14 @@ pub enum TableChange {
         /// The column.
         column: Ident,
     },
-    /// `ALTER COLUMN c SET STATISTICS …` and what else is only retained.
+    /// `ALTER COLUMN c SET STATISTICS …` and other attributes that are stored without effect.
     ColumnAttribute {
         /// The column.
         column: Ident,
-        /// What is to be retained.
+        /// The attribute.
         attribute: ColumnAttribute,
     },
-    /// `CLUSTER ON`, `REPLICA IDENTITY …` and what else is only retained.
+    /// `CLUSTER ON`, `REPLICA IDENTITY …` and other attributes that are stored without effect.
     TableAttribute(TableAttribute),
     /// `ALTER COLUMN c SET NOT NULL`
     SetNotNull(Ident),
@@ -620,20 +621,20 @@ pub enum TableChange {
     AddConstraint(TableConstraint),
     /// `ADD [CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`
     AddIndexConstraint {
-        /// Its name, if not the index's.
+        /// Its name; if omitted, the name of the index.
         name: Option<Ident>,
         /// The index.
         index: Ident,
         /// PRIMARY KEY.
         is_primary: bool,
-        /// When it is checked.
+        /// Its deferral mode.
         deferral: Deferral,
     },
     /// `ALTER CONSTRAINT`
     AlterConstraint {
         /// The constraint.
         constraint: Ident,
-        /// When it is checked from now on.
+        /// Its new deferral mode.
         deferral: Deferral,
     },
     /// `VALIDATE CONSTRAINT`
@@ -642,7 +643,7 @@ pub enum TableChange {
     RenameConstraint {
         /// The constraint.
         constraint: Ident,
-        /// Its name from now on.
+        /// Its new name.
         to: Ident,
     },
     /// `DROP CONSTRAINT`
@@ -656,7 +657,7 @@ pub enum TableChange {
     },
 }
 
-/// An attribute of a column that is retained and has no effect.
+/// An attribute of a column that is stored without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnAttribute {
     /// `SET STATISTICS n`; -1 for the default.
@@ -671,7 +672,7 @@ pub enum ColumnAttribute {
     Reset(Vec<Ident>),
 }
 
-/// How PostgreSQL keeps long values of a column.
+/// PostgreSQL's TOAST strategy of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum StorageKind {
     /// `PLAIN`
@@ -684,7 +685,7 @@ pub enum StorageKind {
     Main,
 }
 
-/// An attribute of a table that is retained and has no effect, but for that of UNLOGGED.
+/// An attribute of a table that is stored without effect, except UNLOGGED.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableAttribute {
     /// `CLUSTER ON index`, `SET WITHOUT CLUSTER`
@@ -706,16 +707,17 @@ pub enum TableAttribute {
     },
     /// `ENABLE TRIGGER name`, `DISABLE TRIGGER name`
     Trigger(Ident),
-    /// What says what is so anyway: `SET WITHOUT OIDS`, `SET TABLESPACE pg_default`.
+    /// A clause that requests the only supported state: `SET WITHOUT OIDS`, `SET TABLESPACE
+    /// pg_default`.
     Unchanged,
 }
 
-/// What ALTER TABLE does.
+/// The action of ALTER TABLE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterTableAction {
     /// `SPLIT …`, `MERGE REGIONS …`
     Regions(RegionAction),
-    /// Changes of columns and constraints, as written.
+    /// Changes of columns and constraints, in the order of the text.
     Changes(Vec<TableChange>),
     /// `ATTACH COPROCESSOR`, `DETACH COPROCESSOR`
     Coprocessor(AlterCoprocessor),
@@ -723,21 +725,21 @@ pub enum AlterTableAction {
     CheckOption(Option<CheckOption>),
 }
 
-/// What is done with the regions of a table or an index.
+/// A change of the regions of a table or an index.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RegionAction {
     /// `SPLIT [REGION n] [AT (…), …]`
     Split {
-        /// The region to be split; all, if none is named.
+        /// The number of the region; all regions if omitted.
         region: Option<u64>,
-        /// Values of the leading key columns, for each place; none for the middle.
+        /// The split points, as values of the leading key columns; the middle if empty.
         points: Vec<Vec<Expr>>,
     },
     /// `MERGE REGIONS n, m, …`
     MergeRegions(Vec<u64>),
 }
 
-/// What ALTER TABLE does with the coprocessors of a table.
+/// The action of ALTER TABLE on the coprocessors of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlterCoprocessor {
     /// `ATTACH COPROCESSOR`
@@ -751,11 +753,11 @@ pub enum AlterCoprocessor {
 /// `ATTACH COPROCESSOR name [AS alias] [PRIORITY n] [WITH (…)]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachCoprocessor {
-    /// Which one.
+    /// The coprocessor.
     pub coprocessor: Ident,
-    /// What it is called on the table, if not by its own name.
+    /// Its name on the table, if not its own.
     pub alias: Option<Ident>,
-    /// Where it stands in the chain; smaller runs first.
+    /// Its priority in the chain; smaller runs first.
     pub priority: Option<i32>,
     /// Its arguments; names not yet checked.
     pub arguments: Vec<TableOption>,
@@ -764,24 +766,24 @@ pub struct AttachCoprocessor {
 /// `ALTER TABLE … SET | RESET (…)`, `ALTER ROLE … SET | RESET …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlterQuota {
-    /// Whose quota is changed.
+    /// The table, index or role.
     pub of: QuotaOwner,
-    /// What is changed.
+    /// The change.
     pub change: QuotaChange,
 }
 
-/// Who has a quota.
+/// The table, index or role whose quota or parameters are changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotaOwner {
     /// A table.
     Table(TableName),
-    /// An index, of which storage parameters are changed.
+    /// An index, for its storage parameters.
     Index(TableName),
     /// A role.
     Role(Ident),
 }
 
-/// What is changed of a quota; names not yet checked.
+/// The change of a quota; names not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotaChange {
     /// `SET (name = value, …)`, or of a role `SET name = value`

@@ -1,4 +1,4 @@
-//! INSERT, UPSERT, UPDATE and DELETE, as written.
+//! Syntax tree of INSERT, UPSERT, UPDATE, DELETE and MERGE.
 
 use super::expr::{Expr, Subscript};
 use super::query::{Hint, Query, SelectItem, TableRef};
@@ -27,7 +27,7 @@ pub struct Insert {
     pub returning: Vec<SelectItem>,
 }
 
-/// Phoenix's `UPSERT`: a row whose key exists is overwritten in the columns given.
+/// Phoenix's `UPSERT`: if the key exists, the given columns of the row are overwritten.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upsert {
     /// The table.
@@ -44,21 +44,21 @@ pub struct Upsert {
     pub hints: Vec<Hint>,
 }
 
-/// A column that is written, or a part of one.
+/// A target column, or a part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetColumn {
-    /// The column; if `family` is the name of a column, that one, and the name its field.
+    /// The column; if `family` is the name of a column, that column, and the name is its field.
     pub column: ColumnName,
-    /// What is written of it; empty for the whole.
+    /// The path to the part that is assigned; empty for the whole column.
     pub path: Vec<TargetStep>,
 }
 
-/// A step into a value of which a part is written.
+/// A step of the path to a part of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetStep {
     /// `.field`
     Field(Ident),
-    /// `[1]`, `[2:3]`, `['key']`, all that stand together.
+    /// `[1]`, `[2:3]`, `['key']`: all adjacent subscripts.
     Subscripts(Vec<Subscript>),
 }
 
@@ -80,13 +80,13 @@ pub enum AssignedValue {
     Expr(Expr),
     /// `DEFAULT`
     Default {
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
 }
 
 impl AssignedValue {
-    /// Returns where it stands.
+    /// Returns its position.
     pub fn position(&self) -> usize {
         match self {
             AssignedValue::Expr(expr) => expr.position(),
@@ -98,29 +98,29 @@ impl AssignedValue {
 /// `ON CONFLICT [target] action`
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnConflict {
-    /// Which conflict; None for any, which only DO NOTHING may leave open.
+    /// The arbiter; None for any conflict, which only DO NOTHING allows.
     pub target: Option<ConflictTarget>,
-    /// What to do.
+    /// The action.
     pub action: ConflictAction,
-    /// Where the clause stands.
+    /// The position of the clause.
     pub position: usize,
 }
 
-/// Which conflict is meant.
+/// The arbiter of ON CONFLICT.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConflictTarget {
     /// The unique constraint or index over these keys.
     Keys {
         /// Columns and expressions.
         keys: Vec<Expr>,
-        /// `WHERE`: what partial indexes may ask for.
+        /// `WHERE`: the predicate to infer partial indexes.
         predicate: Option<Expr>,
     },
     /// `ON CONSTRAINT name`
     Constraint(Ident),
 }
 
-/// What to do on a conflict.
+/// The action on a conflict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConflictAction {
     /// `DO NOTHING`
@@ -143,7 +143,7 @@ pub enum OnDuplicate {
     Update(Vec<Assignment>),
 }
 
-/// One assignment of SET. `(a, b) = (x, y)` comes as two.
+/// One assignment of SET. `(a, b) = (x, y)` is two assignments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assignment {
     /// `a = value`
@@ -157,7 +157,7 @@ pub enum Assignment {
     Subquery {
         /// The columns.
         columns: Vec<TargetColumn>,
-        /// Gives at most one row, with as many columns.
+        /// The query: at most one row, with as many columns.
         query: Box<Query>,
     },
 }
@@ -183,7 +183,7 @@ pub struct Update {
     pub hints: Vec<Hint>,
 }
 
-/// Which rows UPDATE and DELETE change.
+/// The condition of the rows that UPDATE and DELETE change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selection {
     /// `WHERE condition`
@@ -212,15 +212,15 @@ pub struct Merge {
 /// `WHEN [NOT] MATCHED [AND …] THEN …`
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeClause {
-    /// Whether it is of rows that match one of the table.
+    /// True if it applies to rows that match one of the table.
     pub matched: bool,
     /// `AND …`
     pub condition: Option<Expr>,
-    /// What is done.
+    /// The action.
     pub action: MergeAction,
 }
 
-/// What MERGE does with a row.
+/// The action of a WHEN clause of MERGE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MergeAction {
     /// `DO NOTHING`

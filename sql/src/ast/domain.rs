@@ -1,4 +1,4 @@
-//! Statements about domains.
+//! Syntax tree of CREATE DOMAIN and ALTER DOMAIN.
 
 use super::{Ident, Role, SourceExpr, TableName, TypeName};
 
@@ -7,7 +7,7 @@ use super::{Ident, Role, SourceExpr, TableName, TypeName};
 pub struct CreateDomain {
     /// Its name.
     pub name: TableName,
-    /// The type that it is over.
+    /// The base type.
     pub type_name: TypeName,
     /// `DEFAULT`
     pub default: Option<SourceExpr>,
@@ -17,10 +17,10 @@ pub struct CreateDomain {
     pub checks: Vec<DomainCheck>,
 }
 
-/// A CHECK of a domain, over the column `value`.
+/// A CHECK constraint of a domain, over the column `value`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainCheck {
-    /// Its name, if it is given one.
+    /// Its name, if written.
     pub name: Option<Ident>,
     /// The predicate.
     pub predicate: SourceExpr,
@@ -31,11 +31,11 @@ pub struct DomainCheck {
 pub struct AlterDomain {
     /// Its name.
     pub name: TableName,
-    /// What changes.
+    /// The change.
     pub action: AlterDomainAction,
 }
 
-/// What ALTER DOMAIN does.
+/// The action of ALTER DOMAIN.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterDomainAction {
     /// `SET DEFAULT`; `DROP DEFAULT` without one.
@@ -48,7 +48,7 @@ pub enum AlterDomainAction {
     Add {
         /// The constraint.
         check: DomainCheck,
-        /// Values that are there are not looked at.
+        /// `NOT VALID`: existing values are not checked.
         not_valid: bool,
     },
     /// `DROP CONSTRAINT`
@@ -71,6 +71,6 @@ pub enum AlterDomainAction {
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
-    /// `OWNER TO`: the role that it belongs to.
+    /// `OWNER TO`: the new owner.
     Owner(Role),
 }

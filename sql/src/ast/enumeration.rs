@@ -1,4 +1,4 @@
-//! Statements about types that users define.
+//! Syntax tree of CREATE TYPE, ALTER TYPE and DROP TYPE.
 
 use super::{AlterDomain, CreateDomain, Ident, OptionValue, Role, TableName, TypeName};
 
@@ -22,7 +22,7 @@ pub enum TypeStatement {
 }
 
 impl TypeStatement {
-    /// Returns the text of PostgreSQL's command tag.
+    /// Returns PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         match self {
             TypeStatement::Create(_)
@@ -60,23 +60,23 @@ pub struct CreateComposite {
 pub struct CreateBaseType {
     /// Its name.
     pub name: TableName,
-    /// What it is; none for a shell.
+    /// The options; none for a shell type.
     pub options: Option<Vec<BaseTypeOption>>,
 }
 
 /// An option of a base type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaseTypeOption {
-    /// `INPUT = function`, and others that name functions.
+    /// `INPUT = function`, and other options that name a function.
     Function {
-        /// What it does, in lower case.
+        /// The option, in lower case.
         word: String,
-        /// Its name.
+        /// The name of the function.
         name: TableName,
     },
     /// `LIKE = type`
     Like(TypeName),
-    /// Any other.
+    /// Any other option.
     Other {
         /// Its name.
         name: String,
@@ -85,7 +85,7 @@ pub enum BaseTypeOption {
     },
 }
 
-/// What ALTER TYPE does to an attribute.
+/// The action of ALTER TYPE on an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttributeChange {
     /// `ADD ATTRIBUTE`
@@ -123,11 +123,11 @@ pub enum AttributeChange {
 pub struct AlterType {
     /// Its name.
     pub name: TableName,
-    /// What changes.
+    /// The change.
     pub action: AlterTypeAction,
 }
 
-/// What ALTER TYPE does.
+/// The action of ALTER TYPE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterTypeAction {
     /// `ADD VALUE`
@@ -136,7 +136,7 @@ pub enum AlterTypeAction {
         if_not_exists: bool,
         /// The new label.
         label: String,
-        /// Where, the end without it.
+        /// Its position among the labels; the end if omitted.
         place: Option<LabelPlace>,
     },
     /// `RENAME VALUE … TO …`
@@ -152,7 +152,7 @@ pub enum AlterTypeAction {
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
-    /// `OWNER TO`: the role that it belongs to.
+    /// `OWNER TO`: the new owner.
     Owner(Role),
 }
 
@@ -161,7 +161,7 @@ pub enum AlterTypeAction {
 pub struct LabelPlace {
     /// `BEFORE`
     pub before: bool,
-    /// The other.
+    /// The other label.
     pub label: String,
 }
 
@@ -174,6 +174,6 @@ pub struct DropType {
     pub if_exists: bool,
     /// `CASCADE`
     pub cascade: bool,
-    /// Only of domains.
+    /// `DROP DOMAIN`: only domains are dropped.
     pub domain: bool,
 }

@@ -1,10 +1,10 @@
-//! Expressions and type names, as written.
+//! Syntax tree of expressions and type names.
 //!
-//! Where PostgreSQL's grammar itself turns special syntax into a function call, so does the
-//! parser, with the same argument order: `extract(f from x)` is `extract('f', x)`,
-//! `substring(x from a for b)` is `substring(x, a, b)`, `trim(leading c from x)` is `ltrim(x, c)`
-//! (`btrim`, `rtrim`), `position(a in b)` is `position(b, a)`, `overlay(x placing y from a for b)`
-//! is `overlay(x, y, a, b)` and `x at time zone z` is `timezone(z, x)`.
+//! The parser turns special syntax into a function call where PostgreSQL's grammar does, with the
+//! same argument order: `extract(f from x)` is `extract('f', x)`, `substring(x from a for b)` is
+//! `substring(x, a, b)`, `trim(leading c from x)` is `ltrim(x, c)` (`btrim`, `rtrim`), `position(a
+//! in b)` is `position(b, a)`, `overlay(x placing y from a for b)` is `overlay(x, y, a, b)` and `x
+//! at time zone z` is `timezone(z, x)`.
 
 use types::datatype::SqlType;
 
@@ -13,50 +13,50 @@ use super::query::{OrderItem, Query};
 use super::window::Over;
 use super::{Collation, Ident};
 
-/// The name of a field that stands for all of them, as in `(row).*`: no client can write it.
+/// The field name for all fields, as in `(row).*`. No client can write it.
 pub const ALL_FIELDS: &str = "\0*";
 
-/// Stands in front of the symbol of an operator that bennu does not have, in the name of a function
-/// of its operands.
+/// The prefix of the function name of an unknown operator. The symbol follows, and the operands
+/// are the arguments.
 pub const UNKNOWN_OPERATOR: &str = "\0operator ";
 
-/// An expression together with its SQL text, for what is stored in the catalog.
+/// An expression with its SQL text, for the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceExpr {
     /// The tree.
     pub expr: Expr,
-    /// The text it was parsed from, without surrounding blanks.
+    /// The text that it was parsed from, without surrounding blanks.
     pub text: String,
 }
 
-/// A type as SQL text names it.
+/// A type name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeName {
-    /// The type and its modifier; of no meaning for a type of users.
+    /// The type and its modifier; meaningless for a user-defined type.
     pub sql_type: SqlType,
-    /// The name of a type of users, which the catalog is asked for.
+    /// The name of a user-defined type, which the binder resolves in the catalog.
     pub named: Option<NamedType>,
-    /// `COLLATE …` behind the type of a column, with its place.
+    /// `COLLATE …` after the type of a column, with its position.
     pub collation: Option<(Collation, usize)>,
-    /// Where the name stands.
+    /// The position of the name.
     pub position: usize,
 }
 
 /// The name of a type that is not built in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedType {
-    /// The schema, if one is given.
+    /// The schema, if written.
     pub schema: Option<String>,
     /// The name.
     pub name: String,
-    /// `%TYPE`: the type of this column of the relation that has the name is meant.
+    /// `%TYPE`: the name is a relation's, and the type is that of this column.
     pub of_column: Option<String>,
-    /// An array of it is meant.
+    /// True if the type is an array of it.
     pub is_array: bool,
 }
 
 impl NamedType {
-    /// Returns the name as messages show it.
+    /// Returns the name as it is in messages.
     pub fn shown(&self) -> String {
         let array = if self.is_array { "[]" } else { "" };
         match &self.schema {
@@ -71,56 +71,57 @@ impl NamedType {
 pub enum Expr {
     /// `NULL`
     Null {
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `TRUE`, `FALSE`
     Boolean {
         /// The value.
         value: bool,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// A number, unsigned, as PostgreSQL would read it: an integer of decimal digits that fits
-    /// `int4` or `int8` is one, anything else is `numeric`.
+    /// An unsigned number. As in PostgreSQL, decimal digits that fit `int4` or `int8` are an
+    /// integer, anything else is `numeric`.
     Number {
         /// Its text.
         text: String,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// A quoted string of any form, escapes resolved. Its type is unknown until bound.
     String {
         /// The value.
         value: String,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// All constants of IN, or all rows of VALUES, where they are many.
+    /// All constants of IN, or all rows of VALUES, if there are many.
     Constants(ConstantRun),
-    /// `DATE '…'` and its kin: a constant of a type.
+    /// A constant with a type: `DATE '…'`.
     TypedString {
         /// The type.
         type_name: TypeName,
         /// The text of the value.
         value: String,
-        /// Where the string stands.
+        /// The position of the string.
         position: usize,
     },
     /// `$n`
     Parameter {
         /// n, from 1.
         number: u32,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// A column, possibly qualified by table, family or both: the parts as written, at least one.
+    /// A column, possibly qualified by table, family or both: the names in the order of the text,
+    /// at least one.
     Column(Vec<Ident>),
     /// `(a, b, …)` or `ROW(…)`
     Row {
         /// The fields.
         fields: Vec<Expr>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// A prefix operator.
@@ -129,7 +130,7 @@ pub enum Expr {
         operator: UnaryOperator,
         /// Its operand. `-5` is Minus of the number 5.
         operand: Box<Expr>,
-        /// Where the operator stands.
+        /// The position of the operator.
         position: usize,
     },
     /// An infix operator.
@@ -140,7 +141,7 @@ pub enum Expr {
         left: Box<Expr>,
         /// Right operand.
         right: Box<Expr>,
-        /// Where the operator stands.
+        /// The position of the operator.
         position: usize,
     },
     /// `a AND b AND …`, at least two.
@@ -151,16 +152,16 @@ pub enum Expr {
     Not(Box<Expr>),
     /// `IS [NOT] NULL`
     IsNull {
-        /// What is tested.
+        /// The operand.
         operand: Box<Expr>,
         /// `NOT`
         negated: bool,
     },
     /// `IS [NOT] TRUE`, `FALSE`, `UNKNOWN`
     IsTruth {
-        /// What is tested.
+        /// The operand.
         operand: Box<Expr>,
-        /// For what.
+        /// The truth value.
         test: TruthTest,
         /// `NOT`
         negated: bool,
@@ -173,12 +174,12 @@ pub enum Expr {
         right: Box<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where its first word stands.
+        /// The position of its first word.
         position: usize,
     },
     /// `[NOT] BETWEEN low AND high`
     Between {
-        /// What is tested.
+        /// The operand.
         operand: Box<Expr>,
         /// Lower bound, inclusive.
         low: Box<Expr>,
@@ -186,43 +187,43 @@ pub enum Expr {
         high: Box<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where its first word stands.
+        /// The position of its first word.
         position: usize,
     },
     /// `[NOT] IN (list)`
     InList {
-        /// What is looked for; may be a row.
+        /// The value; may be a row.
         operand: Box<Expr>,
-        /// Where; at least one.
+        /// The list; at least one.
         list: Vec<Expr>,
         /// `NOT`
         negated: bool,
-        /// Where its first word stands.
+        /// The position of its first word.
         position: usize,
     },
     /// `[NOT] IN (query)`
     InSubquery {
-        /// What is looked for; may be a row.
+        /// The value; may be a row.
         operand: Box<Expr>,
-        /// Where.
+        /// The query.
         query: Box<Query>,
         /// `NOT`
         negated: bool,
-        /// Where its first word stands.
+        /// The position of its first word.
         position: usize,
     },
     /// `ARRAY (SELECT …)`
     ArraySubquery {
         /// The query, of one column.
         query: Box<Query>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `ARRAY[…]`
     Array {
         /// The elements; those of `ARRAY[[1, 2], [3, 4]]` are arrays.
         elements: Vec<Expr>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `operand[1][2:3]`
@@ -253,16 +254,16 @@ pub enum Expr {
         operator: BinaryOperator,
         /// `ANY` (also written `SOME`) or `ALL`.
         quantifier: Quantifier,
-        /// The values compared with.
+        /// The values that it is compared with.
         right: ArraySource,
-        /// Where the operator stands.
+        /// The position of the operator.
         position: usize,
     },
     /// `[NOT] LIKE`, `ILIKE`, `SIMILAR TO`
     Like {
-        /// Which of them.
+        /// The operator.
         kind: LikeKind,
-        /// What is matched.
+        /// The text.
         operand: Box<Expr>,
         /// The pattern.
         pattern: Box<Expr>,
@@ -270,7 +271,7 @@ pub enum Expr {
         escape: Option<Box<Expr>>,
         /// `NOT`
         negated: bool,
-        /// Where its first word stands.
+        /// The position of its first word.
         position: usize,
     },
     /// `CASE`
@@ -281,32 +282,32 @@ pub enum Expr {
         branches: Vec<(Expr, Expr)>,
         /// `ELSE …`
         otherwise: Option<Box<Expr>>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `CAST(… AS …)`, `…::…`
     Cast {
-        /// What is cast.
+        /// The value.
         operand: Box<Expr>,
-        /// To what.
+        /// The target type.
         type_name: TypeName,
-        /// Where it stands: the `::` or the word CAST.
+        /// The position of the `::` or of the word CAST.
         position: usize,
     },
     /// `… COLLATE …`
     Collate {
-        /// What is ordered by it.
+        /// The value that the collation is for.
         operand: Box<Expr>,
         /// The collation.
         collation: Collation,
-        /// Where the word COLLATE stands.
+        /// The position of the word COLLATE.
         position: usize,
     },
     /// `COALESCE(…)`
     Coalesce {
         /// The operands, at least one.
         operands: Vec<Expr>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `NULLIF(left, right)`
@@ -315,25 +316,25 @@ pub enum Expr {
         left: Box<Expr>,
         /// Second operand.
         right: Box<Expr>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `GREATEST(…)`, `LEAST(…)`
     MinMax {
-        /// Which of them.
+        /// The function.
         kind: MinMax,
         /// The operands, at least one.
         operands: Vec<Expr>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// `CURRENT_DATE` and its kin, which are called without parentheses.
+    /// `CURRENT_DATE` and the other functions without parentheses.
     SqlValue {
-        /// Which of them.
+        /// The function.
         function: SqlValueFunction,
         /// Digits of the second, if written.
         precision: Option<u8>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// A function or aggregate.
@@ -341,7 +342,7 @@ pub enum Expr {
 }
 
 impl Expr {
-    /// Returns whether it stands for several values in a list: `t.*`, `(row).*`.
+    /// Returns whether it expands to several values in a list: `t.*`, `(row).*`.
     pub fn is_expanded(&self) -> bool {
         match self {
             Expr::WholeRow(_) => true,
@@ -350,7 +351,7 @@ impl Expr {
         }
     }
 
-    /// Returns where an error about this expression points, as PostgreSQL's `exprLocation` does.
+    /// Returns the position of errors about this expression, as PostgreSQL's `exprLocation` does.
     pub fn position(&self) -> usize {
         match self {
             Expr::Null { position }
@@ -393,16 +394,16 @@ impl Expr {
     }
 }
 
-/// What stands in brackets behind an array.
+/// A subscript or slice of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subscript {
     /// `[index]`
     Index(Expr),
     /// `[lower:upper]`
     Slice {
-        /// The first element, unless it is left out.
+        /// The first element, if written.
         lower: Option<Expr>,
-        /// The last element, unless it is left out.
+        /// The last element, if written.
         upper: Option<Expr>,
     },
 }
@@ -428,7 +429,7 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Returns where the name starts.
+    /// Returns the position of the name.
     pub fn position(&self) -> usize {
         self.schema.as_ref().map_or(self.name.position, |schema| schema.position)
     }
@@ -437,7 +438,7 @@ impl FunctionName {
 /// A call of a function or aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCall {
-    /// What is called.
+    /// The name of the function.
     pub name: FunctionName,
     /// The arguments, empty if `star`.
     pub arguments: Vec<FunctionArgument>,
@@ -447,11 +448,11 @@ pub struct FunctionCall {
     pub star: bool,
     /// `f(DISTINCT …)`
     pub distinct: bool,
-    /// It is written in a syntax of its own, as `extract(year from x)`.
+    /// True if it is written in special syntax, as `extract(year from x)`.
     pub own_syntax: bool,
     /// `f(… ORDER BY …)`, or WITHIN GROUP
     pub order_by: Vec<OrderItem>,
-    /// Whether that order is `WITHIN GROUP (ORDER BY …)`.
+    /// True if the order is `WITHIN GROUP (ORDER BY …)`.
     pub within_group: bool,
     /// `FILTER (WHERE …)`
     pub filter: Option<Expr>,
@@ -460,7 +461,7 @@ pub struct FunctionCall {
 }
 
 impl FunctionCall {
-    /// Returns a call without anything but arguments.
+    /// Returns a call with only a name and arguments.
     pub fn plain(name: FunctionName, arguments: Vec<FunctionArgument>) -> FunctionCall {
         FunctionCall {
             name,
@@ -501,7 +502,7 @@ pub enum UnaryOperator {
     SquareRoot,
     /// `||/`
     CubeRoot,
-    /// Any other that a function has, by its symbol
+    /// Any other operator that is implemented by a function, by its symbol.
     Other(&'static str),
 }
 
@@ -515,13 +516,13 @@ impl UnaryOperator {
         UnaryOperator::CubeRoot,
     ];
 
-    /// Returns the operator that is written so; `None` if bennu does not have it.
+    /// Returns the operator with a symbol; `None` if bennu does not have it.
     pub fn named(symbol: &str) -> Option<UnaryOperator> {
         let known = UnaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol);
         known.or_else(|| types::function::operator(symbol, 1).map(UnaryOperator::Other))
     }
 
-    /// Returns the operator as written.
+    /// Returns the symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             UnaryOperator::Plus => "+",
@@ -638,7 +639,7 @@ pub enum BinaryOperator {
     ImageGreater,
     /// `*>=`
     ImageGreaterOrEqual,
-    /// Any other that a function has, by its symbol
+    /// Any other operator that is implemented by a function, by its symbol.
     Other(&'static str),
 }
 
@@ -696,18 +697,18 @@ impl BinaryOperator {
         BinaryOperator::ImageGreaterOrEqual,
     ];
 
-    /// Returns the operator that is written so; `None` if bennu does not have it.
+    /// Returns the operator with a symbol; `None` if bennu does not have it.
     pub fn named(symbol: &str) -> Option<BinaryOperator> {
         let other = || types::function::operator(symbol, 2).map(BinaryOperator::Other);
         BinaryOperator::of_grammar(symbol).or_else(other)
     }
 
-    /// Returns the operator that is written so, if it is one of those that have variants.
+    /// Returns the operator with a symbol, if it has a variant.
     pub fn of_grammar(symbol: &str) -> Option<BinaryOperator> {
         BinaryOperator::ALL.into_iter().find(|operator| operator.symbol() == symbol)
     }
 
-    /// Returns the operator as written.
+    /// Returns the symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             BinaryOperator::Add => "+",
@@ -778,7 +779,7 @@ impl BinaryOperator {
     }
 }
 
-/// Which pattern language.
+/// The operator of a pattern match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LikeKind {
     /// `LIKE`
@@ -798,7 +799,7 @@ pub enum Quantifier {
     All,
 }
 
-/// What `IS` tests for.
+/// The truth value that `IS` tests for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TruthTest {
     /// `TRUE`
@@ -835,7 +836,7 @@ pub enum SqlValueFunction {
     CurrentUser,
     /// `CURRENT_ROLE`
     CurrentRole,
-    /// `user`, which is `current_user` by another name.
+    /// `user`, a synonym of `current_user`.
     User,
     /// `SESSION_USER`
     SessionUser,

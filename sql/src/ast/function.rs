@@ -1,8 +1,8 @@
-//! Statements about functions that users define.
+//! Syntax tree of statements about functions and procedures.
 
 use super::{Ident, Role, SetVariable, SourceExpr, TableName, TypeName};
 
-/// A statement about functions.
+/// A statement about functions or procedures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionStatement {
     /// `CREATE FUNCTION`
@@ -13,7 +13,7 @@ pub enum FunctionStatement {
     Drop(DropFunction),
 }
 
-/// The word by which a statement calls functions.
+/// The keyword for functions in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutineWord {
     /// `FUNCTION`
@@ -25,7 +25,7 @@ pub enum RoutineWord {
 }
 
 impl FunctionStatement {
-    /// Returns the text of PostgreSQL's command tag.
+    /// Returns PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         let (tags, word) = match self {
             FunctionStatement::Create(create) => {
@@ -50,7 +50,7 @@ pub enum Language {
     Sql,
     /// PL/pgSQL
     PlPgSql,
-    /// The name of a built-in function.
+    /// `internal`: the body is the name of a built-in function.
     Internal,
 }
 
@@ -68,26 +68,26 @@ impl Language {
 /// `CREATE FUNCTION`, `CREATE PROCEDURE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFunction {
-    /// Which of them.
+    /// FUNCTION or PROCEDURE.
     pub word: RoutineWord,
     /// Its name.
     pub name: TableName,
     /// `OR REPLACE`
     pub or_replace: bool,
-    /// What it takes.
+    /// Its parameters.
     pub arguments: Vec<FunctionParameter>,
-    /// `RETURNS`; none if only OUT parameters say it.
+    /// `RETURNS`; none if only OUT parameters define the result.
     pub returns: Option<Returns>,
-    /// What it is beside that.
+    /// Volatility, strictness and other attributes.
     pub attributes: FunctionAttributes,
     /// The language of the body.
     pub language: Language,
-    /// What it does.
+    /// Its body.
     pub body: FunctionBody,
 }
 
 impl CreateFunction {
-    /// Returns the types that it takes and gives.
+    /// Returns the types of its parameters and of its result.
     pub fn types(&self) -> impl Iterator<Item = &TypeName> {
         let (result, columns) = match &self.returns {
             Some(Returns::Value(of) | Returns::Set(of)) => (Some(of), &[][..]),
@@ -99,12 +99,12 @@ impl CreateFunction {
     }
 }
 
-/// What a statement says of a function beside names, types and body.
+/// Attributes of a function besides names, types and body.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FunctionAttributes {
-    /// How its value may change.
+    /// Its volatility.
     pub volatility: Option<Volatility>,
-    /// `STRICT`: NULL if an argument is.
+    /// `STRICT`: the result is NULL if an argument is.
     pub strict: Option<bool>,
     /// `PARALLEL`
     pub parallel: Option<Parallel>,
@@ -116,103 +116,103 @@ pub struct FunctionAttributes {
     pub rows: Option<f32>,
     /// `SECURITY INVOKER`
     pub invoker: bool,
-    /// `SET` and `RESET`, in their order.
+    /// `SET` and `RESET`, in the order of the text.
     pub settings: Vec<SettingClause>,
-    /// Where the first of them stands that a procedure cannot have.
+    /// The position of the first attribute that a procedure cannot have.
     pub of_functions: Option<usize>,
 }
 
-/// What a statement says of the settings that a function runs with.
+/// A clause about the settings that a function runs with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingClause {
-    /// `SET name TO value`; without a value `DEFAULT`, which takes it away.
+    /// `SET name TO value`; without a value `DEFAULT`, which removes the setting.
     Set(SetVariable),
-    /// `SET name FROM CURRENT`: what the session has by now.
+    /// `SET name FROM CURRENT`: the present value in the session.
     Current(Ident),
     /// `RESET name`, or `RESET ALL`.
     Reset(Option<Ident>),
 }
 
-/// Where a function may run; here all parts of a statement see the same.
+/// Parallel safety of a function. It is only stored: execution does not depend on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Parallel {
-    /// In the session only.
+    /// `UNSAFE`
     #[default]
     Unsafe,
-    /// In the part of a plan that is not parallel.
+    /// `RESTRICTED`
     Restricted,
-    /// Anywhere.
+    /// `SAFE`
     Safe,
 }
 
 /// A parameter of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionParameter {
-    /// How it is used.
+    /// Its mode.
     pub mode: ParameterMode,
-    /// The mode was written.
+    /// True if the mode was written.
     pub has_mode: bool,
     /// Its name, if it has one.
     pub name: Option<Ident>,
     /// Its type.
     pub type_name: TypeName,
-    /// What it is if it is left out.
+    /// Its default.
     pub default: Option<SourceExpr>,
 }
 
-/// How a parameter is used.
+/// The mode of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterMode {
-    /// It is taken.
+    /// `IN`
     In,
-    /// `OUT`: it is given back.
+    /// `OUT`
     Out,
-    /// `INOUT`: both.
+    /// `INOUT`
     InOut,
-    /// `VARIADIC`: an array of all arguments from here on.
+    /// `VARIADIC`: an array of all remaining arguments.
     Variadic,
 }
 
-/// What a function returns.
+/// The result of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Returns {
     /// One value.
     Value(TypeName),
-    /// Values.
+    /// `SETOF`: a set of values.
     Set(TypeName),
-    /// Rows.
+    /// `TABLE (…)`: a set of rows.
     Table(Vec<(Ident, TypeName)>),
 }
 
-/// How the value of a function may change.
+/// The volatility of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum Volatility {
-    /// Never.
+    /// `IMMUTABLE`
     Immutable,
-    /// From statement to statement.
+    /// `STABLE`
     Stable,
-    /// From call to call.
+    /// `VOLATILE`
     Volatile,
 }
 
-/// What a function does.
+/// The body of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionBody {
     /// `AS 'text'`
     Text {
         /// The text.
         text: String,
-        /// Where it stands; none if it is written with escapes.
+        /// Its position; none if it is written with escapes.
         place: Option<BodyPlace>,
     },
     /// `BEGIN ATOMIC statement; … END`: the text of the statements.
     Statements(String, BodyPlace),
-    /// `RETURN expression`: the text of the query that it means.
+    /// `RETURN expression`: the text of the equivalent query.
     Expression(String, BodyPlace),
 }
 
 impl FunctionBody {
-    /// Returns the text of its statements, and where it stands.
+    /// Returns the text of its statements, and its position.
     pub fn text(&self) -> (&str, Option<BodyPlace>) {
         match self {
             FunctionBody::Text { text, place } => (text, *place),
@@ -230,23 +230,23 @@ pub struct DoBlock {
     pub language: String,
     /// The body.
     pub body: String,
-    /// Where it stands; none if it is written with escapes.
+    /// Its position; none if it is written with escapes.
     pub place: Option<BodyPlace>,
 }
 
-/// Where the text of a body stands in its statement.
+/// Position of a body in its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyPlace {
     /// The position of its first character.
     pub start: usize,
-    /// How many characters at its beginning the statement does not have.
+    /// The number of characters that the parser put in front, which the statement does not have.
     pub put_in: usize,
-    /// Each quote in it is written twice.
+    /// True if each quote in it is doubled.
     pub is_quoted: bool,
 }
 
 impl BodyPlace {
-    /// Returns the position in the statement of a position in the text.
+    /// Returns the position in the statement of a position in the body.
     pub fn position(&self, text: &str, at: usize) -> usize {
         let before = at.saturating_sub(1);
         let quotes = text.chars().take(before).filter(|c| *c == '\'' && self.is_quoted).count();
@@ -254,17 +254,17 @@ impl BodyPlace {
     }
 }
 
-/// A function that a statement names.
+/// A reference to a function by name and parameter types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionReference {
     /// Its name.
     pub name: TableName,
-    /// Its parameters, if they are given.
+    /// Its parameters, if written.
     pub arguments: Option<Vec<FunctionParameter>>,
 }
 
 impl FunctionReference {
-    /// Returns the types that it is told by.
+    /// Returns the types of the parameters.
     pub fn types(&self) -> impl Iterator<Item = &TypeName> {
         self.arguments.iter().flatten().map(|one| &one.type_name)
     }
@@ -273,33 +273,33 @@ impl FunctionReference {
 /// `ALTER FUNCTION`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlterFunction {
-    /// What the statement calls it.
+    /// FUNCTION, PROCEDURE or ROUTINE.
     pub word: RoutineWord,
-    /// Which.
+    /// The function.
     pub function: FunctionReference,
-    /// What changes.
+    /// The change.
     pub action: AlterFunctionAction,
 }
 
-/// What ALTER FUNCTION does.
+/// The action of ALTER FUNCTION.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterFunctionAction {
     /// `RENAME TO`
     Rename(Ident),
     /// `SET SCHEMA`
     SetSchema(Ident),
-    /// `OWNER TO`: the role that it belongs to.
+    /// `OWNER TO`: the new owner.
     Owner(Role),
-    /// `IMMUTABLE`, `STRICT` and their kin.
+    /// `IMMUTABLE`, `STRICT` and other attributes.
     Attributes(FunctionAttributes),
 }
 
 /// `DROP FUNCTION`
 #[derive(Debug, Clone, PartialEq)]
 pub struct DropFunction {
-    /// What the statement calls them.
+    /// FUNCTION, PROCEDURE or ROUTINE.
     pub word: RoutineWord,
-    /// Which.
+    /// The functions.
     pub functions: Vec<FunctionReference>,
     /// `IF EXISTS`
     pub if_exists: bool,

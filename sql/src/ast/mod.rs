@@ -1,17 +1,17 @@
-//! The syntax tree: what a statement says, before any name in it has been looked up.
+//! The syntax tree: the structure of a statement before name resolution.
 //!
-//! The tree is bennu's own. It holds only what bennu supports; the [parser](crate::parser) refuses
-//! everything else, so a consumer never has to ask whether a field was ignored.
+//! The tree is bennu's own. It holds only what bennu supports; the [parser](crate::parser) rejects
+//! everything else, so every field of the tree has an effect in the binder or in DDL.
 //!
-//! Invariants:
+//! # Invariants
 //!
 //! 1. Identifiers are folded as PostgreSQL folds them: lower case unless quoted, at most 63 bytes.
-//! 2. Positions are 1-based offsets in *characters* into the text given to the parser, which is
-//!    what the `P` field of a PostgreSQL error carries.
+//! 2. Positions are 1-based offsets in *characters* into the text given to the parser, the unit of
+//!    the `P` field of a PostgreSQL error.
 //! 3. Trees are shallow: nesting is bounded by the parser's limits, chains of AND and OR are
 //!    lists, so recursion over a tree is safe on a small stack.
 //!
-//! SQL text of defaults and checks is kept beside their tree ([`SourceExpr`]); a tree is never
+//! SQL text of defaults and checks is stored with their tree ([`SourceExpr`]); a tree is never
 //! printed back to SQL.
 
 pub mod collation;
@@ -78,23 +78,23 @@ pub use session::{
 pub use window::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 pub use with::{Cycle, NamedQuery, NamedQueryBody, Search, With};
 
-/// A name, folded, and where it stands.
+/// A folded name, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ident {
     /// The folded name.
     pub value: String,
-    /// 1-based character offset.
+    /// 1-based offset in characters.
     pub position: usize,
 }
 
-/// The largest n of `$n`. Bind gives values for 65,535 at most; as by PostgreSQL, statements with
-/// more are prepared all the same.
+/// The largest n of `$n`. Bind sends 65,535 values at most; as in PostgreSQL, statements with more
+/// parameters can still be prepared.
 pub const MAX_PARAMETER: u32 = 131_072;
 
-/// The name of the database, which names may begin with.
+/// The name of the database, which may qualify other names.
 pub const DATABASE: &str = "bennu";
 
-/// The schema that what is temporary is in, as statements name it.
+/// The schema of temporary objects, by its name in statements.
 pub const TEMP: &str = "pg_temp";
 
 /// The name of a table, index or other relation.
@@ -107,13 +107,13 @@ pub struct TableName {
 }
 
 impl TableName {
-    /// Returns where the name starts.
+    /// Returns the position of the name.
     pub fn position(&self) -> usize {
         self.schema.as_ref().map_or(self.name.position, |schema| schema.position)
     }
 }
 
-/// The name of a column as a definition or a target list writes it: `col` or `family.col`.
+/// The name of a column in a definition or a target list: `col` or `family.col`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnName {
     /// The column family, if it was written.
@@ -123,7 +123,7 @@ pub struct ColumnName {
 }
 
 impl ColumnName {
-    /// Returns where it stands.
+    /// Returns its position.
     pub fn position(&self) -> usize {
         self.family.as_ref().unwrap_or(&self.name).position
     }
@@ -156,7 +156,7 @@ pub enum Statement {
     RenameSchema(RenameSchema),
     /// `CREATE EXTENSION` and so on.
     Extension(Box<ExtensionStatement>),
-    /// `DROP` of what there is never any of.
+    /// `DROP` of an object kind that is not supported.
     DropNothing(Box<DropNothing>),
     /// `DROP`
     Drop(Drop),
@@ -197,7 +197,7 @@ pub enum Statement {
     Compact {
         /// The table.
         table: TableName,
-        /// Whether all files are rewritten.
+        /// True if all files are rewritten.
         major: bool,
     },
     /// `EXPLAIN`
@@ -206,14 +206,14 @@ pub enum Statement {
     Copy(Box<Copy>),
     /// `BEGIN`, `START TRANSACTION`
     Begin {
-        /// Whether it says START.
+        /// True if it is START TRANSACTION.
         start: bool,
-        /// What it asks for.
+        /// Its modes.
         modes: TransactionModes,
     },
     /// `COMMIT`, `END`
     Commit {
-        /// `AND CHAIN`: another transaction begins, with the same modes.
+        /// `AND CHAIN`: a new transaction begins with the same modes.
         chain: bool,
     },
     /// `ROLLBACK`, `ABORT`
@@ -237,8 +237,8 @@ pub enum Statement {
     SetSessionCharacteristics(TransactionModes),
     /// `SET CONSTRAINTS`
     SetConstraints(SetConstraints),
-    /// `SHOW name`; None for `SHOW ALL`. Multi-word names come as the setting they mean, for
-    /// example `timezone` and `transaction_isolation`.
+    /// `SHOW name`; None for `SHOW ALL`. Multi-word names are replaced by the setting that they
+    /// name, for example `timezone` and `transaction_isolation`.
     Show(Option<Ident>),
     /// `RESET name`; None for `RESET ALL`.
     Reset(Option<Ident>),
@@ -279,9 +279,9 @@ pub enum Statement {
     DeclareCursor(Box<Cursor>),
     /// `FETCH direction FROM name`, `MOVE direction FROM name`
     Fetch {
-        /// Which rows.
+        /// The direction and count.
         direction: FetchDirection,
-        /// MOVE: they are not returned.
+        /// MOVE: only the position changes, no rows are returned.
         moves: bool,
         /// The cursor.
         cursor: Ident,
@@ -294,7 +294,7 @@ pub enum Statement {
     Analyze(Vec<TableName>),
     /// `VACUUM [FULL] [ANALYZE] [tables]`; empty for all tables.
     Vacuum {
-        /// Which tables.
+        /// The tables.
         tables: Vec<TableName>,
         /// `FULL`
         full: bool,
@@ -398,7 +398,7 @@ impl Statement {
     }
 }
 
-/// Returns the tag of a statement that alters something.
+/// Returns the tag of an ALTER statement.
 fn altered(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "ALTER TABLE",

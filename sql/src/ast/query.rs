@@ -1,33 +1,33 @@
-//! Queries, as written.
+//! Syntax tree of queries.
 
 use super::expr::{Expr, FunctionCall, TypeName};
 use super::window::NamedWindow;
 use super::with::With;
 use super::{Ident, TableName};
 
-/// A query with what may follow its body.
+/// A query: its body with the clauses that may follow it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// `WITH`
     pub with: Option<With>,
-    /// What gives the rows.
+    /// The body.
     pub body: QueryBody,
     /// `ORDER BY`
     pub order_by: Vec<OrderItem>,
     /// `LIMIT` or `FETCH FIRST`; None also for `LIMIT ALL`.
     pub limit: Option<Expr>,
-    /// `FETCH … WITH TIES`: rows that sort like the last one count as well.
+    /// `FETCH … WITH TIES`: returns the peers of the last row, too.
     pub with_ties: bool,
     /// `OFFSET`
     pub offset: Option<Expr>,
-    /// `FOR UPDATE` and `FOR SHARE`, as often as written.
+    /// `FOR UPDATE` and `FOR SHARE`, each clause in the order of the text.
     pub locking: Vec<Locking>,
-    /// Where it starts.
+    /// Its first position.
     pub position: usize,
 }
 
 impl Query {
-    /// Returns a query that is nothing but its body.
+    /// Returns a query that consists of its body only.
     pub fn bare(body: QueryBody, position: usize) -> Query {
         Query {
             with: None,
@@ -41,7 +41,7 @@ impl Query {
         }
     }
 
-    /// Returns whether it is nothing but its body.
+    /// Returns whether it consists of its body only.
     pub fn is_bare(&self) -> bool {
         self.with.is_none()
             && self.order_by.is_empty()
@@ -51,18 +51,18 @@ impl Query {
     }
 }
 
-/// A query together with its SQL text, for what is stored in the catalog.
+/// A query with its SQL text, for the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceQuery {
     /// The tree.
     pub query: Query,
-    /// The text it was parsed from, without surrounding blanks.
+    /// The text that it was parsed from, without surrounding blanks.
     pub text: String,
-    /// Where the text starts.
+    /// The position of the text.
     pub position: usize,
 }
 
-/// What gives the rows of a query.
+/// The body of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryBody {
     /// `SELECT`
@@ -71,7 +71,7 @@ pub enum QueryBody {
     Values(Vec<Vec<Expr>>),
     /// `UNION`, `INTERSECT`, `EXCEPT`
     SetOperation {
-        /// Which of them.
+        /// The operator.
         operator: SetOperator,
         /// `ALL`
         all: bool,
@@ -93,7 +93,7 @@ pub enum SetOperator {
     Except,
 }
 
-/// `SELECT` proper.
+/// A `SELECT` without WITH, ORDER BY and LIMIT.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     /// `DISTINCT`
@@ -106,7 +106,7 @@ pub struct Select {
     pub selection: Option<Expr>,
     /// `GROUP BY`
     pub group_by: Vec<GroupItem>,
-    /// `GROUP BY DISTINCT`: of grouping sets that are the same one counts.
+    /// `GROUP BY DISTINCT`: duplicate grouping sets are removed.
     pub distinct_groups: bool,
     /// `HAVING`
     pub having: Option<Expr>,
@@ -114,36 +114,37 @@ pub struct Select {
     pub windows: Vec<NamedWindow>,
     /// `/*+ … */`
     pub hints: Vec<Hint>,
-    /// Where the word SELECT stands.
+    /// The position of the word SELECT.
     pub position: usize,
 }
 
-/// Which rows of a SELECT go because there is one like them.
+/// The DISTINCT clause.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distinct {
-    /// `DISTINCT`: those that agree in all columns.
+    /// `DISTINCT`: duplicates in all columns are removed.
     All,
-    /// `DISTINCT ON (…)`: those that agree in these, each as in ORDER BY; the first one stays.
+    /// `DISTINCT ON (…)`: rows that are equal in these are removed, except the first one. Entries
+    /// are as in ORDER BY.
     On(Vec<Expr>),
 }
 
-/// One entry of GROUP BY, or of what stands in one.
+/// An element of GROUP BY, or of a nested list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GroupItem {
     /// An expression, an ordinal as a number, or the name of an output column.
     Expr(Expr),
-    /// `(a, b)`: these together; `()` is empty.
+    /// `(a, b)`: a composite element; `()` is empty.
     List(Vec<Expr>),
-    /// `ROLLUP (…)`: all of them, all but the last one, and so on to none.
+    /// `ROLLUP (…)`: all elements, all but the last one, and so on to none.
     Rollup(Vec<Vec<Expr>>),
-    /// `CUBE (…)`: each selection of them.
+    /// `CUBE (…)`: each subset of the elements.
     Cube {
-        /// They, each an expression or a list.
+        /// The elements, each an expression or a list.
         units: Vec<Vec<Expr>>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// `GROUPING SETS (…)`: one after the other.
+    /// `GROUPING SETS (…)`: the sets in their order.
     Sets(Vec<GroupItem>),
 }
 
@@ -154,21 +155,21 @@ pub enum SelectItem {
     Expr {
         /// The value.
         expr: Expr,
-        /// Its name, if given.
+        /// Its name, if written.
         alias: Option<Ident>,
     },
     /// `(row).*`
     Fields {
         /// The row.
         row: Expr,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
     /// `*`, or `t.*` with the parts of the qualifier.
     Wildcard {
         /// The qualifier; empty for a bare `*`.
         qualifier: Vec<Ident>,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
 }
@@ -178,7 +179,7 @@ pub enum SelectItem {
 pub struct Hint {
     /// The name, in lower case.
     pub name: String,
-    /// What stands between its parentheses, folded like identifiers.
+    /// The arguments in parentheses, folded like identifiers.
     pub arguments: Vec<String>,
 }
 
@@ -195,21 +196,21 @@ pub enum TableRef {
         as_of: Option<Box<Expr>>,
         /// `TABLESAMPLE …`
         sample: Option<Box<TableSample>>,
-        /// Of a view: what the clauses of the query around it lock of its rows.
+        /// For a view: the locking clauses of the outer query that apply to its rows.
         locking: Vec<Locking>,
     },
     /// A query.
     Subquery {
         /// The query.
         query: Box<Query>,
-        /// `LATERAL`: it may name columns of what is before it.
+        /// `LATERAL`: it may refer to columns of preceding entries.
         lateral: bool,
         /// Its alias.
         alias: Option<TableAlias>,
     },
     /// A function that returns rows.
     Function(Box<TableFunction>),
-    /// A join in parentheses with a name of its own, which hides those inside.
+    /// A join in parentheses with an alias, which hides the names inside.
     Renamed {
         /// The join.
         join: Box<TableRef>,
@@ -222,9 +223,9 @@ pub enum TableRef {
         left: Box<TableRef>,
         /// Right side.
         right: Box<TableRef>,
-        /// Which join.
+        /// The join type.
         kind: JoinKind,
-        /// Which rows match.
+        /// The join condition.
         condition: JoinCondition,
     },
 }
@@ -232,16 +233,16 @@ pub enum TableRef {
 /// `TABLESAMPLE method (…) [REPEATABLE (…)]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableSample {
-    /// The method and what it is given.
+    /// The method and its arguments.
     pub method: FunctionCall,
     /// `REPEATABLE (…)`
     pub seed: Option<Expr>,
 }
 
-/// Functions in FROM. They may name columns of what is before them.
+/// Functions in FROM. They may refer to columns of preceding entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableFunction {
-    /// The calls, several of `ROWS FROM (…)`.
+    /// The calls; several for `ROWS FROM (…)`.
     pub calls: Vec<FromCall>,
     /// `WITH ORDINALITY`
     pub ordinality: bool,
@@ -252,7 +253,7 @@ pub struct TableFunction {
 /// One function in FROM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromCall {
-    /// The call; neither DISTINCT nor FILTER nor `*`.
+    /// The call, without DISTINCT, FILTER or `*`.
     pub call: FunctionCall,
     /// Names and types of the columns of a function that returns records: `AS (a int, …)`.
     pub definitions: Vec<(Ident, TypeName)>,
@@ -263,7 +264,7 @@ pub struct FromCall {
 pub struct TableAlias {
     /// The name.
     pub name: Ident,
-    /// New names of the columns, from the first on.
+    /// New names of the leading columns.
     pub columns: Vec<Ident>,
 }
 
@@ -282,21 +283,21 @@ pub enum JoinKind {
     Cross,
 }
 
-/// Which rows of a join match.
+/// The join condition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JoinCondition {
     /// `ON …`
     On(Expr),
     /// `USING (…) [AS alias]`
     Using {
-        /// The columns that both sides have.
+        /// The columns, which both sides have.
         columns: Vec<Ident>,
-        /// What these go by together.
+        /// The alias of the merged columns.
         alias: Option<Ident>,
     },
     /// `NATURAL`
     Natural,
-    /// Of a cross join.
+    /// No condition, for a cross join.
     None,
 }
 
@@ -307,7 +308,8 @@ pub struct OrderItem {
     pub expr: Expr,
     /// Direction.
     pub order: SortOrder,
-    /// Where NULLs go, if written; by default last when ascending and first when descending.
+    /// The placement of NULLs, if written; by default last when ascending and first when
+    /// descending.
     pub nulls: Option<NullsOrder>,
 }
 
@@ -320,7 +322,7 @@ pub enum SortOrder {
     Descending,
 }
 
-/// Where NULLs sort.
+/// The placement of NULLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NullsOrder {
     /// `NULLS FIRST`
@@ -332,19 +334,19 @@ pub enum NullsOrder {
 /// `FOR UPDATE …`, `FOR SHARE …`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locking {
-    /// How strong.
+    /// The lock strength.
     pub strength: LockStrength,
     /// `OF t`, if written: the table's name or alias.
     pub of: Option<Ident>,
-    /// What happens if a row is locked.
+    /// The behavior at a locked row.
     pub wait: LockWait,
-    /// Whether it is said of a query or view of which this is a part.
+    /// True if it was pushed down from an enclosing query or view.
     pub pushed: bool,
-    /// Where the clause stands.
+    /// The position of the clause.
     pub position: usize,
 }
 
-/// Strength of row locks, the weakest first.
+/// Strengths of row locks, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockStrength {
     /// `FOR KEY SHARE`
@@ -358,7 +360,7 @@ pub enum LockStrength {
 }
 
 impl LockStrength {
-    /// Returns the clause as messages name it.
+    /// Returns the clause as it is in messages.
     pub fn clause(self) -> &'static str {
         match self {
             LockStrength::Update => "FOR UPDATE",
@@ -369,7 +371,7 @@ impl LockStrength {
     }
 }
 
-/// What happens at a locked row.
+/// The behavior at a locked row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWait {
     /// Wait, the default.

@@ -1,4 +1,4 @@
-//! EXPLAIN, COPY, transactions, settings, prepared statements and cursors, as written.
+//! Syntax tree of EXPLAIN, COPY, transaction control, settings, prepared statements and cursors.
 
 use store::transaction::TableLockMode;
 
@@ -25,11 +25,11 @@ pub struct Explain {
     pub summary: Option<bool>,
     /// `FORMAT`
     pub format: ExplainFormat,
-    /// What is explained.
+    /// The explained statement.
     pub statement: Statement,
 }
 
-/// Form of a plan.
+/// Output format of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExplainFormat {
     /// `TEXT`, the default
@@ -45,17 +45,17 @@ pub enum ExplainFormat {
 /// `COPY`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Copy {
-    /// What is copied.
+    /// The table or query.
     pub target: CopyTarget,
-    /// Which way, always over the connection.
+    /// The direction; the other end is always the connection.
     pub direction: CopyDirection,
-    /// How.
+    /// The options.
     pub options: CopyOptions,
-    /// `WHERE`: which rows come in.
+    /// `WHERE`: the condition of the rows to insert.
     pub filter: Option<Expr>,
 }
 
-/// What is copied.
+/// The table or query that is copied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CopyTarget {
     /// A table.
@@ -65,11 +65,11 @@ pub enum CopyTarget {
         /// Its columns; empty for all.
         columns: Vec<Ident>,
     },
-    /// The rows of a query, or of a change with RETURNING, only TO.
+    /// The rows of a query, or of a data-modifying statement with RETURNING; only with TO.
     Statement(Box<Statement>),
 }
 
-/// Which way.
+/// The direction of COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyDirection {
     /// `FROM STDIN`
@@ -101,7 +101,8 @@ pub struct CopyOptions {
     pub force_not_null: Option<CopyColumns>,
     /// `FORCE_NULL`
     pub force_null: Option<CopyColumns>,
-    /// `FREEZE`, which has no effect but on which tables it is for: no row is ever frozen.
+    /// `FREEZE`: restricts which tables are allowed and has no other effect, because no row is
+    /// ever frozen.
     pub freeze: bool,
 }
 
@@ -114,7 +115,7 @@ pub enum CopyColumns {
     Named(Vec<Ident>),
 }
 
-/// Form of the copied data.
+/// Format of the copied data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyFormat {
     /// `text`
@@ -126,15 +127,15 @@ pub enum CopyFormat {
     Binary,
 }
 
-/// Whether there is a header line.
+/// The header line of copied data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyHeader {
     /// None.
     #[default]
     Absent,
-    /// There is one, which a reader skips.
+    /// One that is skipped on input.
     Present,
-    /// `HEADER MATCH`: there is one, which must name the columns.
+    /// `HEADER MATCH`: one that must name the columns.
     Match,
 }
 
@@ -163,7 +164,7 @@ pub enum IsolationLevel {
 }
 
 impl IsolationLevel {
-    /// Returns its name as settings print it.
+    /// Returns its name as the value of a setting.
     pub fn name(self) -> &'static str {
         match self {
             IsolationLevel::ReadUncommitted => "read uncommitted",
@@ -173,7 +174,7 @@ impl IsolationLevel {
         }
     }
 
-    /// Returns the level that a setting names.
+    /// Returns the level by its name in a setting.
     pub fn named(name: &str) -> Option<IsolationLevel> {
         use IsolationLevel::{ReadCommitted, ReadUncommitted, RepeatableRead, Serializable};
         let all = [ReadUncommitted, ReadCommitted, RepeatableRead, Serializable];
@@ -184,21 +185,21 @@ impl IsolationLevel {
 /// `SET`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetVariable {
-    /// For how long.
+    /// The scope.
     pub scope: SetScope,
     /// The setting, folded; dotted names keep their dot. `SET TIME ZONE` is `timezone`, `SET
     /// NAMES` is `client_encoding`.
     pub name: Ident,
-    /// The values of the list; None for DEFAULT.
+    /// The list of values; None for DEFAULT.
     pub value: Option<Vec<OptionValue>>,
 }
 
-/// For how long a setting holds.
+/// The scope of SET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetScope {
     /// The session, the default.
     Session,
-    /// The transaction.
+    /// `LOCAL`: the transaction.
     Local,
 }
 
@@ -207,7 +208,7 @@ pub enum SetScope {
 pub struct Prepare {
     /// Its name.
     pub name: Ident,
-    /// Types of the parameters, as far as given.
+    /// Types of the first parameters.
     pub types: Vec<TypeName>,
     /// The statement; a query, INSERT, UPSERT, UPDATE or DELETE.
     pub statement: Statement,
@@ -226,22 +227,22 @@ pub struct Cursor {
     pub binary: bool,
     /// `WITH HOLD`
     pub hold: bool,
-    /// What it reads.
+    /// The query.
     pub query: Query,
 }
 
-/// Which rows FETCH returns.
+/// The rows that FETCH returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchDirection {
-    /// The next n rows, backwards if negative, the current one again if 0.
+    /// The next n rows; backward if negative, the current row again if 0.
     Forward(i64),
-    /// All that are left.
+    /// All remaining rows.
     ForwardAll,
-    /// All before, backwards.
+    /// All preceding rows, backward.
     BackwardAll,
     /// The row with this number, from the end if negative.
     Absolute(i64),
-    /// The row so far away.
+    /// The row at this distance.
     Relative(i64),
 }
 
@@ -257,9 +258,9 @@ pub struct SetConstraints {
 /// `LOCK TABLE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockTables {
-    /// The tables, and views of tables.
+    /// The tables, or views over tables.
     pub names: Vec<TableName>,
-    /// What it keeps others from.
+    /// The lock mode.
     pub mode: TableLockMode,
     /// `NOWAIT`
     pub nowait: bool,

@@ -1,31 +1,31 @@
-//! Windows, as written.
+//! Syntax tree of window definitions.
 
 use super::Ident;
 use super::expr::Expr;
 use super::query::OrderItem;
 
-/// What stands behind OVER.
+/// The window of an OVER clause.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Over {
-    /// `OVER w`: the window as it was defined, with its frame.
+    /// `OVER w`: a named window, with its frame.
     Name(Ident),
     /// `OVER (…)`
     Window(Window),
 }
 
-/// `name AS (…)` of WINDOW.
+/// `name AS (…)` of a WINDOW clause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedWindow {
     /// Its name.
     pub name: Ident,
-    /// What it is.
+    /// Its definition.
     pub window: Window,
 }
 
 /// `([base] [PARTITION BY …] [ORDER BY …] [frame])`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// The window whose partitions and order it has.
+    /// The named window whose partitioning and order it copies.
     pub base: Option<Ident>,
     /// `PARTITION BY`
     pub partition_by: Vec<Expr>,
@@ -33,33 +33,33 @@ pub struct Window {
     pub order_by: Vec<OrderItem>,
     /// The frame, if written.
     pub frame: Option<Frame>,
-    /// Where its parenthesis opens.
+    /// The position of its opening parenthesis.
     pub position: usize,
 }
 
 /// `ROWS | RANGE | GROUPS BETWEEN start AND end EXCLUDE …`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
-    /// What bounds count.
+    /// The units of the bounds.
     pub units: FrameUnits,
-    /// Where it starts.
+    /// Its start.
     pub start: FrameBound,
-    /// Both bounds are written.
+    /// True if both bounds are written.
     pub is_between: bool,
-    /// Where it ends; if it is not written, at the current row.
+    /// Its end; the current row if not written.
     pub end: FrameBound,
-    /// Which rows are left out.
+    /// The excluded rows.
     pub exclusion: Exclusion,
 }
 
-/// What the bounds of a frame count.
+/// The units of the bounds of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameUnits {
     /// `ROWS`
     Rows,
-    /// `RANGE`: values of the order's key.
+    /// `RANGE`: offsets of the value of the ORDER BY key.
     Range,
-    /// `GROUPS`: groups of rows that the order does not tell apart.
+    /// `GROUPS`: groups of peers, which are rows that are equal in ORDER BY.
     Groups,
 }
 
@@ -78,7 +78,7 @@ pub enum FrameBound {
     UnboundedFollowing,
 }
 
-/// Which rows of a frame are left out.
+/// The excluded rows of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exclusion {
     /// `EXCLUDE NO OTHERS`, the default
@@ -86,8 +86,8 @@ pub enum Exclusion {
     NoOthers,
     /// `EXCLUDE CURRENT ROW`
     CurrentRow,
-    /// `EXCLUDE GROUP`: the row and its peers.
+    /// `EXCLUDE GROUP`: the current row and its peers.
     Group,
-    /// `EXCLUDE TIES`: its peers.
+    /// `EXCLUDE TIES`: its peers only.
     Ties,
 }

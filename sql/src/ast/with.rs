@@ -1,4 +1,4 @@
-//! WITH, as written.
+//! Syntax tree of the WITH clause.
 
 use super::expr::Expr;
 use super::query::Query;
@@ -11,7 +11,7 @@ pub struct With {
     pub queries: Vec<NamedQuery>,
     /// `RECURSIVE`
     pub recursive: bool,
-    /// Where the word WITH stands.
+    /// The position of the word WITH.
     pub position: usize,
 }
 
@@ -20,13 +20,13 @@ pub struct With {
 pub struct NamedQuery {
     /// Its name.
     pub name: Ident,
-    /// New names of its columns, from the first on.
+    /// New names of its leading columns.
     pub columns: Vec<Ident>,
     /// `MATERIALIZED`, `NOT MATERIALIZED`, or neither.
     pub materialized: Option<bool>,
-    /// What gives the rows.
+    /// The query or statement that produces the rows.
     pub body: NamedQueryBody,
-    /// Whether it is of WITH RECURSIVE and reads itself.
+    /// True if it is in WITH RECURSIVE and refers to itself.
     pub is_recursive: bool,
     /// `SEARCH …`
     pub search: Option<Search>,
@@ -37,32 +37,32 @@ pub struct NamedQuery {
 /// `SEARCH DEPTH | BREADTH FIRST BY columns SET sequence`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// Whether it is DEPTH FIRST.
+    /// True for DEPTH FIRST.
     pub depth_first: bool,
-    /// What orders the rows of one step.
+    /// The columns that order the rows of one iteration.
     pub columns: Vec<Ident>,
     /// The column that is added.
     pub sequence: Ident,
-    /// Where the clause stands.
+    /// The position of the clause.
     pub position: usize,
 }
 
 /// `CYCLE columns SET mark [TO value DEFAULT value] USING path`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cycle {
-    /// What tells that a row was met before.
+    /// The columns whose values identify a row that was visited before.
     pub columns: Vec<Ident>,
-    /// The column that says so.
+    /// The column that marks such rows.
     pub mark: Ident,
-    /// Its values where it was, and where not; true and false if they are not given.
+    /// The marks of rows with and without a cycle; true and false if omitted.
     pub values: Option<(Expr, Expr)>,
-    /// The column with the rows on the way.
+    /// The column with the path of visited rows.
     pub path: Ident,
-    /// Where the clause stands.
+    /// The position of the clause.
     pub position: usize,
 }
 
-/// What gives the rows of a named query.
+/// The query or statement that produces the rows of a named query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NamedQueryBody {
     /// A query.

@@ -1,4 +1,8 @@
-//! Calls of aggregates: which one is meant, over what, in which order.
+//! Binding of aggregate calls: overload resolution, arguments, ORDER BY, FILTER and WITHIN GROUP.
+//!
+//! [`calls`](crate::binder::calls) passes aggregate calls without OVER to this module. Each
+//! becomes an [`Aggregate`] of the query level whose columns its arguments use; the call is
+//! replaced by a reference to its result.
 //!
 //! Source: PostgreSQL's `ParseFuncOrColumn` (parse_func.c) and `transformAggregateCall`
 //! (parse_agg.c).
@@ -19,7 +23,7 @@ use crate::binder::typed::{Typed, check_ordered, check_told_apart};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::SortKey;
 
-/// Refuses an array of vectors: one of more dimensions than one is no vector.
+/// Rejects `array_agg` over `int2vector` or `oidvector`: these have one dimension only.
 fn check_gathered(name: &str, types: &[DataType]) -> Result<()> {
     let ("array_agg", [vector @ (DataType::Int2Vector | DataType::OidVector)]) = (name, types)
     else {
@@ -29,7 +33,7 @@ fn check_gathered(name: &str, types: &[DataType]) -> Result<()> {
     Err(Error::new(sqlstate::DATATYPE_MISMATCH, message))
 }
 
-/// Returns whether a call without OVER is one of an aggregate.
+/// Returns whether a call without OVER is an aggregate call.
 pub(super) fn is_aggregate(call: &FunctionCall) -> bool {
     let name = call.name.name.value.as_str();
     AggregateKind::from_name(name).is_some()
@@ -37,7 +41,7 @@ pub(super) fn is_aggregate(call: &FunctionCall) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds the call of an aggregate of the level.
+    /// Binds an aggregate call at the current query level.
     pub(super) fn bind_aggregate(
         &mut self,
         name: &str,
@@ -79,7 +83,7 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Returns whether expressions use columns of the level at hand.
+    /// Returns whether expressions use columns of the current query level.
     fn has_own_column(&self, expressions: &[Expr]) -> bool {
         let mut found = false;
         for expr in expressions {
@@ -88,8 +92,9 @@ impl Binder<'_> {
         found
     }
 
-    /// Returns the level around whose aggregate, or call of GROUPING, one of these expressions is:
-    /// the innermost one whose columns they take, if they take none of the level at hand.
+    /// Returns the outer query level that an aggregate or GROUPING with these arguments belongs
+    /// to: the innermost level whose columns they use. `None` if they use columns of the current
+    /// level, or no columns.
     pub(super) fn depth_of<'e>(
         &self,
         expressions: impl Iterator<Item = &'e Expr>,
@@ -107,7 +112,7 @@ impl Binder<'_> {
                 Expr::Column { index: index @ SUBQUERY.., .. } => {
                     let subquery = &subqueries[*index - SUBQUERY];
                     subquery.for_each_taken(&mut |taken| waiting.push(taken.clone()));
-                    // What it takes from further out.
+                    // References of the subquery to outer levels.
                     let mut plan = subquery.plan.clone();
                     walk_plan(&mut plan, &mut |node| {
                         for_each_expression(node, &mut |expr| {
@@ -127,7 +132,8 @@ impl Binder<'_> {
         outer.filter(|_| !local)
     }
 
-    /// Binds what belongs to a level around; here it is a value like a column of that level.
+    /// Binds an expression that belongs to an outer query level; here its value is an outer
+    /// reference.
     pub(super) fn in_level_around(
         &mut self,
         depth: usize,
@@ -141,7 +147,7 @@ impl Binder<'_> {
         Ok(Typed { expr, ..bound })
     }
 
-    /// Returns the aggregate that a call means.
+    /// Resolves the aggregate of a call.
     pub(super) fn resolve_aggregate(
         &mut self,
         name: &str,
@@ -190,7 +196,7 @@ impl Binder<'_> {
             let value = self.known(value)?;
             check_ordered(&value)?;
             let mut key = value.expr;
-            // An argument as it is written is the same as what it was cast to.
+            // An ORDER BY key that is written as an argument is that argument after its cast.
             if let Some(index) = written.iter().position(|argument| *argument == key)
                 && call.distinct
             {
@@ -219,8 +225,8 @@ impl Binder<'_> {
         Ok((aggregate, sql_type))
     }
 
-    /// Returns the type of an aggregate over values of a type: with their domain where it is
-    /// polymorphic.
+    /// Returns the result type of an aggregate. A polymorphic aggregate retains the domain of the
+    /// value.
     fn type_of_aggregate(
         &self,
         kind: AggregateKind,
@@ -242,7 +248,7 @@ impl Binder<'_> {
         polymorphic.filter(|one| one.base == data_type).unwrap_or_else(|| data_type.into())
     }
 
-    /// Binds a call with WITHIN GROUP.
+    /// Binds an ordered-set or hypothetical-set aggregate, which has WITHIN GROUP.
     fn ordered_set(
         &mut self,
         name: &str,
@@ -330,12 +336,13 @@ fn add_key(keys: &mut Vec<SortKey>, expression: Expr, (descending, nulls_first):
     }
 }
 
-/// The aggregates of which several forms, and none of them first, take a literal without a type.
+/// Aggregates with several overloads and no preferred one, so that a literal of unknown type is
+/// ambiguous.
 const AMBIGUOUS: [&str; 6] = ["array_agg", "avg", "bit_and", "bit_or", "bit_xor", "sum"];
-/// The aggregates that take any type, and so need to be told which.
+/// Polymorphic aggregates, whose result type is undetermined for a literal of unknown type.
 const POLYMORPHIC: [&str; 5] = ["any_value", "json_agg", "jsonb_agg", "mode", "percentile_disc"];
 
-/// Returns whether an aggregate over arguments of these types is one that takes others, too.
+/// Returns whether an aggregate with arguments of these types also accepts other types.
 pub(super) fn is_polymorphic(kind: AggregateKind, types: &[DataType]) -> bool {
     let name = kind.name();
     let of_arrays = matches!(types.first(), Some(DataType::Array(_) | DataType::Enum(_)));

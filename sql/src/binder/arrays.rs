@@ -1,4 +1,4 @@
-//! Arrays: `ARRAY[…]`, subscripts, and comparisons with ANY and ALL of an array.
+//! Binding of arrays: `ARRAY[…]`, subscripts, and comparisons with ANY and ALL of an array.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type: array, position })
     }
 
-    /// Binds `ARRAY[…]::type`, whose elements are cast one by one.
+    /// Binds `ARRAY[…]::type`: the cast applies to each element.
     pub(super) fn bind_array_as(
         &mut self,
         elements: &[ast::Expr],
@@ -57,7 +57,7 @@ impl Binder<'_> {
                 }
                 one => {
                     let value = self.bind_expr(one)?;
-                    // A value that is an array makes one more dimension.
+                    // An element that is an array adds a dimension.
                     let to = if value.base().element().is_some() { sql_type } else { element };
                     self.explicit(value, to, position)?
                 }
@@ -109,8 +109,8 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Binds the subscripts of an array; returns whether they name a slice, and then two bounds for
-    /// each dimension, with the extremes of `integer` for those left out.
+    /// Binds the subscripts of an array. Returns whether they are a slice; if so, there are two
+    /// bounds for each dimension, with the extremes of `integer` for omitted ones.
     pub(super) fn bind_array_subscripts(
         &mut self,
         subscripts: &[Subscript],
@@ -127,7 +127,7 @@ impl Binder<'_> {
         for subscript in subscripts {
             match subscript {
                 Subscript::Index(index) if !sliced => bounds.push(self.bind_bound(index)?),
-                // Beside a slice an index is the end of one that begins at 1.
+                // In a slice, a plain index `n` means `1:n`.
                 Subscript::Index(index) => {
                     bounds.push(Expr::constant(Datum::Int4(1), DataType::Int4));
                     bounds.push(self.bind_bound(index)?);
@@ -165,7 +165,7 @@ impl Binder<'_> {
         position: usize,
     ) -> Result<Typed> {
         let (start, at) = (left.position, array.position);
-        // An array that is not known yet is one of the type of the left side.
+        // An array of unknown type gets the type of the left side as element type.
         let array = if array.is_unknown() {
             let element = if left.is_unknown() { DataType::Text } else { left.base() };
             let base = element.array().ok_or_else(|| no_array(element, at))?;
@@ -197,7 +197,7 @@ impl Binder<'_> {
         let (Some(left), Some(right)) = (sides.next(), sides.next()) else {
             return Err(no_array(element, position));
         };
-        // The side of the elements may have been cast.
+        // Operator resolution may have cast the element type.
         let wanted = right.data_type();
         let base = wanted.array().ok_or_else(|| no_array(wanted, at))?;
         let array = self.implicit(array, base)?;
@@ -208,7 +208,7 @@ impl Binder<'_> {
     }
 }
 
-/// Calls a function that stands for a form of the grammar.
+/// Returns a call of the internal function that implements a syntactic form.
 pub(super) fn internal(name: &str, arguments: Vec<Expr>, data_type: DataType) -> Expr {
     let function = types::function::overloads(name)[0].id;
     Expr::Call { function, arguments, data_type }

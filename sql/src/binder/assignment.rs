@@ -1,4 +1,4 @@
-//! Values stored into columns: targets of INSERT and UPDATE, assignment casts.
+//! Assignment of values to columns: targets of INSERT and UPDATE, assignment casts.
 //!
 //! Source: PostgreSQL's `transformAssignedExpr` (parse_target.c), documentation section 10.4.
 
@@ -15,7 +15,7 @@ use crate::catalog::table::{Column, Table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Converts a value to a column's type.
+    /// Converts a value to the type of a column with an assignment cast.
     pub(super) fn assign(&mut self, value: Typed, column: &Column) -> Result<Expr> {
         let (from, position) = (value.sql_type, value.position);
         self.coerce(value, column.sql_type, CastContext::Assignment)?.ok_or_else(|| {
@@ -31,7 +31,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Binds what a column is assigned.
+    /// Binds the value that is assigned to a column.
     pub(super) fn assigned(&mut self, value: &AssignedValue, column: &Column) -> Result<Expr> {
         match value {
             AssignedValue::Default { .. } => Ok(default_of(column)),
@@ -44,7 +44,7 @@ impl Binder<'_> {
     }
 }
 
-/// Only DEFAULT may be assigned to a column that is GENERATED ALWAYS.
+/// Rejects any value but DEFAULT for a generated column or an identity column GENERATED ALWAYS.
 pub(super) fn check_identity(column: &Column) -> Result<()> {
     let what = match column.identity {
         _ if column.generated.is_some() => "a generated column",
@@ -56,12 +56,12 @@ pub(super) fn check_identity(column: &Column) -> Result<()> {
         .with_detail(format!("Column \"{}\" is {what}.", column.name)))
 }
 
-/// Returns what a column is if nothing is said.
+/// Returns the default of a column.
 pub(super) fn default_of(column: &Column) -> Expr {
     column.absent().unwrap_or_else(|| null(column.sql_type.base))
 }
 
-/// Returns the position of a column that is to be written.
+/// Returns the position of a target column in the table.
 pub(super) fn target_column(table: &Table, name: &ColumnName) -> Result<usize> {
     let wanted = &name.name;
     let found = table.column_index(&wanted.value).filter(|column| match &name.family {

@@ -1,4 +1,4 @@
-//! A query that was bound, as the query around it sees it.
+//! A bound subquery with the types and positions of its columns, for the enclosing query.
 
 use types::expr::Expr;
 
@@ -7,19 +7,20 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn};
 
-/// A bound query.
+/// A bound query with the positions of its columns.
 #[derive(Debug)]
 pub(super) struct BoundQuery {
     /// The plan.
     pub(super) plan: Logical,
-    /// Its columns; of unknown type where a literal or parameter waits for its context.
+    /// Its columns. The type is unknown for a literal or parameter whose context will determine
+    /// it.
     pub(super) columns: Vec<OutputColumn>,
-    /// Where each column's expression stands.
+    /// The position of each column's expression in the statement.
     pub(super) positions: Vec<usize>,
 }
 
 impl BoundQuery {
-    /// Returns a column as an expression over the query's rows.
+    /// Returns a column as an expression over the rows of the query.
     pub(super) fn typed(&self, index: usize) -> Typed {
         let sql_type = self.columns[index].sql_type;
         let expr = Expr::Column { index, data_type: sql_type.base };
@@ -27,7 +28,7 @@ impl BoundQuery {
     }
 }
 
-/// Checks that a part of a set operation, or a whole one, does not lock rows.
+/// Rejects row-locking clauses in a set operation and in its operands.
 pub(super) fn refuse_locks_of_part(query: &Query) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let strength = locking.strength.clause();

@@ -1,4 +1,4 @@
-//! CALL: the statements of a procedure, run once.
+//! CALL: resolution of a procedure and its arguments. The executor runs the body once.
 //!
 //! Source: PostgreSQL's `ExecuteCallStmt` (functioncmds.c).
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, OutputColumn, Query};
 
 impl Binder<'_> {
-    /// Binds a call of a procedure; the columns are what it gives back.
+    /// Binds a call of a procedure; the columns of the result are its OUT and INOUT parameters.
     pub(super) fn bind_procedure(&mut self, call: &FunctionCall) -> Result<Bound> {
         let position = call.name.position();
         let bind = |binder: &mut Self| {
@@ -67,12 +67,12 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Returns whether a function takes the arguments of a call.
+    /// Returns whether a function, user-defined or built-in, accepts the arguments of a call.
     fn is_function(&self, call: &FunctionCall, values: &[Typed]) -> bool {
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
         let name = call.name.name.value.as_str();
         let named = self.functions_named(call).unwrap_or_default();
-        // A call has arguments for OUT parameters, too.
+        // CALL has arguments for OUT parameters, too; functions that have some do not count.
         let has_out = |one: &Function| one.record.declared().iter().any(|p| p.mode == Mode::Out);
         let mut functions =
             named.iter().filter(|one| !one.record.is_procedure() && !has_out(one.as_ref()));
@@ -86,14 +86,15 @@ impl Binder<'_> {
     }
 }
 
-/// A call without the arguments that stand for what is only given back.
+/// A call without the arguments for OUT parameters.
 struct Reduced {
     function: Arc<Function>,
     call: FunctionCall,
     values: Vec<Typed>,
 }
 
-/// Returns the call without the arguments for OUT parameters, if it has one for each of them.
+/// Returns the call without the arguments for OUT parameters; `None` if their number or types do
+/// not fit.
 fn reduced(function: &Arc<Function>, call: &FunctionCall, values: &[Typed]) -> Option<Reduced> {
     let declared = function.record.declared();
     let mut outs = declared.iter().filter(|one| one.mode == Mode::Out).count();
@@ -159,7 +160,7 @@ impl Reduced {
         takes_call(&self.function, &self.call, &self.types())
     }
 
-    /// Returns how many arguments are of the very types.
+    /// Returns the number of arguments whose type is exactly the parameter's.
     fn exact(&self) -> usize {
         let pairs = self.types().into_iter().zip(&self.function.parameters);
         pairs.filter(|(from, to)| *from == to.base).count()

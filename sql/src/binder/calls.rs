@@ -1,4 +1,8 @@
-//! Calls of functions.
+//! Binding of function calls: built-in functions, casts in function notation, and special syntax.
+//!
+//! [`expressions`](crate::binder::expressions) calls [`Binder::bind_call`] for each call.
+//! User-defined functions are tried first ([`meant`](crate::binder::meant)), then aggregates,
+//! window functions, set-returning functions and plain functions of `types::function`.
 
 use std::sync::Arc;
 
@@ -25,7 +29,7 @@ use crate::catalog::name::is_temporary;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Binds a call.
+    /// Binds a function call.
     pub(super) fn bind_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let position = call.name.position();
         let name = call.name.name.value.as_str();
@@ -69,7 +73,7 @@ impl Binder<'_> {
         self.bind_plain_call(call)
     }
 
-    /// Binds a call that has nothing but arguments.
+    /// Binds a call without DISTINCT, ORDER BY, FILTER or OVER.
     fn bind_plain_call(&mut self, call: &FunctionCall) -> Result<Typed> {
         let (name, position) = (call.name.name.value.as_str(), call.name.position());
         if let ("current_schema", []) = (name, call.arguments.as_slice()) {
@@ -95,7 +99,7 @@ impl Binder<'_> {
         }
         let arguments = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let mut arguments = arguments.collect::<Result<Vec<Typed>>>()?;
-        // Parameters of type void are those that the JDBC driver takes the result for.
+        // The JDBC driver sends parameters of type void for the results of a call.
         arguments.retain(|argument| {
             !matches!(argument.expr, Expr::Parameter { data_type: DataType::Void, .. })
         });
@@ -124,7 +128,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the error of a function that a schema does not have.
+    /// Returns the error for a function that does not exist in its schema.
     fn undefined_in_schema(&mut self, call: &FunctionCall) -> Error {
         let values = call.arguments.iter().map(|argument| self.bind_expr(&argument.value));
         let types = values.map(|value| value.map(|value| value.base())).collect::<Result<Vec<_>>>();
@@ -139,8 +143,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds the functions that know the labels of an enum: what they tell of is the type of the
-    /// argument, whatever its value.
+    /// Binds `enum_first`, `enum_last` and `enum_range`: they depend on the type of the argument,
+    /// not on its value alone.
     fn enum_function(
         &mut self,
         name: &str,
@@ -194,7 +198,7 @@ impl Binder<'_> {
         Ok(Typed::new(expr, of.array(), position))
     }
 
-    /// Calls a function by name.
+    /// Binds a call of a built-in function by name.
     pub(super) fn function(
         &mut self,
         name: &str,
@@ -224,8 +228,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds the arguments of a call of one of some functions in the order of its parameters:
-    /// those with `name => value` behind those without a name, then those left out.
+    /// Binds the arguments of a call in the order of the parameters: positional ones, then named
+    /// ones (`name => value`), then defaults.
     pub(super) fn placed_arguments(
         &mut self,
         call: &FunctionCall,
@@ -246,7 +250,7 @@ impl Binder<'_> {
             format!("{name}({})", shown.collect::<Vec<_>>().join(", "))
         };
         let unknown = undefined_function(&shown(), position);
-        // Overloads of a name give the arguments the same names; the longest has them all.
+        // Overloads share their parameter names; the longest has all of them.
         let longest = overloads.iter().max_by_key(|one| one.names.len());
         let names = longest.map_or(&[][..], |signature| signature.names);
         let mut places: Vec<Option<Typed>> = Vec::new();
@@ -270,7 +274,7 @@ impl Binder<'_> {
         places.into_iter().enumerate().map(defaulted).collect()
     }
 
-    /// Returns the cast that a call with the name of a type of a schema is.
+    /// Returns the cast that `schema.type(value)` stands for, if there is such a type.
     fn cast_to_type_in(&mut self, schema: &str, call: &FunctionCall) -> Result<Option<Typed>> {
         let name = &call.name.name.value;
         let found = self.catalog.find_type(Some(schema), name, self.search_path());
@@ -283,19 +287,20 @@ impl Binder<'_> {
         Ok(cast.map(|expr| Typed { expr, sql_type: to, position: call.name.position() }))
     }
 
-    /// The name of a type with one argument is a cast.
+    /// Binds `type(value)` as a cast, in PostgreSQL's functional cast notation.
     fn cast_call(&mut self, name: &str, arguments: Vec<Typed>, position: usize) -> Result<Typed> {
         if let Some(bound) = self.input_output_call(name, &arguments, position)? {
             return Ok(bound);
         }
         let shown = self.shown_call(name, &arguments);
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
-        // Nothing temporary is called without its schema.
+        // Temporary types and functions must be qualified in a call.
         let mut schemas = self.search_path().schemas().iter().filter(|one| !is_temporary(one));
         let mut of_users = || schemas.find_map(|schema| self.catalog.type_in(schema, name));
         let named = DataType::from_name(name).map(SqlType::from);
         let named = named.or_else(|| of_users().map(|one| one.sql_type()));
-        // The text of a row is written as a cast: a call means the field of that name.
+        // `text(row)` is a reference to the field `text`; the cast to text has to be written as
+        // one.
         let is_text_of_row = |to: SqlType| {
             let is_text = matches!(
                 to.base,
@@ -328,20 +333,20 @@ impl Binder<'_> {
         Err(undefined_function(&shown, position))
     }
 
-    /// Returns a call as messages show it.
+    /// Returns a call as it is in messages.
     pub(super) fn shown_call(&self, name: &str, arguments: &[Typed]) -> String {
         let types: Vec<String> = arguments.iter().map(|one| self.shown(one.sql_type)).collect();
         format!("{name}({})", types.join(", "))
     }
 
-    /// Returns a call with arguments of these types as messages show it.
+    /// Returns a call with arguments of these types as it is in messages.
     pub(super) fn call_text(&self, name: &str, types: &[DataType]) -> String {
         let types: Vec<String> = types.iter().map(|one| self.shown((*one).into())).collect();
         format!("{name}({})", types.join(", "))
     }
 
-    /// Functions that write values of any type as text or JSON take labels for values of enums, and
-    /// names for those of `reg…` types.
+    /// Converts arguments of functions that write any type as text or JSON: enums to their labels,
+    /// `reg…` types to names.
     pub(super) fn labelled(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
         let writes =
             ["json", "to_json", "array_to_", "format "].iter().any(|word| name.starts_with(word));
@@ -363,7 +368,7 @@ impl Binder<'_> {
         arguments.into_iter().map(label).collect()
     }
 
-    /// `concat` and its kin take values of any type by their text.
+    /// Converts arguments of `concat` and related functions, which accept any type, to text.
     fn stringed(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Vec<Typed>> {
         if let Some(to_json) = to_json(name) {
             let is_object = name.ends_with("_object") && arguments.len().is_multiple_of(2);
@@ -376,7 +381,7 @@ impl Binder<'_> {
                     _ if !is_object || index % 2 == 1 => {}
                     DataType::Json | DataType::Jsonb | DataType::Array(_) => through = no_key,
                     DataType::Record | DataType::Composite(_) => through = no_key,
-                    // A number in JSON has other digits than its text.
+                    // JSON has its own number format for floating point.
                     DataType::Float4 | DataType::Float8 => {
                         let text = self.explicit(value, DataType::Text.into(), position)?;
                         value = Typed::new(text, DataType::Text, position);
@@ -405,7 +410,7 @@ impl Binder<'_> {
                 DataType::Bool if !name.starts_with("quote_") => {
                     boolean_text(self.computed_once(value)?.expr)
                 }
-                // A cast would take the blanks at its end away, which are shown.
+                // A cast to text would remove the trailing blanks, which these functions retain.
                 DataType::Char if !name.starts_with("quote_") => value.expr,
                 _ => self.explicit(value, DataType::Text.into(), position)?,
             };
@@ -442,8 +447,8 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Returns the schema that new objects go to: that of the session which asks, so that what
-    /// the catalog keeps is computed each time.
+    /// Returns the first schema of the search path. In stored expressions it is computed in each
+    /// session.
     fn current_schema(&mut self, position: usize) -> Result<Typed> {
         if !self.constants.are_of_session() {
             return self.function("current_schema", Vec::new(), position);
@@ -453,7 +458,7 @@ impl Binder<'_> {
         Ok(Typed::constant(value, DataType::Name, position))
     }
 
-    /// Binds `current_date` and its kin.
+    /// Binds `current_date` and the other functions without parentheses.
     pub(super) fn bind_sql_value(
         &mut self,
         function: SqlValueFunction,
@@ -482,8 +487,8 @@ pub fn is_built_in(name: &str) -> bool {
         || AggregateKind::from_name(name).is_some()
 }
 
-/// Returns what an argument is that is left out of a call with named ones; `None` if it must be
-/// there.
+/// Returns the default of a parameter that a call with named arguments omits; `None` if it has
+/// none.
 fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
     match index {
         _ if name == "make_interval" => {
@@ -498,7 +503,7 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
         3 if name == "jsonb_insert" => {
             Some(Typed::constant(Datum::Bool(false), DataType::Bool, position))
         }
-        // No variables.
+        // The `vars` argument: no variables.
         2 if name.starts_with("jsonb_path_") => {
             Some(Typed::constant(Datum::text("{}"), DataType::Unknown, position))
         }
@@ -506,7 +511,7 @@ fn default_of(name: &str, index: usize, position: usize) -> Option<Typed> {
     }
 }
 
-/// Refuses what only calls of aggregates have.
+/// Rejects aggregate syntax (`*`, DISTINCT, ORDER BY, FILTER) in a call of another function.
 pub(super) fn check_plain(call: &FunctionCall, name: &str) -> Result<()> {
     let what = match call {
         FunctionCall { star: true, .. } => format!("{name}(*) specified"),
@@ -549,7 +554,7 @@ fn session_constant(name: &str, value: &Datum, position: usize) -> Typed {
     Typed::constant(value.clone(), data_type, position)
 }
 
-/// Returns the text of a boolean as output shows it: `t` or `f`.
+/// Returns the text of a boolean in output: `t` or `f`.
 fn boolean_text(value: Expr) -> Expr {
     let text =
         |text: &str| Expr::Constant { value: Datum::Text(text.into()), data_type: DataType::Text };
@@ -561,7 +566,7 @@ fn boolean_text(value: Expr) -> Expr {
     }
 }
 
-/// Returns the error of a function that is not there.
+/// Returns the error for a function that does not exist.
 pub(super) fn undefined_function(call: &str, position: usize) -> Error {
     Error::new(sqlstate::UNDEFINED_FUNCTION, format!("function {call} does not exist"))
         .with_hint(
@@ -571,12 +576,13 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
         .at(position)
 }
 
-/// Returns whether only the type of values tells how they are written.
+/// Returns whether the text of a value depends on its type, so that it is made before the value is
+/// converted.
 fn is_written(data_type: DataType) -> bool {
     data_type.is_written_number() || data_type.is_oid() || matches!(data_type, DataType::Base(_))
 }
 
-/// Returns the function that the arguments of a function, of any types, pass through.
+/// Returns the conversion function that each argument of a JSON builder goes through.
 fn to_json(name: &str) -> Option<&'static str> {
     match name {
         "json_build_array" | "json_build_object" => Some("to_json"),
@@ -585,8 +591,7 @@ fn to_json(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Binds `pg_typeof`: the type is known here. What makes rows, or is volatile, is computed all the
-/// same.
+/// Binds `pg_typeof` as a constant. A volatile or set-returning argument is still evaluated.
 fn type_of(value: &Typed, position: usize) -> Typed {
     let oid = Datum::Int8(value.sql_type.oid().into());
     let mut known = Typed::constant(oid, DataType::Reg(RegKind::Type), position);

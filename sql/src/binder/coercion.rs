@@ -1,10 +1,10 @@
-//! Conversions: literals into values, values into other types, several values into one type.
+//! Type conversion: literals to values, casts, and the common type of several expressions.
 //!
 //! Source: PostgreSQL's `coerce_type`, `select_common_type` (parse_coerce.c), documentation
 //! sections 10.4 and 10.5.
 //!
-//! A literal becomes a constant at once, unless what it means depends on the session's time zone;
-//! then a cast is left for execution.
+//! A literal becomes a constant in the binder, unless its value depends on settings of the session
+//! or on the current time; then a cast remains, which the executor evaluates.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::binder::typed::{Typed, can_coerce, category, is_preferred, null};
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Converts a value if that is allowed in the context; `None` if it is not.
+    /// Converts a value if a cast exists in the context; `None` if not.
     pub(super) fn coerce(
         &mut self,
         value: Typed,
@@ -69,7 +69,7 @@ impl Binder<'_> {
         if let Some(index) = Parameters::open_index(&value) {
             self.parameters.settle(index, to, position)?;
         }
-        // A literal is read element by element as the domain, which cuts nothing off.
+        // A literal is parsed element by element as the domain, so that no element is truncated.
         let is_read = value.is_unknown() && domain.checks.elements.is_some();
         let below = if is_read { CastContext::Assignment } else { context };
         let Some(below) = self.coerce(value, to.below(), below)? else { return Ok(None) };
@@ -82,19 +82,19 @@ impl Binder<'_> {
         Ok(Some(domain.checked(below, context == CastContext::Explicit)))
     }
 
-    /// Returns the name of a type as messages show it.
+    /// Returns the name of a type as it is in messages.
     pub(super) fn shown(&self, sql_type: SqlType) -> String {
         self.catalog.shown_type_of(sql_type, self.search_path())
     }
 
-    /// Converts a value to the type that a resolution has found to fit.
+    /// Converts a value to a type that overload resolution has found to fit.
     pub(super) fn implicit(&mut self, value: Typed, to: impl Into<SqlType>) -> Result<Expr> {
         let (from, to, position) = (value.sql_type, to.into(), value.position);
         self.coerce(value, to, CastContext::Implicit)?
             .ok_or_else(|| self.cannot_cast(from, to).at(position))
     }
 
-    /// Converts a value as a written cast does.
+    /// Converts a value with an explicit cast.
     pub(super) fn explicit(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Expr> {
         let from = value.sql_type;
         self.coerce(value, to, CastContext::Explicit)?
@@ -106,7 +106,7 @@ impl Binder<'_> {
         Error::new(types::error::sqlstate::CANNOT_COERCE, message)
     }
 
-    /// Settles a value of unknown type; others are as they are.
+    /// Converts a value of unknown type to text; other values are unchanged.
     pub(super) fn known(&mut self, value: Typed) -> Result<Typed> {
         if !value.is_unknown() {
             return Ok(value);
@@ -116,11 +116,11 @@ impl Binder<'_> {
         Ok(Typed::new(expr, DataType::Text, position))
     }
 
-    /// Settles an argument that a function takes of any type: a literal is text.
+    /// Converts an argument for a parameter of any type: a literal becomes text.
     ///
     /// # Errors
     ///
-    /// 42P18 for a parameter of which nothing in front of it has told the type.
+    /// 42P18 for a parameter whose type is not determined.
     pub(super) fn of_any_type(&mut self, value: Typed) -> Result<Typed> {
         match Parameters::open_index(&value) {
             Some(index) => Err(undetermined(index)),
@@ -142,7 +142,8 @@ impl Binder<'_> {
                 let settled = self.settled_literal(&text, to, position)?;
                 let text = settled.map_or(text, Text::from);
                 literal(&text, to, explicit).map_err(|error| {
-                    // PostgreSQL cuts to length later, where it knows of no place.
+                    // PostgreSQL applies the length coercion later, where the error has no
+                    // position.
                     let plain = SqlType { modifier: -1, ..to };
                     let too_long = to.modifier >= 0 && to.base != DataType::Interval;
                     let is_read = too_long && literal(&text, plain, explicit).is_ok();
@@ -163,7 +164,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Checks that there is what a literal names, as long as the statement says it and no view.
+    /// Checks that the object that a literal names exists. Literals in the query of a view are not
+    /// checked.
     pub(super) fn check_name(&self, kind: RegKind, text: &str, position: usize) -> Result<()> {
         if self.view.is_some() {
             return Ok(());
@@ -172,7 +174,7 @@ impl Binder<'_> {
         checked.map_err(|error| error.at(position))
     }
 
-    /// Converts a condition.
+    /// Converts a value to boolean, as the condition of a clause.
     pub(super) fn condition(&mut self, value: Typed, place: &str) -> Result<Expr> {
         let (from, position) = (value.sql_type, value.position);
         let to = DataType::Bool.into();
@@ -183,7 +185,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Brings values to one type.
+    /// Converts values to their common type.
     pub(super) fn unify(
         &mut self,
         values: Vec<Typed>,
@@ -202,7 +204,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the type that values of CASE, UNION and their kin have in common.
+/// Returns the common type of the values of CASE, UNION and similar constructs.
 pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
     let mut common = DataType::Unknown;
     for value in values.iter().filter(|value| !value.is_unknown()) {
@@ -224,8 +226,7 @@ pub(super) fn common_type(values: &[Typed], place: &str) -> Result<DataType> {
     Ok(if common == DataType::Unknown { DataType::Text } else { common })
 }
 
-/// Returns the cast of an expression, done at once if it is a constant and the answer is the same
-/// in every session.
+/// Returns a cast; a constant is folded if the result is the same in every session.
 pub(super) fn cast_expression(expr: Expr, from: DataType, to: SqlType, explicit: bool) -> Expr {
     if let Expr::Constant { value, .. } = &expr {
         if matches!(value, Datum::Null) {
@@ -252,7 +253,7 @@ fn is_date_or_time(data_type: DataType) -> bool {
     )
 }
 
-/// Returns what a quoted literal means as a type.
+/// Returns the constant of a quoted literal, or a cast if the value depends on the session.
 fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
     let of_session = needs_session(text, to);
     let value = match to.base {
@@ -266,7 +267,7 @@ fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
         },
         _ if depends_on_style(text, to) => Datum::Null,
         _ => match parse_as(text, to, &TextStyle::default()) {
-            // An abbreviation of a zone may mean what it means today.
+            // The meaning of a time zone abbreviation may depend on the current date.
             Err(error) if error.sqlstate == "0A000" && of_session => Datum::Null,
             read => read?,
         },
@@ -283,7 +284,7 @@ fn literal(text: &Text, to: SqlType, explicit: bool) -> Result<Expr> {
     Ok(Expr::Constant { value, data_type: to.base })
 }
 
-/// Returns whether a literal means different things in different sessions or at different times.
+/// Returns whether the value of a literal depends on the session or the time of evaluation.
 pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
     let to = sql_type.base;
     if names_clock(text, to) || names_object(text, to) {
@@ -299,17 +300,17 @@ pub(super) fn needs_session(text: &str, sql_type: SqlType) -> bool {
     zoned || depends_on_style(text, sql_type)
 }
 
-/// Returns whether values of a type have others in them that sessions may read in different ways.
+/// Returns whether a type is an array or row with elements that depend on session settings.
 fn is_made_of_times(to: DataType) -> bool {
     let of_session = |leaf| is_date_or_time(leaf) || is_of_catalog(leaf);
     (to.element().is_some() || to.is_row()) && has_leaf(to, &of_session)
 }
 
-/// Returns the value of a literal if it is the same whatever the settings of the session are.
+/// Returns the value of a literal if it is the same under all session settings.
 ///
 /// # Errors
 ///
-/// What is wrong with the literal, if it is wrong in every session.
+/// The error of the literal, if it is invalid under all settings.
 fn same_in_all_sessions(text: &str, to: DataType) -> Result<Option<Datum>> {
     const HOUR: i32 = 3600;
     let read = |order, interval, hours: i32| {
@@ -333,7 +334,7 @@ fn same_in_all_sessions(text: &str, to: DataType) -> Result<Option<Datum>> {
     }
 }
 
-/// Returns whether a date or an interval is read in different ways, depending on `DateStyle` and
+/// Returns whether the value of a date or interval literal depends on `DateStyle` or
 /// `IntervalStyle`.
 fn depends_on_style(text: &str, to: SqlType) -> bool {
     let base = to.base;
@@ -355,7 +356,8 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
             let [first, others @ ..] = [DateOrder::Mdy, DateOrder::Dmy, DateOrder::Ymd].map(read);
             others.iter().any(|other| *other != first)
         }
-        // The fields of a type are the literal's, and are not known once it is but text.
+        // A modifier that restricts the fields applies to the literal; it cannot be applied to a
+        // text later.
         DataType::Interval if text.contains('-') && to.modifier < 0 => {
             let mut style = TextStyle::default();
             style.formats.style.interval = IntervalStyle::SqlStandard;
@@ -368,7 +370,7 @@ fn depends_on_style(text: &str, to: SqlType) -> bool {
     }
 }
 
-/// Returns whether a literal is the name of something in the catalog.
+/// Returns whether a literal is the name of a catalog object.
 fn names_object(text: &str, to: DataType) -> bool {
     let none = text == "-" && matches!(to, DataType::Reg(kind) if !kind.is_of_operators());
     is_of_catalog(to.element().unwrap_or(to))
@@ -376,12 +378,12 @@ fn names_object(text: &str, to: DataType) -> bool {
         && !none
 }
 
-/// Returns whether the text of values has names of objects of the catalog.
+/// Returns whether the text form of a type contains names of catalog objects.
 fn is_of_catalog(data_type: DataType) -> bool {
     matches!(data_type, DataType::Reg(_) | DataType::AclItem)
 }
 
-/// Returns whether a date or time is one of the words that mean the present.
+/// Returns whether a date or time literal contains a word for the present, such as `now`.
 fn names_clock(text: &str, to: DataType) -> bool {
     const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
     has_leaf(to, &is_date_or_time) && {

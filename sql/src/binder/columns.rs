@@ -1,4 +1,4 @@
-//! Column references: of the query at hand, or of one around it.
+//! Binding of column references, including outer references to enclosing query levels.
 
 use types::DataType;
 use types::expr::Expr;
@@ -12,7 +12,7 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Binds a column reference, or the name of a variable.
+    /// Binds a column reference or a PL/pgSQL variable.
     pub(super) fn bind_column(&mut self, parts: &[Ident]) -> Result<Typed> {
         match self.visible_variables() {
             Some(scope) => self.variable_or_column(scope, parts),
@@ -61,14 +61,14 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the field that `parameter.field` means in the body of a function.
+    /// Returns the field for `parameter.field` in the body of a function.
     fn parameter_field(&self, parts: &[Ident]) -> Option<Typed> {
         let [parameter @ .., field] = parts else { return None };
         let row = self.parameter_named(parameter).filter(|_| !parameter.is_empty())?;
         self.field_named(&row, &field.value)
     }
 
-    /// Returns the value that `t.f` means where f is a function of the rows of t.
+    /// Returns the value of `t.f` if `f` is a function that accepts rows of `t`.
     fn function_of_row(&mut self, parts: &[Ident]) -> Result<Option<Typed>> {
         let [relation @ .., name] = parts else { return Ok(None) };
         let path = self.search_path();
@@ -82,8 +82,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the error of a LATERAL reference to the other side of a right or full join, or to
-    /// the table that the statement changes: by the name of a relation, or of a column alone.
+    /// Returns the error for a reference, by qualifier or unqualified column, to a relation that
+    /// is not visible: LATERAL to the other side of a right or full join, or to the target table
+    /// of the statement.
     pub(super) fn barred(
         &self,
         depth: usize,
@@ -111,7 +112,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the value of a column of the level at `depth`.
+    /// Returns the value of a column of the query level at `depth`.
     pub(super) fn reference(
         &mut self,
         depth: usize,
@@ -133,7 +134,8 @@ impl Binder<'_> {
         Typed { expr, sql_type, position }
     }
 
-    /// Returns what a subquery sees of a value of the level at `depth`, which is around it.
+    /// Returns the outer reference by which a subquery reads a value of the enclosing query level
+    /// at `depth`.
     pub(super) fn taken_from(&mut self, depth: usize, value: Expr, data_type: DataType) -> Expr {
         let mut bindings = self.levels[depth].open_bindings.iter();
         let index = match bindings.find(|(_, bound)| *bound == value) {
@@ -147,7 +149,7 @@ impl Binder<'_> {
         Expr::Parameter { index, data_type }
     }
 
-    /// Returns how much every level has noted of what was named.
+    /// Returns a mark: the numbers of references that each query level has recorded.
     pub(super) fn marks(&self) -> Vec<[usize; 3]> {
         let mark = |level: &Level| {
             [level.open_bindings.len(), level.references.len(), level.subqueries.len()]
@@ -155,7 +157,7 @@ impl Binder<'_> {
         self.levels.iter().map(mark).collect()
     }
 
-    /// Forgets what was named since.
+    /// Removes the references that were recorded after a mark.
     pub(super) fn back_to(&mut self, marks: &[[usize; 3]]) {
         for (level, [bindings, references, subqueries]) in self.levels.iter_mut().zip(marks) {
             level.open_bindings.truncate(*bindings);
@@ -172,7 +174,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Adds what may have been meant by the name of a column.
+    /// Adds a hint with the most similar column name.
     fn with_hint(&self, error: Error, parts: &[Ident]) -> Error {
         let [qualifier @ .., name] = parts else { return error };
         let alias = qualifier.last().map(|alias| alias.value.as_str());
@@ -184,7 +186,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the error of a qualifier that is not in FROM.
+    /// Returns the error for a qualifier that is not in FROM.
     pub(super) fn no_relation(&self, qualifier: &[Ident]) -> Error {
         let name = qualifier.last().map(|part| part.value.as_str()).unwrap_or_default();
         let levels = self.levels.iter().rev();

@@ -1,4 +1,4 @@
-//! ON CONFLICT: which unique keys it is about, and what is done to the row in the way.
+//! ON CONFLICT: inference of the arbiter indexes, and the action on the conflicting row.
 
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the unique keys over some columns and expressions: those of all rows, and those of
-    /// which the condition says that they are of the row in question.
+    /// Returns the unique keys over these columns and expressions: full ones, and partial ones
+    /// whose predicate is implied by the condition.
     fn inferred(
         &mut self,
         written: &Written,
@@ -117,7 +117,7 @@ impl Binder<'_> {
         Ok(found.then(|| ConflictTarget::These(Box::new(arbiters))))
     }
 
-    /// Binds SET and WHERE over the existing row and the row that was to be inserted.
+    /// Binds SET and WHERE over the existing row and the row proposed for insertion (`excluded`).
     pub(super) fn bind_conflict_action(
         &mut self,
         written: &Written,
@@ -150,7 +150,8 @@ impl Binder<'_> {
     }
 }
 
-/// Returns a row whose values are parameters, and these: what has the row at hand gives them.
+/// Returns a row whose values are parameters, with the parameters; the executor sets them for each
+/// row.
 pub(super) fn given_row(types: Vec<DataType>, parameters: &mut Parameters) -> (Vec<Expr>, Rows) {
     let parameter = |&data_type| Expr::Parameter { index: parameters.outer(), data_type };
     let values: Vec<Expr> = types.iter().map(parameter).collect();
@@ -158,7 +159,7 @@ pub(super) fn given_row(types: Vec<DataType>, parameters: &mut Parameters) -> (V
     (values, Rows::new(row, types))
 }
 
-/// Returns the constraint of a name.
+/// Returns the arbiter constraint with a name.
 fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
     let primary_key = name.value == table.primary_key_name;
     let is_it = |index: &&Arc<Index>| index.constraint && index.name == name.value;
@@ -173,7 +174,7 @@ fn named(table: &Table, name: &ast::Ident) -> Result<ConflictTarget> {
     Ok(ConflictTarget::These(Box::new(Arbiters { primary_key, indexes })))
 }
 
-/// A deferrable constraint decides nothing while a statement runs.
+/// Rejects deferrable constraints as arbiters: they are not checked while the statement runs.
 pub(super) fn refuse_deferrable(table: &Table, index: &Index) -> Result<()> {
     if index.deferral == Deferral::Never {
         return Ok(());

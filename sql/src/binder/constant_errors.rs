@@ -1,14 +1,15 @@
-//! Errors of constants: what PostgreSQL raises while it plans a statement, whether or not a row
-//! would come to it.
+//! Errors of constant folding, which PostgreSQL raises at planning even if no row would evaluate
+//! the expression.
 //!
-//! The last pass ([`prune`](crate::binder::prune)) folds each expression of a statement and notes
-//! here those in which a constant fails. A statement may be bound long before it is planned in
-//! PostgreSQL's sense: what is parsed or PREPAREd is planned when it gets values, and then they are
-//! constants, too (a custom plan). So expressions that fail by parameters are kept, to be folded
-//! with their values; other statements pay nothing for that.
+//! The last pass ([`prune`](crate::binder::prune)) folds each expression of a statement and
+//! records here those in which a constant subexpression fails. A statement may be bound long
+//! before PostgreSQL would plan it: a prepared statement is planned when its parameters have
+//! values, which then are constants, too (a custom plan). So expressions that may fail with
+//! certain parameter values are stored, and folded again with the values; other statements have no
+//! such cost.
 //!
-//! Expressions of a subquery count where the expression around it may come to it: its guards are
-//! folded first.
+//! An expression of a subquery counts only if the enclosing expression may evaluate the subquery:
+//! its guards are folded first.
 //!
 //! Source: PostgreSQL's `preprocess_expression` (planner.c) and `eval_const_expressions`
 //! (clauses.c).
@@ -18,20 +19,20 @@ use types::expr::{EvalContext, Expr};
 
 use crate::error::{Error, Result};
 
-/// The errors of a statement's constants, in the order in which they are come upon.
+/// The errors of a statement's constants, in the order of folding.
 #[derive(Debug, Clone, Default)]
 pub struct ConstantErrors {
     failures: Vec<Failure>,
-    /// The parameters whose values are known when a statement starts.
+    /// The parameters whose values are known when the statement starts.
     known: KnownParameters,
 }
 
-/// The parameters that are not those of subqueries.
+/// The parameters that are not outer references of subqueries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownParameters {
-    /// How many the client has.
+    /// The number of parameters of the client.
     pub(super) client_count: usize,
-    /// Those that stand for variables of a procedural body.
+    /// The parameters that stand for PL/pgSQL variables.
     pub(super) variables: Vec<usize>,
 }
 
@@ -47,20 +48,19 @@ impl KnownParameters {
 
 #[derive(Debug, Clone)]
 struct Failure {
-    /// What is raised where no values are known.
+    /// The error without parameter values.
     error: Option<types::Error>,
-    /// What is folded with the values, and the guards around it; `None` if it has no parameters.
+    /// The guards and the expression to fold with the values; `None` if they use no parameters.
     open: Option<(Vec<Expr>, Expr)>,
 }
 
 impl ConstantErrors {
-    /// Returns that nothing fails.
+    /// Returns a list without errors.
     pub(super) fn new(known: KnownParameters) -> ConstantErrors {
         ConstantErrors { failures: Vec::new(), known }
     }
 
-    /// Notes an expression that was folded, with the error of a constant in it, if there was one,
-    /// and the guards around it.
+    /// Records a folded expression, with its error if it failed and its guards.
     pub(super) fn note(&mut self, expr: &Expr, error: Option<types::Error>, guards: &[Expr]) {
         let known = |index| self.known.contains(index);
         if error.is_none() && !expr.may_fail_by_parameters(&known) {
@@ -71,7 +71,7 @@ impl ConstantErrors {
         self.failures.push(Failure { error, open });
     }
 
-    /// Fails if a constant does that is one whatever the values of the parameters are.
+    /// Raises the first error of an expression that uses no parameters.
     ///
     /// # Errors
     ///
@@ -81,7 +81,8 @@ impl ConstantErrors {
         raise(fixed.filter_map(|failure| failure.error.as_ref()).next())
     }
 
-    /// Fails if a constant does in a plan for any values: that of a function's body.
+    /// Raises the first error of a generic plan, which has no parameter values: for the body of a
+    /// function.
     ///
     /// # Errors
     ///
@@ -90,7 +91,7 @@ impl ConstantErrors {
         raise(self.failures.iter().filter_map(|failure| failure.error.as_ref()).next())
     }
 
-    /// Fails if a constant does, with the values of the parameters.
+    /// Raises the first error with the values of the parameters.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ fn raise(error: Option<&types::Error>) -> Result<()> {
     error.map_or(Ok(()), |error| Err(Error::from(error.clone())))
 }
 
-/// Returns whether a condition is a constant, and not true.
+/// Returns whether a condition is a constant other than true.
 pub(super) fn is_never_true(condition: &Expr) -> bool {
     matches!(condition, Expr::Constant { value, .. } if *value != Datum::Bool(true))
 }

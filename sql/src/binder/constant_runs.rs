@@ -1,9 +1,10 @@
-//! Long lists of constants: IN becomes a comparison with an array, and the rows of VALUES columns.
+//! Binding of long constant lists: IN becomes `= ANY (array)`, and the rows of VALUES become
+//! column vectors.
 //!
-//! Each constant is bound like any other, and is a value at once. So types and errors are those of
-//! a short list, and no more than a value is retained of a constant.
-//! A run that is not constant after all, such as texts for a domain, is bound as a list of
-//! expressions.
+//! The parser stores such lists as text ([`ConstantRun`]). Each constant is bound in the same way
+//! as in a short list, so types and errors are the same, but only its value is retained. If a
+//! constant does not fold to a value, such as a text for a domain, the whole run is bound as a
+//! list of expressions.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use crate::error::Result;
 use crate::logical::{ConstantRows, Logical};
 
 impl Binder<'_> {
-    /// Returns whether a value is in a run; `None` if that is not bound so.
+    /// Returns `value = ANY (run)`; `None` if the run must be bound as a list of expressions.
     pub(super) fn in_run(&mut self, value: &Typed, run: &ConstantRun) -> Result<Option<Expr>> {
         let mut firsts = vec![value.clone()];
         let mut is_narrow = true;
@@ -41,7 +42,7 @@ impl Binder<'_> {
             true => value.base(),
             false => match common_type(&firsts, "IN") {
                 Ok(common) => common,
-                // The comparison with each constant reports the error.
+                // The comparison with each constant will report the error.
                 Err(_) => return Ok(None),
             },
         };
@@ -72,8 +73,8 @@ impl Binder<'_> {
         Ok(Some(internal("any of", vec![id, operand, elements], DataType::Bool)))
     }
 
-    /// Binds the rows of VALUES, with their types and the places of the first; `None` if that is
-    /// not bound so.
+    /// Binds the rows of VALUES, with their types and the positions of the first row; `None` if
+    /// the run must be bound as expressions.
     pub(super) fn bind_run(
         &mut self,
         run: &ConstantRun,
@@ -101,8 +102,8 @@ impl Binder<'_> {
         Ok(Some((rows.finish(types), positions)))
     }
 
-    /// Binds the rows of VALUES for the columns of these names; returns a plan of full rows in
-    /// table order, and the columns. `None` if that is not bound so.
+    /// Binds the rows of VALUES for target columns. Returns a plan of full rows in table order,
+    /// and the target columns; `None` if the run must be bound as expressions.
     pub(super) fn bind_target_run(
         &mut self,
         written: &Written,
@@ -112,7 +113,7 @@ impl Binder<'_> {
     ) -> Result<Option<(Logical, Vec<usize>)>> {
         let types = column_types(&written.table);
         let mut rows = RowGatherer::new(&types);
-        // What columns get that are no constants: the same in each row.
+        // The first bound row: its values that are not constants must be the same in each row.
         let mut first: Option<(Vec<Expr>, Vec<usize>)> = None;
         for row in run.rows() {
             let row: Vec<AssignedValue> = row.into_iter().map(AssignedValue::Expr).collect();
@@ -163,7 +164,7 @@ impl Binder<'_> {
         Ok(Typed::constant(value, bound.base(), *position))
     }
 
-    /// Returns a constant as a value of a type; `None` if it is none before the statement runs.
+    /// Returns the value of a constant as a type; `None` if it does not fold.
     fn value_of(&mut self, bound: Typed, data_type: DataType) -> Result<Option<Datum>> {
         Ok(match self.implicit(bound, SqlType::from(data_type))? {
             Expr::Constant { value, .. } => Some(value),
@@ -172,7 +173,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns an integer as one of another type, if it is one that can be.
+/// Returns an integer constant as another integer type, if it fits.
 fn narrowed(bound: &Typed, to: DataType) -> Option<Datum> {
     match &bound.expr {
         Expr::Constant { value, .. } => narrow(value, to),
@@ -180,14 +181,14 @@ fn narrowed(bound: &Typed, to: DataType) -> Option<Datum> {
     }
 }
 
-/// Adds the first value of its type.
+/// Adds a value if it is the first of its type.
 fn note_type(firsts: &mut Vec<Typed>, bound: Typed) {
     if firsts.iter().all(|first| first.base() != bound.base()) {
         firsts.push(bound);
     }
 }
 
-/// Rows that become columns.
+/// Collector that turns rows into column vectors.
 struct RowGatherer {
     columns: Vec<Vector>,
     row_count: usize,

@@ -1,4 +1,4 @@
-//! `WHERE CURRENT OF`, and the keys that the rows of a cursor have for it behind their columns.
+//! `WHERE CURRENT OF`, and the row keys that a cursor's query appends to its columns for it.
 //!
 //! Source: PostgreSQL's `execCurrentOf` (execCurrent.c).
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{CurrentRow, CursorTable, LockedTable};
 
 impl Binder<'_> {
-    /// Binds which rows a statement changes.
+    /// Binds the condition of the rows that UPDATE or DELETE changes.
     pub(super) fn bind_selection(
         &mut self,
         written: &Written,
@@ -31,8 +31,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the condition that a row of the table is the one that a cursor stands on: its key
-    /// is that of parameters.
+    /// Returns the condition for the current row of a cursor: its key equals parameters, which the
+    /// session sets.
     fn is_current(&mut self, written: &Written, cursor: &Ident) -> Result<Expr> {
         if written.is_view() {
             let message = "WHERE CURRENT OF on a view is not implemented";
@@ -64,8 +64,8 @@ impl Binder<'_> {
         Ok(all_of(equal))
     }
 
-    /// Returns the keys of the tables of which a row of a cursor's query can be changed, over the
-    /// columns of its FROM: of those that it locks, or else of the only one that it reads.
+    /// Returns the row keys of the tables whose rows are updatable through the cursor, over the
+    /// columns of FROM: the tables that the query locks, or else the only table that it reads.
     pub(super) fn cursor_keys(
         &mut self,
         rows: &mut Rows,
@@ -94,11 +94,11 @@ impl Binder<'_> {
     }
 }
 
-/// Checks that a cursor can be as it is declared.
+/// Checks the options of a cursor against its query.
 ///
 /// # Errors
 ///
-/// 0A000 and 42P11, as PostgreSQL's `transformDeclareCursorStmt` has them.
+/// 0A000 and 42P11, as PostgreSQL's `transformDeclareCursorStmt` raises them.
 pub fn check_cursor(cursor: &Cursor) -> Result<()> {
     let mut parts = cursor.query.with.iter().flat_map(|with| &with.queries);
     if parts.any(|part| matches!(part.body, NamedQueryBody::Change(_))) {

@@ -1,12 +1,13 @@
-//! Demand: under which conditions the values of subqueries are read by the expressions above them,
-//! and the guards of the subqueries that follow.
+//! Guards of subqueries that were pulled up from FROM.
 //!
-//! [`Rows::place`](crate::binder::rows::Rows::place) knows the expression that a subquery stands
-//! in. Here it stands in a query in FROM, and the expressions above have come to it since
-//! ([`pull_up`](crate::binder::pull_up)); what they read of it, and when, is found in the plan.
+//! A guard is the condition under which the value of a subquery is read; the executor runs the
+//! subquery for no other row. [`Rows::place`](crate::binder::rows::Rows::place) derives it from
+//! the expression that contains the subquery. For a subquery in the select list of a query in
+//! FROM, the readers are the expressions of the outer query after
+//! [`pull_up`](crate::binder::pull_up); this module derives the guard from them.
 //!
-//! A guard may be wider than the demand, never narrower: a condition that is volatile, or over
-//! columns that are made above the subquery, is left out of it.
+//! A guard may be wider than the condition, never narrower: volatile conditions, and conditions
+//! over columns that are computed above the subquery, are left out.
 
 use std::sync::Arc;
 
@@ -16,47 +17,47 @@ use crate::binder::guard::{is_not_false, is_not_true, is_null};
 use crate::binder::tree::{conjunction, for_each_column, width};
 use crate::logical::{Apply, ApplyKind, Logical};
 
-/// Conditions under each of which a value is read; a guard of more is none.
+/// The maximum number of alternative conditions in a guard; above it, no guard is made.
 const ALTERNATIVES_MAX: usize = 16;
 
-/// Conditions around an expression; those within so many are left out.
+/// The maximum number of conditions collected around an expression; further ones are left out.
 const TERMS_MAX: usize = 64;
 
-/// Nodes of a guard; where it would have more, the guard stays what it is.
+/// The maximum number of expression nodes of a guard; above it, the guard is not changed.
 const NODES_MAX: usize = 512;
 
-/// Where the columns of subqueries are read.
+/// Uses of the columns of subqueries.
 struct Demand {
-    /// The columns, ascending.
+    /// The columns of the subqueries, ascending.
     wanted: Vec<usize>,
     uses: Vec<ColumnUse>,
 }
 
-/// A place where a column is read.
+/// A use of a column.
 struct ColumnUse {
     column: usize,
-    /// What is true of the row where it is read.
+    /// Conditions that hold for a row where the column is read.
     terms: Vec<Expr>,
-    /// Some condition is left out of the terms.
+    /// True if a condition was left out of the terms.
     is_wider: bool,
 }
 
-/// When a column is read.
+/// The condition under which a column is read.
 enum Reading {
     Never,
     Always,
     When { condition: Expr, is_wider: bool },
 }
 
-/// The conditions around an expression.
+/// The conditions of the enclosing expressions during the walk.
 #[derive(Default)]
 struct Around {
     terms: Vec<Expr>,
     is_wider: bool,
 }
 
-/// Guards the subqueries at the top of a plan by what expressions over its rows read of them;
-/// each expression with the condition under which it is computed, if there is one.
+/// Adds guards to the subqueries at the top of a plan, given the expressions that read its rows,
+/// each with the condition under which it is evaluated, if any.
 pub(super) fn guard_subqueries(plan: &mut Logical, read: &[(&Expr, Option<&Expr>)]) {
     let wanted = subquery_columns(plan);
     if wanted.is_empty() {
@@ -89,12 +90,12 @@ pub(super) fn guard_subqueries(plan: &mut Logical, read: &[(&Expr, Option<&Expr>
     }
 }
 
-/// Returns whether a subquery adds one value to each row.
+/// Returns whether a subquery appends one value to each row.
 pub(super) fn is_value(apply: &Apply) -> bool {
     !matches!(apply.kind, ApplyKind::Rows { .. })
 }
 
-/// Returns whether a projection yields its input's columns and others behind them.
+/// Returns whether a projection returns the columns of its input followed by others.
 pub(super) fn adds_columns(input: &Logical, expressions: &[Expr]) -> bool {
     let is_same =
         |(at, expr): (usize, &Expr)| matches!(expr, Expr::Column { index, .. } if *index == at);
@@ -124,7 +125,7 @@ pub(super) fn subquery_columns(plan: &Logical) -> Vec<usize> {
 }
 
 impl Demand {
-    /// Notes what an expression reads of the columns below `end`.
+    /// Records the uses of columns below `end` in an expression.
     fn add(&mut self, expr: &Expr, condition: Option<&Expr>, end: usize) {
         let mut around = Around::default();
         if let Some(condition) = condition {
@@ -180,8 +181,8 @@ impl Demand {
         around.leave(before);
     }
 
-    /// Walks through operands that are computed one after the other, as long as `goes_on` is true
-    /// of each.
+    /// Walks through operands that are evaluated in order; `goes_on` returns the condition under
+    /// which evaluation continues after an operand.
     fn walk_operands(
         &mut self,
         operands: &[Expr],
@@ -200,8 +201,8 @@ impl Demand {
         }
     }
 
-    /// What is above a filter is not computed for the rows that it leaves out: a condition that
-    /// fails for one of them is no guard.
+    /// Accounts for a filter: expressions above it are not evaluated for rows that it removes, so
+    /// a condition that may fail must not become a guard below it.
     fn pass_filter(&mut self) {
         for one in &mut self.uses {
             if one.terms.iter().any(Expr::may_fail) {
@@ -211,11 +212,12 @@ impl Demand {
         }
     }
 
-    /// Guards a subquery by the demand so far, and adds what it reads itself.
+    /// Adds a guard to a subquery from the uses so far, then records the columns that the subquery
+    /// itself uses.
     fn guard(&mut self, apply: &mut Apply) {
         let column = width(&apply.input);
         if let Reading::When { condition, is_wider } = self.reading(column) {
-            // The expressions that the guard was made of are among those that read.
+            // The uses already include those by the expressions of the existing guard.
             let known = apply.guard.take().filter(|_| is_wider);
             apply.guard = conjunction([condition].into_iter().chain(known).collect());
         }
@@ -232,7 +234,7 @@ impl Demand {
         }
     }
 
-    /// Returns when a column is read, by conditions on those before it.
+    /// Returns the condition under which a column is read, in terms of the columns before it.
     fn reading(&self, column: usize) -> Reading {
         let mut alternatives: Vec<Expr> = Vec::new();
         let mut is_wider = false;

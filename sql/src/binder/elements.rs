@@ -1,9 +1,9 @@
-//! SET lists, parts of columns as targets, and the subscripts of `jsonb`.
+//! SET lists, assignment to parts of columns, and the subscripts of `jsonb`.
 //!
-//! A part is stored by storing the whole column with the part replaced: `a[1] = x` is
-//! `a = «a with element 1 as x»`, and `c.f[1] = x` is
-//! `c = «c with f as «(c).f with element 1 as x»»`. Source: PostgreSQL's
-//! `transformAssignmentSubscripts` (parse_target.c) and `jsonb_subscript_transform` (jsonbsubs.c).
+//! An assignment to a part stores the whole column with the part replaced: `a[1] = x` is `a = «a
+//! with element 1 as x»`, and `c.f[1] = x` is `c = «c with f as «(c).f with element 1 as x»»`.
+//! Source: PostgreSQL's `transformAssignmentSubscripts` (parse_target.c) and
+//! `jsonb_subscript_transform` (jsonbsubs.c).
 
 use types::cast::CastContext;
 use types::datatype::composite::CompositeType;
@@ -20,28 +20,28 @@ use crate::catalog::table::Column;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::Assignment;
 
-/// A field of a composite type, by position.
+/// A field of a composite type, by its position.
 type Field = (&'static CompositeType, usize);
 
-/// What a target means: a column, or what steps into it lead to.
+/// A resolved target: a column, or a part of it.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     /// The column, in table order.
     pub(super) column: usize,
-    /// None for the whole column.
+    /// The path to the part; empty for the whole column.
     pub(super) steps: Vec<TargetStep>,
-    /// Where the target stands.
+    /// The position of the target in the statement.
     pub(super) position: usize,
 }
 
 impl Binder<'_> {
-    /// Binds a SET list over the level at hand.
+    /// Binds a SET list at the current query level.
     pub(super) fn bind_set(
         &mut self,
         written: &Written,
         list: &[ast::Assignment],
     ) -> Result<Vec<Assignment>> {
-        // Each with whether it is of parts of its column.
+        // The assignments, each with true if it assigns parts of its column.
         let mut bound: Vec<(Assignment, bool)> = Vec::new();
         for assignment in list {
             match assignment {
@@ -93,8 +93,8 @@ impl Binder<'_> {
         Ok(bound.into_iter().map(whole).collect())
     }
 
-    /// Adds the assignment to a target: of a part of a column together with those to other parts.
-    /// `bind` gets the column, and what it was before if only a part is assigned.
+    /// Adds the assignment to a target; assignments to several parts of a column are combined into
+    /// one. `bind` gets the column, and its old value if only a part is assigned.
     fn bind_assignment(
         &mut self,
         written: &Written,
@@ -125,7 +125,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds the value of a part of a column; returns what the column becomes from what it is.
+    /// Binds the assignment of a part of a column; returns the new value of the whole column.
     pub(super) fn assigned_part(
         &mut self,
         (column, part): (&Column, &Part),
@@ -147,8 +147,8 @@ impl Binder<'_> {
         self.assign_part((column, part), value, old)
     }
 
-    /// Returns what a column becomes with a part of it replaced by a value. After the last part
-    /// [`in_domain`] is for the caller.
+    /// Returns the new value of a column with a part replaced. The caller applies [`in_domain`]
+    /// after the last part.
     pub(super) fn assign_part(
         &mut self,
         (column, part): (&Column, &Part),
@@ -159,7 +159,7 @@ impl Binder<'_> {
         self.with_part(old, &part.steps, &column.name, value)
     }
 
-    /// Returns a value with what the steps lead to replaced; `owner` is what it is called.
+    /// Returns a value with the part at the path replaced; `owner` is its name in messages.
     pub(super) fn with_part(
         &mut self,
         old: Typed,
@@ -246,7 +246,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns what a target means.
+    /// Resolves a target.
     pub(super) fn target_part(&self, written: &Written, target: &TargetColumn) -> Result<Part> {
         let position = target.column.position();
         let owner = target.column.family.as_ref();
@@ -259,7 +259,7 @@ impl Binder<'_> {
         Ok(Part { column, steps, position })
     }
 
-    /// Returns the type of what a target takes: that of its column, or of the part.
+    /// Returns the type of a target: of the column, or of the part.
     pub(super) fn part_type(&self, column: &Column, part: &Part) -> Result<SqlType> {
         let (mut sql_type, mut owner) = (column.sql_type, column.name.as_str());
         for step in &part.steps {
@@ -290,7 +290,7 @@ impl Binder<'_> {
         Ok(if sliced { of.array_below() } else { element })
     }
 
-    /// Returns the field of a value of this type that is called so.
+    /// Returns the field of a composite type by name.
     fn field_of(
         &self,
         (owner, sql_type): (&str, SqlType),
@@ -311,7 +311,7 @@ impl Binder<'_> {
         Ok((of, at))
     }
 
-    /// Binds the subscripts of a `jsonb` as a path; returns, too, whether the first is a number.
+    /// Binds the subscripts of a `jsonb` as a path; also returns whether the first is a number.
     pub(super) fn bind_jsonb_subscripts(
         &mut self,
         subscripts: &[Subscript],
@@ -351,10 +351,10 @@ impl Binder<'_> {
     }
 }
 
-/// Returns what a column becomes whose parts were assigned one after the other: checked by its
-/// domain once, after the last.
+/// Returns the new value of a column after all its parts were assigned, with one check of its
+/// domain.
 pub(super) fn in_domain(column: &Column, whole: Expr) -> Expr {
-    // What is put into an array of a domain is checked, what else is in there was.
+    // For an array of a domain, each assigned element was checked on assignment.
     match column.domain.as_ref().filter(|_| !column.sql_type.is_domain_array()) {
         Some(domain) => domain.checked(whole, false),
         None => whole,
@@ -365,7 +365,7 @@ fn is_default(value: &AssignedValue) -> bool {
     matches!(value, AssignedValue::Default { .. })
 }
 
-/// Returns the NULL that a part is put into where there is no row yet.
+/// Returns the NULL that replaces the old value of a column where no row exists yet.
 pub(super) fn no_value(column: &Column) -> Expr {
     Expr::constant(Datum::Null, column.sql_type.base)
 }

@@ -1,8 +1,9 @@
 //! `endpoint('table', 'name' [, argument => value, …] [, start => key] [, stop => key])` in FROM.
 //!
-//! The first two are literals, because they say which columns there are. Arguments are bound as
-//! text, which is what the endpoint reads them from; keys as the types of the leading columns of
-//! the table's key: `10` or `(10, 'a')`.
+//! The call runs a coprocessor endpoint on the regions of a table. The first two arguments must be
+//! literals, because they determine the columns. Arguments are bound as text, which the endpoint
+//! parses; keys are bound as the types of the leading columns of the table's key: `10` or `(10,
+//! 'a')`.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{EndpointTarget, Logical, SystemRows};
 
-/// How a call is written.
+/// The syntax of a call, for hints.
 const FORM: &str = "endpoint('table', 'name', argument => value, …, start => key, stop => key)";
 
-/// What a call is given by name.
+/// The named arguments of a call.
 #[derive(Default)]
 struct Given {
     names: Vec<String>,
@@ -156,7 +157,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the text of an argument that is a literal, and where it stands.
+/// Returns the text of a literal argument, and its position.
 fn literal(argument: &FunctionArgument) -> Result<(&str, usize)> {
     match argument {
         FunctionArgument { name: None, value: ast::Expr::String { value, position } } => {

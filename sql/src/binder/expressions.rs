@@ -1,4 +1,6 @@
-//! Expressions: from the syntax tree to [`types::expr::Expr`].
+//! Binding of expressions: from the syntax tree to [`types::expr::Expr`].
+//!
+//! [`Binder::bind_expr`] dispatches on the syntactic form; larger forms have modules of their own.
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use crate::catalog::collation;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Binds an expression over the base row of the level at hand.
+    /// Binds an expression over the base row of the current query level.
     #[expect(clippy::too_many_lines, reason = "one arm for each form of expression")]
     pub(super) fn bind_expr(&mut self, expr: &ast::Expr) -> Result<Typed> {
         check_planned()?;
@@ -188,7 +190,7 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position: start })
     }
 
-    /// Casts to a pseudo-type, by which a value of its kind stays what it is.
+    /// Casts to a pseudo-type, which only checks the kind of the value's type.
     fn as_pseudo_type(&mut self, value: Typed, to: SqlType, position: usize) -> Result<Typed> {
         let base = value.base();
         let is_kind = match to.base {
@@ -208,7 +210,7 @@ impl Binder<'_> {
     }
 
     fn bind_is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Typed> {
-        // A row is NULL if all of it is, and is not if none of it is.
+        // A row IS NULL if all fields are NULL, and IS NOT NULL if none is.
         if let ast::Expr::Row { fields, position } = operand {
             let fields = self.bind_list(fields)?.into_iter();
             let test = |field: Typed| negate(Expr::IsNull(Box::new(field.expr)), negated);
@@ -382,7 +384,7 @@ impl Binder<'_> {
         self.bind_in_list(operand, &list, negated, position)
     }
 
-    /// Returns whether a value is in a list.
+    /// Returns `value IN (list)`.
     pub(super) fn in_list(
         &mut self,
         value: Typed,
@@ -402,7 +404,7 @@ impl Binder<'_> {
         all.push(value);
         all.extend(list);
         let probe = crate::binder::coercion::common_type(&all, "IN");
-        // Arrays are compared each as they are.
+        // Arrays are compared with each element separately.
         let comparable = probe.as_ref().is_ok_and(|common| {
             common.element().is_none()
                 && common.has_equality()
@@ -472,7 +474,7 @@ impl Binder<'_> {
         let right = self.bind_expr(right)?;
         let modifier = left.sql_type;
         let equal = self.operator("=", left, right, position)?.expr;
-        // The value is the left side as the comparison has converted it.
+        // NULLIF returns the left side as converted for the comparison.
         let value = match &equal {
             Expr::Call { arguments, .. } => arguments.first().cloned(),
             _ => None,
@@ -486,7 +488,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns whether the sides of an `=` differ by it, NULLs being alike.
+/// Returns `IS DISTINCT FROM` for the sides of an `=`.
 fn differ_by(equality: Expr) -> Expr {
     let Expr::Call { arguments, .. } = &equality else { return negate(equality, true) };
     let is_null = |side: usize| Expr::IsNull(Box::new(arguments[side].clone()));
@@ -500,8 +502,8 @@ pub(super) fn negate(expr: Expr, negated: bool) -> Expr {
     if negated { Expr::Not(Box::new(expr)) } else { expr }
 }
 
-/// Integer constants that fit the type of the integer they are compared with take that type, so
-/// that the value itself needs no cast.
+/// Converts integer constants to the type of the compared value if they fit, so that the value
+/// itself needs no cast.
 fn narrowed(value: &Typed, list: Vec<Typed>) -> Vec<Typed> {
     let fits = |one: &Typed| match &one.expr {
         Expr::Constant { value: constant, .. } => narrow(constant, value.base()),

@@ -1,4 +1,8 @@
-//! FROM: tables, views, functions, queries and joins.
+//! Binding of FROM: tables, views, functions, subqueries and joins.
+//!
+//! Each entry is bound to its rows ([`Rows`]) and the names in it ([`Scope`]). References of an
+//! entry to preceding ones (LATERAL) become parameters, which the join sets for each row of its
+//! left side.
 
 use std::sync::Arc;
 
@@ -20,17 +24,17 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{JoinKind, Logical, OutputColumn, SystemRows, TIMESTAMP_COLUMN, TableScan};
 
-/// The name of the pseudo-column that tells when a row version was committed.
+/// The name of the pseudo-column with the commit timestamp of a row version.
 pub(super) const TIMESTAMP_NAME: &str = "_timestamp";
 
-/// What computes the row of a sequence, by its number.
+/// The internal table function that returns the row of a sequence, by its number.
 pub const SEQUENCE_ROWS: &str = "row of a sequence";
 
-/// Parameters, and the values over the entries before that they take.
+/// Lateral parameters with the values of preceding entries that they get.
 type Values = Vec<(usize, Expr)>;
 
 impl Binder<'_> {
-    /// Binds a FROM clause; without entries it is one row of no columns.
+    /// Binds a FROM clause; without entries it returns one row without columns.
     pub(super) fn bind_from(&mut self, from: &[TableRef]) -> Result<(Rows, Scope)> {
         let base = std::mem::replace(&mut self.from_base, self.levels.len());
         let bound = self.bind_entries(from);
@@ -38,7 +42,8 @@ impl Binder<'_> {
         bound
     }
 
-    /// Binds FROM or USING of a statement that changes a table; its columns cannot be named there.
+    /// Binds FROM or USING of a statement that changes a table; the columns of the target table
+    /// are not visible in it.
     pub(super) fn bind_from_beside(
         &mut self,
         from: &[TableRef],
@@ -76,8 +81,9 @@ impl Binder<'_> {
         Ok(bound.unwrap_or_else(|| (Rows::unit(), Scope::default())))
     }
 
-    /// Binds an entry that may name columns of those before it. Returns these, too, as the values
-    /// of parameters. `barred`: why it may not name these, if it is so.
+    /// Binds an entry that may refer to columns of preceding entries. Also returns these
+    /// references as parameter values. `barred` is the reason if the preceding entries are not
+    /// visible.
     fn bind_beside(
         &mut self,
         entry: &TableRef,
@@ -98,7 +104,8 @@ impl Binder<'_> {
         Ok((rows, scope, level.open_bindings))
     }
 
-    /// Notes what an entry is that was bound. Not on the way there, where the stack is needed.
+    /// Records a bound entry in the notes. It is a separate function to save stack in the
+    /// recursion.
     fn noted(&mut self, entry: &TableRef, bound: Result<(Rows, Scope)>) -> Result<(Rows, Scope)> {
         let (rows, mut scope) = bound?;
         self.note_entry(entry, &mut scope.relations);
@@ -155,8 +162,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the relation of the catalog that a name stands for; `None` if only the system may
-    /// know it.
+    /// Resolves a relation name in the catalog; `None` if only the system catalog may have it.
     pub(super) fn find_relation(&self, name: &TableName) -> Option<CatalogRelation<'_>> {
         let Some(view) = &self.view else {
             return self.catalog.find(name, self.search_path());
@@ -170,7 +176,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the error of a name that is no relation.
+    /// Returns the error for a name that is not a relation.
     pub(super) fn no_table(&self, name: &TableName) -> Error {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let relation = name.name.value.as_str();
@@ -340,7 +346,7 @@ impl Binder<'_> {
             }
             JoinCondition::None => Vec::new(),
         };
-        // Types that do not go together are named before an operator is missed.
+        // Reports incompatible column types before a missing operator.
         let merged = if names.is_empty() {
             None
         } else {
@@ -358,7 +364,7 @@ impl Binder<'_> {
         Ok((rows, scope))
     }
 
-    /// Binds a join whose columns go by one name.
+    /// Binds a join in parentheses with an alias.
     fn bind_renamed(&mut self, join: &TableRef, alias: &TableAlias) -> Result<(Rows, Scope)> {
         let bound = self.bind_table_ref(join);
         let (rows, scope) = self.noted(join, bound)?;
@@ -400,7 +406,8 @@ impl Binder<'_> {
         Ok(if equal.is_empty() { boolean(true) } else { all_of(equal) })
     }
 
-    /// Returns what unqualified names mean after JOIN … USING: the shared columns, then the others.
+    /// Returns the columns that unqualified names refer to after JOIN … USING: the merged columns,
+    /// then the others.
     fn merged_columns(
         &mut self,
         left: &Scope,
@@ -443,8 +450,7 @@ fn refuse_as_of(as_of: Option<&ast::Expr>, of: &str, hint: &str) -> Result<()> {
     }
 }
 
-/// Returns a scan of a table and what can be named of it. After the table's columns comes
-/// `_timestamp`.
+/// Returns a scan of a table and its scope. The column after the table's columns is `_timestamp`.
 pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (Rows, Scope) {
     let width = table.columns.len();
     let mut types: Vec<DataType> =
@@ -470,7 +476,7 @@ pub(super) fn scan_of(table: &Arc<Table>, alias: &str, as_of: Option<Expr>) -> (
     (Rows::new(plan, types), Scope::of(relation))
 }
 
-/// Returns the row of a sequence.
+/// Returns the rows of a sequence as a relation.
 fn sequence_rows(number: u32, names: (&str, &[Ident])) -> Result<(Rows, Scope)> {
     let columns = [
         ("last_value", DataType::Int8),

@@ -1,10 +1,11 @@
-//! Calls of functions that users define: which one is meant, what it is given, what becomes of it.
+//! Calls of user-defined functions: overload resolution, arguments, and the form of the call in
+//! the plan.
 //!
-//! A function that is `SELECT expression` and nothing else is put in place of the call, and one
-//! that returns a set by one query, and is not VOLATILE, in place of an entry of FROM, as a view
-//! is: [`function_body`](super::function_body). All others are called when the statement runs
-//! ([`Expr::Routine`], [`SetCall::Routine`]); their statements are bound and planned then, once for
-//! the statement that calls them.
+//! A function whose body is only `SELECT expression` is inlined into the expression. A
+//! set-returning function that is one query and not VOLATILE is inlined into FROM, as a view is:
+//! [`function_body`](super::function_body). All other functions are called by the executor
+//! ([`Expr::Routine`], [`SetCall::Routine`]); their statements are bound and planned at the first
+//! call, once for the calling statement.
 //!
 //! Source: PostgreSQL's `FuncnameGetCandidates` (namespace.c), `func_get_detail` (parse_func.c).
 
@@ -29,17 +30,17 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 use crate::parser;
 
-/// How a function takes the arguments of a call.
+/// Overload candidate: the mapping of the arguments of a call to the parameters of a function.
 #[derive(Clone)]
 pub(super) struct Taker {
     pub(super) function: Arc<Function>,
-    /// By parameter: position of the argument in the call; `None` for a default.
+    /// By parameter: the position of the argument in the call; `None` for a default.
     places: Vec<Option<usize>>,
-    /// The arguments from here on, so many, are elements of the last parameter's array.
+    /// The position of the first argument that becomes an element of the VARIADIC array.
     gathered: Option<usize>,
-    /// By argument: the type that is wanted, which may be polymorphic.
+    /// By argument: the declared type of its parameter, which may be polymorphic.
     pub(super) wanted: Vec<DataType>,
-    /// Another function of the schema takes the arguments just as well.
+    /// True if another function of the schema fits equally well.
     pub(super) is_ambiguous: bool,
 }
 
@@ -55,23 +56,23 @@ impl Candidate for Taker {
     }
 }
 
-/// A call whose function is known.
+/// A call after overload resolution.
 pub(super) struct Resolved {
     /// The function.
     pub(super) function: Arc<Function>,
-    /// What its parameters are given.
+    /// The values of its parameters.
     pub(super) values: Vec<Typed>,
-    /// The columns of what it returns, in this call.
+    /// The columns of its result in this call.
     pub(super) columns: Vec<(String, SqlType)>,
 }
 
 impl Resolved {
-    /// Returns whether the columns are those of a record, not of a value.
+    /// Returns whether the result is a record and not a scalar value.
     pub(super) fn is_row(&self) -> bool {
         self.function.is_row()
     }
 
-    /// Returns the type of the value.
+    /// Returns the type of the result as a value.
     pub(super) fn value_type(&self) -> SqlType {
         match self.columns.as_slice() {
             [(_, sql_type)] if !self.is_row() => *sql_type,
@@ -80,8 +81,8 @@ impl Resolved {
         }
     }
 
-    /// Returns what the executor is told of the function, and its arguments; `defined` are the
-    /// columns of a record that the call defines.
+    /// Returns the executor's description of the function, and its arguments; `defined` are the
+    /// columns of a column definition list.
     pub(super) fn routine(self, defined: Option<&[OutputColumn]>) -> (Arc<Routine>, Vec<Expr>) {
         let field =
             |(name, sql_type): &(String, SqlType)| (Arc::from(name.as_str()), sql_type.base);
@@ -108,7 +109,7 @@ impl Resolved {
 }
 
 impl Binder<'_> {
-    /// Binds a call of one of some functions of users in an expression.
+    /// Binds a call of a user-defined function in an expression, given the functions of that name.
     pub(super) fn user_value(
         &mut self,
         call: &FunctionCall,
@@ -137,7 +138,7 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Returns the call of a function of users for its rows.
+    /// Returns a set-returning call of a user-defined function.
     pub(super) fn set_routine(
         &mut self,
         call: &FunctionCall,
@@ -159,7 +160,7 @@ impl Binder<'_> {
         SetFunction { call: SetCall::Routine { routine, arguments, is_set }, columns }
     }
 
-    /// Calls a function of users of one argument.
+    /// Calls a user-defined function with one argument.
     pub(super) fn function_of(&mut self, name: &Ident, value: Typed) -> Result<Typed> {
         let position = name.position;
         let argument = ast::FunctionArgument { name: None, value: ast::Expr::Null { position } };
@@ -179,7 +180,7 @@ impl Binder<'_> {
         Ok(values)
     }
 
-    /// Refuses a procedure where a function is called.
+    /// Rejects a procedure in a function call.
     pub(super) fn refuse_procedure(&self, call: &FunctionCall, resolved: &Resolved) -> Result<()> {
         if !resolved.function.record.is_procedure() {
             return Ok(());
@@ -192,9 +193,9 @@ impl Binder<'_> {
             .at(call.name.position()))
     }
 
-    // ---- which function ----
+    // ---- overload resolution ----
 
-    /// Returns the functions of users that a call may mean.
+    /// Returns the user-defined functions with the name of a call.
     pub(super) fn functions_named(&self, call: &FunctionCall) -> Result<Vec<Arc<Function>>> {
         let name = call.name.name.value.as_str();
         let schema = call.name.schema.as_ref().map(|schema| schema.value.as_str());
@@ -213,7 +214,7 @@ impl Binder<'_> {
         Ok(self.catalog.functions_named(schema, name, self.search_path()))
     }
 
-    /// Returns the function that a call means, with its arguments converted.
+    /// Resolves the function of a call, and converts its arguments.
     pub(super) fn resolve_user_call(
         &mut self,
         call: &FunctionCall,
@@ -252,7 +253,7 @@ impl Binder<'_> {
         self.given(taker, values, position)
     }
 
-    /// Returns the error of a call that no function takes.
+    /// Returns the error for a call that fits no function.
     fn no_function(
         &self,
         call: &FunctionCall,
@@ -276,7 +277,7 @@ impl Binder<'_> {
         Error { message, ..error }.with_hint(hint)
     }
 
-    /// Returns a call of a function of users as messages show it.
+    /// Returns a call of a user-defined function as it is in messages.
     pub(super) fn shown_user(&self, call: &FunctionCall, types: &[SqlType]) -> String {
         let shown = argument_names(call).into_iter().zip(types).map(|(name, sql_type)| {
             let shown = self.shown(*sql_type);
@@ -290,7 +291,7 @@ impl Binder<'_> {
         format!("{schema}{name}({})", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// Converts the arguments to what the parameters take.
+    /// Converts the arguments to the types of the parameters.
     fn given(&mut self, taker: Taker, values: Vec<Typed>, position: usize) -> Result<Resolved> {
         let types: Vec<DataType> = values.iter().map(Typed::base).collect();
         let unsettled = || undetermined();
@@ -336,7 +337,7 @@ impl Binder<'_> {
         Ok(Resolved { function, values: converted, columns })
     }
 
-    /// Puts arguments into the array that a variadic parameter takes.
+    /// Returns the array of the arguments of a VARIADIC parameter.
     fn gather(&mut self, elements: Vec<Typed>, to: SqlType, position: usize) -> Result<Typed> {
         let element = self.catalog.element_of(to).unwrap_or(to);
         let implicit = CastContext::Implicit;
@@ -362,7 +363,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns what a parameter is that a call leaves out.
+    /// Returns the default of a parameter that a call omits.
     fn default_argument(
         &mut self,
         function: &Arc<Function>,
@@ -379,7 +380,7 @@ impl Binder<'_> {
     }
 }
 
-/// Checks that arguments with names come last, and that each name is given once.
+/// Checks that named arguments follow the positional ones, and that no name is repeated.
 pub(super) fn check_argument_names(call: &FunctionCall, values: &[Typed]) -> Result<()> {
     let mut names: Vec<&str> = Vec::new();
     for (argument, value) in call.arguments.iter().zip(values) {
@@ -399,7 +400,7 @@ pub(super) fn check_argument_names(call: &FunctionCall, values: &[Typed]) -> Res
     Ok(())
 }
 
-/// Returns what the functions of a name are called.
+/// Returns the noun for these routines in messages.
 fn noun_of(named: &[Arc<Function>]) -> &'static str {
     match named.iter().all(|one| one.record.is_procedure()) && !named.is_empty() {
         true => "procedure",
@@ -407,7 +408,7 @@ fn noun_of(named: &[Arc<Function>]) -> &'static str {
     }
 }
 
-/// Returns a value that is NULL if the function is strict and an argument is.
+/// Returns the value, or NULL if the function is STRICT and an argument is NULL.
 fn strictly(resolved: &Resolved, value: Expr) -> Expr {
     if !resolved.function.record.strict || resolved.values.is_empty() {
         return value;
@@ -422,7 +423,7 @@ fn strictly(resolved: &Resolved, value: Expr) -> Expr {
     }
 }
 
-/// Returns whether a function takes the arguments of a call.
+/// Returns whether a function accepts the arguments of a call.
 pub(super) fn takes_call(
     function: &Arc<Function>,
     call: &FunctionCall,
@@ -431,8 +432,8 @@ pub(super) fn takes_call(
     takers_of(function, call).iter().any(|one| one.accepts(types))
 }
 
-/// Returns how functions may take the arguments of a call: of those that want the same types the
-/// one that is earlier in the search path, or gathers none into an array.
+/// Returns the candidates that accept the arguments of a call. Among candidates with the same
+/// parameter types, the schema earlier in the search path wins, then the one that is not VARIADIC.
 pub(super) fn takers(
     named: &[Arc<Function>],
     call: &FunctionCall,
@@ -455,7 +456,7 @@ pub(super) fn takers(
     found
 }
 
-/// Returns how a function may take the arguments of a call, by their number and names.
+/// Returns the candidates of a function for the number and names of the arguments of a call.
 fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
     let variadic = function.record.is_variadic();
     let as_it_is = match call.variadic == variadic || !call.variadic {
@@ -483,7 +484,8 @@ fn takers_of(function: &Arc<Function>, call: &FunctionCall) -> Vec<Taker> {
             is_ambiguous: false,
         }
     });
-    // Without the word VARIADIC the last parameter is never given as an array.
+    // Without the keyword VARIADIC, an argument of a VARIADIC parameter is an element, never the
+    // array.
     let as_it_is = as_it_is
         .filter(|one| !variadic || call.variadic || one.places.last().is_none_or(Option::is_none));
     as_it_is.into_iter().chain(gathered).collect()
@@ -500,13 +502,14 @@ fn taker_of(function: &Arc<Function>, places: Vec<Option<usize>>, call: &Functio
     Taker { function: Arc::clone(function), places, gathered: None, wanted, is_ambiguous }
 }
 
-/// Returns the names of the arguments of a call; those of WITHIN GROUP come last.
+/// Returns the names of the arguments of a call; the arguments of WITHIN GROUP come last.
 fn argument_names(call: &FunctionCall) -> Vec<Option<&Ident>> {
     let sorted = call.order_by.iter().filter(|_| call.within_group).map(|_| None);
     call.arguments.iter().map(|argument| argument.name.as_ref()).chain(sorted).collect()
 }
 
-/// Returns the argument of a call for each parameter; `None` if one is missing or too many.
+/// Returns the argument of each parameter; `None` if a required one is missing or there are too
+/// many.
 fn places_of(function: &Function, call: &FunctionCall) -> Option<Vec<Option<usize>>> {
     let parameters = &function.record.parameters;
     let mut places: Vec<Option<usize>> = vec![None; parameters.len()];
@@ -523,7 +526,7 @@ fn places_of(function: &Function, call: &FunctionCall) -> Option<Vec<Option<usiz
     missing.all(|(_, parameter)| parameter.default.is_some()).then_some(places)
 }
 
-/// Returns whether a function returns records of columns that only a call can tell.
+/// Returns whether a function returns records whose columns need a column definition list.
 pub(super) fn is_undefined_record(function: &Function) -> bool {
     const RECORD: u32 = 2_249;
     let oid = match &function.record.returns {

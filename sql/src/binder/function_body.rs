@@ -1,8 +1,8 @@
-//! Bodies of functions that users define.
+//! Bodies of user-defined SQL functions: binding of their statements, and inlining.
 //!
-//! A body is in a world of its own: it sees its arguments and what it names, nothing of the query
-//! around the call. Names of columns come before those of parameters, as in PostgreSQL; `f.x` and
-//! `$1` are parameters, too.
+//! A body sees its parameters and the objects that it names, but nothing of the calling query. As
+//! in PostgreSQL, column names take precedence over parameter names; `f.x` and `$1` are
+//! parameters, too.
 //!
 //! Source: PostgreSQL's `check_sql_fn_retval` (functions.c), `inline_function` and
 //! `inline_set_returning_function` (clauses.c).
@@ -35,23 +35,23 @@ use crate::catalog::name::SearchPath;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Bound, Logical, OutputColumn};
 
-/// Functions in functions, put in place of their calls; more would need too much stack.
+/// The maximum depth of nested inlined functions, which bounds the stack.
 const DEPTH_MAX: usize = 32;
 
 /// `invalid_function_definition`
 const INVALID_DEFINITION: &str = "42P13";
 
-/// What parameters in the body at hand stand for.
+/// The values of the parameters in the body that is being bound.
 #[derive(Debug)]
 pub(super) struct Frame {
     function: Arc<Function>,
     values: Vec<Typed>,
-    /// Numbers of the functions around it, and its own.
+    /// The numbers of the enclosing functions, and of this one.
     chain: Vec<u32>,
 }
 
 impl Frame {
-    /// Returns where the body looks for names, unless it is where the caller does.
+    /// Returns the search path of the function's settings; `None` if the caller's applies.
     pub(super) fn search_path(&self) -> Option<&SearchPath> {
         self.function.search_path.as_deref()
     }
@@ -61,8 +61,8 @@ impl Frame {
 pub struct BodyStatement {
     /// The statement.
     pub bound: BoundStatement,
-    /// Over its columns, the values of the function's row; none if it is not the last statement,
-    /// or the function returns nothing.
+    /// Over its columns, the values of the function's result row; none if it is not the last
+    /// statement, or the function returns nothing.
     pub result: Option<Vec<Expr>>,
 }
 
@@ -71,7 +71,7 @@ pub struct BodyStatement {
 ///
 /// # Errors
 ///
-/// PostgreSQL's; 42P13 if the last one does not return what the function does.
+/// PostgreSQL's; 42P13 if the result of the last statement does not fit the declared result.
 pub fn bind_body_statement(
     function: &Arc<Function>,
     at: usize,
@@ -111,11 +111,11 @@ pub fn bind_body_statement(
     Ok(BodyStatement { bound: binder.finish(bound)?, result })
 }
 
-/// Returns what the body of a function uses.
+/// Returns the objects that the body of a function depends on.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of binding the body, which a later change of an object can cause.
 pub fn uses_of_body(
     function: &Arc<Function>,
     catalog: &Catalog,
@@ -148,8 +148,8 @@ fn for_body<T>(
     binder.in_frame(function, values.collect(), bind)
 }
 
-/// Returns the text of the body of a function with literals that every session reads as this one
-/// does.
+/// Returns the text of a function's body with literals rewritten so that they do not depend on
+/// session settings. They keep the values that they have in this session.
 ///
 /// # Errors
 ///
@@ -173,16 +173,16 @@ pub fn settled_body(
     settler.rewritten(&function.record.body)
 }
 
-/// Returns CONTEXT of an error in the body of a function.
+/// Returns the CONTEXT of an error in the body of a function.
 fn context_of(function: &Function) -> String {
     format!("SQL function \"{}\"", function.record.name)
 }
 
-/// Checks the body of a function; of one with polymorphic types nothing but the syntax can be.
+/// Checks the body of a function; with polymorphic parameters only its syntax.
 ///
 /// # Errors
 ///
-/// PostgreSQL's, at positions in the body; 42P13 if it does not return what the function does.
+/// PostgreSQL's, at positions in the body; 42P13 if the result does not fit the declared result.
 pub fn check_function_body(
     function: &Arc<Function>,
     catalog: &Catalog,
@@ -229,7 +229,7 @@ fn check_body(
     Ok(())
 }
 
-/// Refuses what no function may do, or not yet.
+/// Rejects statements that are not allowed, or not supported, in a function.
 fn refuse_in_body(statement: &Statement) -> Result<()> {
     match statement {
         Statement::Query(_)
@@ -258,7 +258,7 @@ fn refuse_in_body(statement: &Statement) -> Result<()> {
     }
 }
 
-/// Returns the error of a body whose last statement returns no rows.
+/// Returns the error for a body whose last statement returns no rows.
 pub fn no_rows_of(declared: &str) -> Error {
     let message = format!("return type mismatch in function declared to return {declared}");
     let detail =
@@ -266,7 +266,7 @@ pub fn no_rows_of(declared: &str) -> Error {
     Error::new(INVALID_DEFINITION, message).with_detail(detail)
 }
 
-/// Returns the type that a function is declared to return, as messages show it.
+/// Returns the declared result type of a function as it is in messages.
 fn declared(
     function: &Function,
     routine: &Routine,
@@ -282,11 +282,11 @@ fn declared(
     shown.unwrap_or_else(|| routine.result.sql_name().to_owned())
 }
 
-/// The columns of a statement's rows, and where they stand.
+/// The columns of a statement's result.
 type Columns = Vec<OutputColumn>;
 
 impl Binder<'_> {
-    /// Returns what a name in the body of a function stands for, if it is a parameter's.
+    /// Returns the value of a parameter by its name in the body of a function.
     pub(super) fn parameter_named(&self, parts: &[Ident]) -> Option<Typed> {
         let frame = self.frame.as_ref()?;
         let record = &frame.function.record;
@@ -300,7 +300,7 @@ impl Binder<'_> {
         Some(Typed { position: name.position, ..frame.values.get(at)?.clone() })
     }
 
-    /// Returns what `$number` stands for in the body of a function; `None` outside of one.
+    /// Returns the value of `$number` in the body of a function; `None` outside of a function.
     pub(super) fn parameter_at(&self, number: usize, position: usize) -> Option<Result<Typed>> {
         let frame = self.frame.as_ref()?;
         let value = number.checked_sub(1).and_then(|at| frame.values.get(at));
@@ -310,14 +310,14 @@ impl Binder<'_> {
         }))
     }
 
-    /// Binds something in the world of the body of a function that a statement calls.
+    /// Binds in the body of a called function.
     pub(super) fn in_body<T>(
         &mut self,
         function: &Arc<Function>,
         values: Vec<Typed>,
         bind: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        // Positions in the body mean nothing to the statement.
+        // A position in the body must not be reported as one in the statement.
         self.in_frame(function, values, bind).map_err(|error| {
             let context = error.context.clone().or(Some(context_of(function)));
             Error { position: None, context, ..error }
@@ -368,15 +368,15 @@ impl Binder<'_> {
         Ok((bound, columns))
     }
 
-    /// Returns whether a function may be put in place of a call: it is not its own part, and has no
-    /// settings of its own.
+    /// Returns whether a function may be inlined: it is not recursive, and has no SET clause.
     fn may_inline(&self, function: &Function) -> bool {
         let number = function.record.number;
         let is_around = self.frame.as_ref().is_some_and(|frame| frame.chain.contains(&number));
         !is_around && !function.record.is_procedure() && function.record.settings.is_empty()
     }
 
-    /// Returns the expression of a function that is nothing else, with its arguments put in.
+    /// Returns the body of a function that is a single expression, with its parameters replaced by
+    /// the arguments; `None` if it cannot be inlined.
     pub(super) fn inlined(&mut self, resolved: &Resolved) -> Result<Option<Expr>> {
         let Resolved { function, values, .. } = resolved;
         let Some(body) = function.query().and_then(single_expression) else { return Ok(None) };
@@ -392,7 +392,7 @@ impl Binder<'_> {
                 binder.returned(value, to)
             };
             let (expr, level) = binder.within(Scope::default(), Clause::Select, bind)?;
-            // What only a query can compute is left to one; what calls itself does not end.
+            // Expressions that need a query node, and recursive calls, are not inlined.
             let plain = level.subqueries.is_empty()
                 && level.aggregates.is_empty()
                 && level.window_calls.is_empty()
@@ -402,8 +402,9 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns a subquery in place of a call in WHERE of a function that is one query, not
-    /// VOLATILE, and takes nothing from the rows: it is run once, and may be a key to look up.
+    /// Returns a scalar subquery that replaces a call in WHERE, if the function is one query, not
+    /// VOLATILE, and its arguments use no columns: the executor evaluates it once, and the value
+    /// may be an index key.
     pub(super) fn run_once(&mut self, resolved: &Resolved, at: usize) -> Result<Option<Expr>> {
         let Resolved { function, values, .. } = resolved;
         let Some(query) = function.query() else { return Ok(None) };
@@ -427,7 +428,7 @@ impl Binder<'_> {
                 position: 1,
             };
             let value = binder.returned(from, to)?;
-            // What else it yields is not looked at.
+            // Only the first row is the result.
             let first = Logical::Limit {
                 input: Box::new(bound.plan),
                 limit: Some(Expr::constant(Datum::Int8(1), DataType::Int8)),
@@ -446,8 +447,7 @@ impl Binder<'_> {
         plan.map(|plan| self.add_subquery(subquery(plan), to.base)).transpose()
     }
 
-    /// Returns the query of a function that returns a set, and is not VOLATILE, in place of its
-    /// call in FROM.
+    /// Returns the query of a set-returning function that is not VOLATILE, to inline it into FROM.
     pub(super) fn inlined_rows(&mut self, resolved: &Resolved) -> Result<Option<Rows>> {
         let Resolved { function, values, .. } = resolved;
         let Some(query) = function.query() else { return Ok(None) };
@@ -480,8 +480,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns the values of a function's row over the columns of its last statement, the first of
-    /// which is a row of these fields, if they are known.
+    /// Returns the values of a function's result row over the columns of its last statement. The
+    /// fields are known if the first column is a row.
     fn results(
         &mut self,
         function: &Arc<Function>,
@@ -536,7 +536,7 @@ impl Binder<'_> {
         Ok(vec![self.returned(value.clone(), to)?])
     }
 
-    /// Returns the columns of a body as the row of a type that the function returns.
+    /// Returns the columns of a body as a row of the composite type that the function returns.
     fn row_of_columns(
         &mut self,
         found: Vec<Typed>,
@@ -593,15 +593,15 @@ impl Binder<'_> {
     }
 }
 
-/// Returns a value as a type of which it is held.
+/// Returns a cast between a type and its storage type.
 fn cast_to(value: Typed, to: SqlType) -> Typed {
     let (from, position) = (value.base(), value.position);
     let expr = Expr::Cast { operand: Box::new(value.expr), from, to, explicit: true };
     Typed { expr, sql_type: to, position }
 }
 
-/// Returns what a built-in function takes for a value: of a base type of users the value as it is
-/// held.
+/// Returns a value as a built-in function expects it: a value of a user-defined base type as its
+/// storage type.
 fn as_held(value: Typed) -> Typed {
     match value.base() {
         DataType::Base(of) => cast_to(value, of.held().into()),
@@ -609,7 +609,7 @@ fn as_held(value: Typed) -> Typed {
     }
 }
 
-/// Returns a row of which only its fields are known, field by field.
+/// Returns an anonymous row, field by field, with these fields.
 fn row_of_fields(row: &Expr, fields: Fields) -> Expr {
     let values = fields.iter().enumerate();
     let values = values.map(|(at, (_, base))| field_of(row.clone(), at, *base)).collect();
@@ -621,12 +621,12 @@ fn mismatch(shown: &str, detail: String) -> Error {
     Error::new(INVALID_DEFINITION, message).with_detail(detail)
 }
 
-/// Returns whether columns are one row of a type by themselves.
+/// Returns whether the only column is itself a row of the type.
 fn is_row(found: &[Typed], to: SqlType) -> bool {
     matches!(found, [one] if one.base() == to.base || one.base() == DataType::Record)
 }
 
-/// Returns the expression of a query that is `SELECT expression` and nothing else.
+/// Returns the expression of a query that is only `SELECT expression`.
 pub(super) fn single_expression(query: &Query) -> Option<&ast::Expr> {
     let plain = query.with.is_none()
         && query.order_by.is_empty()

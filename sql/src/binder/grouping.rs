@@ -1,4 +1,9 @@
-//! Groups and aggregates: from expressions over the base row to expressions over groups.
+//! Grouping: the Aggregate node, and the mapping of expressions over the base row to its output
+//! columns.
+//!
+//! [`select`](crate::binder::select) makes a [`Groups`] if the query has GROUP BY or aggregates,
+//! then maps HAVING, the select list, ORDER BY and window definitions. Columns that are
+//! functionally dependent on a grouped primary key become keys, too.
 
 use types::aggregate::Aggregate;
 use types::expr::Expr;
@@ -12,24 +17,24 @@ use crate::binder::sets::{SetPlaces, calls_in};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{GroupingSets, Logical};
 
-/// The groups of a query: maps expressions over the base row to the aggregate node's columns.
+/// The output columns of the Aggregate node, by the expressions over the base row that they hold.
 pub(super) struct Groups {
     /// The keys, over the base row.
     keys: Vec<Expr>,
-    /// How many aggregates there are.
+    /// The number of aggregates.
     aggregate_count: usize,
-    /// Whether there are several sets of keys, and so columns for GROUPING.
+    /// True with several grouping sets, so that there are columns for GROUPING.
     has_sets: bool,
     /// Subqueries that were mapped already.
     mapped: Vec<usize>,
 }
 
 impl Groups {
-    /// Puts the aggregate node above the rows.
+    /// Adds the Aggregate node above the rows.
     ///
     /// # Errors
     ///
-    /// 42803 if GROUPING is asked of something that is no key.
+    /// 42803 if an argument of GROUPING is not a grouping key.
     pub(super) fn new(
         rows: &mut Rows,
         group_by: GroupBy,
@@ -58,7 +63,7 @@ impl Groups {
             key_types.chain(aggregates.iter().map(|aggregate| aggregate.data_type)).collect();
         let (aggregate_count, has_sets) = (aggregates.len(), sets.is_some());
         match sets {
-            // One row, whatever the rows are: nothing of them is asked for.
+            // Without keys and aggregates the result is one row, independent of the input.
             None if types.is_empty() => *rows = Rows::unit(),
             None => rows.replace(types, |input| Logical::Aggregate { input, group_by, aggregates }),
             Some(sets) => {
@@ -104,7 +109,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Maps the calls of window functions and what they are over.
+    /// Maps the window functions and their window definitions.
     pub(super) fn map_windows(&mut self, level: &mut Level) -> Result<()> {
         let mut result = Ok(());
         let mut calls = std::mem::take(&mut level.window_calls);
@@ -126,10 +131,10 @@ impl Groups {
         result
     }
 
-    /// Maps what functions that return sets are called with.
+    /// Maps the arguments of set-returning functions.
     pub(super) fn map_sets(&mut self, level: &mut Level) -> Result<()> {
         let mut sets = std::mem::take(&mut level.set_uses);
-        // A call that is grouped by was made below.
+        // A call that is a grouping key was evaluated below the Aggregate node.
         let below: Vec<usize> = self.keys.iter().flat_map(calls_in).collect();
         let mut result = Ok(());
         for (number, set) in sets.iter_mut().enumerate() {
@@ -158,7 +163,7 @@ impl Groups {
                 SUBQUERY_COLUMN.. => {}
                 SUBQUERY.. => self.map_subquery(*index - SUBQUERY, level)?,
                 WINDOW.. => {}
-                // With one set, there is nothing that a group is not grouped by.
+                // With a single grouping set GROUPING is always 0.
                 GROUPING.. if !self.has_sets => {
                     *expr = Expr::constant(Datum::Int4(0), DataType::Int4)
                 }
@@ -196,7 +201,7 @@ impl Groups {
     }
 }
 
-/// Returns the keys that each call of GROUPING asks of, by position.
+/// Returns the positions of the keys that are arguments of each GROUPING call.
 fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
     let of_argument = |(argument, position): &(Expr, usize)| {
         keys.iter().position(|key| key == argument).ok_or_else(|| {
@@ -208,16 +213,15 @@ fn grouping_keys(keys: &[Expr], level: &Level) -> Result<Vec<Vec<usize>>> {
     level.groupings.iter().map(|call| call.arguments.iter().map(of_argument).collect()).collect()
 }
 
-/// Returns the tables, by number, of which columns may be used that are not grouped by because the
-/// primary key is.
+/// Returns the tables, by number, whose ungrouped columns may be used because their primary key is
+/// grouped.
 pub(super) fn determining_tables(group_by: &GroupBy, level: &Level) -> Vec<u32> {
     let GroupBy { keys, sets, .. } = group_by;
     add_dependent_columns(&mut keys.clone(), sets.clone().as_deref_mut(), level)
 }
 
-/// Where a table's whole primary key is grouped by, its other columns are constant in a group too:
-/// those that are used become keys, of all sets if there are several. Returns the tables that have
-/// such columns.
+/// Adds the columns that are functionally dependent on a grouped primary key to the keys, and to
+/// all grouping sets if there are several. Returns the tables that have such columns.
 fn add_dependent_columns(
     keys: &mut Vec<Expr>,
     mut sets: Option<&mut [Vec<usize>]>,

@@ -1,8 +1,8 @@
-//! GROUP BY: which keys there are, and which sets of them are grouped by.
+//! Binding of GROUP BY: the grouping keys and the grouping sets.
 //!
-//! Each entry stands for one set of keys or, with ROLLUP, CUBE and GROUPING SETS, for several; a
-//! query groups by each combination of one set of every entry. Source: PostgreSQL's parse_agg.c
-//! (`expand_grouping_sets`).
+//! Each entry stands for one set of keys or, with ROLLUP, CUBE and GROUPING SETS, for several; the
+//! grouping sets of a query are the cross product of the sets of its entries. Source: PostgreSQL's
+//! parse_agg.c (`expand_grouping_sets`).
 
 use types::expr::Expr;
 
@@ -17,35 +17,35 @@ use crate::binder::typed::{Typed, check_told_apart};
 use crate::binder::window::window_not_allowed;
 use crate::error::{Error, Result, sqlstate};
 
-/// Most sets of one query.
+/// The maximum number of grouping sets of a query.
 const SETS_MAX: usize = 4096;
-/// Most entries of CUBE, which stands for two to that power of sets.
+/// The maximum number of elements of CUBE, which stands for two to that power of sets.
 const CUBE_MAX: usize = 12;
-/// Most arguments of GROUPING, whose result is an integer.
+/// The maximum number of arguments of GROUPING, whose result is a bit mask of type integer.
 const GROUPING_MAX: usize = 31;
 
 /// The bound GROUP BY.
 #[derive(Default)]
 pub(super) struct GroupBy {
-    /// The keys of all sets, over the base row. Two are the same only where there are sets, and
-    /// entries of the select list with one value are grouped by.
+    /// The keys of all sets, over the base row. Equal keys occur only with several sets, for
+    /// different select list entries with the same value.
     pub(super) keys: Vec<Expr>,
-    /// Entries of the select list that are keys, and which.
+    /// Select list entries that are keys, with the position of the key.
     pub(super) targets: Vec<(usize, usize)>,
-    /// The keys of each set, by position, ascending; `None`: all keys are one set.
+    /// The keys of each set, by position, ascending; `None` if all keys are one set.
     pub(super) sets: Option<Vec<Vec<usize>>>,
 }
 
-/// Where GROUP BY stands: its keys so far, and the select list that it may name.
+/// The keys that were bound so far, with the select list that GROUP BY may refer to.
 struct Keys<'a> {
     keys: Vec<Expr>,
-    /// The entry of the select list that each key is.
+    /// The select list entry of each key, if it is one.
     entries: Vec<Option<usize>>,
     targets: &'a mut [Target],
 }
 
 impl Binder<'_> {
-    /// Binds GROUP BY. `targets` are the columns that the client sees.
+    /// Binds GROUP BY. `targets` are the columns of the result.
     pub(super) fn bind_group_by(
         &mut self,
         select: &Select,
@@ -87,7 +87,7 @@ impl Binder<'_> {
         Ok(GroupBy { keys, targets, sets: Some(sets) })
     }
 
-    /// Returns the sets that an entry stands for.
+    /// Returns the grouping sets of an entry.
     fn bind_group_item(
         &mut self,
         item: &GroupItem,
@@ -168,7 +168,7 @@ impl Binder<'_> {
         if has_aggregate {
             return Err(aggregate_not_allowed(Clause::GroupBy).at(item.position()));
         }
-        // As in PostgreSQL, equal entries of the select list are different keys.
+        // As in PostgreSQL, select list entries with equal values are different keys.
         let entry =
             named.or_else(|| keys.targets.iter().position(|target| target.value.expr == key));
         let mut known = keys.keys.iter().zip(&keys.entries);
@@ -179,7 +179,8 @@ impl Binder<'_> {
         }))
     }
 
-    /// Binds GROUPING: which of its arguments, the last one first, a group is not grouped by.
+    /// Binds GROUPING: a bit mask of the arguments that are not in the grouping set, the last
+    /// argument in the lowest bit.
     pub(super) fn bind_grouping(
         &mut self,
         arguments: &[ast::FunctionArgument],

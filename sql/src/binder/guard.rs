@@ -1,4 +1,4 @@
-//! Guards: the conditions under which an expression comes to the subqueries in it.
+//! Guards: the conditions under which an expression evaluates the subqueries in it.
 //!
 //! ```text
 //! CASE WHEN a THEN (s1) WHEN b THEN (s2) ELSE (s3) END
@@ -8,9 +8,10 @@
 //! a OR (s), a IN (b, (s)) a, or a = b, is not true
 //! ```
 //!
-//! A subquery is computed below the expression ([`Rows::place`](crate::binder::rows::Rows::place)),
-//! for the rows that its guard lets through. What of a guard is volatile, or long, is computed
-//! once, as a column that both the guard and the expression read.
+//! A subquery is evaluated in an Apply node below the expression
+//! ([`Rows::place`](crate::binder::rows::Rows::place)), only for the rows for which its guard is
+//! true. Volatile or long subexpressions of a guard are computed once, in a column that both the
+//! guard and the expression read.
 
 use types::Datum;
 use types::expr::Expr;
@@ -19,24 +20,25 @@ use crate::binder::level::SUBQUERY_COLUMN;
 use crate::binder::tree::{conjunction, for_each_column};
 use crate::binder::typed::boolean;
 
-/// Nodes that an expression may have to be computed twice: for the guard, and where it stands.
+/// The maximum number of nodes of an expression that is evaluated twice: in the guard, and in the
+/// expression.
 const NODES_MAX: usize = 64;
 
-/// Conditions that a guard may have before they become one column.
+/// The maximum number of conditions of a guard before they are combined into one column.
 const TERMS_MAX: usize = 8;
 
-/// The conditions, over a row, under which an expression is computed; none: always.
+/// The conditions, over a row, under which an expression is evaluated; none: always.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Guard(Vec<Expr>);
 
 impl Guard {
-    /// Returns the guard of what is computed where a condition is true.
+    /// Returns the guard of an expression that is evaluated where a condition is true.
     pub(super) fn of(condition: Expr) -> Guard {
         Guard::default().and(condition)
     }
 
-    /// Returns the guard with another condition. One over the rows of a subquery, which only its
-    /// comparison has, is left out.
+    /// Returns the guard with another condition. A condition over columns of a subquery, which
+    /// only the subquery's comparison can read, is left out.
     pub(super) fn and(&self, condition: Expr) -> Guard {
         let mut terms = self.0.clone();
         if !is_of_subquery(&condition) {
@@ -50,17 +52,17 @@ impl Guard {
         conjunction(self.0.clone())
     }
 
-    /// Returns whether all rows that `self` lets through pass `other`.
+    /// Returns whether all rows for which `self` is true also satisfy `other`.
     pub(super) fn is_within(&self, other: &Guard) -> bool {
         other.0.iter().all(|term| self.0.contains(term))
     }
 
-    /// Returns whether it has so many conditions that they are to become one column.
+    /// Returns whether it has too many conditions, which then are to be combined into one column.
     pub(super) fn is_long(&self) -> bool {
         self.0.len() > TERMS_MAX
     }
 
-    /// Returns an expression that is computed where the guard is true; elsewhere it is NULL.
+    /// Returns an expression that is evaluated where the guard is true, and is NULL elsewhere.
     pub(super) fn guarded(&self, expr: Expr) -> Expr {
         match self.condition() {
             None => expr,
@@ -79,8 +81,8 @@ fn is_of_subquery(expr: &Expr) -> bool {
     found
 }
 
-/// Returns whether an expression that a guard is made of becomes a column: it may have another
-/// value the next time, has effects, or is long.
+/// Returns whether a subexpression of a guard becomes a column: it is volatile, has side effects,
+/// or is long.
 pub(super) fn is_computed_once(expr: &Expr) -> bool {
     let mut nodes = 0;
     expr.walk(&mut |_| nodes += 1);

@@ -1,11 +1,11 @@
-//! Functions for the input and output of types, `textin`, `int4out`, and those that operators are,
-//! `int4pl`.
+//! Calls of type input and output functions, such as `textin` and `int4out`, and of operator
+//! functions, such as `int4pl`.
 //!
-//! Those for input and output are known by their names alone, and a call of one is a cast between
-//! the type and `cstring`.
-//! Those of types with modifiers take an OID and a modifier, too, as in PostgreSQL. Those of
-//! arrays, rows, enums and domains, which have to be told the type, cannot be called; nor can those
-//! for the binary form, whose arguments are of type `internal`.
+//! An input or output function is recognised by its name; a call of it is bound as a cast between
+//! the type and `cstring`. Input functions of types with modifiers also accept an OID and a
+//! modifier, as in PostgreSQL. The functions of arrays, rows, enums and domains, which need the
+//! type as an argument, are not supported; nor are those for the binary format, whose arguments
+//! are of type `internal`.
 
 use types::cast::CastContext;
 use types::expr::Expr;
@@ -17,16 +17,16 @@ use crate::binder::typed::Typed;
 use crate::catalog::internal_names::{InternalName, internal_name};
 use crate::error::{Error, Result};
 
-/// What a function for input or output does.
+/// The direction of a conversion to or from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// It reads values.
+    /// Text to value.
     Input,
-    /// It writes them.
+    /// Value to text.
     Output,
 }
 
-/// Returns the type whose values a built-in function reads or writes as text.
+/// Returns the type and direction of a built-in input or output function.
 pub fn input_or_output(name: &str) -> Option<(DataType, Direction)> {
     let (stem, direction) = match name.strip_suffix("in") {
         Some(stem) => (stem, Direction::Input),
@@ -47,7 +47,7 @@ pub fn input_or_output(name: &str) -> Option<(DataType, Direction)> {
     found.map(|data_type| (data_type, direction))
 }
 
-/// Returns whether values of a type are read and written without anything else being known.
+/// Returns whether input and output of a type need no information besides the value.
 fn is_plain(data_type: DataType) -> bool {
     let is_other = matches!(
         data_type,
@@ -64,7 +64,7 @@ fn is_plain(data_type: DataType) -> bool {
     !is_other && !data_type.is_polymorphic()
 }
 
-/// Returns whether the names of a type's functions have an underscore behind the type's.
+/// Returns whether the function names of a type have an underscore after the type name.
 fn is_underscored(data_type: DataType) -> bool {
     !matches!(
         data_type,
@@ -92,7 +92,7 @@ fn is_underscored(data_type: DataType) -> bool {
     )
 }
 
-/// Returns whether values may have a modifier, which their input applies.
+/// Returns whether the input function of a type takes a modifier.
 fn is_modified(data_type: DataType) -> bool {
     matches!(
         data_type,
@@ -110,7 +110,7 @@ fn is_modified(data_type: DataType) -> bool {
 }
 
 impl Binder<'_> {
-    /// Binds a call of a function for input or output; `None` for other ones.
+    /// Binds a call of an input or output function; `None` for other functions.
     pub(super) fn input_output_call(
         &mut self,
         name: &str,
@@ -149,7 +149,7 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Binds a call of the function of an operator; `None` for other ones.
+    /// Binds a call of the function of an operator; `None` for other functions.
     fn operator_call(
         &mut self,
         name: &str,
@@ -177,7 +177,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns a type with the modifier that a call of its input has as its last argument.
+/// Returns a type with the modifier that is the last argument of its input function.
 fn modified(data_type: DataType, modifier: &Typed) -> Result<SqlType> {
     let modifier = match &modifier.expr {
         Expr::Constant { value: Datum::Int4(value), .. } => Some(*value),

@@ -1,4 +1,7 @@
-//! INSERT and UPSERT.
+//! Binding of INSERT and UPSERT: target columns, the source of rows, and defaults.
+//!
+//! The source becomes a plan of full rows in table order; identity and generated columns get their
+//! default expressions. [`conflict`](crate::binder::conflict) binds ON CONFLICT.
 
 use std::sync::Arc;
 
@@ -72,7 +75,7 @@ impl Binder<'_> {
         Ok(returning_query(Bound::Insert(insert), query))
     }
 
-    /// Returns the source of full rows, and the columns that the statement names.
+    /// Returns the plan of full rows, and the columns that the statement names.
     fn bind_insert_source(
         &mut self,
         written: &Written,
@@ -119,8 +122,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds rows of values for the columns of these names; returns full rows in table order, and
-    /// the columns.
+    /// Binds rows of values for target columns; returns full rows in table order, and the columns.
     pub(super) fn bind_target_rows(
         &mut self,
         written: &Written,
@@ -138,7 +140,7 @@ impl Binder<'_> {
         self.bind_single_values(written, names, rows, identity)
     }
 
-    /// As [`Binder::bind_target_rows`], of rows in which each entry is one value.
+    /// Binds rows without `.*`; otherwise the same as [`Binder::bind_target_rows`].
     fn bind_single_values(
         &mut self,
         written: &Written,
@@ -163,7 +165,8 @@ impl Binder<'_> {
         rows: &[Vec<AssignedValue>],
         identity: IdentityRule,
     ) -> Result<Vec<Vec<Expr>>> {
-        // Of each column the values that it gets; several only if they are of parts.
+        // By column: the positions of its values in a row; several only if they assign parts of
+        // it.
         let mut places: Vec<Vec<usize>> = vec![Vec::new(); table.columns.len()];
         for (index, target) in targets.iter().enumerate() {
             places[target.column].push(index);
@@ -250,7 +253,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the run that stands for all rows, if one does.
+/// Returns the constant run, if it stands for all rows.
 fn run_of(rows: &[Vec<AssignedValue>]) -> Option<&ConstantRun> {
     let [row] = rows else { return None };
     match row.as_slice() {
@@ -259,15 +262,15 @@ fn run_of(rows: &[Vec<AssignedValue>]) -> Option<&ConstantRun> {
     }
 }
 
-/// What becomes of values that a statement gives to identity columns.
+/// The treatment of explicit values for identity columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdentityRule {
-    /// What the statement says.
+    /// The OVERRIDING clause.
     pub(super) overriding: Option<Overriding>,
 }
 
 impl IdentityRule {
-    /// Returns whether a given value counts; otherwise the sequence gives one.
+    /// Returns whether an explicit value is used; otherwise the sequence provides the value.
     fn takes(self, column: &Column) -> Result<bool> {
         if column.generated.is_some() {
             return Err(not_default(&column.name));
@@ -288,23 +291,23 @@ impl IdentityRule {
     }
 }
 
-/// Returns the error of a value for a generated column.
+/// Returns the error for an explicit value of a generated column.
 pub(super) fn not_default(name: &str) -> Error {
     let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
     Error::new(sqlstate::GENERATED_ALWAYS, message)
         .with_detail(format!("Column \"{name}\" is a generated column."))
 }
 
-/// Where a value of INSERT goes.
+/// The target of a value of INSERT.
 #[derive(Debug, Clone)]
 struct InsertTarget {
     column: usize,
-    /// What it is of the column, if it is not the whole.
+    /// The part of the column, unless it is the whole.
     part: Option<Part>,
 }
 
 impl Binder<'_> {
-    /// Returns where the values go, of which there are so many.
+    /// Returns the targets of `width` values.
     fn insert_targets(
         &self,
         written: &Written,
@@ -314,7 +317,7 @@ impl Binder<'_> {
         if names.is_empty() {
             let whole = |column| InsertTarget { column, part: None };
             let targets = written.all_targets(width)?;
-            // Two columns of a view may be one of the table.
+            // Two columns of a view may map to the same column of the table.
             let given = &targets[..width.min(targets.len())];
             let repeated = |(at, column): (usize, &usize)| given[..at].contains(column);
             if let Some(at) = given.iter().enumerate().position(repeated) {
@@ -353,7 +356,7 @@ fn assigned_twice(column: &Column) -> Error {
     Error::new(sqlstate::SYNTAX_ERROR, message)
 }
 
-/// Returns the columns of targets, each once, in the order of the first time.
+/// Returns the columns of targets without duplicates, in the order of their first occurrence.
 fn distinct(targets: &[InsertTarget]) -> Vec<usize> {
     let mut columns: Vec<usize> = Vec::with_capacity(targets.len());
     for target in targets {
@@ -383,7 +386,7 @@ fn check_width(
     Ok(())
 }
 
-/// Checks that a query's column can be stored, with the message of an assignment.
+/// Checks that an assignment cast from a query's column to a target column exists.
 fn check_assignable(bound: &BoundQuery, index: usize, column: &Column) -> Result<()> {
     let from = bound.columns[index].sql_type.base;
     let to = column.sql_type.base;

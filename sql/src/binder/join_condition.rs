@@ -1,10 +1,10 @@
 //! ON conditions with subqueries.
 //!
-//! Those of an inner join are computed over the pairs of rows. Those of an outer join are computed
-//! beside the rows of one side, as columns that the condition then reads and that go afterwards. If
-//! one takes columns of both sides, or may fail for a row that has no partner, the condition
-//! selects rows of the side that may be padded, for each row of the other: that side becomes
-//! LATERAL. A full join cannot do that.
+//! For an inner join, they are evaluated as a filter over the joined rows. For an outer join, a
+//! subquery is evaluated on one input, as an extra column that the condition reads and a
+//! projection then removes. If a subquery uses columns of both sides, or may fail for a row
+//! without a partner, the nullable side becomes LATERAL: the condition filters it for each row of
+//! the other side. A full join does not support such subqueries.
 
 use types::expr::Expr;
 
@@ -24,8 +24,8 @@ enum Side {
 }
 
 impl Binder<'_> {
-    /// Joins on a condition, which was bound over the columns of both sides; `bindings` are what a
-    /// LATERAL right side takes from the left one.
+    /// Adds a join on a condition that was bound over the columns of both sides; `bindings` are
+    /// the parameters of a LATERAL right side.
     pub(super) fn join_on(
         &mut self,
         rows: &mut Rows,
@@ -53,7 +53,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Returns whether a subquery of an outer join's condition takes columns of both sides.
+    /// Returns whether an outer join needs a LATERAL side: a subquery of its condition uses
+    /// columns of both sides, or may fail or have effects.
     fn takes_both(
         &self,
         on: &Expr,
@@ -82,8 +83,8 @@ impl Binder<'_> {
         Ok(false)
     }
 
-    /// Joins each row of the side that is kept with the rows of the other that the condition
-    /// selects for it.
+    /// Joins each row of the preserved side with the rows of the nullable side that satisfy the
+    /// condition.
     fn outer_join_lateral(
         &mut self,
         rows: &mut Rows,
@@ -137,14 +138,14 @@ impl Binder<'_> {
     }
 }
 
-/// Keeps the rows for which a predicate is true, and their columns alone.
+/// Filters rows by a predicate, and removes the columns that its subqueries have added.
 fn select(rows: &mut Rows, predicate: Expr, subqueries: &[SubqueryUse]) {
     let columns = identity(&rows.types);
     rows.filter(predicate, subqueries);
     rows.project(columns);
 }
 
-/// Returns the subqueries that an expression waits for.
+/// Returns the subqueries whose values an expression reads.
 fn subqueries_of(expr: &Expr) -> Vec<usize> {
     let mut used = Vec::new();
     for_each_column(expr, &mut |index| {
@@ -192,7 +193,7 @@ fn outer_join(
     }
 }
 
-/// Returns the side whose columns a subquery takes; the right one of none, `None` of both.
+/// Returns the side whose columns a subquery uses; the right one if it uses none, `None` if both.
 fn side_of(subquery: &SubqueryUse, all: &[SubqueryUse], left_width: usize) -> Option<Side> {
     let (mut left, mut right) = (false, false);
     let mut waiting = vec![subquery];
@@ -213,7 +214,8 @@ fn side_of(subquery: &SubqueryUse, all: &[SubqueryUse], left_width: usize) -> Op
     }
 }
 
-/// Returns subqueries that take columns of the right side alone, as that side numbers them.
+/// Returns subqueries that use only columns of the right side, with these numbered from that
+/// side's first column.
 fn shifted(subqueries: &[SubqueryUse], left_width: usize) -> Vec<SubqueryUse> {
     let shift = |expr: &mut Expr| {
         map_columns(expr, &|index| match index {

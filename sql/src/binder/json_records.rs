@@ -1,8 +1,8 @@
-//! Functions that make rows of JSON: `json_populate_record`, `json_to_record` and their kin, and
-//! column definition lists.
+//! Functions that convert JSON to rows (`json_populate_record`, `json_to_record` and related
+//! functions), and column definition lists.
 //!
-//! What the rows are made of is known here: by the type of the first argument, or by the column
-//! definition list of FROM. A set of rows is an array of them, taken apart.
+//! The row type is known to the binder: it is the type of the first argument, or the column
+//! definition list of FROM. A set-returning variant is an `unnest` of an array of rows.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
-/// What a function makes of JSON.
+/// The variant of a function that converts JSON to rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JsonRows {
-    /// Any number of rows.
+    /// True for the set-returning variants.
     pub(super) is_set: bool,
-    /// The columns are those that FROM defines.
+    /// True if the columns are those of a column definition list.
     pub(super) is_record: bool,
     json: DataType,
 }
 
 impl JsonRows {
-    /// Returns what the function of a call does, if it is one of these.
+    /// Returns the variant of a call, if it is one of these functions.
     pub(super) fn of(call: &FunctionCall) -> Option<JsonRows> {
         let in_catalog = call.name.schema.as_ref().is_none_or(|one| one.value == "pg_catalog");
         let name = call.name.name.value.as_str();
@@ -77,8 +77,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the row or the array of rows that a call makes; `definition` describes them if the
-    /// first argument does not.
+    /// Returns the row or the array of rows of a call; `definition` is the row type if the first
+    /// argument does not determine it.
     pub(super) fn json_rows(
         &mut self,
         call: &FunctionCall,
@@ -91,7 +91,7 @@ impl Binder<'_> {
         let types: Vec<DataType> = arguments.iter().map(Typed::base).collect();
         let shown = self.call_text(name, &types);
         let undefined = || undefined_function(&shown, position);
-        // `use_json_as_text`, which PostgreSQL takes and does not look at.
+        // `use_json_as_text`, which PostgreSQL accepts and ignores.
         let flagged = rows.json == DataType::Json && !rows.is_record;
         if flagged && matches!(types[..], [_, _, DataType::Bool | DataType::Unknown]) {
             arguments.pop();
@@ -173,8 +173,8 @@ impl Binder<'_> {
         Ok((function, columns))
     }
 
-    /// Returns whether the columns of a column definition list are all that is known of the rows of
-    /// a call, whose first argument is one.
+    /// Returns whether only the column definition list determines the row type, because the first
+    /// argument is an anonymous record.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Binder<'_> {
         let mut values = Vec::with_capacity(columns.len());
         for (at, column) in columns.into_iter().enumerate() {
             let field = field_of(row.expr.clone(), at, column.sql_type.base);
-            // What is made for a type fits it already.
+            // The values of a row of a named type already have the types of its attributes.
             let value = match column.sql_type.domain.filter(|_| is_anonymous) {
                 Some(oid) => match self.catalog.domain(oid) {
                     Some(domain) => domain.checked(field, false),
@@ -272,7 +272,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the description of the rows that a first argument is one of.
+/// Returns the row type that the first argument determines.
 fn row_type_of(name: &str, base: &Typed) -> Result<Record> {
     match base.base() {
         DataType::Composite(of) => Ok(Record::of_type(of, Vec::new())),
@@ -299,7 +299,7 @@ fn checked(value: Expr, checks: Option<Arc<DomainChecks>>) -> Expr {
     }
 }
 
-/// Returns the function that takes an array of rows apart.
+/// Returns `unnest` of an array of rows.
 fn unnested(name: &str, array: Typed) -> SetFunction {
     let row = array.base().element().unwrap_or(DataType::Record);
     let signature = types::function::sets::overloads("unnest").first();
@@ -311,13 +311,14 @@ fn unnested(name: &str, array: Typed) -> SetFunction {
     }
 }
 
-/// Returns the error of a function that returns records, in FROM without a list.
+/// Returns the error for a function that returns records, in FROM without a column definition
+/// list.
 pub(super) fn definitions_missing(position: usize) -> Error {
     let message = "a column definition list is required for functions returning \"record\"";
     Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
 }
 
-/// Returns the error of a list behind another function.
+/// Returns the error for a column definition list after another function.
 pub(super) fn definitions_needless(position: usize) -> Error {
     let message = "a column definition list is only allowed for functions returning \"record\"";
     Error::new(sqlstate::SYNTAX_ERROR, message).at(position)

@@ -1,16 +1,16 @@
-//! The state of binding: one level for each query around the expression at hand.
+//! The state of the binder: one level for each enclosing query.
 //!
-//! Expressions of a level are bound over its base row. What is not there yet, because a plan node
-//! below must first compute it, is a column with an index beyond every real one:
+//! Expressions of a level are bound over its base row, the row of FROM. A value that a plan node
+//! has to compute first is a placeholder column, with an index beyond every real one:
 //!
 //! * [`AGGREGATE`] + n: the nth aggregate of the level;
 //! * [`GROUPING`] + n: the nth call of GROUPING of the level;
-//! * [`WINDOW`] + n: the nth call of a window function of the level;
-//! * [`SET`] + n: the value of the nth call of a function that returns a set;
+//! * [`WINDOW`] + n: the nth window function call of the level;
+//! * [`SET`] + n: the value of the nth set-returning function call of the level;
 //! * [`SUBQUERY`] + n: the value of the nth subquery of the level;
 //! * [`SUBQUERY_COLUMN`] + n, in a comparison of IN, ANY or ALL: column n of the subquery.
 //!
-//! [`Rows::place`](crate::binder::rows) replaces them by real ones.
+//! [`Rows::place`](crate::binder::rows) replaces them by real columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,20 +38,21 @@ use crate::logical::{
     ApplyKind, CurrentRow, CursorTable, Logical, Origin, SetFunction, SortKey, WindowFunction,
 };
 
-/// See the module's header.
+/// The first placeholder index of aggregates.
 pub(super) const AGGREGATE: usize = 1 << 40;
-/// See the module's header.
+/// The first placeholder index of GROUPING calls.
 pub(super) const GROUPING: usize = AGGREGATE + (1 << 38);
-/// See the module's header.
+/// The first placeholder index of window function calls.
 pub(super) const WINDOW: usize = AGGREGATE + (1 << 39);
-/// See the module's header.
+/// The first placeholder index of set-returning function calls.
 pub(super) const SET: usize = WINDOW + (1 << 38);
-/// See the module's header.
+/// The first placeholder index of subqueries.
 pub(super) const SUBQUERY: usize = 1 << 41;
-/// See the module's header.
+/// The first placeholder index of columns of a compared subquery.
 pub(super) const SUBQUERY_COLUMN: usize = 1 << 42;
 
-/// Where an expression stands, for what it may hold and for messages.
+/// The clause of an expression. It determines which constructs are allowed, and the wording of
+/// errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clause {
     Select,
@@ -65,53 +66,53 @@ pub(super) enum Clause {
     Offset,
     Values,
     MergeWhen,
-    /// The only row of INSERT … VALUES.
+    /// INSERT … VALUES with a single row.
     ValuesRow,
     Set,
     Returning,
     FunctionInFrom,
-    /// A query in FROM that names what is beside it.
+    /// A LATERAL query in FROM.
     QueryInFrom,
     Call,
     SystemTime,
     Filter,
-    /// An offset of a window's frame.
+    /// An offset of a window frame.
     Frame(FrameUnits),
-    /// An expression without a query around it.
+    /// A standalone expression, without an enclosing query.
     Table(TableClause),
 }
 
-/// What an expression is for that is part of a definition.
+/// The kind of a standalone expression, most of which are part of an object's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableClause {
     /// A CHECK, of a table or a domain.
     Check,
     /// A DEFAULT, of a column, a domain or a parameter.
     Default,
-    /// What makes the value of a generated column.
+    /// The expression of a generated column.
     Generation,
     /// A key of an index.
     IndexExpression,
-    /// The condition of a partial index.
+    /// The predicate of a partial index.
     IndexPredicate,
     /// USING of ALTER COLUMN … TYPE.
     Transform,
-    /// A value of EXECUTE.
+    /// An argument of EXECUTE.
     ExecuteParameter,
     /// A value of SPLIT ON.
     SplitValue,
-    /// The value that CYCLE puts into its column.
+    /// A mark value of CYCLE.
     CycleMark,
     /// The default of a function's parameter.
     Parameter,
     /// WHERE of COPY FROM.
     CopyWhere,
-    /// Something that the catalog has; it was checked when it was made.
+    /// An expression that the catalog stores; it was checked at creation.
     Stored,
 }
 
 impl TableClause {
-    /// Returns what PostgreSQL calls one in messages.
+    /// Returns the clause's name in PostgreSQL's messages.
     fn singular(self) -> &'static str {
         match self {
             TableClause::Check => "check constraint",
@@ -144,7 +145,7 @@ impl TableClause {
         }
     }
 
-    /// Returns the words for the condition in messages about its type.
+    /// Returns the clause's name in messages about the type of the condition.
     pub(super) fn condition(self) -> &'static str {
         match self {
             TableClause::IndexPredicate | TableClause::CopyWhere => "WHERE",
@@ -152,7 +153,8 @@ impl TableClause {
         }
     }
 
-    /// Returns an error in the words of the clause: names of columns have no place in a DEFAULT.
+    /// Replaces the error of an unknown name by the one that the clause has for it: DEFAULT allows
+    /// no column references.
     pub(super) fn wording(self, error: Error) -> Error {
         let is_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_TABLE];
         if self == TableClause::Default && is_name.contains(&error.sqlstate.as_ref()) {
@@ -165,7 +167,7 @@ impl TableClause {
 }
 
 impl Clause {
-    /// Returns the name that PostgreSQL gives it in messages.
+    /// Returns the clause's name in PostgreSQL's messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Clause::Select => "SELECT",
@@ -193,12 +195,12 @@ impl Clause {
         }
     }
 
-    /// Returns whether window functions may stand here.
+    /// Returns whether window functions are allowed.
     pub(super) fn allows_windows(self) -> bool {
         matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
     }
 
-    /// Returns whether functions that return sets may stand here.
+    /// Returns whether set-returning functions are allowed.
     pub(super) fn allows_sets(self) -> bool {
         matches!(
             self,
@@ -210,12 +212,12 @@ impl Clause {
         )
     }
 
-    /// Returns whether aggregates of the level itself may stand here.
+    /// Returns whether aggregates of the level itself are allowed.
     pub(super) fn allows_aggregates(self) -> bool {
         matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn)
     }
 
-    /// Returns whether it matters which columns of the level itself are named here.
+    /// Returns whether column references of the level itself are recorded.
     pub(super) fn minds_columns(self) -> bool {
         self.allows_aggregates()
             || matches!(self, Clause::Limit | Clause::Offset | Clause::Frame(_))
@@ -227,16 +229,16 @@ impl Clause {
 pub(super) struct SubqueryUse {
     /// The subquery.
     pub(super) plan: Logical,
-    /// Parameter and the value it takes, over the level's row.
+    /// The parameters, with their values over the level's row.
     pub(super) bindings: Vec<(usize, Expr)>,
-    /// What it adds.
+    /// The kind of value that it adds to the row.
     pub(super) kind: ApplyKind,
-    /// Where it stands.
+    /// Its position.
     pub(super) position: usize,
 }
 
 impl SubqueryUse {
-    /// Calls `visit` on each expression that it takes from the row of its level.
+    /// Calls `visit` on each expression over the row of its level that it uses.
     pub(super) fn for_each_taken(&self, visit: &mut dyn FnMut(&Expr)) {
         self.bindings.iter().for_each(|(_, value)| visit(value));
         if let ApplyKind::Any { comparison } | ApplyKind::All { comparison } = &self.kind {
@@ -245,7 +247,7 @@ impl SubqueryUse {
     }
 }
 
-/// Partitions and order that calls of a level are over.
+/// A window definition: partitioning and order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BoundWindow {
     /// The partitions.
@@ -255,110 +257,111 @@ pub(super) struct BoundWindow {
 }
 
 impl BoundWindow {
-    /// Returns the expressions of partitions and order.
+    /// Returns the expressions of partitioning and order.
     pub(super) fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.partition_by.iter().chain(self.order_by.iter().map(|key| &key.expression))
     }
 
-    /// Returns the expressions of partitions and order.
+    /// Returns the expressions of partitioning and order.
     pub(super) fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let order_by = self.order_by.iter_mut().map(|key| &mut key.expression);
         self.partition_by.iter_mut().chain(order_by)
     }
 }
 
-/// A call and its window, by position.
+/// A window function call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WindowCall {
-    /// The window.
+    /// The position of its window definition.
     pub(super) window: usize,
     /// The call.
     pub(super) function: WindowFunction,
 }
 
-/// A call of a function that returns a set.
+/// A set-returning function call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SetUse {
     /// The call.
     pub(super) function: SetFunction,
-    /// How many such calls stand in its arguments, one in the other.
+    /// The depth of set-returning calls nested in its arguments.
     pub(super) depth: usize,
 }
 
-/// How the columns of a level can be named from what stands in FROM behind them.
+/// The visibility of a level's columns for following entries of FROM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The level is a query: its columns can be named from inside of it.
+    /// The level is a query: its columns are visible to subqueries.
     Query,
-    /// They are of FROM, and what is being bound is not LATERAL.
+    /// The level is a FROM clause, and the entry that is being bound is not LATERAL.
     Hidden,
-    /// They are of FROM, and what is being bound is LATERAL.
+    /// The level is a FROM clause, and the entry that is being bound is LATERAL.
     Lateral,
 }
 
-/// Why what is LATERAL cannot name columns of what is beside it.
+/// The reason why a LATERAL entry must not refer to columns of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Barred {
-    /// They are of the side of an outer join that keeps all rows of the other.
+    /// They are of the preserved side's partner in a right or full join.
     Optional,
-    /// They are of the table that the statement changes.
+    /// They are of the target table of the statement.
     Changed,
 }
 
 /// A call of GROUPING.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GroupingCall {
-    /// What is asked of, over the base row, and where it stands.
+    /// The arguments over the base row, with their positions.
     pub(super) arguments: Vec<(Expr, usize)>,
 }
 
-/// A column of the level's own base row that an expression named outside of aggregates.
+/// A reference, outside of aggregates, to a column of the level's own base row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
     /// The column of the base row.
     pub(super) index: usize,
-    /// Where the name stands.
+    /// The position of the name.
     pub(super) position: usize,
-    /// Whether it stands in a subquery of the level.
+    /// True if it is in a subquery of the level.
     pub(super) from_subquery: bool,
 }
 
-/// One query that is being bound.
+/// A query level that is being bound.
 #[derive(Debug)]
 pub(super) struct Level {
-    /// What names mean.
+    /// The names that are visible.
     pub(super) scope: Scope,
-    /// The clause at hand.
+    /// The current clause.
     pub(super) clause: Clause,
-    /// Whether the expression at hand is inside an aggregate's argument.
+    /// True inside an aggregate's argument.
     pub(super) in_aggregate: bool,
-    /// The aggregates met.
+    /// The aggregates found so far.
     pub(super) aggregates: Vec<Aggregate>,
-    /// The calls of GROUPING met.
+    /// The GROUPING calls found so far.
     pub(super) groupings: Vec<GroupingCall>,
-    /// What stands against a window function in the expression at hand, if it is inside of one.
+    /// The error message for a nested window function, inside of a window function.
     pub(super) in_window: Option<&'static str>,
-    /// What stands against a function that returns a set in the expression at hand.
+    /// The error message for a set-returning function, where none is allowed in the current
+    /// expression.
     pub(super) refuses_sets: Option<&'static str>,
-    /// The calls of functions that return sets met.
+    /// The set-returning function calls found so far.
     pub(super) set_uses: Vec<SetUse>,
-    /// Who can name the columns.
+    /// The visibility of its columns.
     pub(super) reach: Reach,
-    /// Why what is LATERAL cannot name the columns, if it cannot.
+    /// The reason why LATERAL entries must not refer to its columns, if any.
     pub(super) barred: Option<Barred>,
     /// The WINDOW clause.
     pub(super) named_windows: Vec<NamedWindow>,
-    /// The windows met.
+    /// The window definitions found so far.
     pub(super) windows: Vec<BoundWindow>,
-    /// The calls of window functions met.
+    /// The window function calls found so far.
     pub(super) window_calls: Vec<WindowCall>,
-    /// The subqueries met.
+    /// The subqueries found so far.
     pub(super) subqueries: Vec<SubqueryUse>,
-    /// Their positions by their [likeness](SubqueryUse::likeness).
+    /// Their positions by the hash of their [likeness](SubqueryUse::likeness).
     pub(super) subqueries_like: AHashMap<u64, Vec<usize>>,
-    /// Columns that the subquery at hand takes from this level.
+    /// Outer references to this level by the subquery that is being bound.
     pub(super) open_bindings: Vec<(usize, Expr)>,
-    /// Columns named in a clause that [minds](Clause::minds_columns).
+    /// Column references in clauses that [record them](Clause::minds_columns).
     pub(super) references: Vec<Reference>,
 }
 
@@ -385,21 +388,21 @@ impl Level {
         }
     }
 
-    /// Notes a call of GROUPING and returns what stands for it.
+    /// Adds a GROUPING call and returns its placeholder.
     pub(super) fn add_grouping(&mut self, call: GroupingCall) -> Expr {
         self.groupings.push(call);
         let data_type = DataType::Int4;
         Expr::Column { index: GROUPING + self.groupings.len() - 1, data_type }
     }
 
-    /// Returns an error if a subquery was met in what is part of a definition.
+    /// Returns an error if the expression of a definition contains a subquery.
     pub(super) fn refuse_subqueries_of(&self, clause: TableClause) -> Result<()> {
         let Some(subquery) = self.subqueries.first() else { return Ok(()) };
         let message = format!("cannot use subquery in {}", clause.singular());
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(subquery.position))
     }
 
-    /// Returns an error if a subquery was met, where there is no place for one.
+    /// Returns an error if there is a subquery where none is supported.
     pub(super) fn refuse_subqueries(&self, place: &str) -> Result<()> {
         match self.subqueries.first() {
             None => Ok(()),
@@ -412,58 +415,58 @@ impl Level {
     }
 }
 
-/// What is noted while the definition of a view is bound.
+/// The dependencies that are recorded while the definition of a view is bound.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// Tables and views named; what they use is not filled in yet.
+    /// The named tables and views; the columns in use are not filled in yet.
     pub(super) relations: Vec<ViewRelation>,
-    /// Columns of tables that were named.
+    /// The referenced columns of tables.
     pub(super) used: BTreeSet<(Origin, usize)>,
-    /// Each `*`: where it or its qualifier stands, and the columns it means.
+    /// Each `*`: the position of it or of its qualifier, and its expansion.
     pub(super) stars: Vec<(usize, String)>,
-    /// Tables, by number, whose primary key determines columns that are not grouped by.
+    /// Tables, by number, whose primary key functionally determines ungrouped columns.
     pub(super) determining: BTreeSet<u32>,
 }
 
 /// The binder of one statement.
 pub(super) struct Binder<'a> {
-    /// The tables.
+    /// The catalog.
     pub(super) catalog: &'a Catalog,
-    /// System views and table functions.
+    /// The system catalog: system views and table functions.
     pub(super) system: &'a dyn SystemCatalog,
-    /// Values of `current_user` and its kin.
+    /// The values of `current_user` and other session constants.
     pub(super) constants: &'a SessionConstants,
     /// The parameters.
     pub(super) parameters: Parameters,
-    /// The queries around the expression at hand, outermost first.
+    /// The query levels, outermost first.
     pub(super) levels: Vec<Level>,
-    /// What the definition of a view names, while one is bound.
+    /// The dependencies of the view definition that is being bound.
     pub(super) trace: Option<Trace>,
-    /// What names and values of the text at hand mean, if somebody wants to know.
+    /// The resolution of names and literals, if the caller needs it.
     pub(super) notes: Option<Notes>,
-    /// What settles literals, where the text at hand is a definition.
+    /// The rewriter of literals, if the text is a definition.
     pub(super) settler: Option<LiteralSettler>,
-    /// The view whose query is at hand, if it is one's.
+    /// The view whose query is being bound.
     pub(super) view: Option<Arc<View>>,
-    /// The first materialized view without rows that the statement reads.
+    /// The first unpopulated materialized view that the statement reads.
     pub(super) unpopulated: Option<String>,
-    /// How many views the query at hand is inside of.
+    /// The depth of nested views.
     pub(super) view_depth: usize,
-    /// The queries of WITH that were declared around it, and below the level at hand.
+    /// The WITH queries in scope.
     pub(super) named: Vec<NamedRows>,
-    /// How many were declared in all.
+    /// The number of WITH queries of the statement.
     pub(super) named_count: usize,
-    /// The function whose body is at hand, if it is one's.
+    /// The function whose body is being bound.
     pub(super) frame: Option<Frame>,
-    /// The first level of the FROM clause at hand.
+    /// The first level of the current FROM clause.
     pub(super) from_base: usize,
-    /// The query at hand is a cursor's, and its rows are to have keys.
+    /// True if the query is a cursor's, whose rows are to have row keys.
     pub(super) wants_keys: bool,
-    /// The tables of which the rows of the cursor have keys.
+    /// The tables with row keys in the rows of the cursor.
     pub(super) cursor_tables: Vec<CursorTable>,
-    /// The row that the statement changes, if it is a cursor's.
+    /// The cursor row of WHERE CURRENT OF.
     pub(super) current_row: Option<CurrentRow>,
-    /// The variables that the statement sees, if it is one of a procedural body.
+    /// The visible PL/pgSQL variables.
     pub(super) variables: Option<&'a VariableScope<'a>>,
     /// The parameters that stand for them.
     pub(super) variable_uses: Vec<VariableUse>,
@@ -501,7 +504,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Returns where names without a schema are looked for.
+    /// Returns the search path for unqualified names.
     pub(super) fn search_path(&self) -> &SearchPath {
         match (&self.view, &self.frame) {
             (Some(view), _) => &view.search_path,
@@ -512,22 +515,22 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Enters a query.
+    /// Enters a query level.
     pub(super) fn push_level(&mut self, scope: Scope, clause: Clause) {
         self.levels.push(Level::new(scope, clause));
     }
 
-    /// Leaves a query.
+    /// Leaves the current query level.
     pub(super) fn pop_level(&mut self) -> Level {
         self.levels.pop().expect("every pop follows a push")
     }
 
-    /// Returns the query at hand.
+    /// Returns the current query level.
     pub(super) fn level(&mut self) -> &mut Level {
         self.levels.last_mut().expect("expressions are bound inside a level")
     }
 
-    /// Binds something that may name the columns of what is before it in FROM.
+    /// Binds a LATERAL entry, which may refer to columns of preceding entries of FROM.
     pub(super) fn lateral<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let from = self.from_base.min(self.levels.len());
         self.levels[from..].iter_mut().for_each(|level| level.reach = Reach::Lateral);
@@ -536,7 +539,7 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Binds something inside a level of its own and returns it with the level.
+    /// Binds in a new query level, and returns the result with the level.
     pub(super) fn within<T>(
         &mut self,
         scope: Scope,
@@ -550,7 +553,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Returns the error of an aggregate in a clause that takes none.
+/// Returns the error for an aggregate in a clause that allows none.
 pub(super) fn aggregate_not_allowed(clause: Clause) -> Error {
     let message = format!("aggregate functions are not allowed in {}", clause.name());
     Error::new(sqlstate::GROUPING_ERROR, message)

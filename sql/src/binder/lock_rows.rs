@@ -1,4 +1,4 @@
-//! The step that locks rows: above ORDER BY, below LIMIT.
+//! The LockRows node of FOR UPDATE and FOR SHARE: above ORDER BY, below LIMIT.
 //!
 //! ```text
 //!   LockRows ──────────────┐ again: the same, for one row
@@ -6,11 +6,13 @@
 //!   FROM: join of tables   └ FROM: join of what this row has of each table
 //! ```
 //!
-//! FROM gets further columns, where it does not have them anyhow: the keys of the tables that are
-//! locked, and what else is needed to make a row once more. A query in FROM, or a view, that only
-//! picks and joins rows is part of FROM, as PostgreSQL pulls it up (`pull_up_simple_subquery`):
-//! its scans stay marked ([`TableScan::lock`]) until the query around it takes them. Any other one
-//! locks its rows itself.
+//! `again` is the plan that re-evaluates a row whose newest version differs from the snapshot
+//! (PostgreSQL's EvalPlanQual). It reads the newest version of the locked tables and the row's own
+//! values of the others, as parameters. FROM gets extra columns, if it lacks them: the row keys of
+//! the locked tables, and the values for `again`. A query in FROM, or a view, that only filters,
+//! projects and joins is part of FROM, as PostgreSQL pulls it up (`pull_up_simple_subquery`): its
+//! scans stay marked ([`TableScan::lock`]) until the outer query takes over the marks. Any other
+//! query locks its rows itself.
 
 use types::DataType;
 use types::expr::Expr;
@@ -24,32 +26,32 @@ use crate::logical::{
     Apply, ApplyKind, HeldRows, Join, JoinKind, LockRows, LockedTable, Logical, TableScan,
 };
 
-/// What is locked of the rows of a FROM clause.
+/// The locked tables and copied values of the rows of a FROM clause.
 pub(super) struct HeldFrom {
     held: HeldRows,
-    /// FROM, for one row.
+    /// FROM, for the re-evaluation of one row.
     again: Logical,
-    /// Steps of FROM from its top down its first inputs.
+    /// The number of nodes of FROM from its top along the first inputs.
     depth: usize,
 }
 
-/// A part of FROM.
+/// A subplan of FROM with its re-evaluation plan.
 struct Part {
-    /// Yields its rows: its columns, then those that were added.
+    /// The plan: its columns, then the added ones.
     plan: Logical,
-    /// The same, of one row.
+    /// The re-evaluation plan of one row.
     again: Logical,
-    /// How many columns it has by itself.
+    /// The number of columns without the added ones.
     width: usize,
-    /// What is locked and copied of it.
+    /// The locked tables and copied values.
     held: HeldRows,
 }
 
-/// Makes a join.
+/// Constructor of a join.
 type MakeJoin<'a> = &'a dyn Fn(Box<Logical>, Box<Logical>, Expr) -> Logical;
 
-/// Returns whether a query with locks said of it from outside leaves them to the query around it,
-/// as far as its text says.
+/// Returns whether a query with pushed-down locks leaves them to the outer query, as far as its
+/// syntax determines that.
 pub(super) fn is_pulled_up(query: &Query) -> bool {
     let is_plain = match &query.body {
         QueryBody::Select(select) => select.distinct.is_none(),
@@ -64,7 +66,8 @@ pub(super) fn is_pulled_up(query: &Query) -> bool {
 }
 
 impl Binder<'_> {
-    /// Takes the marks off the scans of a FROM clause, and adds the columns that are needed.
+    /// Removes the marks from the scans of a FROM clause, and adds the columns that LockRows
+    /// needs.
     pub(super) fn hold_rows(&mut self, rows: &mut Rows) -> HeldFrom {
         let nothing = Logical::Append { inputs: Vec::new() };
         let from = std::mem::replace(&mut rows.plan, nothing);
@@ -161,7 +164,7 @@ impl Binder<'_> {
         Part { plan: Logical::Scan(scan), again, width, held }
     }
 
-    /// What is not looked into: the row has what it had.
+    /// Returns a subplan that is not re-evaluated: the row retains its values.
     fn copied(&mut self, plan: Logical, nullable: bool) -> Part {
         let width = width(&plan);
         if !nullable {
@@ -169,7 +172,7 @@ impl Binder<'_> {
             let again = one_row(values);
             return Part { plan, again, width, held: HeldRows { tables: Vec::new(), copies } };
         }
-        // A further column says whether there is a row at all.
+        // An extra column distinguishes a missing row from a row of NULLs.
         let types = plan.column_types();
         let column = |(index, data_type): (usize, &DataType)| Expr::column(index, *data_type);
         let own = types.iter().enumerate().map(column);
@@ -198,14 +201,14 @@ fn one_row(values: Vec<Expr>) -> Logical {
     Logical::Values { types, rows: vec![values] }
 }
 
-/// A row if one of its values, which it never lacks, is there.
+/// Returns the row if its witness column, which is never NULL in a row, is not NULL.
 fn present(values: Vec<Expr>, witness: usize) -> Logical {
     let is_missing = Expr::IsNull(Box::new(values[witness].clone()));
     let predicate = Expr::Not(Box::new(is_missing));
     Logical::Filter { input: Box::new(one_row(values)), predicate }
 }
 
-/// Joins two parts: the columns of both, then what was added to both.
+/// Joins two subplans: the columns of both, then the added columns of both.
 fn beside(left: Part, right: Part, mut on: Expr, make: MakeJoin<'_>) -> Part {
     let (left_all, right_all) = (width(&left.plan), width(&right.plan));
     let added = left_all - left.width;
@@ -225,13 +228,13 @@ fn beside(left: Part, right: Part, mut on: Expr, make: MakeJoin<'_>) -> Part {
 }
 
 impl Part {
-    /// Puts a step above that leaves the columns as they are.
+    /// Adds a node that does not change the columns.
     fn map(self, make: impl Fn(Box<Logical>) -> Logical) -> Part {
         let (plan, again) = (make(Box::new(self.plan)), make(Box::new(self.again)));
         Part { plan, again, ..self }
     }
 
-    /// Puts a step above that adds a value, which is to stand before what was added here.
+    /// Adds a node that appends a value, and moves the value before the added columns.
     fn with_value(self, make: impl Fn(Box<Logical>) -> Logical) -> Part {
         let (own, all) = (self.width, width(&self.plan));
         let part = self.map(|input| {
@@ -250,7 +253,7 @@ impl Part {
         }
     }
 
-    /// Projects, and keeps what is needed besides.
+    /// Adds a projection that also retains the needed columns.
     fn projected(mut self, mut expressions: Vec<Expr>) -> Part {
         let own = expressions.len();
         let types = self.plan.column_types();
@@ -260,7 +263,7 @@ impl Part {
         Part { width: own, held, ..part }
     }
 
-    /// Puts the columns into another order.
+    /// Reorders the columns.
     fn ordered(self, order: Vec<usize>) -> Part {
         let own = self.width;
         let types = self.plan.column_types();
@@ -270,33 +273,33 @@ impl Part {
 }
 
 impl HeldFrom {
-    /// Returns the tables, with the columns of FROM that are their keys.
+    /// Returns the locked tables, with the columns of FROM that hold their keys.
     pub(super) fn tables(&self) -> &[LockedTable] {
         &self.held.tables
     }
 
-    /// Returns the columns that are needed.
+    /// Returns the needed columns.
     pub(super) fn needed(&self) -> impl Iterator<Item = usize> {
         self.held.needed()
     }
 
-    /// Renumbers the columns that are needed.
+    /// Renumbers the needed columns.
     pub(super) fn renumber(&mut self, place: &dyn Fn(usize) -> usize) {
         self.held.renumber(place);
     }
 
-    /// Adds the columns of FROM that are needed to a select list over it.
+    /// Adds the needed columns of FROM to a select list over it.
     pub(super) fn add_columns(&mut self, list: &mut Vec<Expr>, types: &[DataType]) {
         add_columns(&mut self.held, list, types);
     }
 
-    /// Puts the step that locks above rows that are made of those of FROM.
+    /// Adds the LockRows node above a plan over the rows of FROM.
     pub(super) fn over(self, input: Box<Logical>) -> Logical {
         let HeldFrom { held, again: from, depth: of_from } = self;
         let mut again = Logical::clone(&input);
         let above = depth(&again) - of_from;
         put_below(&mut again, above, from);
-        // One row needs no order.
+        // A single row needs no sort.
         while let Logical::Sort { input, .. } = again {
             again = *input;
         }
@@ -304,8 +307,8 @@ impl HeldFrom {
     }
 }
 
-/// Adds the columns that are needed to a projection of columns of these types, and numbers them as
-/// it has them.
+/// Adds the needed columns to a projection with input columns of these types, and renumbers them
+/// to its output.
 fn add_columns(held: &mut HeldRows, list: &mut Vec<Expr>, types: &[DataType]) {
     let is = |expr: &Expr, at: usize| matches!(expr, Expr::Column { index, .. } if *index == at);
     for at in held.needed() {
@@ -317,7 +320,7 @@ fn add_columns(held: &mut HeldRows, list: &mut Vec<Expr>, types: &[DataType]) {
     held.renumber(&|at| place(at).expect("it was added above"));
 }
 
-/// Returns how many steps there are from a plan down its first inputs.
+/// Returns the number of nodes from a plan along the first inputs.
 fn depth(plan: &Logical) -> usize {
     match plan {
         Logical::Filter { input, .. }
@@ -328,7 +331,7 @@ fn depth(plan: &Logical) -> usize {
     }
 }
 
-/// Puts a plan in the place of the one that stands so many steps below.
+/// Replaces the plan that is this number of nodes below.
 fn put_below(plan: &mut Logical, steps: usize, other: Logical) {
     if steps == 0 {
         *plan = other;

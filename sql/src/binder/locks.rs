@@ -1,4 +1,6 @@
-//! FOR UPDATE and index hints: marks on the scans of a FROM clause.
+//! Row-locking clauses and index hints: marks on the scans of a FROM clause.
+//!
+//! [`lock_rows`](crate::binder::lock_rows) builds the LockRows node from the marks.
 
 use std::ops::Range;
 
@@ -11,7 +13,7 @@ use crate::binder::tree::{conjuncts, for_each_column, map_columns, width};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical, RowLock, TableScan};
 
-/// Calls `visit` on each scan of the FROM clause itself, not on those inside its subqueries.
+/// Calls `visit` on each scan of the FROM clause itself, not on those in its subqueries.
 fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
     match plan {
         Logical::Scan(scan) => visit(scan),
@@ -25,7 +27,7 @@ fn for_each_scan(plan: &mut Logical, visit: &mut dyn FnMut(&mut TableScan)) {
     }
 }
 
-/// Marks the scans that FOR UPDATE and FOR SHARE lock.
+/// Marks the scans that row-locking clauses apply to.
 pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]) -> Result<()> {
     for clause in clauses {
         let named = |relation: &&Relation| {
@@ -40,7 +42,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
         }
         for relation in relations {
             let what = match relation.kind {
-                // What a query in FROM reads was locked by the clauses of its own.
+                // A query in FROM got the clause pushed down before it was bound.
                 RelationKind::Table | RelationKind::Query => continue,
                 RelationKind::Opaque => {
                     let what = format!("{text} of what the system shows");
@@ -51,7 +53,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
                 RelationKind::Named => "a WITH query",
                 RelationKind::Join => "a join",
             };
-            // Without OF only what has rows to lock is meant.
+            // Without OF, the clause applies only to relations whose rows can be locked.
             if let Some(name) = &clause.of {
                 let message = format!("{text} cannot be applied to {what}");
                 let error = Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message);
@@ -84,7 +86,7 @@ pub(super) fn apply_locks(plan: &mut Logical, scope: &Scope, clauses: &[Locking]
     Ok(())
 }
 
-/// Returns whether a scan is marked in a FROM clause, or in the queries that are part of it.
+/// Returns whether a FROM clause, or a query that is part of it, has a marked scan.
 pub(super) fn has_locked(plan: &Logical) -> bool {
     match plan {
         Logical::Scan(scan) => scan.lock.is_some(),
@@ -98,13 +100,13 @@ pub(super) fn has_locked(plan: &Logical) -> bool {
     }
 }
 
-/// Checks that no marked scan of a FROM clause may lack rows in those that come out, under the
-/// condition of the query. An outer join whose missing rows a condition does not let through is an
-/// inner one, as PostgreSQL has it (`reduce_outer_joins`).
+/// Checks that no marked scan is on the nullable side of an outer join, given the condition of the
+/// query. An outer join whose null-extended rows the condition removes is an inner join, as in
+/// PostgreSQL (`reduce_outer_joins`).
 ///
 /// # Errors
 ///
-/// 0A000, as PostgreSQL's `make_outerjoininfo` says it.
+/// 0A000, as PostgreSQL's `make_outerjoininfo` raises it.
 pub(super) fn refuse_padded(plan: &Logical, selection: Option<&Expr>) -> Result<()> {
     let conditions = selection.cloned().map(conjuncts).unwrap_or_default();
     let Some(lock) = padded(plan, conditions, false) else { return Ok(()) };
@@ -113,7 +115,8 @@ pub(super) fn refuse_padded(plan: &Logical, selection: Option<&Expr>) -> Result<
     Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// Returns the lock of a scan that rows may lack for which `conditions` hold.
+/// Returns the lock of a marked scan that may be null-extended in rows for which `conditions`
+/// hold.
 fn padded(plan: &Logical, mut conditions: Vec<Expr>, is_padded: bool) -> Option<RowLock> {
     match plan {
         Logical::Scan(scan) => scan.lock.filter(|_| is_padded),
@@ -164,7 +167,7 @@ fn padded_side(
         if kind == JoinKind::Inner || pads {
             below.extend(conjuncts(on.clone()));
         }
-        // What is none of the side's is far off.
+        // Columns of the other side get an index out of range.
         let place = |index: usize| index.wrapping_sub(first);
         below.iter_mut().for_each(|condition| map_columns(condition, &place));
         below
@@ -173,7 +176,8 @@ fn padded_side(
         .or_else(|| padded(right, of_side(pads_right, first), is_padded || pads_right))
 }
 
-/// Returns FROM with the clauses of a query on the queries in it that they are about.
+/// Returns FROM with the row-locking clauses of a query pushed into the queries that they apply
+/// to.
 pub(super) fn pushed_locks(from: &[TableRef], clauses: &[Locking]) -> Vec<TableRef> {
     let push = |entry: &TableRef| {
         let mut entry = entry.clone();
@@ -227,7 +231,8 @@ fn row_lock(clause: &Locking) -> RowLock {
     }
 }
 
-/// Of two clauses for one table the stronger lock and the more impatient wait count.
+/// Returns the combination of two clauses for one table: the stronger lock, and NOWAIT before SKIP
+/// LOCKED before waiting.
 fn stronger(old: Option<RowLock>, new: RowLock) -> RowLock {
     let Some(old) = old else { return new };
     let strength = old.strength.max(new.strength);
@@ -239,8 +244,8 @@ fn stronger(old: Option<RowLock>, new: RowLock) -> RowLock {
     RowLock { strength, wait, for_change: false }
 }
 
-/// Marks the scan of a FROM clause that reads one table and does no more than check its rows;
-/// returns whether it is one.
+/// Marks the only scan of a FROM clause that reads one table with filters and projections; returns
+/// whether there is one.
 pub(super) fn mark_only_scan(plan: &mut Logical) -> bool {
     match plan {
         Logical::Scan(scan) => {
@@ -259,7 +264,7 @@ pub(super) fn mark_only_scan(plan: &mut Logical) -> bool {
     }
 }
 
-/// Marks the scans that hints are about: `INDEX(t i …)` and `NO_INDEX[(t)]`.
+/// Marks the scans that hints apply to: `INDEX(t i …)` and `NO_INDEX[(t)]`.
 pub(super) fn apply_hints(
     plan: &mut Logical,
     scope: &Scope,

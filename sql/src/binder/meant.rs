@@ -1,10 +1,10 @@
-//! Which function a call means where the system and users have functions of its name.
+//! Overload resolution across built-in and user-defined functions of the same name.
 //!
-//! What takes the arguments just as they are goes before all else; of two that do, the one whose
-//! schema comes first on the search path, `pg_catalog` being first unless the path names it. Else
-//! all are candidates of one overload resolution. Aggregates and window
-//! functions are functions as all others here; that a call says DISTINCT or OVER is looked at when
-//! it is known what it means.
+//! A function whose parameter types match exactly takes precedence; of two exact matches, the one
+//! whose schema comes first on the search path, which implicitly begins with `pg_catalog`.
+//! Otherwise all of them are candidates of one overload resolution. Aggregates and window
+//! functions are candidates like any other; DISTINCT and OVER are checked only after the function
+//! is resolved.
 //!
 //! Source: PostgreSQL's `FuncnameGetCandidates` (namespace.c) and `ParseFuncOrColumn`
 //! (parse_func.c).
@@ -27,12 +27,12 @@ use crate::binder::window::window_function_takes;
 use crate::catalog::function::Function;
 use crate::error::{Error, Result, sqlstate};
 
-/// The name of the schema of what the system has.
+/// The schema of built-in functions.
 const SYSTEM: &str = "pg_catalog";
 
 impl Binder<'_> {
-    /// Binds a call of a function of users; `None` if none is meant, or that is only known when the
-    /// arguments of a function of the system are bound.
+    /// Binds a call of a user-defined function; `None` if the call is of a built-in function, or
+    /// if that can be decided only after the arguments of the built-in function are bound.
     pub(super) fn bind_user_call(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
         let named = self.functions_named(call)?;
         if named.is_empty() {
@@ -47,8 +47,8 @@ impl Binder<'_> {
         self.user_value(call, named, values).map(Some)
     }
 
-    /// Returns the arguments of a call, those of WITHIN GROUP last, if one of these functions of
-    /// users is meant.
+    /// Returns the arguments of a call, those of WITHIN GROUP last, if the call resolves to one of
+    /// these user-defined functions.
     pub(super) fn values_for(
         &mut self,
         call: &FunctionCall,
@@ -58,7 +58,7 @@ impl Binder<'_> {
             return self.all_arguments_of(call).map(Some);
         }
         let before = self.marks();
-        // What is wrong with them is said by what binds the call of the system's function.
+        // Errors are reported when the call of the built-in function is bound.
         let values = self.all_arguments_of(call).ok().filter(|values| {
             let types: Vec<DataType> = values.iter().map(Typed::base).collect();
             self.means_user(call, named, &types)
@@ -77,8 +77,8 @@ impl Binder<'_> {
         Ok(values)
     }
 
-    /// Binds a call of a function of users with arguments that are bound, if one is meant by the
-    /// name of a function of the system.
+    /// Binds a call with bound arguments as one of a user-defined function, if the call resolves
+    /// to one although a built-in function has the name.
     pub(super) fn bind_user_instead(
         &mut self,
         call: &FunctionCall,
@@ -92,7 +92,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Refuses what only calls of aggregates and window functions have.
+    /// Rejects the syntax of aggregate and window function calls.
     pub(super) fn check_user_call(&self, call: &FunctionCall) -> Result<()> {
         let schema = call.name.schema.as_ref().map(|schema| format!("{}.", schema.value));
         let name = format!("{}{}", schema.unwrap_or_default(), call.name.name.value);
@@ -133,9 +133,9 @@ impl Binder<'_> {
         true
     }
 
-    /// Returns what takes the arguments, of the system and of users: of two that want the same the
-    /// one whose schema comes first. `own` is what the system's function wants that would be meant
-    /// without those of users.
+    /// Returns the candidates, built-in and user-defined; of two with the same parameter types,
+    /// the one whose schema comes first. `own` are the parameter types of the built-in function
+    /// that would be called without user-defined ones.
     fn pooled(
         &self,
         name: &str,
@@ -172,8 +172,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns whether functions of the system that have this name take values of any type, or are
-    /// constants of the session.
+    /// Returns whether the built-in function of this name accepts any type, or is a session
+    /// constant.
     fn is_special(&self, name: &str) -> bool {
         matches!(
             name,
@@ -182,7 +182,7 @@ impl Binder<'_> {
     }
 }
 
-/// What takes a call, of the system or of users.
+/// A candidate, built-in or user-defined.
 #[derive(Clone)]
 struct Pooled {
     wanted: Vec<DataType>,
@@ -199,8 +199,8 @@ impl Candidate for Pooled {
     }
 }
 
-/// Returns the types that the function of the system wants that a call means; `None` if there is
-/// none that takes the arguments.
+/// Returns the parameter types of the built-in function that a call resolves to; `None` if none
+/// accepts the arguments.
 fn wanted_by_system(call: &FunctionCall, types: &[DataType]) -> Option<Vec<DataType>> {
     let name = call.name.name.value.as_str();
     let of_signature = |found: Match| match found {

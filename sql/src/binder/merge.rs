@@ -1,4 +1,5 @@
-//! MERGE.
+//! Binding of MERGE: a left join of the source with the target table, and the WHEN clauses over
+//! it.
 
 use std::sync::Arc;
 
@@ -17,18 +18,18 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, JoinKind, Merge, MergeAction, MergeClause};
 
-/// What can be named in a MERGE.
+/// The visible names in the parts of a MERGE.
 struct Names {
-    /// The table alone.
+    /// The target table.
     target: Scope,
-    /// The source alone, behind the table's columns.
+    /// The source, after the table's columns.
     source: Scope,
-    /// Both.
+    /// The target table and the source.
     both: Scope,
 }
 
 impl Binder<'_> {
-    /// Binds MERGE: the table's row, or NULLs, beside each row of the source.
+    /// Binds MERGE. Each row is a source row with the matching row of the table, or NULLs.
     pub(super) fn bind_merge(&mut self, merge: &ast::Merge) -> Result<Bound> {
         let changed = self.changed((&merge.table, Change::Merge), merge.alias.as_ref(), &[])?;
         let (written, mut rows, target) = (changed.written, changed.rows, changed.scope);
@@ -103,7 +104,7 @@ impl Binder<'_> {
             };
             Ok((condition, action))
         };
-        // A row without a match has no columns of the table.
+        // A WHEN NOT MATCHED clause must not refer to columns of the table.
         let (bound, level) = if clause.matched {
             self.within(names.both.clone(), Clause::MergeWhen, bind)?
         } else {
@@ -126,7 +127,7 @@ impl Binder<'_> {
         Ok(MergeClause { matched: clause.matched, condition, action })
     }
 
-    /// Binds the row of INSERT, in table order; without values it is the defaults.
+    /// Binds the row of INSERT in table order; without values it consists of defaults.
     fn bind_merge_values(
         &mut self,
         written: &Written,
@@ -148,9 +149,9 @@ impl Binder<'_> {
     }
 }
 
-/// Returns for which rows a clause is asked: those that are matched, or not, and that no clause
-/// before it has taken. A condition that is volatile is not computed twice: such a clause counts as
-/// one that took nothing.
+/// Returns the guard of a clause: rows that are matched, or not, and that no preceding clause has
+/// handled. The condition of a preceding clause is left out if it is volatile, because it must not
+/// be evaluated twice.
 fn guard_of(table: &Table, before: &[MergeClause], matched: bool) -> Guard {
     let key = table.key_columns().next();
     let key = key.map(|at| Expr::column(at, table.layout.columns[at].data_type));

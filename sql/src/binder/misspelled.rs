@@ -1,20 +1,20 @@
-//! What may have been meant by the name of a column that there is not.
+//! Hints for unknown column names: the existing columns with the most similar names.
 //!
 //! Source: PostgreSQL's `searchRangeTableForCol` and `errorMissingColumn` (parse_relation.c).
 
 use crate::binder::scope::{Relation, RelationKind};
 
-/// Names that are further apart are not taken for each other.
+/// The maximum edit distance of a suggested name.
 const DISTANCE_MAX: usize = 3;
 
-/// The columns that are nearest to a name.
+/// The columns whose names are nearest to a name.
 #[derive(Default)]
 struct Nearest<'a> {
-    /// How near; `None` before anything was near enough.
+    /// Their distance; `None` before the first one within the limit.
     distance: Option<usize>,
-    /// Two at most; none if there were more.
+    /// At most two; none if there are more.
     columns: Vec<(&'a str, &'a str)>,
-    /// Whether there were more.
+    /// True if there are more than two.
     is_crowded: bool,
 }
 
@@ -35,8 +35,8 @@ impl<'a> Nearest<'a> {
     }
 }
 
-/// Returns the hint for a name, with its qualifier, among relations that are or are not in reach,
-/// the nearest ones first.
+/// Returns the hint for a name with its qualifier, from all relations of the enclosing queries,
+/// the innermost first, whether visible or not.
 pub(super) fn hint<'a>(
     relations: impl Iterator<Item = &'a Relation>,
     alias: Option<&str>,
@@ -80,7 +80,7 @@ fn quoted((alias, column): (&str, &str)) -> String {
     }
 }
 
-/// Levenshtein's distance.
+/// Returns the Levenshtein distance.
 fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,4 +1,4 @@
-//! The binder: from a syntax tree to a logical plan, every name resolved, every type settled.
+//! The binder: name and type resolution, from a syntax tree to a logical plan.
 //!
 //! ```text
 //!  ast::Statement ──► bind ──► Bound { Logical plan, columns } + types of the parameters
@@ -6,21 +6,23 @@
 //!       names from the Catalog and the SystemCatalog, functions from types::function
 //! ```
 //!
-//! # Rules
+//! The session and the executor of functions call it for each statement; the planner
+//! ([`crate::logical`] to physical plan) reads the result. Names, types and errors are
+//! PostgreSQL's: documentation chapter 10, and the parser files that each module names. Modules
+//! state the differences.
 //!
-//! Names, types and errors are PostgreSQL's: documentation chapter 10, and the files of its parser
-//! that each module here names. Where they differ it is said there.
+//! # Invariants
 //!
 //! 1. Every implicit conversion is an explicit [`Expr::Cast`] or was done on a constant.
 //! 2. Expressions are bound over the columns of the whole FROM clause; the last pass
-//!    drops the columns that nothing uses.
+//!    ([`prune`](crate::binder::prune)) removes unused columns.
 //! 3. Subqueries in expressions become [`Apply`](crate::logical::Apply) nodes, with the conditions
-//!    under which the expression comes to them ([`Guard`](guard::Guard)).
+//!    under which the expression evaluates them ([`Guard`](guard::Guard)).
 //!
-//! # Not here
+//! # Out of scope
 //!
-//! Which index is read, in which order tables are joined, what is computed in a region: the
-//! planner. NOT NULL and CHECK: the constraint observer.
+//! Choice of indexes, join order, and the split between region and session: the planner. Checks of
+//! NOT NULL and CHECK constraints: the constraint observer.
 
 mod sizes;
 mod typed;
@@ -132,35 +134,35 @@ use crate::logical::{
 };
 use crate::parser;
 
-/// A statement that was bound.
+/// A bound statement.
 #[derive(Debug, Clone)]
 pub struct BoundStatement {
-    /// What it does.
+    /// The statement's plan.
     pub bound: Bound,
-    /// Types of the client's parameters, `$1` first, as given or as found.
+    /// Types of the client's parameters, `$1` first, as declared or deduced.
     pub parameter_types: ParameterTypes,
     /// The number of parameters that its expressions use: the client's, then those that
     /// [`Apply::bindings`](crate::logical::Apply::bindings) set.
     pub parameter_count: usize,
-    /// The first materialized view without rows that it reads, if there is one.
+    /// The first unpopulated materialized view that it reads, if any.
     pub unpopulated: Option<String>,
-    /// The tables of which the rows of a cursor have keys behind their columns.
+    /// The tables whose row keys are appended to the rows of a cursor.
     pub cursor_tables: Vec<CursorTable>,
-    /// The row that it changes, if it is a cursor's.
+    /// The cursor row of WHERE CURRENT OF.
     pub current_row: Option<CurrentRow>,
-    /// The tables of which it locks rows.
+    /// The tables whose rows it locks.
     pub locks: Vec<(TableId, LockStrength)>,
-    /// The tables that it reads as they are now.
+    /// The tables that it reads in their present version.
     pub reads: Vec<TableId>,
-    /// The parameters that stand for variables of a procedural body.
+    /// The parameters that stand for PL/pgSQL variables.
     pub variables: Vec<VariableUse>,
-    /// What PostgreSQL raises when it plans the statement.
+    /// The errors of constant folding, which PostgreSQL raises when it plans the statement.
     pub constants: ConstantErrors,
 }
 
-/// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE or DELETE.
+/// Binds SELECT, VALUES, INSERT, UPSERT, UPDATE, DELETE or MERGE.
 ///
-/// `parameter_types` are those that the client gave, `None` where it leaves them open; may be
+/// `parameter_types` are the types that the client declared, `None` for an undeclared one; may be
 /// shorter than the list of parameters.
 ///
 /// # Errors
@@ -179,8 +181,7 @@ pub fn bind(
     binder.finish(bound)
 }
 
-/// Binds the query of a cursor, whose rows have keys behind their columns where they can be
-/// changed.
+/// Binds the query of a cursor. Row keys are appended to its columns if the rows are updatable.
 ///
 /// # Errors
 ///
@@ -203,11 +204,11 @@ pub fn bind_cursor(
     binder.finish(bound)
 }
 
-/// Binds the query of a materialized view, in the view's own world.
+/// Binds the query of a materialized view, with the view's own name resolution.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the query, which a later change of an object can cause.
 pub fn bind_materialized(
     view: &Arc<View>,
     catalog: &Catalog,
@@ -220,11 +221,12 @@ pub fn bind_materialized(
     binder.finish(Bound::Query(Query { plan: query.plan, columns: query.columns }))
 }
 
-/// Binds the query of a view, in the view's own world, for what its names and values mean.
+/// Binds the query of a view, with the view's own name resolution, and returns the resolution of
+/// its names and literals.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the query, which a later change of an object can cause.
 pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog) -> Result<Notes> {
     let constants = SessionConstants::unknown();
     let mut binder = Binder::new(catalog, system, &constants, Parameters::none());
@@ -234,7 +236,7 @@ pub fn note_view(view: &Arc<View>, catalog: &Catalog, system: &dyn SystemCatalog
     Ok(binder.notes.unwrap_or_default())
 }
 
-/// Has the scans of a statement read other tables: those that `replace` returns.
+/// Replaces the tables of a statement's scans by those that `replace` returns.
 pub(crate) fn replace_tables(bound: &mut Bound, replace: &dyn Fn(&Table) -> Option<Table>) {
     for_each_source(bound, &mut |plan| {
         walk_plan(plan, &mut |step| {
@@ -248,11 +250,11 @@ pub(crate) fn replace_tables(bound: &mut Bound, replace: &dyn Fn(&Table) -> Opti
 }
 
 impl Binder<'_> {
-    /// Ends the binding of a statement.
+    /// Finishes the binding of a statement.
     ///
     /// # Errors
     ///
-    /// 42P18 for a parameter whose type nothing tells.
+    /// 42P18 for a parameter whose type is undetermined.
     fn finish(mut self, mut bound: Bound) -> Result<BoundStatement> {
         self.parameters.check_determined()?;
         let variables = self.variable_uses.iter();
@@ -266,7 +268,7 @@ impl Binder<'_> {
                 Logical::LockRows(lock) => {
                     locks.extend(lock.held.tables.iter().map(|of| (of.table.id, of.lock.strength)));
                 }
-                // What was does not change.
+                // A read AS OF sees a fixed version.
                 Logical::Scan(scan) if scan.as_of.is_none() && !reads.contains(&scan.table.id) => {
                     reads.push(scan.table.id);
                 }
@@ -329,31 +331,31 @@ impl Binder<'_> {
     }
 }
 
-/// What names in an expression of a table mean, but for those of its columns.
+/// The context for the names in an expression of a table, other than its columns.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
-    /// The types.
+    /// The catalog.
     pub catalog: &'a Catalog,
-    /// Where names without a schema are looked for.
+    /// The search path for unqualified names.
     pub path: &'a Arc<SearchPath>,
-    /// How the session reads literals, if what is bound is a definition: its literals mean from
-    /// then on what they mean now.
+    /// The session's settings for literals, if the expression is a new definition: its literals
+    /// are rewritten to retain their present values.
     pub session: Option<&'a TextStyle>,
 }
 
 impl<'a> Names<'a> {
-    /// Returns what they mean in texts that the catalog keeps, whose names have schemas.
+    /// Returns the context for texts stored in the catalog, whose names are qualified.
     pub fn stored(catalog: &'a Catalog) -> Names<'a> {
         static PATH: LazyLock<Arc<SearchPath>> = LazyLock::new(Arc::default);
         Names { catalog, path: &PATH, session: None }
     }
 }
 
-/// Returns a value of the type that a domain is over, checked by the domain.
+/// Converts a value of a domain's base type to the domain, with its checks.
 ///
 /// # Errors
 ///
-/// 42704 if the domain is not there any more.
+/// 42704 if the domain no longer exists.
 pub fn bind_as_domain(value: Expr, domain: SqlType, names: Names<'_>) -> Result<Expr> {
     let constants = SessionConstants::new();
     let mut binder = Binder::new(names.catalog, &NoSystem, &constants, Parameters::none());
@@ -371,7 +373,7 @@ pub fn bind_as_domain(value: Expr, domain: SqlType, names: Names<'_>) -> Result<
 ///
 /// # Errors
 ///
-/// PostgreSQL's, and for subqueries, parameters and aggregates, which cannot stand there.
+/// PostgreSQL's, and for subqueries, parameters and aggregates, which are not allowed.
 pub fn bind_table_expression(
     clause: TableClause,
     expression: &ast::Expr,
@@ -382,8 +384,8 @@ pub fn bind_table_expression(
     table_expression(clause, expression, (columns, target), names, None).map(|bound| bound.expr)
 }
 
-/// Returns the text of an expression of a definition with literals that every session reads as this
-/// one does. What is wrong with it, [`bind_table_expression`] tells.
+/// Returns the text of an expression of a definition with literals rewritten so that they do not
+/// depend on session settings. Errors are left to [`bind_table_expression`].
 pub fn settled_text(
     text: &str,
     columns: &[(String, SqlType)],
@@ -401,18 +403,19 @@ pub fn settled_text(
     }
 }
 
-/// An expression of a table that was bound.
+/// A bound expression of a table.
 struct TableExpression {
     expr: Expr,
     notes: Notes,
     settler: Option<LiteralSettler>,
 }
 
-/// As [`bind_table_expression`] of what the catalog has, for what its names and values mean.
+/// Binds an expression stored in the catalog as [`bind_table_expression`] does, and returns the
+/// resolution of its names and literals.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the expression, which a later change of an object can cause.
 pub fn note_expression(
     expression: &ast::Expr,
     columns: &[(String, SqlType)],
@@ -487,7 +490,7 @@ fn wrong_type(binder: &Binder<'_>, clause: TableClause, (from, to): (SqlType, Sq
     error.with_hint("You will need to rewrite or cast the expression.")
 }
 
-/// Has nothing: table expressions see no relations but their table.
+/// A system catalog without relations and functions: table expressions see only their table.
 pub struct NoSystem;
 
 impl SystemCatalog for NoSystem {

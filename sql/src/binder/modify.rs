@@ -1,4 +1,7 @@
-//! UPDATE, DELETE and RETURNING.
+//! Binding of UPDATE, DELETE and RETURNING.
+//!
+//! The rows to change are a plan whose first columns are those of the target table, followed by
+//! those of FROM or USING that values and RETURNING need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +29,13 @@ use crate::logical::{
 
 /// The rows that a statement changes.
 pub(super) struct Changed {
-    /// What is written to.
+    /// The target.
     pub(super) written: Written,
-    /// What of the rows' own columns makes a row one that can be reached.
+    /// The condition, over the table's columns, of the view through which the table is changed.
     pub(super) predicate: Option<Expr>,
-    /// All its columns.
+    /// The rows, with all columns.
     pub(super) rows: Rows,
-    /// Their names.
+    /// The names of the columns.
     pub(super) scope: Scope,
 }
 
@@ -60,7 +63,7 @@ impl Binder<'_> {
         Ok(Changed { written, predicate, rows, scope })
     }
 
-    /// Joins the rows that a statement changes with those of its FROM or USING.
+    /// Joins the rows to change with those of FROM or USING.
     fn join_changed(&mut self, changed: &mut Changed, tables: &[TableRef]) -> Result<()> {
         if tables.is_empty() {
             return Ok(());
@@ -72,9 +75,9 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Where a condition or a value has a subquery, has the rows that are to be changed locked
-    /// before, so that they are made again with it if they have changed meanwhile. Other conditions
-    /// are checked again by who changes the row.
+    /// If a condition or value has a subquery, adds a LockRows node for the rows to change, so
+    /// that a row that was changed concurrently is re-evaluated with the subquery. Other
+    /// conditions are rechecked when the row is written.
     fn hold_changed<'e>(
         &mut self,
         rows: &mut Rows,
@@ -95,7 +98,7 @@ impl Binder<'_> {
         self.join_changed(&mut changed, &update.from)?;
         let Changed { written, predicate: reached, mut rows, scope } = changed;
         let bind = |binder: &mut Self| {
-            // In PostgreSQL's order: the first use of a parameter says what type it has.
+            // The order is PostgreSQL's: the first use of a parameter determines its type.
             let predicate = binder.bind_selection(&written, update.selection.as_ref())?;
             binder.level().clause = Clause::Set;
             let assignments = binder.bind_set(&written, &update.assignments)?;
@@ -112,7 +115,7 @@ impl Binder<'_> {
         hide_timestamp(&mut level.scope);
         let mut recheck = recheck_of(reached, predicate.as_ref());
         let values = assignments.iter().map(|assignment| &assignment.value);
-        // A change of a key takes the stronger mode when the row is written.
+        // A change of the key acquires the stronger lock mode when the row is written.
         let strength = LockStrength::NoKeyUpdate;
         let mut held = self.hold_changed(&mut rows, strength, values.chain(&predicate));
         if let Some(predicate) = predicate {
@@ -180,9 +183,9 @@ impl Binder<'_> {
         Ok(returning_query(Bound::Delete(delete), query))
     }
 
-    /// Binds RETURNING over the row in table order, whose columns are of these types. With
-    /// subqueries in it the statement returns the row as it is, and a query over such rows comes
-    /// after it.
+    /// Binds RETURNING over the row in table order, with columns of these types. If it has
+    /// subqueries, the statement returns the whole row, and a second query evaluates RETURNING
+    /// over these rows.
     pub(super) fn bind_returning(
         &mut self,
         scope: Scope,
@@ -233,7 +236,7 @@ impl Binder<'_> {
     }
 }
 
-/// Marks the scan of the table that is changed for [`Binder::hold_rows`].
+/// Marks the scan of the target table for [`Binder::hold_rows`].
 pub(super) fn mark_changed(plan: &mut Logical, strength: LockStrength) {
     let lock = RowLock { strength, wait: LockWait::Wait, for_change: true };
     if let Some(scan) = changed_scan(plan) {
@@ -241,7 +244,7 @@ pub(super) fn mark_changed(plan: &mut Logical, strength: LockStrength) {
     }
 }
 
-/// Returns the scan of the table that is changed: that of the first rows of all.
+/// Returns the scan of the target table: the first input of all nodes.
 fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
     match plan {
         Logical::Scan(scan) => Some(scan),
@@ -252,8 +255,8 @@ fn changed_scan(plan: &mut Logical) -> Option<&mut TableScan> {
     }
 }
 
-/// Returns what is checked again on a locked row: that a view has it, and the condition, unless
-/// that has a subquery.
+/// Returns the condition to recheck on a locked row: that of the view, and the statement's unless
+/// it has a subquery.
 fn recheck_of(reached: Option<Expr>, predicate: Option<&Expr>) -> Option<Expr> {
     let own = predicate.filter(|predicate| !has_subquery(predicate)).cloned();
     conjunction(reached.into_iter().chain(own).flat_map(conjuncts).collect())
@@ -266,15 +269,15 @@ pub(super) struct ReturningQuery {
     query: Query,
 }
 
-/// Returns the statement with the query of its RETURNING after it.
+/// Returns the statement followed by the query of its RETURNING.
 pub(super) fn returning_query(bound: Bound, query: Option<ReturningQuery>) -> Bound {
     let Some(ReturningQuery { id, name, query }) = query else { return bound };
     let before = vec![NamedStep { id, name, bound }];
     Bound::Steps(Steps { before, last: Box::new(Bound::Query(query)) })
 }
 
-/// Keeps, behind the columns of the table, only those that the expressions use, and behind them
-/// what is held of the rows needs. Returns how many the former are, with those of the table.
+/// Removes the columns after those of the table that neither the expressions nor the row locks
+/// use. Returns the number of columns without those for the row locks.
 pub(super) fn narrow(
     rows: &mut Rows,
     width: usize,
@@ -319,16 +322,16 @@ fn reads(expr: &Expr, column: usize) -> bool {
     found
 }
 
-/// Removes `_timestamp` of the table that is changed from the names: no condition on it may be
-/// checked there, or, in RETURNING, it is known only when the transaction has been committed.
+/// Hides `_timestamp` of the target table: a condition on it could not be rechecked, and in
+/// RETURNING it is unknown until the transaction commits.
 fn hide_timestamp(scope: &mut Scope) {
     if let Some(relation) = scope.relations.first_mut() {
         relation.hidden.retain(|column| column.name != TIMESTAMP_NAME);
     }
 }
 
-/// Removes `_timestamp` from the columns of a table, which nothing reads. Rows of joins keep it
-/// until [`narrow`].
+/// Removes `_timestamp` from a scan of a table if nothing reads it. Joins retain it until
+/// [`narrow`].
 fn drop_timestamp(rows: &mut Rows, width: usize) {
     if let Logical::Scan(scan) = &mut rows.plan {
         scan.columns.truncate(width);
@@ -336,7 +339,7 @@ fn drop_timestamp(rows: &mut Rows, width: usize) {
     }
 }
 
-/// The pseudo-column is there, only not here.
+/// Explains that the pseudo-column exists but is not available in RETURNING.
 fn explain_timestamp(error: Error) -> Error {
     if error.sqlstate != sqlstate::UNDEFINED_COLUMN || !error.message.contains(TIMESTAMP_NAME) {
         return error;

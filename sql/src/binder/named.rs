@@ -1,36 +1,36 @@
-//! The names that WITH gives to queries, while a statement is bound.
+//! WITH queries in scope while a statement is bound.
 
 use crate::logical::OutputColumn;
 
-/// A query of WITH, by name.
+/// A WITH query, by name.
 #[derive(Debug)]
 pub(super) struct NamedRows {
     /// The name.
     pub(super) name: String,
     /// Its number within the statement.
     pub(super) id: usize,
-    /// What may be done with it.
+    /// Its state.
     pub(super) state: State,
 }
 
-/// What may be done with a name.
+/// The state of a WITH query.
 #[derive(Debug)]
 pub(super) enum State {
-    /// It can be read.
+    /// Bound: it can be read.
     Bound(Vec<OutputColumn>),
-    /// It changes data and returns no rows.
+    /// A data-modifying statement without RETURNING.
     Silent,
-    /// It comes later, or is being bound and not recursive.
+    /// A later query, or the one that is being bound, if not recursive.
     Later,
-    /// It is being bound: the name is its work table.
+    /// The recursive query that is being bound: the name is its work table.
     Recursive {
         /// The columns, once the first term is bound.
         columns: Vec<OutputColumn>,
-        /// How many of them, the last ones, SEARCH and CYCLE add: these are not in `*`.
+        /// The number of columns that SEARCH and CYCLE append; `*` does not include them.
         carried: usize,
-        /// Whether it was read already.
+        /// True if it was referenced already.
         read: bool,
-        /// Where the expression at hand stands, if it may not be read there.
+        /// The construct that must not refer to it, if the current expression is in one.
         refused: Option<&'static str>,
     },
 }

@@ -4,7 +4,7 @@
 
 use crate::ast::{Expr, MinMax, Query, QueryBody, SelectItem, SqlValueFunction, TypeName};
 
-/// How sure a name is; a cast gives its type's name only over a weaker one.
+/// Strength of a derived name; a cast replaces only a weak one by the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {
     Weak,
@@ -42,7 +42,7 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Array { .. } | Expr::ArraySubquery { .. } => strong("array"),
         Expr::Subscript { operand, .. } | Expr::Collate { operand, .. } => figure(operand),
         Expr::Subquery(query) => strong(&first_column(query)),
-        // A bit string: its form is its type.
+        // A bit string literal, whose syntax implies its type.
         Expr::TypedString { type_name, position, .. } if type_name.position == *position => None,
         Expr::TypedString { type_name, .. } => Some((type_text(type_name), Strength::Weak)),
         Expr::Cast { operand, type_name, .. } => match figure(operand) {
@@ -59,7 +59,7 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
 
 fn type_text(type_name: &TypeName) -> String {
     match &type_name.named {
-        // An array goes by the name of its elements' type.
+        // An array has the name of its element type.
         Some(named) => named.name.clone(),
         None => {
             let base = type_name.sql_type.base;

@@ -1,9 +1,9 @@
-//! What the names and values of a text were found to mean, for those who write it anew.
+//! Resolution of the names and literals of a text, recorded for the deparser.
 //!
-//! The deparser ([`crate::deparse`]) walks the syntax tree; what the tree does not say (which
-//! relation a column is of, what an operator takes its sides for, what a literal is) stands here.
-//! Everything goes by where it stands in the text: that survives clones of the tree. Of a form
-//! that has no place of its own, as AND, nothing need be known.
+//! The deparser ([`crate::deparse`]) walks the syntax tree; the facts that the tree lacks (the
+//! relation of a column, the operand types of an operator, the type of a literal) are recorded
+//! here by the binder. They are keyed by position in the text, which is the same in clones of the
+//! tree. Forms without a position of their own, such as AND, need no record.
 
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
@@ -20,52 +20,52 @@ use crate::binder::typed::Typed;
 use crate::catalog::function::Function;
 use crate::error::Result;
 
-/// What a column reference means.
+/// The resolution of a column reference.
 #[derive(Debug, Clone)]
 pub struct ColumnNote {
-    /// The entry of FROM that it is of, by [`entry_position`]; `None` for a column that a join
-    /// has made of several, or without FROM.
+    /// The entry of FROM, by [`entry_position`]; `None` for a merged column of a join, or without
+    /// FROM.
     pub relation: Option<usize>,
-    /// Which column of it; `None` for one that is not in `*`.
+    /// The position of the column in it; `None` for a column that is not in `*`.
     pub index: Option<usize>,
-    /// The name of the column, as the text knows it.
+    /// The name of the column in the text.
     pub name: String,
 }
 
-/// What an entry of FROM is.
+/// The kind of an entry of FROM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A table or view, by number.
     Relation(u32),
-    /// What the system shows, by schema.
+    /// A system view, by schema.
     System(String),
-    /// Anything else: the tree tells.
+    /// Any other, which the tree determines.
     Other,
 }
 
 /// An entry of FROM.
 #[derive(Debug, Clone)]
 pub struct EntryNote {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Its columns: the name by which the text knows it, the name that it has by now, its type.
+    /// Its columns: the name in the text, the present name, the type.
     pub columns: Vec<(String, String, SqlType)>,
-    /// Its columns that came after the text was written.
+    /// Its columns that were added after the text was written.
     pub later: Vec<String>,
 }
 
-/// A call of a function of users.
+/// A call of a user-defined function.
 #[derive(Debug, Clone)]
 pub struct CallNote {
     /// The function.
     pub function: Arc<Function>,
-    /// What each argument of the call is taken for.
+    /// The type to which each argument of the call is converted.
     pub wanted: Vec<SqlType>,
-    /// The arguments from here on are elements of an array.
+    /// The position of the first argument that is an element of the VARIADIC array.
     pub gathered: Option<usize>,
 }
 
-/// See the module's header.
+/// The recorded resolution of a text.
 #[derive(Debug, Default)]
 pub struct Notes {
     types: HashMap<(usize, Discriminant<ast::Expr>), SqlType>,
@@ -73,39 +73,39 @@ pub struct Notes {
     operands: HashMap<(usize, String), Vec<Vec<SqlType>>>,
     /// Column references.
     pub columns: HashMap<usize, ColumnNote>,
-    /// Names of relations that mean their rows, with the entry of FROM and the row's type.
+    /// Names of relations used as whole-row references, with the entry of FROM and the row's type.
     pub rows: HashMap<usize, (usize, SqlType)>,
     /// The entries of FROM, by [`entry_position`].
     pub entries: HashMap<usize, EntryNote>,
-    /// Calls of functions of users.
+    /// Calls of user-defined functions.
     pub calls: HashMap<usize, CallNote>,
 }
 
 impl Notes {
-    /// Returns the type of an expression, as it is before anybody converts it.
+    /// Returns the type of an expression before any conversion.
     pub fn type_of(&self, expr: &ast::Expr) -> Option<SqlType> {
         self.types.get(&key(expr)?).copied()
     }
 
-    /// Returns what a literal was taken for.
+    /// Returns the type of a literal.
     pub fn literal(&self, position: usize) -> Option<SqlType> {
         self.literals.get(&position).copied()
     }
 
-    /// Returns what an operator or function takes its operands for; `nth`: of several uses of the
-    /// same one, as a comparison of rows makes.
+    /// Returns the types to which an operator or function converts its operands; `nth` counts
+    /// several uses at the same position, as a comparison of rows has.
     pub fn operands(&self, position: usize, name: &str, nth: usize) -> Option<&[SqlType]> {
         let uses = self.operands.get(&(position, name.to_owned()))?;
         uses.get(nth).map(Vec::as_slice)
     }
 }
 
-/// Returns what an expression is known by.
+/// Returns the key of an expression.
 fn key(expr: &ast::Expr) -> Option<(usize, Discriminant<ast::Expr>)> {
     Some((own_position(expr)?, discriminant(expr)))
 }
 
-/// Returns where an expression stands, not its first operand.
+/// Returns the position of an expression itself, not of its first operand.
 fn own_position(expr: &ast::Expr) -> Option<usize> {
     match expr {
         ast::Expr::Binary { position, .. }
@@ -118,7 +118,7 @@ fn own_position(expr: &ast::Expr) -> Option<usize> {
     }
 }
 
-/// Returns what an entry of FROM is known by: where its name stands; 0 for a join without one.
+/// Returns the key of an entry of FROM: the position of its name; 0 for a join without one.
 pub fn entry_position(entry: &TableRef) -> usize {
     match entry {
         TableRef::Table { name, .. } => name.position(),
@@ -135,7 +135,7 @@ pub fn entry_position(entry: &TableRef) -> usize {
 }
 
 impl Binder<'_> {
-    /// Notes the type of an expression.
+    /// Records the type of an expression.
     pub(super) fn note_type(&mut self, expr: &ast::Expr, value: &Result<Typed>) {
         if let (Some(notes), Ok(value)) = (&mut self.notes, value)
             && let Some(key) = key(expr)
@@ -144,14 +144,14 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes what a literal is.
+    /// Records the type of a literal.
     pub(super) fn note_literal(&mut self, position: usize, sql_type: SqlType) {
         if let Some(notes) = &mut self.notes {
             notes.literals.insert(position, sql_type);
         }
     }
 
-    /// Notes what an operator or function takes its operands for.
+    /// Records the operand types of an operator or function.
     pub(super) fn note_call(
         &mut self,
         position: usize,
@@ -165,21 +165,21 @@ impl Binder<'_> {
         }
     }
 
-    /// As [`Binder::note_call`], with what the operands are taken for.
+    /// Records operand types that are known, as [`Binder::note_call`] does.
     pub(super) fn note_operands(&mut self, position: usize, name: &str, wanted: Vec<SqlType>) {
         if let Some(notes) = &mut self.notes {
             notes.operands.entry((position, name.to_owned())).or_default().push(wanted);
         }
     }
 
-    /// Notes the function of users that a call means.
+    /// Records the user-defined function of a call.
     pub(super) fn note_user_call(&mut self, position: usize, note: impl FnOnce() -> CallNote) {
         if let Some(notes) = &mut self.notes {
             notes.calls.insert(position, note());
         }
     }
 
-    /// Notes which column of the level at `depth` a name means.
+    /// Records the column of the query level at `depth` that a name refers to.
     pub(super) fn note_reference(&mut self, depth: usize, parts: &[Ident], column: &ScopeColumn) {
         let Some(notes) = &mut self.notes else { return };
         let Some(position) = parts.first().map(|part| part.position) else { return };
@@ -196,7 +196,7 @@ impl Binder<'_> {
         notes.columns.insert(position, note);
     }
 
-    /// Notes which row the name of a relation means.
+    /// Records the row that the name of a relation refers to.
     pub(super) fn note_row(&mut self, name: &[Ident], row: &Typed) {
         let Some(position) = name.first().map(|part| part.position) else { return };
         let found = self.levels.iter().rev().find_map(|level| level.scope.relation(name));
@@ -206,7 +206,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes what an entry of FROM is, and marks its relations with it.
+    /// Records an entry of FROM, and sets its key in its relations.
     pub(super) fn note_entry(&mut self, entry: &TableRef, relations: &mut [Relation]) {
         let at = entry_position(entry);
         if self.notes.is_none() || at == 0 {
@@ -249,8 +249,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the type that values of these types have in common, in a list of IN; literals are of
-/// type [`DataType::Unknown`].
+/// Returns the common type of a list of IN; literals are of type [`DataType::Unknown`].
 pub fn common_type(types: &[DataType]) -> Option<DataType> {
     let value =
         |data_type: &DataType| Typed::new(crate::binder::typed::null(*data_type), *data_type, 1);

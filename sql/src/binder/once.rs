@@ -1,10 +1,10 @@
-//! Volatile values that an expression reads several times and that are computed once: the operand
-//! of a simple CASE, the left side of NULLIF.
+//! Volatile values that an expression reads several times but evaluates once: the operand of a
+//! simple CASE, the left side of NULLIF.
 //!
 //! `CASE random() …` becomes `CASE (SELECT random()) …`, whose value is a column below the
-//! expression ([`Rows::place`](crate::binder::rows::Rows::place)), computed where the expression
-//! comes to it. Where there is no place for a subquery, as in DEFAULT, the value is computed for
-//! each reading.
+//! expression ([`Rows::place`](crate::binder::rows::Rows::place)), with the guard of the
+//! expression. Where subqueries are not allowed, as in DEFAULT, the value is evaluated at each
+//! reading.
 
 use types::expr::Expr;
 
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::logical::{ApplyKind, Logical};
 
 impl SubqueryUse {
-    /// Returns the value that it is of its level's row, if it is nothing else: `(SELECT value)`.
+    /// Returns the expression of a subquery that is only `(SELECT value)`.
     pub(super) fn as_value(&self) -> Option<&Expr> {
         let Logical::Project { input, expressions } = &self.plan else { return None };
         let Logical::Values { types, rows } = input.as_ref() else { return None };
@@ -30,8 +30,8 @@ impl SubqueryUse {
     }
 }
 
-/// Returns whether computing an expression again may give another value, or has effects, with what
-/// is computed once for it.
+/// Returns whether a second evaluation of an expression may give another value or has effects,
+/// including the values that are evaluated once for it.
 pub(super) fn varies(expr: &Expr, subqueries: &[SubqueryUse]) -> bool {
     let mut found = expr.is_volatile();
     for_each_column(expr, &mut |index| {
@@ -44,7 +44,7 @@ pub(super) fn varies(expr: &Expr, subqueries: &[SubqueryUse]) -> bool {
 }
 
 impl Binder<'_> {
-    /// Returns what stands for a value that is read several times.
+    /// Returns the replacement for a value that is read several times.
     pub(super) fn computed_once(&mut self, value: Typed) -> Result<Typed> {
         let has_place = matches!(
             self.level().clause,

@@ -1,4 +1,4 @@
-//! Operators: arithmetic, comparisons (of rows too), LIKE.
+//! Binding of operators: arithmetic, comparisons (of rows too), LIKE.
 
 use types::expr::Expr;
 use types::function::Signature;
@@ -74,8 +74,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Takes a value of unknown type beside a vector for one: the arrays that vectors are to
-    /// operators are written otherwise.
+    /// Converts a value of unknown type to a vector if the other operand is one. Operators treat
+    /// vectors as arrays, whose text format is different.
     fn beside_vector(&mut self, value: Typed, other: SqlType) -> Result<Typed> {
         let is_vector = matches!(other.base, DataType::Int2Vector | DataType::OidVector);
         if !is_vector || !value.is_unknown() {
@@ -86,7 +86,7 @@ impl Binder<'_> {
         Ok(Typed { expr, sql_type: other, position })
     }
 
-    /// Returns the error of an operator that bennu does not have.
+    /// Returns the error for an operator that bennu does not have.
     pub(super) fn unknown_operator(
         &mut self,
         call: &ast::FunctionCall,
@@ -109,7 +109,7 @@ impl Binder<'_> {
         let values = values.into_iter().map(|value| self.bind_expr(value));
         let values = values.collect::<Result<Vec<Typed>>>()?;
         let types: Vec<SqlType> = values.iter().map(|one| one.sql_type).collect();
-        // A schema that there is not is told first.
+        // A schema that does not exist is reported first.
         self.functions_named(call)?;
         let symbol = match &call.name.schema {
             Some(schema) => format!("{}.{symbol}", schema.value),
@@ -122,7 +122,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns an operator with the types of its sides, as messages show it.
+    /// Returns an operator with the types of its operands as it is in messages.
     fn operation(&self, symbol: &str, types: &[SqlType]) -> String {
         match types {
             [left, right] => format!("{} {symbol} {}", self.shown(*left), self.shown(*right)),
@@ -131,7 +131,7 @@ impl Binder<'_> {
         }
     }
 
-    /// One side of `||` that is text takes the other, of whatever type, as text.
+    /// Converts the other operand of `||` to text if one is text.
     fn concatenated(
         &mut self,
         left: Typed,
@@ -142,13 +142,13 @@ impl Binder<'_> {
         let own =
             |data_type: DataType| data_type.element().is_some() || data_type == DataType::Jsonb;
         let bits = |data_type| matches!(data_type, DataType::Bit | DataType::Varbit);
-        // Arrays and jsonb have operators of that name themselves.
+        // Arrays and jsonb have their own `||` operators.
         if own(left.base()) && (!is_string(right.base()) || left.base().element().is_some())
             || own(right.base()) && (!is_string(left.base()) || right.base().element().is_some())
         {
             return Ok((left, right));
         }
-        // To PostgreSQL it is a string by way of a cast: no operator is the best one for two.
+        // In PostgreSQL, `"char"` casts to string types, so that the operator is ambiguous.
         let is_char = |side: &Typed| side.base() == DataType::InternalChar;
         let is_stringlike = |side: &Typed| is_string(side.base()) || side.is_unknown();
         if is_char(&left) && (is_char(&right) || is_stringlike(&right))
@@ -183,7 +183,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds a prefix operator; the sign of a number is part of it.
+    /// Binds a prefix operator; the sign of a number is part of the number.
     pub(super) fn bind_unary(
         &mut self,
         operator: ast::UnaryOperator,
@@ -212,7 +212,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Calls what a resolution has found.
+    /// Calls the function that overload resolution has found.
     pub(super) fn call(
         &mut self,
         signature: &Signature,
@@ -234,8 +234,8 @@ impl Binder<'_> {
 
     /// Compares rows field by field.
     ///
-    /// `(a, b) < (c, d)` is `a <= c AND (a < c OR a = c AND b < d)`: the first part adds nothing to
-    /// the answer, but is a range of the first column.
+    /// `(a, b) < (c, d)` is `a <= c AND (a < c OR a = c AND b < d)`: the first condition is
+    /// redundant, but gives a range of the first column.
     pub(super) fn compare_rows(
         &mut self,
         operator: BinaryOperator,
@@ -304,7 +304,7 @@ impl Binder<'_> {
         Ok(expr)
     }
 
-    /// Binds LIKE and its kin.
+    /// Binds LIKE, ILIKE and SIMILAR TO.
     pub(super) fn bind_like(
         &mut self,
         kind: LikeKind,
@@ -348,7 +348,7 @@ pub(super) fn any_of(mut list: Vec<Expr>) -> Expr {
     if list.len() == 1 { list.remove(0) } else { Expr::Or(list) }
 }
 
-/// Returns the text of a number with the signs in front of it: they are part of it.
+/// Returns the text of a number with the signs before it, which are part of it.
 fn signed_number(operand: &ast::Expr) -> Option<String> {
     match operand {
         ast::Expr::Number { text, .. } => Some(text.clone()),
@@ -360,7 +360,7 @@ fn signed_number(operand: &ast::Expr) -> Option<String> {
     }
 }
 
-/// Returns what a number means, its sign included.
+/// Returns the value of a number with its sign.
 pub(super) fn number(text: &str, position: usize) -> Result<Typed> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -394,7 +394,7 @@ fn ambiguous_operator(shown: &str) -> Error {
     )
 }
 
-/// Checks that the texts of an operator are not told to be ordered in two ways.
+/// Checks that the operands of an operator have no conflicting explicit collations.
 fn check_explicit_collations((left, right): (&ast::Expr, &ast::Expr)) -> Result<()> {
     let (Some((one, _)), Some((other, position))) = (collated(left), collated(right)) else {
         return Ok(());
@@ -408,7 +408,7 @@ fn check_explicit_collations((left, right): (&ast::Expr, &ast::Expr)) -> Result<
     Err(Error::new(sqlstate::COLLATION_MISMATCH, message).at(position))
 }
 
-/// Returns the collation that is written for a text or for one that it is made of, with its place.
+/// Returns the explicit collation of an expression or of its operands, with its position.
 fn collated(expr: &ast::Expr) -> Option<(Collation, usize)> {
     match expr {
         ast::Expr::Collate { collation, position, .. } => Some((*collation, *position)),

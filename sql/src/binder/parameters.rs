@@ -1,5 +1,8 @@
-//! The parameters of a statement: the client's, whose types may be found from context, and the
-//! outer columns of subqueries, which are numbered after them once all are known.
+//! Parameters of a statement: those of the client, whose types may be deduced, and outer
+//! references.
+//!
+//! Outer references of subqueries and LATERAL are numbered after the client's parameters, once the
+//! number of these is known.
 
 use types::expr::Expr;
 use types::{DataType, SqlType};
@@ -9,8 +12,8 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::ParameterTypes;
 
-/// While binding, outer parameters are numbered from here, because the number of the client's is
-/// not known before the end.
+/// The first provisional number of outer references; the number of the client's parameters is
+/// known only at the end.
 const OUTER: usize = 1 << 40;
 
 /// The parameters seen so far.
@@ -18,23 +21,23 @@ const OUTER: usize = 1 << 40;
 pub(super) struct Parameters {
     types: Vec<Option<SqlType>>,
     outer_count: usize,
-    /// Whether `$n` is allowed at all.
+    /// True if `$n` is allowed.
     allowed: bool,
 }
 
 impl Parameters {
-    /// Returns parameters with the types that the client gave.
+    /// Returns parameters with the types that the client declared.
     pub(super) fn new(given: &[Option<SqlType>]) -> Parameters {
         let settled = |given: &Option<SqlType>| given.filter(|one| one.base != DataType::Unknown);
         Parameters { types: given.iter().map(settled).collect(), outer_count: 0, allowed: true }
     }
 
-    /// Returns parameters of which there are none.
+    /// Returns the state for a text in which parameters are not allowed.
     pub(super) fn none() -> Parameters {
         Parameters { types: Vec::new(), outer_count: 0, allowed: false }
     }
 
-    /// Returns `$number` with the type known of it so far.
+    /// Returns `$number` with its type, if it is known.
     pub(super) fn client(&mut self, number: usize, position: usize) -> Result<Typed> {
         if !self.allowed || number == 0 || number > MAX_PARAMETER as usize {
             let message = format!("there is no parameter ${number}");
@@ -48,7 +51,7 @@ impl Parameters {
         Ok(Typed { expr, sql_type, position })
     }
 
-    /// Settles the type of a parameter that was unknown when it was met: a domain, if it is
+    /// Sets the type of a parameter whose type was unknown. It may be a domain if the parameter is
     /// assigned or cast to one.
     pub(super) fn settle(&mut self, index: usize, to: SqlType, position: usize) -> Result<Expr> {
         let slot = &mut self.types[index];
@@ -65,11 +68,11 @@ impl Parameters {
         }
     }
 
-    /// Fails if nothing has settled the type of a parameter of the client.
+    /// Checks that the types of all client parameters are determined.
     ///
     /// # Errors
     ///
-    /// 42P18 with the first of them.
+    /// 42P18 for the first undetermined one.
     pub(super) fn check_determined(&self) -> Result<()> {
         match self.types.iter().position(Option::is_none) {
             Some(index) => Err(undetermined(index)),
@@ -77,14 +80,14 @@ impl Parameters {
         }
     }
 
-    /// Returns the index of a new outer parameter.
+    /// Returns the number of a new outer reference.
     pub(super) fn outer(&mut self) -> usize {
         self.outer_count += 1;
         OUTER + self.outer_count - 1
     }
 
-    /// Returns the index of a parameter of the client whose type its use may determine; `None` for
-    /// other values, outer parameters among them, which have the type of what they stand for.
+    /// Returns the index of a client parameter whose type is still unknown; `None` for other
+    /// values. Outer references always have the type of their value.
     pub(super) fn open_index(value: &Typed) -> Option<usize> {
         match value.expr {
             Expr::Parameter { index, .. } if value.is_unknown() && index < OUTER => Some(index),
@@ -97,7 +100,7 @@ impl Parameters {
         if index >= OUTER { self.types.len() + index - OUTER } else { index }
     }
 
-    /// Returns the final type of a parameter of the client; text if nothing has settled it.
+    /// Returns the final type of a client parameter; text if undetermined.
     pub(super) fn final_type(&self, index: usize) -> SqlType {
         self.types.get(index).copied().flatten().unwrap_or(DataType::Text.into())
     }
@@ -107,13 +110,13 @@ impl Parameters {
         (0..self.types.len()).map(|index| self.final_type(index)).collect()
     }
 
-    /// Returns the number of parameters, the outer ones included.
+    /// Returns the number of parameters, outer references included.
     pub(super) fn count(&self) -> usize {
         self.types.len() + self.outer_count
     }
 }
 
-/// Returns the error of a parameter whose type nothing tells.
+/// Returns the error for a parameter whose type is undetermined.
 pub(super) fn undetermined(index: usize) -> Error {
     let message = format!("could not determine data type of parameter ${}", index + 1);
     Error::new(sqlstate::INDETERMINATE_DATATYPE, message)

@@ -1,8 +1,9 @@
-//! What `anyarray`, `anyelement` and their kin of a signature stand for in a call.
+//! Resolution of polymorphic pseudo-types (`anyarray`, `anyelement` and others) of a signature in
+//! a call.
 //!
 //! Source: PostgreSQL's `enforce_generic_type_consistency` (parse_coerce.c). `anyarray` and
-//! `anyelement` name one type in all arguments; the `anycompatible` ones the type that the
-//! arguments have in common.
+//! `anyelement` stand for the same type in all arguments; the `anycompatible` family for the
+//! common type of the arguments.
 
 use types::function::Signature;
 use types::{DataType, SqlType};
@@ -11,20 +12,20 @@ use crate::binder::typed::{can_coerce, category, is_preferred};
 use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
 
-/// Returns the error of a call whose literals do not tell what its polymorphic type is.
+/// Returns the error for a call whose arguments do not determine its polymorphic type.
 pub(super) fn undetermined() -> Error {
     let message = "could not determine polymorphic type because input has type unknown";
     Error::new(sqlstate::DATATYPE_MISMATCH, message)
 }
 
-/// Returns the type that a signature wants for an argument.
+/// Returns the declared type of an argument in a signature.
 pub(super) fn argument_type(signature: &Signature, index: usize) -> DataType {
     let last = signature.arguments.len().saturating_sub(1);
     signature.arguments[index.min(last)]
 }
 
-/// Returns the types that a signature takes for arguments of these types, and its result; `None` if
-/// its pseudo-types cannot stand for them.
+/// Returns the types of a signature's arguments and result in a call with arguments of these
+/// types; `None` if its pseudo-types cannot be resolved.
 pub(super) fn instantiate(
     signature: &Signature,
     arguments: &[DataType],
@@ -39,8 +40,8 @@ pub(super) fn instantiate(
     Some((wanted, settled.of(signature.result)?))
 }
 
-/// Likewise for arguments that may be of domains: where all for a pseudo-type are of one, it stands
-/// for that, else for what the domains are over.
+/// Returns the same for arguments that may be of domains. If all arguments of a pseudo-type are of
+/// one domain, it resolves to the domain, otherwise to the base type.
 pub(super) fn instantiate_domains(
     catalog: &Catalog,
     signature: &Signature,
@@ -56,7 +57,7 @@ pub(super) fn instantiate_domains(
     Some((wanted, domains.put(catalog, signature.result, result)))
 }
 
-/// Returns whether arrays for `anyarray` are all of one domain, if any is of one.
+/// Returns whether all arrays for `anyarray` are of the same domain, if any is of one.
 pub(super) fn are_alike(catalog: &Catalog, signature: &Signature, arguments: &[SqlType]) -> bool {
     let arrays = arguments.iter().enumerate().filter(|(index, argument)| {
         let declared = argument_type(signature, *index);
@@ -67,7 +68,7 @@ pub(super) fn are_alike(catalog: &Catalog, signature: &Signature, arguments: &[S
     elements.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// The domains that pseudo-types stand for in a call.
+/// The domains that pseudo-types resolve to in a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Domains {
     exact: Option<SqlType>,
@@ -75,7 +76,7 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// Returns the domains that arguments for pseudo-types are of.
+    /// Returns the domains of the arguments of pseudo-types.
     pub(super) fn of(catalog: &Catalog, declared: &[DataType], arguments: &[SqlType]) -> Domains {
         let stands_for = |(declared, argument): (&DataType, &SqlType)| match declared {
             DataType::AnyArray | DataType::CompatibleArray => catalog.element_of(*argument),
@@ -95,7 +96,7 @@ impl Domains {
         Domains { exact: all_of(true), common: all_of(false) }
     }
 
-    /// Returns the type that a type of a signature was found to be, of the domain if it is of one.
+    /// Returns the resolved type of a declared type, with its domain if it has one.
     pub(super) fn put(&self, catalog: &Catalog, declared: DataType, found: DataType) -> SqlType {
         let domain = if is_exact(declared) { self.exact } else { self.common };
         let domain = domain.filter(|_| declared.is_polymorphic());
@@ -109,7 +110,7 @@ impl Domains {
     }
 }
 
-/// What pseudo-types stand for in a call.
+/// The types that pseudo-types resolve to in a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settled {
     exact: DataType,
@@ -117,7 +118,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Returns what a type of a signature is in the call.
+    /// Returns the resolved type of a declared type.
     pub(super) fn of(&self, data_type: DataType) -> Option<DataType> {
         match data_type {
             DataType::AnyArray => self.exact.array(),
@@ -129,8 +130,7 @@ impl Settled {
     }
 }
 
-/// Returns what the pseudo-types among those that are wanted stand for; `None` if they cannot stand
-/// for the arguments.
+/// Resolves the pseudo-types among the declared types; `None` if they do not fit the arguments.
 pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<Settled> {
     let (mut exact, mut common) = (None, None);
     for (from, to) in arguments.iter().zip(wanted) {
@@ -169,7 +169,7 @@ pub(super) fn settle(wanted: &[DataType], arguments: &[DataType]) -> Option<Sett
     let common = common.or(exact).unwrap_or(DataType::Text);
     Some(Settled { exact: exact.unwrap_or(common), common })
 }
-/// Returns whether a pseudo-type names one type, which must be known from some argument.
+/// Returns whether a pseudo-type stands for exactly one type, which some argument must determine.
 pub(super) fn is_exact(data_type: DataType) -> bool {
     matches!(
         data_type,
@@ -177,7 +177,7 @@ pub(super) fn is_exact(data_type: DataType) -> bool {
     )
 }
 
-/// Returns the type that two have in common.
+/// Returns the common type of two types.
 fn common_of(left: DataType, right: DataType) -> Option<DataType> {
     if left == right {
         return Some(left);

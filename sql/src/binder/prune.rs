@@ -1,8 +1,8 @@
-//! The last pass: scans list only the columns that are used, parameters get their final numbers and
-//! types, projections that change nothing go.
+//! The last pass of the binder: column pruning, final parameter numbers and types, constant
+//! folding, and removal of identity projections.
 //!
-//! Each step asks a plan for some of its columns and is told where they are now. A plan may keep
-//! more than was asked for; the order of what is kept never changes.
+//! Each node requests some columns of its input, and gets their new positions. An input may retain
+//! more columns than requested; it never reorders them.
 
 use types::expr::{EvalContext, Expr};
 use types::{DataType, Datum};
@@ -17,10 +17,10 @@ use crate::binder::tree::{
 };
 use crate::logical::{Apply, ApplyKind, Bound, Join, JoinKind, Logical};
 
-/// Where each column of a plan is after pruning; `None` where it is gone.
+/// The position of each column of a plan after pruning; `None` if it was removed.
 type Places = Vec<Option<usize>>;
 
-/// Finishes a statement; returns the errors of its constants.
+/// Finishes a statement; returns the errors of constant folding.
 pub(super) fn finish(
     bound: &mut Bound,
     parameters: &mut Parameters,
@@ -43,13 +43,13 @@ pub(super) fn finish(
     last_pass.errors
 }
 
-/// Folds the expressions of a statement, and notes what fails.
+/// Folds the expressions of a statement and records those that fail.
 struct LastPass<'a> {
     parameters: &'a Parameters,
     errors: ConstantErrors,
-    /// The guards of the subqueries around.
+    /// The guards of the enclosing subqueries.
     guards: Vec<Expr>,
-    /// No guard rules out that the expressions are computed.
+    /// False if a constant guard rules out that the expressions are evaluated.
     is_reached: bool,
 }
 
@@ -62,7 +62,7 @@ impl LastPass<'_> {
         }
     }
 
-    /// Finishes a plan: a step before those below it, but for LIMIT, as PostgreSQL does.
+    /// Finishes a plan: a node before its inputs, except LIMIT, as PostgreSQL does.
     fn finish_plan(&mut self, plan: &mut Logical) {
         let parameters = self.parameters;
         match plan {
@@ -122,7 +122,7 @@ fn finish_noting(expr: &mut Expr, parameters: &Parameters, error: &mut Option<ty
         _ => {}
     });
     let whole = std::mem::replace(expr, Expr::And(Vec::new()));
-    // Only what is immutable is computed here, so no clock and no time zone is needed.
+    // Only immutable functions are folded, so no clock and no time zone is needed.
     *expr = whole.fold_noting(&EvalContext::hasty(), error);
 }
 
@@ -142,7 +142,7 @@ fn unchanged(count: usize) -> Places {
     (0..count).map(Some).collect()
 }
 
-/// Numbers what is kept.
+/// Returns the new positions, given which columns are retained.
 fn numbered(kept: impl Iterator<Item = bool>) -> Places {
     let mut next = 0;
     let place = |keep: bool| {
@@ -159,7 +159,7 @@ fn retain<T>(list: &mut Vec<T>, needed: &[bool]) {
     list.retain(|_| flags.next().copied().unwrap_or(true));
 }
 
-/// Drops the columns of a plan that are not needed, where that is easy.
+/// Removes unneeded columns of a plan, where the node supports it.
 #[expect(clippy::too_many_lines, reason = "a flat match over the kinds of steps")]
 fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
     match plan {
@@ -184,7 +184,7 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
             places
         }
         Logical::Project { input, expressions } => {
-            // What is volatile is computed although nobody reads it.
+            // Volatile expressions are evaluated even if nothing reads them.
             let is_needed = |(expr, needed): (&Expr, &bool)| *needed || expr.is_volatile();
             let needed: Vec<bool> = expressions.iter().zip(needed).map(is_needed).collect();
             retain(expressions, &needed);
@@ -274,7 +274,7 @@ fn prune(plan: &mut Logical, needed: &[bool]) -> Places {
     }
 }
 
-/// Leaves of the columns of a plan those that are said.
+/// Adds a projection that retains the columns with a position.
 fn keep_places(plan: &mut Logical, places: &Places) {
     let types = plan.column_types();
     let kept = (0..places.len()).filter(|&at| places[at].is_some());
@@ -285,13 +285,14 @@ fn keep_places(plan: &mut Logical, places: &Places) {
     prune_all(plan);
 }
 
-/// Prunes what is below a plan, not its own columns.
+/// Prunes the inputs of a plan, but none of its own columns.
 fn prune_all(plan: &mut Logical) -> Places {
     let all = vec![true; width(plan)];
     prune(plan, &all)
 }
 
-/// Prunes an input to what is needed of it and what a node that keeps its columns uses.
+/// Prunes the input of a node that passes its columns through, given the needed columns and the
+/// node's own expressions.
 fn prune_below(input: &mut Logical, needed: &[bool], used: &mut [Expr]) -> Places {
     let mut needed = needed.to_vec();
     used.iter().for_each(|expr| mark(expr, &mut needed));
@@ -300,7 +301,7 @@ fn prune_below(input: &mut Logical, needed: &[bool], used: &mut [Expr]) -> Place
     places
 }
 
-/// Prunes an input to what the expressions above it use.
+/// Prunes an input to the columns that the expressions above it use.
 fn prune_input<'a>(input: &mut Logical, expressions: impl IntoIterator<Item = &'a mut Expr>) {
     let mut expressions: Vec<&mut Expr> = expressions.into_iter().collect();
     let mut needed = vec![false; width(input)];
@@ -327,12 +328,13 @@ fn prune_join(join: &mut Join, needed: &[bool]) -> Places {
     places
 }
 
-/// Returns whether rows are one that may as well do without some of its values.
+/// Returns whether the rows are a single row without volatile values, from which values may be
+/// removed.
 fn is_one_calm_row(rows: &[Vec<Expr>]) -> bool {
     matches!(rows, [row] if !row.iter().any(Expr::is_volatile))
 }
 
-/// Returns whether nobody reads the value of a subquery, nor what it does.
+/// Returns whether neither the value of a subquery is read nor its side effects are needed.
 fn is_unread(apply: &Apply, needed: &[bool]) -> bool {
     is_value(apply) && needed.last() == Some(&false) && !apply.subquery.has_effects()
 }
@@ -372,7 +374,7 @@ fn prune_apply(apply: &mut Apply, needed: &[bool]) -> Places {
     places
 }
 
-/// Takes out projections that yield their input as it is.
+/// Removes projections that return their input unchanged.
 fn drop_identities(plan: &mut Logical) {
     walk_plan(plan, &mut |node| {
         while let Logical::Project { input, expressions } = node {

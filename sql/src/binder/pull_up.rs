@@ -1,5 +1,5 @@
-//! Pulling up the columns of queries in FROM: what such a query computes is computed where the
-//! query around it reads it, and not at all for rows for which that does not come to it.
+//! Pull-up of computed columns of queries in FROM: they are evaluated where the outer query reads
+//! them, and not for rows for which it does not.
 //!
 //! ```text
 //! SELECT CASE WHEN a > 0 THEN x END FROM (SELECT a, 1 / b AS x FROM t) q
@@ -9,16 +9,16 @@
 //!    └─ Scan: t
 //! ```
 //!
-//! The columns of a query *float* ([`Floating`]): upwards through conditions, joins (from a side
-//! that an outer join pads those that are NULL there), subqueries and windows, up to what computes
-//! columns of its own, and there take the place of their names. Subqueries in them stay where they
-//! are, or go up above a join, and get guards by what reads them
-//! ([`demand`](crate::binder::demand)).
+//! The columns of a query *float* ([`Floating`]) upwards through filters, joins (from the nullable
+//! side of an outer join only strict ones, which are NULL there anyway), subqueries and window
+//! functions, up to a node that computes columns, where they are substituted for the references to
+//! them. Subqueries in them stay in place, or move above a join, and get guards from the
+//! expressions that read them ([`demand`](crate::binder::demand)).
 //!
-//! A query floats if PostgreSQL pulls it up: it has no groups, windows, functions of sets,
-//! DISTINCT, ORDER BY, LIMIT or set operations, and computes nothing volatile; and if that makes a
-//! difference: something in it may fail, or is a subquery or a constant. Queries of WITH that are
-//! read once, and views, are queries in FROM by now.
+//! A query floats if PostgreSQL pulls it up: it has no groups, window functions, set-returning
+//! functions, DISTINCT, ORDER BY, LIMIT or set operations, and no volatile columns; and if that
+//! makes a difference: a column may fail, or is a subquery or a constant. WITH queries that are
+//! read once, and views, are queries in FROM at this point.
 //!
 //! Source: PostgreSQL's `pull_up_simple_subquery` and `is_simple_subquery` (prepjointree.c).
 
@@ -33,26 +33,27 @@ use crate::binder::tree::{
 };
 use crate::logical::{Apply, ApplyKind, Join, JoinKind, Logical};
 
-/// Expressions may become so many times as large.
+/// The factor by which expressions may grow.
 const GROWTH: usize = 4;
 
-/// Expressions may grow to so many nodes: queries in queries, each of which reads a column twice,
-/// make them twice as large each time.
+/// The number of nodes to which expressions may grow. Nested queries that each read a column twice
+/// double the size at each level.
 const GROWN_MAX: usize = 512;
 
-/// Nodes of an expression that a subquery computes itself, rather than to take its value.
+/// The maximum number of nodes of an expression that a subquery evaluates itself instead of
+/// reading its value as a parameter.
 const PASSED_MAX: usize = 64;
 
-/// A plan, and columns over its rows that are still to be computed.
+/// A plan, with columns over its rows that are not yet computed.
 struct Floating {
     plan: Logical,
-    /// `None`: the plan's own columns.
+    /// `None` if they are the plan's own columns.
     columns: Option<Vec<Expr>>,
-    /// The columns have others in them that came from below.
+    /// True if floating columns of an input were substituted into the columns.
     is_merged: bool,
 }
 
-/// Pulls up columns in a plan; returns whether there were any.
+/// Pulls up columns in a plan; returns whether it changed.
 pub(super) fn pull_up(plan: &mut Logical, parameters: &mut Parameters) -> bool {
     if !has_floating(plan, false) {
         return false;
@@ -61,7 +62,7 @@ pub(super) fn pull_up(plan: &mut Logical, parameters: &mut Parameters) -> bool {
     true
 }
 
-/// Returns whether some projection that computes something stands below another step that does.
+/// Returns whether a projection that computes columns is below another node that does.
 fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
     match plan {
         Logical::Project { input, expressions } => {
@@ -80,8 +81,8 @@ fn has_floating(plan: &Logical, mut is_below: bool) -> bool {
     plan.inputs().into_iter().any(|input| has_floating(input, is_below))
 }
 
-/// Returns whether a projection is no select list: it adds a column of which the binder has made a
-/// guard of subqueries ([`Rows::settled`](crate::binder::rows::Rows::settled)).
+/// Returns whether a projection is not a select list, but appends a column that the binder has
+/// made for a guard of subqueries ([`Rows::settled`](crate::binder::rows::Rows::settled)).
 fn is_of_binder(input: &Logical, expressions: &[Expr]) -> bool {
     let Some((added, rest)) = expressions.split_last() else { return false };
     added.data_type() == DataType::Bool
@@ -113,7 +114,7 @@ impl Floating {
         Floating { plan, columns: Some(columns), is_merged: true }
     }
 
-    /// Returns the plan with its columns computed.
+    /// Returns the plan with a projection that computes its columns.
     fn settled(mut self) -> Logical {
         let Some(expressions) = self.columns else { return self.plan };
         if self.is_merged {
@@ -122,15 +123,15 @@ impl Floating {
         Logical::Project { input: Box::new(self.plan), expressions }
     }
 
-    /// Has the columns computed here.
+    /// Stops floating: a projection computes the columns here.
     fn settle(&mut self) {
         let (plan, columns) = (take(&mut self.plan), self.columns.take());
         let is_merged = std::mem::take(&mut self.is_merged);
         self.plan = Floating { plan, columns, is_merged }.settled();
     }
 
-    /// Computes a column that the binder has made a guard of: the last of the expressions, behind
-    /// columns that are still needed.
+    /// Computes a guard column of the binder, the last of the expressions, after the columns that
+    /// are still needed.
     fn with_column(mut self, mut expressions: Vec<Expr>) -> Floating {
         if !self.put_into(expressions.iter_mut().collect()) {
             let input = Box::new(self.plan);
@@ -145,7 +146,7 @@ impl Floating {
         Floating::of(Logical::Project { input, expressions: own }, expressions)
     }
 
-    /// Has those columns computed here that are not sure to be NULL where the row is missing.
+    /// Computes the columns here that may not be NULL in a null-extended row.
     fn settle_unless_padded(&mut self) {
         let Some(columns) = &mut self.columns else { return };
         let mut expressions = identity(&self.plan.column_types());
@@ -164,8 +165,8 @@ impl Floating {
         }
     }
 
-    /// Puts the columns into expressions over them, unless these would become too large: then the
-    /// columns are computed. Returns whether they were put in.
+    /// Substitutes the columns into expressions over them. If these would become too large, the
+    /// columns are computed here instead. Returns whether they were substituted.
     fn put_into(&mut self, mut expressions: Vec<&mut Expr>) -> bool {
         let Some(columns) = &self.columns else { return false };
         let put = |expr: &&mut Expr| substituted((*expr).clone(), columns);
@@ -187,7 +188,7 @@ impl Floating {
     }
 }
 
-/// Returns whether a value is NULL where something in it is.
+/// Returns whether an expression is NULL if any column in it is.
 fn is_strict(expr: &Expr) -> bool {
     let is_own = match expr {
         Expr::Column { .. } | Expr::Cast { .. } | Expr::Not(_) => true,
@@ -200,7 +201,7 @@ fn is_strict(expr: &Expr) -> bool {
     all
 }
 
-/// Returns whether expressions would become too large, by nodes now and before.
+/// Returns whether expressions would become too large, given the number of nodes after and before.
 fn is_overgrown(now: usize, before: usize) -> bool {
     now > GROWTH * before || (now > before && now > GROWN_MAX)
 }
@@ -211,7 +212,7 @@ fn size<'e>(expressions: impl IntoIterator<Item = &'e Expr>) -> usize {
     nodes
 }
 
-/// Returns an expression over columns, as one over what these are over.
+/// Returns an expression with its column references replaced by these expressions.
 fn substituted(expr: Expr, columns: &[Expr]) -> Expr {
     expr.transform(&mut |node| match node {
         Expr::Column { index, .. } => columns[index].clone(),
@@ -275,7 +276,7 @@ fn floating_project(
     }
 }
 
-/// Returns whether rows are those of FROM and WHERE alone.
+/// Returns whether a plan consists only of FROM and WHERE.
 fn is_simple(plan: &Logical) -> bool {
     match plan {
         Logical::Filter { input, .. } => is_simple(input),
@@ -293,7 +294,7 @@ fn is_simple(plan: &Logical) -> bool {
     }
 }
 
-/// Returns whether it makes a difference where columns are computed.
+/// Returns whether it makes a difference where the columns are evaluated.
 fn is_worth(plan: &Logical, columns: &[Expr]) -> bool {
     let subqueries = subquery_columns(plan);
     columns.iter().any(|column| {
@@ -302,7 +303,7 @@ fn is_worth(plan: &Logical, columns: &[Expr]) -> bool {
     })
 }
 
-/// Returns whether columns, or subqueries that they read, are volatile.
+/// Returns whether the columns, or subqueries that they read, are volatile.
 fn is_volatile(plan: &Logical, columns: &[Expr]) -> bool {
     let mut read = Vec::new();
     columns.iter().for_each(|column| for_each_column(column, &mut |index| read.push(index)));
@@ -322,7 +323,7 @@ fn is_volatile(plan: &Logical, columns: &[Expr]) -> bool {
     found
 }
 
-/// Columns float from the sides of a join; from a padded one, those that are NULL where it is.
+/// Lets columns float from the inputs of a join; from a nullable side only strict ones.
 fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
     let mut left = floating(take(&mut join.left), parameters);
     let mut right = floating(take(&mut join.right), parameters);
@@ -331,7 +332,7 @@ fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
         JoinKind::Left => (false, true),
         JoinKind::Right => (true, false),
         JoinKind::Full => (true, true),
-        // The planner's.
+        // Semi-joins and anti-joins come from the planner.
         JoinKind::Semi | JoinKind::Anti => {
             left.settle();
             right.settle();
@@ -372,16 +373,16 @@ fn floating_join(mut join: Join, parameters: &mut Parameters) -> Floating {
     both
 }
 
-/// Subqueries that go up from the sides of a join, above it.
+/// Subqueries that move from the inputs of a join to above it.
 struct RaisedSubqueries {
-    /// The columns of each side that stay below.
+    /// The number of columns of each side that stay below.
     widths: [usize; 2],
     /// The subqueries of each side, the lowest first.
     raised: [Vec<Apply>; 2],
 }
 
 impl RaisedSubqueries {
-    /// Returns where a column of a side is above the join and the subqueries.
+    /// Returns the position of a side's column above the join and the subqueries.
     fn place(&self, side: usize, index: usize) -> usize {
         let below = self.widths[0] + self.widths[1];
         match index.checked_sub(self.widths[side]) {
@@ -390,7 +391,7 @@ impl RaisedSubqueries {
         }
     }
 
-    /// Renumbers an expression over the columns of both sides as they were.
+    /// Renumbers an expression over the original columns of both sides.
     fn renumber(&self, expr: &mut Expr) {
         let left = self.widths[0] + self.raised[0].len();
         map_columns(expr, &|index| match index.checked_sub(left) {
@@ -399,7 +400,7 @@ impl RaisedSubqueries {
         });
     }
 
-    /// Puts the subqueries above the join.
+    /// Adds the subqueries above the join.
     fn over(&self, mut plan: Logical) -> Logical {
         for (side, raised) in self.raised.iter().enumerate() {
             for (nth, apply) in raised.iter().enumerate() {
@@ -419,8 +420,8 @@ impl RaisedSubqueries {
     }
 }
 
-/// Takes the subqueries from the top of a side that may fail and that a join's condition does not
-/// read; in the condition the side begins at a column.
+/// Removes, from the top of a side, the subqueries that may fail and that the join condition does
+/// not read. `first` is the position of the side's first column in the condition.
 fn raise(side: &mut Floating, on: &Expr, first: usize) -> Vec<Apply> {
     let mut raised = Vec::new();
     if side.columns.is_some() {
@@ -454,8 +455,9 @@ fn raise_from(plan: &mut Logical, is_used: &dyn Fn(usize) -> bool, raised: &mut 
     }
 }
 
-/// Has a subquery take columns of the plan below as parameters. Of what floats, the subquery
-/// computes itself what may fail: it may never come to it. The rest is computed below.
+/// Replaces the columns of the input that a subquery uses by parameters. The subquery evaluates
+/// floating columns that may fail itself, because it may not need them. The others are computed
+/// below.
 fn bind(apply: &mut Apply, below: &mut Floating, parameters: &mut Parameters) {
     let guard = apply.guard.clone().map_or_else(Guard::default, Guard::of);
     let columns = below.expressions();
@@ -526,11 +528,12 @@ fn floating_apply(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     Floating::of(Logical::Apply(apply), columns)
 }
 
-/// The columns of a subquery in its comparison, as long as it is open where they will be.
+/// The first position of the subquery's columns in its comparison, until their final position is
+/// known.
 const OF_SUBQUERY: usize = 1 << 43;
 
-/// Returns the expressions of a subquery over what floating columns are over; `None` if they would
-/// become too large.
+/// Returns the expressions of a subquery with the floating columns substituted; `None` if they
+/// would become too large.
 fn over_floating(apply: &Apply, columns: &[Expr]) -> Option<Vec<Expr>> {
     let of_subquery = behind(OF_SUBQUERY, &apply.subquery.column_types()).collect::<Vec<Expr>>();
     let all = [columns, &of_subquery].concat();
@@ -540,12 +543,12 @@ fn over_floating(apply: &Apply, columns: &[Expr]) -> Option<Vec<Expr>> {
     (!is_overgrown(size(&changed), before)).then_some(changed)
 }
 
-/// Returns columns behind the first so many.
+/// Returns columns with positions from `width`.
 fn behind(width: usize, types: &[DataType]) -> impl Iterator<Item = Expr> {
     types.iter().enumerate().map(move |(at, data_type)| Expr::column(width + at, *data_type))
 }
 
-/// LATERAL, and joins with it.
+/// Lets columns float through LATERAL and its joins.
 fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     let mut below = floating(take(&mut apply.input), parameters);
     let mut subquery = floating(take(&mut apply.subquery), parameters);
@@ -577,7 +580,8 @@ fn floating_lateral(mut apply: Apply, parameters: &mut Parameters) -> Floating {
     Floating::of(Logical::Apply(apply), columns)
 }
 
-/// Steps that add columns to their input's: window functions, and functions of sets.
+/// Lets columns float through nodes that append columns: window functions and set-returning
+/// functions.
 fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> Floating {
     let types = plan.column_types();
     let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
@@ -609,7 +613,7 @@ fn floating_added(mut plan: Logical, parameters: &mut Parameters) -> Floating {
     }
 }
 
-/// Groups are made of the columns below.
+/// Substitutes floating columns into the keys and arguments of an Aggregate node.
 fn grouped(mut plan: Logical, parameters: &mut Parameters) -> Logical {
     let mut below = Floating::none(Logical::Append { inputs: Vec::new() });
     for_each_input(&mut plan, &mut |input| below = floating(take(input), parameters));

@@ -1,4 +1,4 @@
-//! Queries: SELECT, VALUES and set operations, with ORDER BY and LIMIT.
+//! Binding of queries: SELECT, VALUES and set operations, with ORDER BY and LIMIT.
 
 use types::cast::CastContext;
 use types::expr::Expr;
@@ -18,11 +18,11 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetKind, SetOperation, SortKey};
 use crate::parser::limits::CHAINED_QUERIES;
 
-/// Steps of a plan that a chain of set operators may put on top of each other.
+/// The maximum depth of plan nodes for a chain of set operators.
 const DEPTH_MAX: usize = 2 * CHAINED_QUERIES + 8;
 
 impl Binder<'_> {
-    /// Binds a query. Unless `resolve`, output columns may stay unknown.
+    /// Binds a query. Unless `resolve`, the types of output columns may remain unknown.
     pub(super) fn bind_query(&mut self, query: &Query, resolve: bool) -> Result<BoundQuery> {
         let with = query.with.as_ref().map(|with| self.open_with(with, false)).transpose()?;
         let mut bound = self.bind_query_body(query, resolve)?;
@@ -47,7 +47,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds a chain of set operators, which leans to the left, in a loop.
+    /// Binds a left-deep chain of set operators, in a loop.
     fn bind_chain(&mut self, query: &Query) -> Result<BoundQuery> {
         let (mut spine, mut leaf, mut in_leaf) = (Vec::new(), query, None);
         while let QueryBody::SetOperation { operator, all, left, right } = &leaf.body
@@ -86,7 +86,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds LIMIT and OFFSET; `scope` is what they must not name.
+    /// Binds LIMIT and OFFSET, which must not refer to `scope`.
     pub(super) fn bind_limits(&mut self, query: &Query, scope: &Scope) -> Result<Limits> {
         if query.with_ties
             && let Some(ast::Expr::Null { position }) = &query.limit
@@ -199,7 +199,7 @@ impl Binder<'_> {
         Ok(BoundQuery { plan, columns: output, positions })
     }
 
-    /// Binds a set operator; `joined` if the operator before it in a chain is UNION.
+    /// Binds a set operator; `joined` if the preceding operator of a chain is UNION.
     fn bind_set_operation(
         &mut self,
         (operator, all): (SetOperator, bool),
@@ -241,7 +241,7 @@ impl Binder<'_> {
         Ok(BoundQuery { plan, columns, positions })
     }
 
-    /// Converts a query's columns, literals in place and the rest by a projection above.
+    /// Converts the columns of a query: literals in place, other columns by a projection.
     pub(super) fn convert(
         &mut self,
         mut bound: BoundQuery,
@@ -277,7 +277,7 @@ impl Binder<'_> {
         Ok(Logical::Project { input: Box::new(bound.plan), expressions })
     }
 
-    /// Settles the type of a literal or parameter where the plan makes it.
+    /// Sets the type of a literal or parameter in the node that computes it.
     fn settle_column(
         &mut self,
         plan: &mut Logical,
@@ -305,7 +305,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds ORDER BY and LIMIT of VALUES and set operations, which know only output columns.
+    /// Binds ORDER BY and LIMIT of VALUES and set operations, which may refer to output columns
+    /// only.
     fn bind_tail(&mut self, bound: BoundQuery, query: &Query) -> Result<BoundQuery> {
         if let Some(locking) = query.locking.first() {
             if !matches!(query.body, QueryBody::Values(_)) {
@@ -351,7 +352,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the name of a column of VALUES that is given with the name that VALUES itself has.
+/// Returns the column of VALUES for a reference qualified by its default alias.
 fn column_of_values(expr: &ast::Expr) -> Option<ast::Expr> {
     match expr {
         ast::Expr::Column(parts) => match parts.as_slice() {
@@ -362,13 +363,14 @@ fn column_of_values(expr: &ast::Expr) -> Option<ast::Expr> {
     }
 }
 
-/// Returns the error of VALUES rows of different lengths.
+/// Returns the error for VALUES rows of different lengths.
 pub(super) fn uneven_values(position: usize) -> Error {
     let message = "VALUES lists must all be the same length";
     Error::new(sqlstate::SYNTAX_ERROR, message).at(position)
 }
 
-/// Returns constant rows; rows with subqueries or sets are computed one by one.
+/// Returns a plan of constant rows; rows with subqueries or set-returning functions become plans
+/// of their own.
 pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Level) -> Logical {
     if level.subqueries.is_empty() && level.set_uses.is_empty() {
         return Logical::Values { types, rows };
@@ -389,8 +391,8 @@ pub(super) fn values_plan(types: Vec<DataType>, rows: Vec<Vec<Expr>>, level: &Le
     Logical::Append { inputs: rows.into_iter().map(row).collect() }
 }
 
-/// Returns how deep a chain of set operators is: each may have a step of its own, one that makes
-/// distinct, and one that converts.
+/// Returns the depth of the plan of a chain of set operators, along the left inputs. Each operator
+/// may add a node for itself, one for DISTINCT and one for conversion.
 fn left_depth(mut plan: &Logical) -> usize {
     let mut depth = 0;
     loop {
@@ -404,13 +406,14 @@ fn left_depth(mut plan: &Logical) -> usize {
     }
 }
 
-/// Returns the rows of both sides; one more input of the UNION before it, if `joined`.
+/// Returns the union of both sides; if `joined`, the right side becomes another input of the
+/// preceding UNION.
 fn union((left, joined): (Logical, bool), right: Logical, all: bool) -> Logical {
     let mut inputs = match left {
         Logical::Append { inputs } if joined => inputs,
         left => vec![left],
     };
-    // What is made distinct once more need not be before.
+    // The DISTINCT of the inputs is redundant below another one.
     if joined && !all {
         let mut rest = inputs.split_off(1);
         inputs = inputs.into_iter().flat_map(without_distinct).collect();
@@ -421,7 +424,7 @@ fn union((left, joined): (Logical, bool), right: Logical, all: bool) -> Logical 
     if all { all_rows } else { Logical::Distinct { input: Box::new(all_rows), on: Vec::new() } }
 }
 
-/// Returns what the rows of a plan are made of, more often than once perhaps.
+/// Returns the inputs of a plan without its DISTINCT.
 fn without_distinct(plan: Logical) -> Vec<Logical> {
     match plan {
         Logical::Distinct { input, on } if on.is_empty() => match *input {

@@ -1,7 +1,7 @@
-//! What the rows in the columns of a subquery are made of, for `(r).x` and `(r).*`.
+//! Fields of anonymous records in the columns of a subquery, for `(r).x` and `(r).*`.
 //!
-//! A column of type `record` says nothing of its fields; they are found where the query makes the
-//! row, as PostgreSQL's `expandRecordVariable` does.
+//! The type `record` does not determine the fields; they are found in the plan node that
+//! constructs the row, as PostgreSQL's `expandRecordVariable` does.
 
 use types::DataType;
 use types::expr::Expr;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 type Named = Vec<(Arc<str>, Typed)>;
 
 impl Relation {
-    /// Notes what rows in the columns are made of; the columns are those of a plan.
+    /// Records the fields of record columns; the columns are those of a plan.
     pub(super) fn learn_fields(&mut self, plan: &Logical) {
         for column in &mut self.columns {
             if let Expr::Column { index, data_type: DataType::Record } = column.expr {
@@ -50,7 +50,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns what the rows in a column of a plan are made of.
+/// Returns the fields of the rows in a column of a plan.
 pub(super) fn made_of(plan: &Logical, column: usize) -> Option<Fields> {
     match plan {
         Logical::Project { input, expressions } => match expressions.get(column)? {

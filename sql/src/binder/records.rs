@@ -1,7 +1,7 @@
-//! Rows as values: `ROW(…)`, whole rows of tables, and their fields.
+//! Row values: `ROW(…)`, whole-row references, and their fields.
 //!
-//! A row is a call of ` row` with a record in front that describes the fields, so that fields of
-//! rows that are made on the spot are known while binding.
+//! A row is a call of ` row` whose first argument is a record that describes the fields, so that
+//! the binder knows the fields of anonymous rows.
 //!
 //! Source: PostgreSQL's `transformRowExpr`, `transformWholeRowRef` (parse_expr.c) and
 //! `ParseComplexProjection` (parse_func.c).
@@ -26,14 +26,14 @@ impl Binder<'_> {
     pub(super) fn bind_row(&mut self, fields: &[ast::Expr], position: usize) -> Result<Typed> {
         let mut values = Vec::new();
         for field in fields {
-            // What is unknown may get the type of an attribute.
+            // A value of unknown type may get the type of an attribute later.
             self.bind_entry(field, &mut values)?;
         }
         let names = (1..).map(|number| Arc::from(format!("f{number}")));
         Ok(row_of(names.zip(values).collect(), position))
     }
 
-    /// Binds an entry of a list of values, which may stand for several.
+    /// Binds an entry of a list of values, which may expand to several.
     pub(super) fn bind_entry(&mut self, entry: &ast::Expr, values: &mut Vec<Typed>) -> Result<()> {
         match entry {
             ast::Expr::WholeRow(relation) => values.extend(self.row_values(relation)?),
@@ -46,7 +46,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Returns the values of a row of INSERT, those that `(row).*` stands for one by one.
+    /// Returns the values of a row of INSERT, with `(row).*` expanded.
     pub(super) fn expanded_values(&mut self, row: &[AssignedValue]) -> Result<Vec<AssignedValue>> {
         let mut values = Vec::with_capacity(row.len());
         for value in row {
@@ -66,7 +66,7 @@ impl Binder<'_> {
         Ok(values)
     }
 
-    /// Returns the values that `t.*` means in a list.
+    /// Returns the values that `t.*` expands to in a list.
     pub(super) fn row_values(&mut self, relation: &[Ident]) -> Result<Vec<Typed>> {
         let position = relation.first().map_or(1, |part| part.position);
         let columns = self.columns_of(relation)?;
@@ -74,7 +74,7 @@ impl Binder<'_> {
         Ok(columns.values.into_iter().map(|(_, value)| value).collect())
     }
 
-    /// Binds `t.*` as a value.
+    /// Binds `t.*` as a row value.
     pub(super) fn bind_whole_row(&mut self, relation: &[Ident]) -> Result<Typed> {
         let row = match self.whole_row(relation)? {
             None => self.variable_named(relation)?,
@@ -84,7 +84,7 @@ impl Binder<'_> {
         row.ok_or_else(|| self.no_relation(relation).at(position))
     }
 
-    /// Returns the row of a relation; `None` if no level has one of the name.
+    /// Returns the row of a relation; `None` if no query level has a relation of this name.
     pub(super) fn whole_row(&mut self, name: &[Ident]) -> Result<Option<Typed>> {
         let position = name.first().map_or(1, |part| part.position);
         if let Some(value) = self.value_of_relation(name, position) {
@@ -117,7 +117,8 @@ impl Binder<'_> {
         Ok(Some(row))
     }
 
-    /// Returns the value that the name of a relation means that has values, not rows.
+    /// Returns the value of a function in FROM that is referenced by the relation's name and
+    /// returns scalar values.
     fn value_of_relation(&mut self, name: &[Ident], position: usize) -> Option<Typed> {
         let named = |depth: &usize| {
             let level = &self.levels[*depth];
@@ -130,7 +131,7 @@ impl Binder<'_> {
         Some(self.reference(depth, column, position))
     }
 
-    /// Returns the columns of a relation of the innermost level that has one of the name.
+    /// Returns the columns of the relation of this name at the innermost query level that has one.
     fn columns_of(&mut self, name: &[Ident]) -> Result<Option<Columns>> {
         let position = name.first().map_or(1, |part| part.position);
         for depth in (0..self.levels.len()).rev() {
@@ -198,7 +199,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns the field of a row that a call of this name means, if it is one.
+    /// Returns the field of a row that function notation refers to, if there is one.
     pub(super) fn field_named(&self, row: &Typed, name: &str) -> Option<Typed> {
         let DataType::Composite(_) = row.base() else { return None };
         let mut fields = fields(row)?.into_iter();
@@ -222,8 +223,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Converts a row that is made on the spot to a composite type, field by field; `None` for
-    /// other rows.
+    /// Converts an anonymous row to a composite type, field by field; `None` for other rows.
     pub(super) fn row_as(
         &mut self,
         row: &Typed,
@@ -253,7 +253,7 @@ impl Binder<'_> {
             converted.push(value);
         }
         let made = row_expr(Record::of_type(of, Vec::new()), converted);
-        // What may be missing stays so.
+        // The condition under which the whole row is NULL is retained.
         Ok(Some(match &row.expr {
             Expr::Case { branches, .. } => {
                 let data_type = DataType::Composite(of);
@@ -265,8 +265,8 @@ impl Binder<'_> {
         }))
     }
 
-    /// Returns a value that came from text or from outside, or was of another type, with what it is
-    /// made of checked by domains: the fields of a row, the elements of an array.
+    /// Adds domain checks for the fields of a row or the elements of an array. It is for values
+    /// that come from text, from a client, or from another type.
     pub(super) fn with_checked_parts(&self, value: Expr) -> Expr {
         match self.catalog.parts_checks(value.data_type()) {
             Some(checks) => Expr::Domain { operand: Box::new(value), checks, explicit: false },
@@ -274,7 +274,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns a row with another value in one of its fields.
+    /// Returns a row with the value of one field replaced.
     pub(super) fn with_field(
         &mut self,
         row: Expr,
@@ -306,7 +306,7 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the fields of a row, if they are known while binding.
+/// Returns the fields of a row if they are known to the binder.
 pub(super) fn fields(row: &Typed) -> Option<Vec<(Arc<str>, Typed)>> {
     let position = row.position;
     let declared = match row.base() {
@@ -351,7 +351,7 @@ fn description(record: Record) -> Expr {
     Expr::Constant { value, data_type }
 }
 
-/// Returns a row of values, as a record without values describes it.
+/// Returns a row of values; the record, without values, describes the fields.
 pub(super) fn row_expr(record: Record, values: Vec<Expr>) -> Expr {
     let data_type = record.of.map_or(DataType::Record, DataType::Composite);
     let mut arguments = vec![description(record)];
@@ -361,13 +361,14 @@ pub(super) fn row_expr(record: Record, values: Vec<Expr>) -> Expr {
 
 struct Columns {
     values: Vec<(Arc<str>, Typed)>,
-    /// Whether the relation may be missing: all columns are NULL then.
+    /// True if the relation is on the nullable side of a join; all columns are NULL if it is
+    /// missing.
     is_padded: bool,
-    /// The table or view that it is the rows of.
+    /// The table or view whose rows these are.
     row_type: Option<u32>,
 }
 
-/// Returns a row of values with their names.
+/// Returns an anonymous row of named values.
 pub(super) fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let fields: Fields =
         values.iter().map(|(name, value)| (Arc::clone(name), value.base())).collect();
@@ -376,7 +377,7 @@ pub(super) fn row_of(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     Typed::new(row_expr(record, values), DataType::Record, position)
 }
 
-/// Returns the fields of a row that is made on the spot, and their values.
+/// Returns the fields and values of a row constructor.
 pub(super) fn fields_of(expr: &Expr) -> Option<(Fields, &[Expr])> {
     match expr {
         Expr::Call { function, arguments, data_type } if data_type.is_row() => {
@@ -391,7 +392,7 @@ pub(super) fn fields_of(expr: &Expr) -> Option<(Fields, &[Expr])> {
                 _ => None,
             }
         }
-        // A whole row that may be missing; its columns are NULL then.
+        // The whole row of a relation that may be null-extended; its columns are then NULL.
         Expr::Case { otherwise, data_type, .. } if data_type.is_row() => fields_of(otherwise),
         _ => None,
     }

@@ -1,7 +1,7 @@
-//! Which overload of a function or operator is meant.
+//! Overload resolution for functions and operators.
 //!
-//! Source: PostgreSQL's `func_select_candidate` (parse_func.c) and `oper` (parse_oper.c), described
-//! in chapter 10 of its documentation. Pure: needs nothing but the signatures and the types.
+//! Source: PostgreSQL's `func_select_candidate` (parse_func.c) and `oper` (parse_oper.c),
+//! described in chapter 10 of its documentation. It depends only on the signatures and the types.
 
 use types::DataType;
 use types::function::{Signature, overloads, sets};
@@ -9,12 +9,12 @@ use types::function::{Signature, overloads, sets};
 use crate::binder::polymorphic::{argument_type, instantiate};
 use crate::binder::typed::{Category, can_coerce, category, is_preferred};
 
-/// What may be called.
+/// An overload candidate.
 pub(super) trait Candidate: Clone {
-    /// Returns the type that it wants for an argument.
+    /// Returns the declared type of a parameter.
     fn takes(&self, index: usize) -> DataType;
 
-    /// Returns whether arguments of these types become what it wants by themselves.
+    /// Returns whether arguments of these types can be implicitly cast to the parameter types.
     fn accepts(&self, arguments: &[DataType]) -> bool;
 }
 
@@ -32,14 +32,14 @@ impl Candidate for &'static Signature {
     }
 }
 
-/// The answer of a resolution.
+/// The result of overload resolution.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Match<C = &'static Signature> {
-    /// This one.
+    /// The best candidate.
     One(C),
-    /// No candidate takes the arguments.
+    /// No candidate accepts the arguments.
     None,
-    /// Several do, and none is best.
+    /// Several candidates do, and none is best.
     Ambiguous,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn resolve_function(name: &str, arguments: &[DataType]) -> Match {
     resolve_among(overloads(name), arguments)
 }
 
-/// Resolves a function that returns a set by its arguments.
+/// Resolves a set-returning function by its arguments.
 pub(super) fn resolve_set(name: &str, arguments: &[DataType]) -> Match {
     resolve_among(sets::overloads(name), arguments)
 }
@@ -61,7 +61,8 @@ fn resolve_among(candidates: &'static [Signature], arguments: &[DataType]) -> Ma
     select_among(candidates, arguments)
 }
 
-/// Resolves an operator; an unknown side of two is first taken for the type of the other.
+/// Resolves an operator. An operand of unknown type is first assumed to have the type of the
+/// other.
 pub(super) fn resolve_operator(symbol: &str, arguments: &[DataType]) -> Match {
     let candidates = overloads(symbol);
     let assumed: Vec<DataType> = match arguments {
@@ -71,8 +72,8 @@ pub(super) fn resolve_operator(symbol: &str, arguments: &[DataType]) -> Match {
     if let Some(signature) = candidates.iter().find(|one| one.arguments == assumed.as_slice()) {
         return Match::One(signature);
     }
-    // What is not known beside an array is taken for one, too, unless an operator is for arrays of
-    // that type alone.
+    // An unknown operand next to an array is assumed to be an array, too, unless an operator is
+    // declared for exactly that array type.
     let is_own = |(from, to): (&DataType, &DataType)| *from != DataType::Unknown && from == to;
     let has_own = candidates.iter().any(|one| arguments.iter().zip(one.arguments).any(is_own));
     if let ([DataType::Array(_), DataType::Array(_)], true, false) =
@@ -132,7 +133,7 @@ fn settled<C>(mut candidates: Vec<C>) -> Result<Match<C>, Vec<C>> {
     }
 }
 
-/// Keeps the candidates with the most known arguments that match.
+/// Retains the candidates with the most matching known arguments.
 fn keep_best<C: Candidate>(
     candidates: Vec<C>,
     arguments: &[DataType],
@@ -146,8 +147,9 @@ fn keep_best<C: Candidate>(
     candidates.into_iter().filter(|candidate| score(candidate) == best).collect()
 }
 
-/// Chooses a category for each unknown argument (string if any candidate takes one) and keeps the
-/// candidates of those categories, of the preferred type where one has it. `None`: no category.
+/// Chooses a type category for each unknown argument (string if any candidate accepts one) and
+/// retains the candidates of these categories, with the preferred type if a candidate has it.
+/// `None` if there is no common category.
 fn settle_unknowns<C: Candidate>(candidates: &[C], arguments: &[DataType]) -> Option<Vec<C>> {
     let mut kept = candidates.to_vec();
     for (index, _) in arguments.iter().enumerate().filter(|(_, from)| **from == DataType::Unknown) {
@@ -179,7 +181,8 @@ fn slot_category<C: Candidate>(candidates: &[C], index: usize) -> Option<(Catego
     slot.filter(|(chosen, _)| !conflict || *chosen == Category::String)
 }
 
-/// If all known arguments have one type, the unknown ones are taken to have it too.
+/// Assumes that unknown arguments have the type of the known ones, if these all have the same
+/// type.
 fn assume_one_type<C: Candidate>(candidates: Vec<C>, arguments: &[DataType]) -> Match<C> {
     let mut known = arguments.iter().copied().filter(|from| *from != DataType::Unknown);
     let Some(first) = known.next() else { return Match::Ambiguous };

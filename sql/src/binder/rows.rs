@@ -1,5 +1,5 @@
-//! A plan under construction with the types of its columns, and the placing of expressions on it:
-//! subqueries become [`Apply`] nodes below, which add their value as a column.
+//! A plan under construction, and the placement of expressions on it: subqueries become [`Apply`]
+//! nodes below the expression, which append their value as a column.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ pub(super) struct Rows {
     pub(super) plan: Logical,
     /// Types of its columns.
     pub(super) types: Vec<DataType>,
-    /// Columns of the subqueries that were placed, and the rows for which they are computed.
+    /// The columns of the placed subqueries, with the guard under which each was evaluated.
     placed: AHashMap<usize, Vec<(Guard, usize)>>,
 }
 
-/// A subquery over the columns of some rows: an [`Apply`] without its input.
+/// A subquery over the columns of a plan: an [`Apply`] without its input.
 #[derive(Debug, Clone)]
 pub(super) struct ApplyStep {
     pub(super) subquery: Box<Logical>,
@@ -40,7 +40,7 @@ impl Rows {
         Rows { plan, types, placed: AHashMap::new() }
     }
 
-    /// Returns one row of no columns.
+    /// Returns one row without columns.
     pub(super) fn unit() -> Rows {
         Rows::new(Logical::Values { types: Vec::new(), rows: vec![Vec::new()] }, Vec::new())
     }
@@ -51,15 +51,14 @@ impl Rows {
         self.plan = change(Box::new(input));
     }
 
-    /// Returns an expression with its subqueries replaced by columns, which are added here,
-    /// computed for the rows for which the expression comes to them.
-    /// Constants are folded before, as PostgreSQL does it: `(SELECT …) + NULL` is NULL, and the
-    /// subquery is not run.
+    /// Returns an expression with its subqueries replaced by columns. The Apply nodes that compute
+    /// them are added, with the guards under which the expression reads them. Constants are folded
+    /// first, as in PostgreSQL: `(SELECT …) + NULL` is NULL, and the subquery is not evaluated.
     pub(super) fn place(&mut self, expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
         self.place_under(expr, &Guard::default(), subqueries)
     }
 
-    /// As [`Rows::place`], for an expression that is computed where `guard` is true.
+    /// Places an expression, as [`Rows::place`] does, that is evaluated where `guard` is true.
     pub(super) fn place_under(
         &mut self,
         expr: Expr,
@@ -112,7 +111,8 @@ impl Rows {
         }
     }
 
-    /// Places operands that are computed one after the other, as long as `goes_on` is true of each.
+    /// Places operands that are evaluated in order; `goes_on` returns the condition under which
+    /// evaluation continues after an operand.
     fn place_operands(
         &mut self,
         operands: Vec<Expr>,
@@ -176,7 +176,7 @@ impl Rows {
         Guard::of(filter.clone())
     }
 
-    /// Returns what a guard is made of, as a column if it is to be computed once.
+    /// Returns a subexpression of a guard, as a column if it must be computed once.
     pub(super) fn settled(&mut self, expr: Expr, guard: &Guard) -> Expr {
         if !is_computed_once(&expr) {
             return expr;
@@ -186,7 +186,7 @@ impl Rows {
         Expr::Column { index, data_type }
     }
 
-    /// Returns a guard whose conditions are a column if they are many.
+    /// Returns a guard with its conditions combined into one column if they are many.
     fn shortened(&mut self, guard: Guard) -> Guard {
         match guard.condition() {
             Some(condition) if guard.is_long() => {
@@ -197,7 +197,7 @@ impl Rows {
         }
     }
 
-    /// Returns the column of a subquery whose value is read where `guard` is true.
+    /// Returns the column with the value of a subquery that is read where `guard` is true.
     fn column_of_subquery(
         &mut self,
         index: usize,
@@ -213,7 +213,7 @@ impl Rows {
         column
     }
 
-    /// Adds what a subquery adds that is over the plan's columns.
+    /// Adds an Apply node over the plan's columns.
     pub(super) fn apply_plan(&mut self, step: ApplyStep) {
         let ApplyStep { subquery, bindings, kind, guard } = step;
         self.types.extend(kind.added_types(subquery.column_types()));
@@ -222,12 +222,12 @@ impl Rows {
         });
     }
 
-    /// Begins another level, whose subqueries have numbers of their own.
+    /// Begins another query level, whose subqueries are numbered separately.
     pub(super) fn begin_level(&mut self) {
         self.placed.clear();
     }
 
-    /// Adds the value of a subquery as a column and returns its position.
+    /// Appends the value of a subquery as a column and returns its position.
     fn apply(
         &mut self,
         subquery: &SubqueryUse,
@@ -275,7 +275,7 @@ impl Rows {
         comparison
     }
 
-    /// Returns the column that holds a value, adding one if there is none.
+    /// Returns the column that holds a value, and appends one if there is none.
     fn column_of(&mut self, value: Expr) -> usize {
         if let Expr::Column { index, .. } = value {
             return index;
@@ -287,9 +287,9 @@ impl Rows {
         self.types.len() - 1
     }
 
-    /// Keeps the rows for which a predicate is true: the conditions without subqueries first, then
-    /// one after the other. As in PostgreSQL what costs less comes first: values that depend on no
-    /// row, then what may become a join, then the others.
+    /// Filters rows by a predicate: the conditions without subqueries first, then the others one
+    /// by one. As in PostgreSQL cheaper ones come first: values that depend on no row, then those
+    /// that may become a join, then the others.
     pub(super) fn filter(&mut self, predicate: Expr, subqueries: &[SubqueryUse]) {
         let (mut late, early): (Vec<Expr>, Vec<Expr>) =
             conjuncts(predicate).into_iter().partition(has_subquery);
@@ -311,13 +311,13 @@ impl Rows {
         self.wrap(|left| Logical::Join(Join { kind, left, right, on, choice }));
     }
 
-    /// Returns the columns that parameters take their values from, adding those that are not there.
+    /// Returns the columns with the values of parameters, and appends the missing ones.
     pub(super) fn bind(&mut self, bindings: Vec<(usize, Expr)>) -> Vec<(usize, usize)> {
         let bind = |(parameter, value)| (parameter, self.column_of(value));
         bindings.into_iter().map(bind).collect()
     }
 
-    /// Joins with rows that depend on these by parameters ([`Rows::bind`]), which makes the join an
+    /// Joins with rows that depend on these through parameters ([`Rows::bind`]); the join is an
     /// inner or a left one.
     pub(super) fn join_lateral(
         &mut self,
@@ -338,8 +338,8 @@ impl Rows {
         });
     }
 
-    /// Calls functions that return sets for each row; returns the position of the first column that
-    /// is added.
+    /// Adds a ProjectSet node for set-returning functions; returns the position of its first
+    /// column.
     pub(super) fn project_set(&mut self, functions: Vec<SetFunction>, ordinality: bool) -> usize {
         let first = self.types.len();
         self.wrap(|input| {
@@ -359,7 +359,7 @@ impl Rows {
         self.wrap(|input| Logical::Project { input, expressions });
     }
 
-    /// Puts a node above that replaces the columns by others of these types.
+    /// Adds a node that replaces the columns by others of these types.
     pub(super) fn replace(
         &mut self,
         types: Vec<DataType>,
@@ -370,13 +370,13 @@ impl Rows {
         self.wrap(change);
     }
 
-    /// Puts a node above that leaves the columns as they are.
+    /// Adds a node that passes the columns through.
     pub(super) fn over(&mut self, change: impl FnOnce(Box<Logical>) -> Logical) {
         self.wrap(change);
     }
 }
 
-/// Returns where a condition with subqueries stands among others, the lowest first.
+/// Returns the rank of a condition with subqueries in the order of evaluation, the lowest first.
 fn cost_class(condition: &Expr, subqueries: &[SubqueryUse]) -> u8 {
     let value = match condition {
         Expr::Not(operand) => operand,
@@ -395,8 +395,9 @@ fn cost_class(condition: &Expr, subqueries: &[SubqueryUse]) -> u8 {
     }
 }
 
-/// Returns an expression with its constants computed, unless one of them fails: the last pass
-/// reports that. Values that are computed once, such as the operand of a CASE, may be constants.
+/// Returns an expression with its constants folded; unchanged if one fails, because the last pass
+/// reports the error. Values that are evaluated once, such as the operand of a CASE, may be
+/// constants.
 fn folded(expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
     let value_of = |index: usize| subqueries.get(index.checked_sub(SUBQUERY)?)?.as_value();
     let with_constants = expr.clone().transform(&mut |node| match node {
@@ -411,7 +412,7 @@ fn folded(expr: Expr, subqueries: &[SubqueryUse]) -> Expr {
     if failure.is_some() { expr } else { folded }
 }
 
-/// Returns whether an expression waits for a subquery.
+/// Returns whether an expression reads the value of a subquery.
 pub(super) fn has_subquery(expr: &Expr) -> bool {
     let mut found = false;
     for_each_column(expr, &mut |index| found |= index >= SUBQUERY);

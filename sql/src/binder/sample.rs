@@ -1,4 +1,4 @@
-//! TABLESAMPLE: a condition on the keys of a table's rows.
+//! TABLESAMPLE, as a filter on a hash of the rows' keys.
 //!
 //! Source: PostgreSQL's `transformRangeTableSample` (parse_clause.c).
 
@@ -17,20 +17,21 @@ use crate::binder::typed::Typed;
 use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 
-/// Rows whose last key column, a whole number, is the same divided by this go together in SYSTEM.
+/// The number of consecutive integer values of the last key column whose rows SYSTEM selects
+/// together.
 const NEIGHBOURS: i64 = 64;
 
-/// How rows are chosen.
+/// The sampling method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// Each by itself.
+    /// `BERNOULLI`: rows are selected individually.
     Bernoulli,
-    /// With their neighbours.
+    /// `SYSTEM`: neighbouring rows are selected together.
     System,
 }
 
 impl Binder<'_> {
-    /// Keeps the rows of a table that are in a sample.
+    /// Filters the rows of a table by its TABLESAMPLE clause.
     pub(super) fn bind_sample(
         &mut self,
         rows: &mut Rows,
@@ -54,7 +55,7 @@ impl Binder<'_> {
             Some(seed) => {
                 (" sample", self.bind_sample_value(seed, scope, ("REPEATABLE", DataType::Float8))?)
             }
-            // Two samples of one statement are not the same.
+            // Without a seed, each clause of a statement gets its own sample.
             None => {
                 let position = i32::try_from(sample.method.name.name.position).unwrap_or_default();
                 let value = Datum::Int4(position);
@@ -84,7 +85,8 @@ impl Binder<'_> {
                 Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(from).at(position)
             })
         };
-        // The table's own columns cannot be named, and the message says so.
+        // The table is in a hidden level, so that the error for a reference to its columns is
+        // specific.
         let clause = Clause::FunctionInFrom;
         let bound = self.lateral(|binder| {
             binder.push_level(scope.clone(), clause);
@@ -112,7 +114,7 @@ fn method(sample: &TableSample) -> Result<Method> {
     }
 }
 
-/// Returns what decides over a row: its key, or what neighbours have in common of it.
+/// Returns the hashed value of a row: its key, or the part of the key that neighbours share.
 fn sampled_key(table: &Table, method: Method) -> Expr {
     let mut values: Vec<(Arc<str>, Typed)> = Vec::new();
     for index in table.key_columns() {
@@ -132,7 +134,7 @@ fn sampled_key(table: &Table, method: Method) -> Expr {
     row_of(values, 1).expr
 }
 
-/// Returns the number of the neighbours that a row with this value is one of, if it is a number.
+/// Returns the number of the block of neighbours for an integer key value.
 fn block_of(value: Typed) -> Option<Typed> {
     let data_type = value.base();
     let size = match data_type {

@@ -1,8 +1,8 @@
-//! Which names a query can see: the relations of one FROM clause and their columns.
+//! Scopes: the relations of a FROM clause and their columns, as names refer to them.
 //!
-//! A column is known by an expression over the *base row*: the columns of everything in FROM, side
-//! by side. JOIN … USING replaces two columns by one, so the columns that an unqualified name or
-//! `*` means can differ from those of the relations.
+//! A column is an expression over the *base row*, the concatenation of the columns of all entries
+//! of FROM. JOIN … USING merges two columns into one, so the columns that an unqualified name or
+//! `*` refers to can differ from those of the relations.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
-/// A column that can be named.
+/// A visible column.
 #[derive(Debug, Clone)]
 pub(super) struct ScopeColumn {
     /// Its name.
@@ -27,62 +27,63 @@ pub(super) struct ScopeColumn {
     pub(super) sql_type: SqlType,
     /// Its value, over the base row.
     pub(super) expr: Expr,
-    /// Where it comes from unchanged.
+    /// The column of a relation of which it is an unchanged copy.
     pub(super) origin: Option<(Origin, usize)>,
-    /// What a row of no declared type is made of, if that is known.
+    /// The fields of an anonymous record, if they are known.
     pub(super) fields: Option<Fields>,
 }
 
 /// Names and types of the fields of a row.
 pub(super) use types::datatype::composite::Fields;
 
-/// What a relation is, for what may be locked of it.
+/// The kind of a relation, which determines whether its rows can be locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelationKind {
     /// A table.
     Table,
-    /// A query in FROM, or a view.
+    /// A subquery in FROM, or a view.
     Query,
-    /// What the system shows.
+    /// The target view of a data-modifying statement.
     Opaque,
     /// Functions, and system views.
     Function,
-    /// A query of WITH.
+    /// A WITH query.
     Named,
-    /// A join with a name of its own.
+    /// A join with an alias.
     Join,
 }
 
 /// A table, view, function or query in FROM.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// The name it goes by.
+    /// Its alias or name.
     pub(super) alias: String,
-    /// The table, if it is one.
+    /// The table, if it is a table.
     pub(super) table: Option<Arc<Table>>,
-    /// The schema of a view that goes by its own name; in the query of a view, which knows
-    /// relations by former names, of a table, too.
+    /// The schema of a view without an alias; in the query of a view, where relations are known by
+    /// the names at its creation, of a table, too.
     pub(super) schema: Option<String>,
-    /// The table or view that these are the rows of.
+    /// The table or view whose rows these are.
     pub(super) row_type: Option<u32>,
-    /// What it is.
+    /// Its kind.
     pub(super) kind: RelationKind,
     /// The columns.
     pub(super) columns: Vec<ScopeColumn>,
-    /// Columns that can be named but are not in `*`.
+    /// Columns that are visible by name but are not in `*`.
     pub(super) hidden: Vec<ScopeColumn>,
-    /// Columns that came after the query of a view was written, which cannot be named there.
+    /// Columns that were added after the query of a view was written, which are not visible in it.
     pub(super) later: Vec<ScopeColumn>,
-    /// Where its entry of FROM stands, if that is noted.
+    /// The key of its entry of FROM in the notes, if recorded.
     pub(super) at: usize,
-    /// Whether it is the work table of a recursive query.
+    /// True for the work table of a recursive query.
     pub(super) is_work_table: bool,
-    /// Whether its name means the value of its only column: that of a function, alone in FROM, that
-    /// returns no rows of its own.
+    /// True if its name refers to the value of its only column: for a single function in FROM that
+    /// returns scalar values.
     pub(super) is_value: bool,
-    /// Whether it may be missing from a row: it stands on the padded side of an outer join.
+    /// True if it is on the nullable side of an outer join.
     pub(super) is_padded: bool,
-    /// A value that no row of it lacks, so that it is NULL where the relation is missing.
+    /// An expression that is never NULL in its rows, so that it is NULL only in null-extended
+    /// rows.
     pub(super) witness: Option<Expr>,
 }
 
@@ -91,22 +92,22 @@ pub(super) struct Relation {
 pub(super) struct Scope {
     /// The relations, from left to right.
     pub(super) relations: Vec<Relation>,
-    /// What unqualified names and `*` mean, if it is not the columns of all relations.
+    /// The columns of unqualified names and `*`, if they are not the columns of all relations.
     merged: Option<Vec<ScopeColumn>>,
-    /// Relations inside of a join that goes by a name of its own, which cannot be named; for hints.
+    /// Relations inside of a join with an alias, which are not visible; used for hints.
     concealed: Vec<Relation>,
 }
 
 impl Relation {
-    /// Has a relation of the query of a view go by the name that stands there, whatever it is
-    /// called by now.
+    /// Sets the name of a relation in the query of a view to the name in its text, regardless of
+    /// its present name.
     pub(super) fn go_by(&mut self, name: &TableName) {
         let own = self.table.as_ref().map(|table| table.schema.clone());
         let written = name.schema.as_ref().map(|schema| schema.value.clone());
         self.schema = written.or(own).or(self.schema.take());
     }
 
-    /// Returns a relation of columns `0..` of its rows.
+    /// Returns a relation whose columns are `0..` of its rows.
     pub(super) fn new(alias: &str, columns: &[OutputColumn]) -> Relation {
         let column = |(index, column): (usize, &OutputColumn)| ScopeColumn {
             name: column.name.clone(),
@@ -132,8 +133,8 @@ impl Relation {
         }
     }
 
-    /// Returns a relation of the visible columns of a table, the table's first column being column
-    /// `first` of the row.
+    /// Returns a relation of the visible columns of a table whose first column is column `first`
+    /// of the row.
     pub(super) fn of_table(alias: &str, table: &Arc<Table>, first: usize) -> Relation {
         let column = |index: usize| {
             let column = &table.columns[index];
@@ -163,7 +164,7 @@ impl Relation {
         }
     }
 
-    /// Renames the first columns.
+    /// Renames the leading columns.
     pub(super) fn rename(&mut self, names: &[Ident]) -> Result<()> {
         if names.len() > self.columns.len() {
             let what = if self.kind == RelationKind::Join { "join expression" } else { "table" };
@@ -181,7 +182,8 @@ impl Relation {
         Ok(())
     }
 
-    /// Gives the columns the names that the query of a view knows them by; what came later goes.
+    /// Sets the columns to their names in the query of a view; columns that were added later
+    /// become invisible.
     pub(super) fn name_as(&mut self, names: &[String]) {
         let is_table = self.table.is_some();
         for (index, column) in std::mem::take(&mut self.columns).into_iter().enumerate() {
@@ -212,7 +214,7 @@ impl Relation {
         }
     }
 
-    /// Returns the column that comes from a column of its table; `None` if that is hidden.
+    /// Returns the column that is a column of its table; `None` if that is hidden.
     pub(super) fn table_column(&self, position: usize) -> Option<&ScopeColumn> {
         let origin = Some((Origin::Relation(self.table.as_ref()?.oid), position));
         self.columns.iter().find(|column| column.origin == origin)
@@ -229,7 +231,7 @@ impl Relation {
         if matches { self.table_column(position) } else { None }
     }
 
-    /// Says that it may be missing from a row.
+    /// Marks the relation as nullable.
     pub(super) fn pad(&mut self) {
         self.is_padded = true;
         let Some(witness) = &self.witness else { return };
@@ -261,23 +263,23 @@ impl Scope {
         Scope { relations: vec![relation], merged: None, concealed: Vec::new() }
     }
 
-    /// Returns the scope of a relation that hides those of this one.
+    /// Returns the scope of a relation that hides the relations of this one.
     pub(super) fn behind(self, relation: Relation) -> Scope {
         let concealed = self.concealed.into_iter().chain(self.relations).collect();
         Scope { concealed, ..Scope::of(relation) }
     }
 
-    /// Returns all relations, also those that cannot be named.
+    /// Returns all relations, including those that are not visible.
     pub(super) fn all_relations(&self) -> impl Iterator<Item = &Relation> {
         self.concealed.iter().chain(&self.relations)
     }
 
-    /// Returns whether a relation that can be named goes by this name.
+    /// Returns whether a visible relation has this alias.
     pub(super) fn has_alias(&self, alias: &str) -> bool {
         self.relations.iter().any(|relation| relation.alias == alias)
     }
 
-    /// Returns the columns that `*` and unqualified names mean.
+    /// Returns the columns that `*` and unqualified names refer to.
     pub(super) fn columns(&self) -> Vec<&ScopeColumn> {
         match &self.merged {
             Some(merged) => merged.iter().collect(),
@@ -285,8 +287,8 @@ impl Scope {
         }
     }
 
-    /// Returns the relation of a qualifier: `t`, or `schema.t` of a table or view that goes by its
-    /// name.
+    /// Returns the relation for a qualifier: `t`, or `schema.t` for a table or view without an
+    /// alias.
     pub(super) fn relation(&self, qualifier: &[Ident]) -> Option<&Relation> {
         match qualifier {
             [name] => self.relations.iter().find(|relation| relation.alias == name.value),
@@ -304,7 +306,7 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// 42712 if a name is there twice.
+    /// 42712 if both have a relation of the same name.
     pub(super) fn join(mut self, mut right: Scope, width: usize) -> Result<Scope> {
         for relation in &mut right.relations {
             if self.relations.iter().any(|other| other.alias == relation.alias) {
@@ -337,11 +339,11 @@ impl Scope {
         scope
     }
 
-    /// Gives columns that a join has merged a name of their own.
+    /// Adds an alias for the columns that a join has merged.
     ///
     /// # Errors
     ///
-    /// 42712 if another entry of FROM goes by it.
+    /// 42712 if another entry of FROM has this name.
     pub(super) fn name_merged(&mut self, alias: &Ident, columns: &[ScopeColumn]) -> Result<()> {
         if self.relations.iter().any(|other| other.alias == alias.value) {
             return Err(specified_twice(&alias.value));
@@ -353,12 +355,12 @@ impl Scope {
         Ok(())
     }
 
-    /// Sets what unqualified names and `*` mean.
+    /// Sets the columns that unqualified names and `*` refer to.
     pub(super) fn merge(&mut self, columns: Vec<ScopeColumn>) {
         self.merged = Some(columns);
     }
 
-    /// Returns the column of a name; `None` if neither it nor its relation is here.
+    /// Returns the column of a name; `None` if neither it nor its relation is in this scope.
     pub(super) fn find(&self, parts: &[Ident]) -> Result<Option<&ScopeColumn>> {
         match parts {
             [name] => self.find_unqualified(&name.value),
@@ -416,11 +418,11 @@ impl Scope {
         }
     }
 
-    /// Returns SQL text that names one of [`Scope::columns`] or of a relation's columns.
+    /// Returns SQL text that refers to one of [`Scope::columns`] or of a relation's columns.
     pub(super) fn name_of(&self, column: &ScopeColumn) -> String {
         let name = parser::quoted(&column.name);
         let is_it = |one: &ScopeColumn| one.name == column.name && one.expr == column.expr;
-        // What USING has merged goes by its name alone: both sides may have it.
+        // A merged column is referenced by its name alone, because both sides may have it.
         let merged = self.merged.iter().flatten().filter(|one| one.name == column.name).count();
         let owner = self.relations.iter().find(|one| one.columns.iter().any(is_it));
         match owner {
@@ -457,10 +459,10 @@ fn specified_twice(name: &str) -> Error {
     Error::new(sqlstate::DUPLICATE_ALIAS, message)
 }
 
-/// Columns that every table of PostgreSQL has, and that say where a row lies and who wrote it.
+/// System columns of PostgreSQL's tables with the physical location of a row and its transactions.
 const ROW_LOCATORS: [&str; 5] = ["ctid", "xmin", "cmin", "xmax", "cmax"];
 
-/// Returns the error of a system column of PostgreSQL, if it is one, that there is none of here.
+/// Returns the error for a system column of PostgreSQL that bennu does not have.
 pub(super) fn system_column(name: &str) -> Option<Error> {
     ROW_LOCATORS.contains(&name).then(|| {
         let hint = match name {
@@ -474,7 +476,7 @@ pub(super) fn system_column(name: &str) -> Option<Error> {
     })
 }
 
-/// Returns the system column that tells which relation a row is of.
+/// Returns the system column with the OID of a row's relation.
 pub(super) fn tableoid(oid: u32) -> ScopeColumn {
     ScopeColumn {
         name: "tableoid".to_owned(),

@@ -1,4 +1,4 @@
-//! SEARCH and CYCLE: columns that a recursive query carries along.
+//! SEARCH and CYCLE: generated columns of a recursive query.
 //!
 //! ```text
 //! SEARCH DEPTH FIRST BY a SET seq      first: ARRAY[ROW(a)]    then: seq || ROW(a)
@@ -9,8 +9,9 @@
 //!                                             x if ROW(a) = ANY (path), else y; path || ROW(a)
 //! ```
 //!
-//! The second term yields the columns of its work table behind its own; what is computed of both is
-//! put above. In the second term they can be named, but are not in `*`.
+//! The recursive term also returns the columns of its work table, after its own columns; a
+//! projection above it computes the generated columns. They are visible in the recursive term, but
+//! not in its `*`.
 //!
 //! Source: PostgreSQL's `analyzeCTE` (parse_cte.c) and `rewriteSearchAndCycle`.
 
@@ -29,9 +30,9 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn};
 
-/// What a recursive query carries along.
+/// The generated columns of a recursive query.
 pub(super) struct Carried {
-    /// The columns that are added: the sequence, the mark, the path.
+    /// The added columns: the sequence, the mark, the path.
     pub(super) columns: Vec<OutputColumn>,
     search: Option<SearchColumns>,
     cycle: Option<CycleColumns>,
@@ -39,21 +40,21 @@ pub(super) struct Carried {
 
 struct SearchColumns {
     depth_first: bool,
-    /// By position.
+    /// The columns, by position.
     columns: Vec<usize>,
 }
 
 struct CycleColumns {
-    /// By position.
+    /// The columns, by position.
     columns: Vec<usize>,
-    /// The mark of a row that was met before.
+    /// The mark of a row that was visited before.
     found: Typed,
-    /// The mark of another one.
+    /// The mark of any other row.
     otherwise: Typed,
 }
 
 impl Binder<'_> {
-    /// Returns what a query carries along, of which these are the columns.
+    /// Returns the generated columns of a query whose own columns are these.
     pub(super) fn carried(&mut self, query: &NamedQuery, own: &[OutputColumn]) -> Result<Carried> {
         let mut carried = Carried { columns: Vec::new(), search: None, cycle: None };
         if let Some(search) = &query.search {
@@ -88,7 +89,7 @@ impl Binder<'_> {
         Ok(carried)
     }
 
-    /// Binds the values of the mark.
+    /// Binds the mark values.
     fn marks_of(&mut self, cycle: &ast::Cycle) -> Result<(Typed, Typed)> {
         let constant = |value| {
             let value = Expr::Constant { value: Datum::Bool(value), data_type: DataType::Bool };
@@ -116,7 +117,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the second term with the columns of its work table behind its own.
+    /// Returns the recursive term with the columns of its work table after its own.
     pub(super) fn with_carried(
         &self,
         query: &NamedQuery,
@@ -146,7 +147,7 @@ impl Binder<'_> {
         Ok(step)
     }
 
-    /// Returns the first term with the columns that are carried along.
+    /// Returns the first term with the generated columns.
     pub(super) fn first_carried(
         &self,
         carried: &Carried,
@@ -166,8 +167,8 @@ impl Binder<'_> {
         Logical::Project { input: Box::new(start), expressions }
     }
 
-    /// Returns the second term with the columns that are carried along, of one that has those of
-    /// the work table behind its own.
+    /// Returns the recursive term with the generated columns, given one that returns the columns
+    /// of the work table after its own.
     pub(super) fn next_carried(
         &mut self,
         carried: &Carried,
@@ -216,7 +217,7 @@ fn bigint(value: i64) -> Expr {
     Expr::Constant { value: Datum::Int8(value), data_type: DataType::Int8 }
 }
 
-/// Returns the row of some columns, perhaps with a value in front.
+/// Returns a row of some columns, optionally with a value before them.
 fn row(columns: &[usize], types: &[DataType], first: Option<Expr>) -> Expr {
     let columns = columns.iter().map(|&index| Expr::Column { index, data_type: types[index] });
     let values = first.into_iter().chain(columns).enumerate().map(|(index, value)| {
@@ -233,7 +234,7 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     Expr::Call { function, arguments, data_type: signature.result }
 }
 
-/// Returns the positions of columns that a clause names.
+/// Returns the positions of the columns in a clause.
 fn positions(
     names: &[Ident],
     own: &[OutputColumn],
@@ -264,7 +265,7 @@ fn check_new(name: &Ident, own: &[OutputColumn], (what, position): (&str, usize)
     Err(Error::new(sqlstate::SYNTAX_ERROR, message).at(position))
 }
 
-/// Returns the name that a table goes by in an entry of FROM, if it stands there by itself.
+/// Returns the name of a table in an entry of FROM, unless the table is inside of a subquery.
 fn alias_of<'a>(entry: &'a TableRef, name: &str) -> Option<&'a Ident> {
     match entry {
         TableRef::Table { name: table, alias, .. } => {

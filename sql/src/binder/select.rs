@@ -1,8 +1,8 @@
-//! SELECT proper.
+//! Binding of SELECT, without WITH and set operations.
 //!
-//! The plan, bottom up: FROM, WHERE, groups, HAVING, the select list with hidden columns for ORDER
-//! BY and for locks after it, DISTINCT, ORDER BY, locks, LIMIT, and the select list alone if there
-//! were hidden columns.
+//! The plan, bottom up: FROM, WHERE, Aggregate, HAVING, the select list followed by hidden columns
+//! for ORDER BY and row locks, DISTINCT, ORDER BY, LockRows, LIMIT, and a projection to the select
+//! list if there were hidden columns.
 
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ pub(super) struct Target {
     pub(super) value: Typed,
     /// Its name.
     pub(super) name: String,
-    /// Where it comes from unchanged.
+    /// The column of a relation of which it is an unchanged copy.
     pub(super) origin: Option<(Origin, usize)>,
 }
 
 impl Target {
-    /// Returns what the client sees of it.
+    /// Returns its output column.
     pub(super) fn column(&self) -> OutputColumn {
         OutputColumn { name: self.name.clone(), sql_type: self.value.sql_type, origin: self.origin }
     }
@@ -55,26 +55,26 @@ struct Order {
     nulls_first: bool,
 }
 
-/// What a SELECT says, bound over the base row.
+/// The clauses of a SELECT, bound over the base row.
 struct Parts {
     /// The select list, then hidden keys of ORDER BY.
     targets: Vec<Target>,
-    /// How many of them the client sees.
+    /// The number of visible ones.
     visible: usize,
     selection: Option<Expr>,
     having: Option<Expr>,
     order: Vec<Order>,
-    /// The targets that are keys of a cursor's rows.
+    /// The targets that are row keys of a cursor.
     keys: Vec<usize>,
-    /// Whether there is an ORDER BY.
+    /// True with ORDER BY.
     is_ordered: bool,
-    /// Whether there is a LIMIT.
+    /// True with LIMIT.
     is_limited: bool,
     group_by: GroupBy,
     distinct: Distinct,
 }
 
-/// DISTINCT, by target.
+/// The DISTINCT clause, by target.
 #[derive(PartialEq)]
 enum Distinct {
     No,
@@ -83,7 +83,8 @@ enum Distinct {
 }
 
 impl Binder<'_> {
-    /// Binds a SELECT with what follows it. Unless `resolve`, output columns may stay unknown.
+    /// Binds a SELECT with the clauses that follow it. Unless `resolve`, the types of output
+    /// columns may remain unknown.
     pub(super) fn bind_select(
         &mut self,
         select: &Select,
@@ -271,7 +272,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Expands `t.*` of a relation of a query around the one at hand.
+    /// Expands `t.*` for a relation of an enclosing query level.
     fn expand_outer(
         &mut self,
         qualifier: &[ast::Ident],
@@ -307,7 +308,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Returns the target that an entry of ORDER BY or DISTINCT ON means, a hidden one if need be.
+    /// Returns the target for an entry of ORDER BY or DISTINCT ON, which may be a new hidden one.
     fn bind_sorted(
         &mut self,
         expr: &ast::Expr,
@@ -331,7 +332,7 @@ impl Binder<'_> {
         Ok(target)
     }
 
-    /// Binds DISTINCT ON, whose keys lead the order: those that it does not have are added to it.
+    /// Binds DISTINCT ON. Its keys must lead ORDER BY; missing ones are appended to it.
     fn bind_distinct_on(
         &mut self,
         list: &[ast::Expr],
@@ -385,14 +386,14 @@ fn is_aggregate(index: usize) -> bool {
     (AGGREGATE..WINDOW).contains(&index)
 }
 
-/// Returns the direction of a sort key: whether it descends, and whether NULLs come first.
+/// Returns the direction of a sort key: descending, and NULLs first.
 pub(super) fn direction(item: &OrderItem) -> (bool, bool) {
     let descending = item.order == SortOrder::Descending;
     let nulls_first = item.nulls.map_or(descending, |nulls| nulls == NullsOrder::First);
     (descending, nulls_first)
 }
 
-/// Returns the target that an ordinal or the name of an output column means.
+/// Returns the target for an ordinal or the name of an output column.
 pub(super) fn named_target(
     expr: &ast::Expr,
     targets: &[Target],
@@ -454,7 +455,7 @@ pub(super) fn named_target(
     }
 }
 
-/// A recursive query is worked off in rounds, none of which sees all of its rows.
+/// Rejects aggregates in a recursive term, because each iteration has only a part of the rows.
 fn refuse_recursion(level: &Level, targets: &[Target]) -> Result<()> {
     if !level.scope.relations.iter().any(|relation| relation.is_work_table) {
         return Ok(());
@@ -472,7 +473,7 @@ fn refuse_recursion(level: &Level, targets: &[Target]) -> Result<()> {
     })
 }
 
-/// FOR UPDATE needs rows of tables; groups are none.
+/// Rejects row-locking clauses in queries whose result rows are not rows of tables.
 fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let what = if select.distinct.is_some() {
@@ -495,25 +496,26 @@ fn refuse_locking(query: &Query, select: &Select, level: &Level) -> Result<()> {
     Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
-/// Which rows of an ordered query are taken.
+/// The LIMIT and OFFSET of a query.
 pub(super) struct Limits {
     /// LIMIT.
     pub(super) limit: Option<Expr>,
     /// OFFSET.
     pub(super) offset: Option<Expr>,
-    /// WITH TIES: the columns that it goes by.
+    /// The columns that WITH TIES compares.
     pub(super) ties: Vec<usize>,
-    /// One row, and values of it that LIMIT and OFFSET have as parameters: of subqueries in them.
+    /// A one-row plan, and values of it that are parameters of LIMIT and OFFSET, for subqueries in
+    /// them.
     pub(super) computed: Option<(Rows, Vec<(usize, Expr)>)>,
 }
 
-/// WITH TIES goes by what the query as written is ordered by.
+/// Returns the keys that WITH TIES compares: those of the ORDER BY clause as written.
 fn tie_keys(query: &Query, order: &[Order]) -> Vec<usize> {
     let keys = if query.with_ties { query.order_by.len() } else { 0 };
     order.iter().take(keys).map(|key| key.target).collect()
 }
 
-/// Builds the plan up to the select list and returns what is to be put above it.
+/// Builds the plan up to the select list and returns a function that adds the nodes above it.
 fn plan_select(
     rows: &mut Rows,
     mut parts: Parts,
@@ -531,7 +533,7 @@ fn plan_select(
         let of_target = group_by.targets.clone();
         let mut groups = Groups::new(rows, group_by, level, &sets)?;
         groups.check_direct_arguments(level)?;
-        // What the groups are made of is not there above them.
+        // Values below the Aggregate node are not available above it.
         sets = SetPlaces::default();
         for (at, target) in parts.targets.iter_mut().enumerate() {
             let expr = &mut target.value.expr;
@@ -591,10 +593,10 @@ fn plan_select(
     })
 }
 
-/// Calls the functions of the select list that return sets. Rows are sorted, and those that
-/// DISTINCT ON leaves out of them go, before there are more of them, and before anything volatile
-/// is computed of them, or subqueries where LIMIT wants few rows, unless what they are sorted by
-/// comes of that; returns the order that is left to do.
+/// Adds the set-returning functions of the select list. Rows are sorted, and DISTINCT ON removes
+/// duplicates, before these functions, before volatile expressions, and, if LIMIT needs few rows,
+/// before subqueries, unless a sort key depends on them; returns the part of the order that
+/// remains.
 fn place_target_sets(
     rows: &mut Rows,
     parts: &mut Parts,
@@ -655,7 +657,7 @@ fn sort_key(key: &Order, types: &[types::DataType]) -> SortKey {
     }
 }
 
-/// Puts LIMIT and OFFSET above rows.
+/// Adds LIMIT and OFFSET above rows.
 pub(super) fn limit_rows(rows: &mut Rows, limits: Limits) {
     let Limits { limit, offset, ties, computed } = limits;
     if limit.is_some() || offset.is_some() {

@@ -1,10 +1,11 @@
-//! Functions that return sets: `generate_series`, `unnest`, `json_each` and their kin, in FROM and
-//! in select lists.
+//! Set-returning functions, such as `generate_series`, `unnest` and `json_each`, in FROM and in
+//! select lists.
 //!
-//! In a select list a call becomes a column from [`SET`] on, as an aggregate does. The calls of a
-//! query are made after groups, HAVING and windows, before DISTINCT, ORDER BY and LIMIT; those that
-//! groups and windows are made by, before these. Calls that stand in the arguments of others are
-//! made first; those of one depth go side by side.
+//! A call in a select list becomes a placeholder column from [`SET`] on. ProjectSet nodes evaluate
+//! the calls above grouping, HAVING and window functions, and below DISTINCT, ORDER BY and LIMIT;
+//! calls in grouping keys and window definitions are evaluated below these. A call in the
+//! arguments of another one is evaluated first; all calls of the same nesting depth are evaluated
+//! in one node.
 //!
 //! Source: PostgreSQL's `check_srf_call_placement` (parse_func.c), `split_pathtarget_at_srfs`
 //! (tlist.c).
@@ -26,19 +27,19 @@ use crate::binder::typed::{Typed, null};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{OutputColumn, SetCall, SetFunction};
 
-/// Returns whether a function of this name returns a set.
+/// Returns whether a function of this name is set-returning.
 pub(super) fn is_set_function(name: &str) -> bool {
     !sets::overloads(name).is_empty()
 }
 
-/// The columns of the calls that were made, by number.
+/// The columns of the placed calls, by call number.
 #[derive(Debug, Default)]
 pub(super) struct SetPlaces {
     places: Vec<Option<usize>>,
 }
 
 impl SetPlaces {
-    /// Puts the columns in for the calls.
+    /// Replaces placeholders by the columns.
     pub(super) fn map(&self, expr: &mut Expr) {
         map_columns(expr, &|index| {
             let (call, column) = call_at(index);
@@ -50,16 +51,17 @@ impl SetPlaces {
     }
 }
 
-/// Columns that a function may have, as in PostgreSQL: so far apart are the columns of two calls.
+/// The maximum number of columns of a function, as in PostgreSQL; it is the distance between the
+/// placeholders of two calls.
 const COLUMNS_MAX: usize = 1_664;
 
-/// Returns the call whose column stands at an index, and which column it is.
+/// Returns the call of a placeholder, and the position of the column in the call's result.
 fn call_at(index: usize) -> (usize, usize) {
     let index = index.wrapping_sub(SET);
     (index / COLUMNS_MAX, index % COLUMNS_MAX)
 }
 
-/// Returns the calls in an expression, by number.
+/// Returns the set-returning calls in an expression, by number.
 pub(super) fn calls_in(expr: &Expr) -> Vec<usize> {
     let mut calls = Vec::new();
     for_each_column(expr, &mut |index| {
@@ -71,7 +73,7 @@ pub(super) fn calls_in(expr: &Expr) -> Vec<usize> {
 }
 
 impl Level {
-    /// Makes calls, and those in their arguments, for each row.
+    /// Adds ProjectSet nodes for calls, including those in their arguments.
     pub(super) fn place_sets(&self, rows: &mut Rows, places: &mut SetPlaces, wanted: &[usize]) {
         places.places.resize(self.set_uses.len(), None);
         let mut all: Vec<usize> = wanted.to_vec();
@@ -110,7 +112,8 @@ impl Level {
     }
 }
 
-/// Returns the row of a function's columns; NULL once it has ended before others.
+/// Returns the row of a function's columns; NULL after it has returned its last row before other
+/// functions.
 fn row_or_null(values: Vec<(Arc<str>, Typed)>, position: usize) -> Typed {
     let is_null = |(_, value): &(Arc<str>, Typed)| Expr::IsNull(Box::new(value.expr.clone()));
     let condition = Expr::And(values.iter().map(is_null).collect());
@@ -133,7 +136,7 @@ impl Binder<'_> {
         self.use_set(function, position)
     }
 
-    /// Has a function called for each row of the level at hand.
+    /// Adds a call that is evaluated for each row of the current query level.
     pub(super) fn use_set(&mut self, function: SetFunction, position: usize) -> Result<Typed> {
         self.check_set_place(position)?;
         let columns = function.columns.clone();
@@ -190,7 +193,7 @@ impl Binder<'_> {
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message).at(position))
     }
 
-    /// Binds something in which no function that returns a set may stand.
+    /// Binds an expression in which set-returning functions are not allowed.
     pub(super) fn without_sets<T>(
         &mut self,
         place: &'static str,
@@ -202,7 +205,7 @@ impl Binder<'_> {
         result
     }
 
-    /// Resolves a function that returns a set, and converts the arguments to what it takes.
+    /// Resolves a set-returning function, and converts the arguments to its parameter types.
     pub(super) fn bind_set_function(
         &mut self,
         name: &str,

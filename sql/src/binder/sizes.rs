@@ -1,23 +1,23 @@
-//! How large a query may be, and how deep its plan.
+//! Limits on the size of a query and the depth of its plan.
 //!
-//! Plans are walked, copied and dropped by recursion, and the parts of a query that stand beside
-//! each other (entries of FROM, subqueries, windows, queries of WITH) are steps on top of each
-//! other in its plan. So each of these is counted where it is bound, and each query's whole plan is
-//! measured once it is there: what is too deep for the stack of a thread is refused, as PostgreSQL
-//! refuses what is too deep for its own.
+//! Plans are walked, copied and dropped recursively, and elements of the same kind in a query
+//! (entries of FROM, subqueries, windows, WITH queries) become nodes on top of each other. So
+//! their number is checked when they are bound, and the depth of each query's plan when it is
+//! complete: a plan that is too deep for the stack of a thread is rejected, as PostgreSQL rejects
+//! what exceeds its own stack.
 
 use crate::binder::tree::{for_each_input, for_each_source};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Bound, Logical};
 
-/// Steps on the longest way through a plan, and parts of a query of one kind.
+/// The maximum depth of a plan, and the maximum number of elements of one kind in a query.
 const STEPS_MAX: usize = 1_000;
 
-/// Entries of a select list with those that ORDER BY adds to it, and of GROUP BY: PostgreSQL's
-/// `MaxTupleAttributeNumber`. The protocol counts columns in 16 bits.
+/// The maximum number of entries of a select list including hidden ones of ORDER BY, and of GROUP
+/// BY: PostgreSQL's `MaxTupleAttributeNumber`. The protocol counts columns in 16 bits.
 const ENTRIES_MAX: usize = 1_664;
 
-/// Checks how many entries a list has.
+/// Checks the number of entries of a list.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub(super) fn check_entries(entries: usize) -> Result<()> {
     Err(Error::new(sqlstate::TOO_MANY_COLUMNS, message))
 }
 
-/// Checks how many parts of a kind a query has.
+/// Checks the number of elements of one kind in a query.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub(super) fn check_statement(bound: &mut Bound) -> Result<()> {
     checked
 }
 
-/// Returns the refusal.
+/// Returns the error for a query that exceeds the limit.
 pub(super) fn too_deep() -> Error {
     Error::new(sqlstate::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
         .with_hint("Split the statement, or put parts of it into temporary tables.")

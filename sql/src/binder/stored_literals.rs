@@ -1,12 +1,12 @@
-//! Literals in texts that the catalog stores.
+//! Literals in expression and query texts that the catalog stores.
 //!
-//! What `'01/02/2003'::date` or `timestamptz '2024-01-01'` means depends on `DateStyle`, `TimeZone`
-//! and the clock of the session. In a statement that is decided when it runs; in a definition (a
-//! DEFAULT, a CHECK, an index, a view, the body of a function in SQL-standard form) when the
-//! definition is made, as in PostgreSQL, which stores constants. Here the stored text gets the
-//! value in a form that every session reads alike.
+//! The value of `'01/02/2003'::date` or `timestamptz '2024-01-01'` depends on `DateStyle`,
+//! `TimeZone` and the clock of the session. In a statement it is determined at execution; in a
+//! definition (a DEFAULT, a CHECK, an index, a view, the body of a function in SQL-standard form)
+//! at creation, as in PostgreSQL, which stores constants. In the stored text, such a literal is
+//! replaced by its value in a format that does not depend on session settings.
 //!
-//! Names of objects (`'t'::regclass`) stay as they are.
+//! Names of objects (`'t'::regclass`) are not changed.
 
 use types::datatype::DataType;
 use types::text::{TextStyle, parse_as, write};
@@ -17,28 +17,28 @@ use crate::binder::level::Binder;
 use crate::error::{Error, Result};
 use crate::parser;
 
-/// What settles the literals of a text, and those that it has settled.
+/// Rewriter of the literals of a text.
 #[derive(Debug)]
 pub(super) struct LiteralSettler {
     style: TextStyle,
-    /// Their positions, with the texts that every session reads alike.
+    /// The positions of rewritten literals, with their new texts.
     settled: Vec<(usize, String)>,
 }
 
 impl LiteralSettler {
-    /// Returns one that reads as a session does.
+    /// Returns a rewriter with the settings of a session.
     pub(super) fn new(style: TextStyle) -> LiteralSettler {
         LiteralSettler { style, settled: Vec::new() }
     }
 
-    /// Returns the text with what is in the place of its literals.
+    /// Returns the text with the rewritten literals.
     pub(super) fn rewritten(self, text: &str) -> Result<String> {
         if self.settled.is_empty() {
             return Ok(text.to_owned());
         }
         let mut places = Vec::with_capacity(self.settled.len());
         for (position, bytes) in parser::string_places(text).map_err(Error::from)? {
-            // Of a literal that was bound several times, the last one tells.
+            // If a literal was bound several times, the last result counts.
             if let Some((_, new)) = self.settled.iter().rfind(|(at, _)| *at == position) {
                 places.push((bytes, format!("'{}'", new.replace('\'', "''"))));
             }
@@ -48,8 +48,8 @@ impl LiteralSettler {
 }
 
 impl Binder<'_> {
-    /// Returns a literal in the form that every session reads alike, if it is one of a definition
-    /// and has another.
+    /// Returns a literal in a format that does not depend on settings; `None` if no definition is
+    /// bound, or the literal needs no change.
     pub(super) fn settled_literal(
         &mut self,
         text: &str,

@@ -1,4 +1,8 @@
-//! Subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
+//! Binding of subqueries in expressions: scalar, EXISTS, IN, ANY and ALL.
+//!
+//! A subquery becomes a [`SubqueryUse`] of the current level, and a placeholder column in the
+//! expression; [`rows`](crate::binder::rows) later adds the Apply node. Identical subqueries of a
+//! level share one.
 
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
@@ -19,12 +23,12 @@ use crate::binder::typed::{Typed, boolean, null};
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{ApplyKind, Logical};
 
-/// Numbers that parameters have where two queries are compared, from this on.
+/// The first number of parameters when two subqueries are compared.
 const NUMBERED: usize = usize::MAX / 2;
 
 impl SubqueryUse {
-    /// Returns whether it is the same query over the same values of its level's row, and gives the
-    /// same value each time.
+    /// Returns whether it is the same query over the same values of its level's row, without
+    /// volatile values or side effects.
     fn has_value_of(&self, other: &SubqueryUse) -> bool {
         let values = self.bindings.iter().map(|(_, value)| value);
         if self.bindings.iter().any(|(_, value)| value.is_volatile()) {
@@ -37,8 +41,8 @@ impl SubqueryUse {
         plan == other.numbered() && !plan.has_effects()
     }
 
-    /// Returns a number that all have in common that [have the value](SubqueryUse::has_value_of) of
-    /// this one, and that few others have: who is one of many is not compared with all of them.
+    /// Returns a hash that is equal for subqueries [with the same
+    /// value](SubqueryUse::has_value_of), so that a new subquery is compared with few others.
     fn likeness(&self) -> u64 {
         let mut hasher = AHasher::default();
         let mut plan = self.plan.clone();
@@ -61,7 +65,7 @@ impl SubqueryUse {
         hasher.finish()
     }
 
-    /// Returns its plan with the parameters that stand for values of rows numbered as they come.
+    /// Returns its plan with its parameters renumbered in the order of occurrence.
     fn numbered(&self) -> Logical {
         let mut plan = self.plan.clone();
         let mut numbers: AHashMap<usize, usize> = AHashMap::new();
@@ -93,7 +97,8 @@ impl SubqueryUse {
 }
 
 impl Binder<'_> {
-    /// Binds a query below the level at hand and returns it with what it takes from that level.
+    /// Binds a subquery of the current level and returns it with its outer references to that
+    /// level.
     fn bind_below(&mut self, query: &ast::Query) -> Result<(BoundQuery, Vec<(usize, Expr)>)> {
         let outer = std::mem::take(&mut self.level().open_bindings);
         let bound = self.without_recursion("within a subquery", |b| b.bind_query(query, true));
@@ -101,8 +106,8 @@ impl Binder<'_> {
         Ok((bound?, bindings))
     }
 
-    /// Adds a subquery to the level at hand, unless it is written there already and gives the same
-    /// value: so it is found again where it is grouped by, say.
+    /// Adds a subquery to the current level, unless it has one with the same value; so a subquery
+    /// in GROUP BY is recognised in the select list.
     pub(super) fn add_subquery(
         &mut self,
         subquery: SubqueryUse,
@@ -304,7 +309,7 @@ impl Binder<'_> {
     }
 }
 
-/// Refuses an operator in front of ANY and ALL whose result is no boolean.
+/// Rejects an operator of ANY and ALL whose result is not boolean.
 pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
     if compared.base() == DataType::Bool {
         return Ok(());
@@ -313,9 +318,9 @@ pub(super) fn yields_boolean(compared: &Typed, position: usize) -> Result<()> {
     Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message).at(position))
 }
 
-/// Returns a query of which nothing matters but whether it has rows: without what only makes an
-/// order, or fewer of the same, which PostgreSQL does not compute either. Its columns stay, unless
-/// they are those of groups; those that are volatile, or values of subqueries, are NULL.
+/// Returns the query of an EXISTS without what cannot change whether it has rows: sorting and
+/// DISTINCT, which PostgreSQL does not execute either. Its columns remain, except those of groups;
+/// volatile values and values of subqueries become NULL.
 fn rows_alone(plan: Logical) -> Logical {
     match plan {
         plan if is_of_groups(&plan) => rows_alone(below_groups(plan)),
@@ -341,7 +346,7 @@ fn rows_alone(plan: Logical) -> Logical {
     }
 }
 
-/// Takes off the values of subqueries that a select list reads, which is not computed.
+/// Removes the subqueries whose values only the select list reads.
 fn without_values(plan: Logical) -> Logical {
     match plan {
         Logical::Apply(apply) if !matches!(apply.kind, ApplyKind::Rows { .. }) => {
@@ -351,7 +356,8 @@ fn without_values(plan: Logical) -> Logical {
     }
 }
 
-/// Returns whether the rows are groups without aggregates: as many, or none, as there are rows.
+/// Returns whether the rows are groups without aggregates, so that there are some if the input has
+/// rows.
 fn is_of_groups(plan: &Logical) -> bool {
     match plan {
         Logical::Project { input, .. } | Logical::Sort { input, .. } => is_of_groups(input),

@@ -1,4 +1,4 @@
-//! What the binder is told beside the catalog: system views, table functions, session constants.
+//! Interfaces of the binder to the server: system views, table functions, session constants.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::catalog::table::Table;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::OutputColumn;
 
-/// What the server computes and lets queries read as tables.
+/// System relations: tables and functions whose rows the server computes.
 pub trait SystemCatalog {
     /// Returns the columns of a system view.
     fn view(&self, schema: Option<&str>, name: &str) -> Option<Vec<OutputColumn>>;
 
-    /// Returns the OID of a system view that PostgreSQL has as a table.
+    /// Returns the OID of a system view that is a table in PostgreSQL.
     fn table_oid(&self, _schema: Option<&str>, _name: &str) -> Option<u32> {
         None
     }
@@ -27,8 +27,7 @@ pub trait SystemCatalog {
         false
     }
 
-    /// Returns the parameters of a table function, all but the first of which have defaults: NULL
-    /// stands for them.
+    /// Returns the parameters of a table function. All but the first have the default NULL.
     fn parameters(&self, _name: &str) -> &'static [(&'static str, DataType)] {
         &[]
     }
@@ -36,17 +35,17 @@ pub trait SystemCatalog {
     /// Returns the columns of a table function for arguments of these types.
     fn function(&self, name: &str, argument_types: &[DataType]) -> Option<Vec<OutputColumn>>;
 
-    /// Looks for what a literal of a `reg…` type names; nothing is looked for where nobody can be
-    /// told, as in what the catalog keeps.
+    /// Checks that the object that a literal of a `reg…` type names exists. The default checks
+    /// nothing, for texts of the catalog.
     ///
     /// # Errors
     ///
-    /// PostgreSQL's if there is nothing of the name.
+    /// PostgreSQL's if there is no object of this name.
     fn check_name(&self, _catalog: &Catalog, _kind: RegKind, _text: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the endpoint that is attached to a table by this name.
+    /// Returns the endpoint that is attached to a table under this name.
     ///
     /// # Errors
     ///
@@ -56,25 +55,25 @@ pub trait SystemCatalog {
     }
 }
 
-/// Returns the error of an endpoint that is not attached.
+/// Returns the error for an endpoint that is not attached.
 pub fn no_endpoint(table: &Table, name: &str) -> Error {
     let message = format!("table \"{}\" has no endpoint \"{name}\" attached", table.name);
     Error::new(sqlstate::UNDEFINED_OBJECT, message)
 }
 
-/// What the binder is told of an endpoint.
+/// The signature of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointShape {
-    /// The names of the arguments that it takes.
+    /// The names of its arguments.
     pub parameters: Vec<&'static str>,
-    /// The columns of its answer.
+    /// The columns of its result.
     pub columns: Vec<OutputColumn>,
 }
 
 /// The search path, and values of the functions that are constant within a session, by name:
 /// `current_user`, `session_user`, `user`, `current_database`, `current catalog`, `version`,
 /// `pg_backend_pid`. Names that are `current_…` or end in `user` are of type `name`. Without a
-/// session there are none, and the functions are called.
+/// session there are none, and calls of the functions are bound.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConstants {
     values: AHashMap<String, Datum>,
@@ -87,7 +86,7 @@ impl SessionConstants {
         SessionConstants::default()
     }
 
-    /// Returns some that are there, for who does not ask what they are.
+    /// Returns constants with dummy values, for callers that need no values.
     pub fn unknown() -> SessionConstants {
         let mut constants = SessionConstants::default();
         for name in ["current_user", "session_user", "user", "current_database", "current_catalog"]
@@ -99,22 +98,23 @@ impl SessionConstants {
         constants
     }
 
-    /// Adds one.
+    /// Adds a constant.
     pub fn insert(&mut self, name: impl Into<String>, value: Datum) {
         self.values.insert(name.into(), value);
     }
 
-    /// Sets where names without a schema are looked for.
+    /// Sets the search path for unqualified names.
     pub fn set_search_path(&mut self, path: Arc<SearchPath>) {
         self.search_path = path;
     }
 
-    /// Returns where names without a schema are looked for.
+    /// Returns the search path for unqualified names.
     pub fn search_path(&self) -> &Arc<SearchPath> {
         &self.search_path
     }
 
-    /// Returns whether a session asks: the catalog's own expressions are bound without one.
+    /// Returns whether they are of a session: expressions stored in the catalog are bound without
+    /// one.
     pub fn are_of_session(&self) -> bool {
         !self.values.is_empty()
     }

@@ -1,8 +1,9 @@
-//! Functions in FROM: of sets, of one value, several side by side, and those of the system.
+//! Functions in FROM: set-returning and scalar functions, ROWS FROM, and table functions of the
+//! system.
 //!
-//! What is before a function in FROM can be named in its arguments. They are bound as a
-//! subquery's, so such a column is a parameter, and the function is joined by
-//! [`Rows::join_lateral`]. The planner makes one step of both where it can.
+//! Arguments may refer to columns of preceding entries of FROM. They are bound as in a subquery:
+//! such a column is a parameter, and the function is joined by [`Rows::join_lateral`]. The planner
+//! combines the join and the function into one node where it can.
 
 use types::DataType;
 use types::cast::CastContext;
@@ -20,11 +21,11 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Logical, OutputColumn, SetCall, SetFunction, SystemRows};
 
-/// What a call in FROM is.
+/// The bound form of a call in FROM.
 enum FromCall {
     /// A function, and the columns of its rows over their value.
     Function(SetFunction, Vec<OutputColumn>),
-    /// Rows in place of the call, and their columns.
+    /// A plan that replaces the call, and its columns.
     Rows(Box<Rows>, Vec<OutputColumn>),
 }
 
@@ -77,8 +78,9 @@ impl Binder<'_> {
         self.function_rows(function, rows, first, made, defined)
     }
 
-    /// Returns the rows of functions, and what their columns are called: those from `first` on are
-    /// `made`; a row of a type has its columns, one of a column definition list those of `defined`.
+    /// Returns the rows and the scope of functions. The columns from `first` on are `made`; a row
+    /// of a composite type is expanded to its columns, one of a column definition list to those of
+    /// `defined`.
     fn function_rows(
         &mut self,
         function: &TableFunction,
@@ -131,7 +133,8 @@ impl Binder<'_> {
         Ok((rows, Scope::of(relation)))
     }
 
-    /// Binds one function, which may be alone in its entry; `unnest` of several arrays is several.
+    /// Binds one call, which may be `alone` in its entry; `unnest` of several arrays becomes
+    /// several calls.
     fn bind_from_call(&mut self, of: &ast::FromCall, alone: bool) -> Result<Vec<FromCall>> {
         let ast::FromCall { call, definitions } = of;
         let name = call.name.name.value.as_str();
@@ -166,7 +169,7 @@ impl Binder<'_> {
         Ok(vec![FromCall::Function(made, Vec::new())])
     }
 
-    /// Binds a function of users; `None` if none is meant.
+    /// Binds a call of a user-defined function; `None` if it resolves to none.
     fn bind_user_rows(&mut self, of: &ast::FromCall, alone: bool) -> Result<Option<FromCall>> {
         let ast::FromCall { call, definitions } = of;
         let named = self.functions_named(call)?;
@@ -201,7 +204,7 @@ impl Binder<'_> {
         Ok(Some(FromCall::Function(made, Vec::new())))
     }
 
-    /// Binds a function of the system, if it is one.
+    /// Binds a call of a system table function, if it is one.
     fn bind_system_function(
         &mut self,
         call: &FunctionCall,
@@ -245,8 +248,8 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Returns the arguments of a call of a function of the system in the order of its parameters,
-    /// NULL for those that are left out; `None` if it does not take them.
+    /// Returns the arguments of a system table function in the order of its parameters, NULL for
+    /// omitted ones; `None` if it does not accept them.
     fn placed(&mut self, call: &FunctionCall, arguments: Vec<Typed>) -> Result<Option<Vec<Expr>>> {
         let parameters = self.system.parameters(&call.name.name.value);
         let mut placed: Vec<Option<Expr>> = vec![None; parameters.len()];
@@ -286,10 +289,11 @@ impl Binder<'_> {
     }
 }
 
-/// A column that a function makes.
+/// An output column of a function.
 struct MadeColumn {
     column: OutputColumn,
-    /// The call gives it a type with a modifier, such as `numeric(4, 2)`, which the values take on.
+    /// True if the call determines a type modifier, such as in `numeric(4, 2)`, to which the
+    /// values are converted.
     is_modified: bool,
 }
 
@@ -305,8 +309,8 @@ fn is_column(expr: &Expr, at: usize) -> bool {
     matches!(expr, Expr::Column { index, .. } if *index == at)
 }
 
-/// Returns the relation of functions: the alias of one that returns a value names its column, too,
-/// unless the column has a name of its own.
+/// Returns the relation of functions. The alias of a single scalar function also names its column,
+/// unless the column is named by the function.
 pub(super) fn named(
     function: &TableFunction,
     columns: &[OutputColumn],

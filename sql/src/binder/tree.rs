@@ -1,4 +1,4 @@
-//! Walks over bound expressions and plans.
+//! Visitors for bound expressions and plans.
 
 use types::DataType;
 use types::expr::Expr;
@@ -31,7 +31,7 @@ pub(super) fn conjuncts(predicate: Expr) -> Vec<Expr> {
     }
 }
 
-/// Returns the conjunction; `None` of none.
+/// Returns the conjunction; `None` if the list is empty.
 pub(super) fn conjunction(mut list: Vec<Expr>) -> Option<Expr> {
     match list.len() {
         0 | 1 => list.pop(),
@@ -39,14 +39,14 @@ pub(super) fn conjunction(mut list: Vec<Expr>) -> Option<Expr> {
     }
 }
 
-/// Returns an expression for each of the first columns of a row.
+/// Returns a column reference for each of the leading columns of a row.
 pub(super) fn identity(types: &[DataType]) -> Vec<Expr> {
     let column =
         |(index, data_type): (usize, &DataType)| Expr::Column { index, data_type: *data_type };
     types.iter().enumerate().map(column).collect()
 }
 
-/// Returns the number of columns that a plan yields.
+/// Returns the number of columns of a plan.
 pub(super) fn width(plan: &Logical) -> usize {
     match plan {
         Logical::Scan(scan) => scan.columns.len(),
@@ -171,7 +171,7 @@ pub(super) fn walk_plan(plan: &mut Logical, visit: &mut dyn FnMut(&mut Logical))
     for_each_input(plan, &mut |input| walk_plan(input, visit));
 }
 
-/// Calls `visit` on the statement, and on each step of it if it has several.
+/// Calls `visit` on the statement, or on each of its steps if it has several.
 pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)) {
     match bound {
         Bound::Steps(steps) => {
@@ -182,7 +182,7 @@ pub(super) fn for_each_step(bound: &mut Bound, visit: &mut dyn FnMut(&mut Bound)
     }
 }
 
-/// Calls `visit` on the plan of the rows of a statement, and of each step of it.
+/// Calls `visit` on the source plan of a statement, and of each of its steps.
 pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logical)) {
     for_each_step(bound, &mut |step| match step {
         Bound::Query(query) => visit(&mut query.plan),
@@ -200,7 +200,7 @@ pub(super) fn for_each_source(bound: &mut Bound, visit: &mut dyn FnMut(&mut Logi
     });
 }
 
-/// Calls `visit` on each expression of a statement of one step beside its source.
+/// Calls `visit` on each expression of a single-step statement outside of its source plan.
 pub(super) fn for_each_statement_expression(bound: &mut Bound, visit: &mut dyn FnMut(&mut Expr)) {
     let returning_of = |returning: &mut Option<Returning>, visit: &mut dyn FnMut(&mut Expr)| {
         returning.iter_mut().flat_map(|one| &mut one.expressions).for_each(visit);

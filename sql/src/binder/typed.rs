@@ -1,5 +1,4 @@
-//! An expression with its full type and its place in the statement, and PostgreSQL's type
-//! categories.
+//! Bound expressions with type and position, and PostgreSQL's type categories.
 //!
 //! Source: PostgreSQL's `pg_type.typcategory` and `typispreferred`; documentation chapter 10.
 
@@ -10,17 +9,17 @@ use types::{DataType, Datum, SqlType};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// A bound expression with what is known of it besides.
+/// A bound expression with its type and position.
 ///
-/// Quoted literals and bare NULLs are constants of type [`DataType::Unknown`] until a context
-/// settles them; so are parameters whose type the client left open.
+/// Quoted literals and bare NULLs are constants of type [`DataType::Unknown`] until the context
+/// determines their type; so are parameters whose type the client did not declare.
 #[derive(Debug, Clone)]
 pub(super) struct Typed {
     /// The expression.
     pub(super) expr: Expr,
     /// Its type with the modifier.
     pub(super) sql_type: SqlType,
-    /// Where it stands: 1-based characters.
+    /// Its position: 1-based, in characters.
     pub(super) position: usize,
 }
 
@@ -45,7 +44,7 @@ impl Typed {
         self.sql_type.base
     }
 
-    /// Returns whether the type is still to be settled.
+    /// Returns whether the type is not determined yet.
     pub(super) fn is_unknown(&self) -> bool {
         self.base() == DataType::Unknown
     }
@@ -68,11 +67,11 @@ pub(super) fn check_ordered(value: &Typed) -> Result<()> {
         .at(value.position))
 }
 
-/// Checks that values can be told apart, for groups and DISTINCT.
+/// Checks that values can be compared for equality, for grouping and DISTINCT.
 ///
 /// # Errors
 ///
-/// 42883 if their type knows no equality.
+/// 42883 if their type has no equality operator.
 pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
     if value.base().has_equality() {
         return Ok(());
@@ -82,16 +81,16 @@ pub(super) fn check_told_apart(value: &Typed) -> Result<()> {
     Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message).naming(value.base()).at(value.position))
 }
 
-/// Functions that look for elements of arrays by their equality.
+/// Functions that search arrays by equality of elements.
 const SEARCHES: [&str; 7] =
     ["array_position", "array_positions", "array_remove", "array_replace", "@>", "<@", "&&"];
 
-/// Checks that the elements of arrays can be compared, which PostgreSQL does when the function is
-/// called; of rows it is only known then which fields are looked at.
+/// Checks that array elements can be compared. PostgreSQL checks that when the function is called;
+/// for rows, the fields to compare are known only then.
 ///
 /// # Errors
 ///
-/// 42883 if the type of one has no such operator.
+/// 42883 if an element type has no such operator.
 pub(super) fn check_elements<'t>(
     signature: &Signature,
     mut operands: impl Iterator<Item = &'t SqlType>,
@@ -192,12 +191,12 @@ pub(super) fn is_preferred(data_type: DataType) -> bool {
     )
 }
 
-/// Returns whether a value becomes another type by itself.
+/// Returns whether a type can be implicitly cast to another.
 pub(super) fn can_coerce(from: DataType, to: DataType) -> bool {
     from == to || from == DataType::Unknown || cast_context(from, to) == Some(CastContext::Implicit)
 }
 
-/// Returns whether a type holds text that can stand on one side of `||`.
+/// Returns whether a type is a string type, which `||` accepts on either side.
 pub(super) fn is_string(data_type: DataType) -> bool {
     category(data_type) == Category::String
 }

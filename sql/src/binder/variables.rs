@@ -1,8 +1,8 @@
-//! Variables of procedural bodies, in the statements and expressions of these.
+//! PL/pgSQL variables in the statements and expressions of a body.
 //!
-//! A variable is a parameter of the statement: of a `record`, whose fields are known when the
-//! statement runs, one for each field. A name that is both a column's and a variable's is an error,
-//! unless the body says which of them is meant.
+//! A variable is a parameter of the statement; a `record`, whose fields are known only at
+//! execution, is one parameter for each field. A name that matches both a column and a variable is
+//! an error, unless the body sets `#variable_conflict`.
 //!
 //! Source: PostgreSQL's `resolve_column_ref` and `plpgsql_post_column_ref` (pl_comp.c).
 
@@ -29,27 +29,27 @@ use crate::logical::{Bound, Logical, OutputColumn, Query};
 use crate::plpgsql::names::{Names, Place};
 use crate::plpgsql::tree::Conflict;
 
-/// What a statement of a body sees.
+/// The variables that are visible to a statement of a body.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableScope<'a> {
-    /// The names of the body.
+    /// The names declared in the body.
     pub names: &'a Names,
-    /// Where the statement stands.
+    /// The block that contains the statement.
     pub place: Place,
-    /// What the variables are, by number.
+    /// The types of the variables, by number.
     pub shapes: &'a [VariableShape],
-    /// What a name means that is a column's as well.
+    /// The resolution of a name that is also a column.
     pub conflict: Conflict,
 }
 
-/// What a variable is.
+/// The name and type of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariableShape {
     /// Its name.
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// The fields of a `record`; none while nothing is assigned to it.
+    /// The fields of a `record`; none before the first assignment.
     pub fields: Option<Fields>,
 }
 
@@ -59,7 +59,7 @@ impl VariableShape {
         self.sql_type.base.is_row()
     }
 
-    /// Returns whether its fields are known when the body runs.
+    /// Returns whether its fields are known only at execution.
     pub fn is_record(&self) -> bool {
         self.sql_type.base == DataType::Record
     }
@@ -72,30 +72,30 @@ pub struct VariableUse {
     pub parameter: usize,
     /// The variable.
     pub variable: usize,
-    /// The field, of a `record`.
+    /// The field, for a `record`.
     pub field: Option<usize>,
 }
 
-/// What the value of an expression of a body is for.
+/// The target of an expression of a body.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyTarget<'a> {
-    /// Something that takes values of any type.
+    /// A target of any type.
     Any,
-    /// Something of a type, to which the value is converted.
+    /// A target of a type, to which the value is converted.
     Type(SqlType),
-    /// A part of a variable: the value becomes the variable with the part replaced; of a `record`,
-    /// the field that the first step names.
+    /// A part of a variable: the result is the variable with the part replaced; for a `record`,
+    /// the field in the first step.
     Part(usize, &'a [TargetStep]),
 }
 
-/// An expression of a body.
+/// A bound expression of a body.
 #[derive(Debug)]
 pub struct BodyValue {
-    /// The query that returns it.
+    /// The query that computes it.
     pub bound: BoundStatement,
     /// The type of the value.
     pub sql_type: SqlType,
-    /// The value, where it needs no query.
+    /// The value, if it needs no query.
     pub simple: Option<Expr>,
 }
 
@@ -135,7 +135,7 @@ pub fn bind_body_value(
     let mut binder = Binder::new(catalog, system, constants, Parameters::none());
     binder.variables = Some(scope);
     let (plan, columns, position) = match query {
-        // A literal is of the type that it is assigned to.
+        // A literal gets the type of the assignment's target.
         Statement::Query(bare) if single_expression(bare).is_some() => {
             let bound = binder.bind_query_body(bare, false)?;
             let position = bound.positions.first().copied().unwrap_or(1);
@@ -169,12 +169,12 @@ pub fn bind_body_value(
     Ok(BodyValue { bound, sql_type, simple })
 }
 
-/// Returns the conversion of parameter 0, of a type, to what a variable of another type takes;
-/// `None` if there is none.
+/// Returns the assignment conversion of parameter 0 from one type to another; `None` if there is
+/// none.
 ///
 /// # Errors
 ///
-/// What a domain cannot take.
+/// Those of a domain's constraints.
 pub fn bind_conversion(
     from: SqlType,
     to: SqlType,
@@ -187,12 +187,12 @@ pub fn bind_conversion(
 }
 
 impl<'a> Binder<'a> {
-    /// Returns the variables that names may mean: none in the texts of views and functions.
+    /// Returns the visible variables: none in the texts of views and functions.
     pub(super) fn visible_variables(&self) -> Option<&'a VariableScope<'a>> {
         self.variables.filter(|_| self.frame.is_none() && self.view.is_none())
     }
 
-    /// Binds a name that may be a variable's.
+    /// Binds a name that may be a variable.
     pub(super) fn variable_or_column(
         &mut self,
         scope: &VariableScope<'_>,
@@ -236,7 +236,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Returns what a name means as a variable, or the field of one.
+    /// Returns the value of a variable or of its field.
     pub(super) fn variable_named(&mut self, parts: &[Ident]) -> Result<Option<Typed>> {
         let Some(scope) = self.visible_variables() else { return Ok(None) };
         let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
@@ -267,7 +267,8 @@ impl<'a> Binder<'a> {
             if !path.is_empty() {
                 return Err(unassigned(&shape.name));
             }
-            // It is NULL, and a use of the variable: who has a value is planned for again.
+            // It is NULL. The use is recorded, so that the statement is planned again after an
+            // assignment.
             return Ok(self.variable_value((variable, None), DataType::Record.into(), position));
         };
         let Some((first, rest)) = path.split_first() else {
@@ -286,7 +287,7 @@ impl<'a> Binder<'a> {
         Ok(value)
     }
 
-    /// Returns the parameter that stands for a variable.
+    /// Returns the parameter of a variable.
     fn variable_value(
         &mut self,
         (variable, field): (usize, Option<usize>),
@@ -307,7 +308,7 @@ impl<'a> Binder<'a> {
         Typed { expr, sql_type, position }
     }
 
-    /// Returns what `$number` stands for in a body.
+    /// Returns the value of `$number` in a body.
     pub(super) fn numbered_variable(
         &mut self,
         number: usize,
@@ -318,12 +319,12 @@ impl<'a> Binder<'a> {
         Some(self.variable_field(scope, found.variable, &[], position))
     }
 
-    /// Returns the fields that `variable.*` means.
+    /// Returns the fields of `variable.*`.
     pub(super) fn variable_fields(&mut self, name: &[Ident]) -> Result<Option<NamedValues>> {
         Ok(self.variable_named(name)?.as_ref().and_then(fields))
     }
 
-    /// Returns the plan of a value of what a target takes, and the type of that.
+    /// Returns a plan whose value is converted to the type of a target, and that type.
     fn for_target(
         &mut self,
         plan: Logical,
@@ -344,7 +345,7 @@ impl<'a> Binder<'a> {
                 let value = self.known(value)?;
                 (value.expr, value.sql_type)
             }
-            // What a row becomes is known when there is one.
+            // The type of a row is known only at execution.
             BodyTarget::Type(to) if to.base.is_row() && !value.is_unknown() => {
                 (value.expr, sql_type)
             }
@@ -393,7 +394,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Converts a value as an assignment to a variable does: by text where there is no cast.
+    /// Converts a value as an assignment to a variable does: through text if there is no cast.
     fn converted(&mut self, value: Typed, to: SqlType) -> Result<Option<Expr>> {
         let context = CastContext::Assignment;
         if let Some(expr) = self.coerce(value.clone(), to, context)? {
@@ -406,7 +407,7 @@ impl<'a> Binder<'a> {
         self.coerce(written, to, CastContext::Explicit)
     }
 
-    /// Returns a variable with a part replaced by a value; of a `record`, the field.
+    /// Returns a variable with a part replaced by a value; for a `record`, the field.
     fn assigned_variable(
         &mut self,
         value: Typed,
@@ -438,14 +439,14 @@ fn no_field(variable: &str, field: &str) -> Error {
     Error::new(sqlstate::UNDEFINED_COLUMN, message)
 }
 
-/// Returns the error of the fields of a record that nothing was assigned to.
+/// Returns the error for the fields of an unassigned record.
 fn unassigned(name: &str) -> Error {
     let code = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
     Error::new(code, format!("record \"{name}\" is not assigned yet"))
         .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")
 }
 
-/// Returns a value of a row's fields.
+/// Returns the value of a field of a row.
 pub fn field_value(row: &Datum, at: usize) -> Datum {
     match row {
         Datum::Nested(types::datum::Nested::Record(record)) => {

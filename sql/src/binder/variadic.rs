@@ -1,4 +1,4 @@
-//! Calls of built-in functions with `VARIADIC array`: the elements are the arguments.
+//! Calls of built-in functions with `VARIADIC array`, whose elements are the arguments.
 
 use types::{DataType, Datum};
 
@@ -9,8 +9,8 @@ use crate::binder::typed::Typed;
 use crate::error::{Error, Result, sqlstate};
 
 impl Binder<'_> {
-    /// Binds a call whose last argument is an array of arguments; `None` if the function takes a
-    /// number of arguments that is fixed, and the word says nothing.
+    /// Binds a call whose last argument is an array of arguments; `None` if the function is not
+    /// variadic, so that the keyword has no effect.
     pub(super) fn bind_variadic(&mut self, call: &FunctionCall) -> Result<Option<Typed>> {
         let (name, position) = (call.name.name.value.as_str(), call.name.position());
         let Some((function, before)) = function_of_array(name) else { return Ok(None) };
@@ -51,8 +51,8 @@ impl Binder<'_> {
     }
 }
 
-/// Returns the function of the array that stands for one of any number of arguments, and how many
-/// arguments come before the array.
+/// Returns the variant of a variadic function that takes an array, and the number of arguments
+/// before the array.
 fn function_of_array(name: &str) -> Option<(&'static str, usize)> {
     Some(match name {
         "concat" => ("array_to_string", 0),

@@ -1,7 +1,7 @@
 //! Views: their definition at CREATE VIEW, and their rows in FROM.
 //!
-//! A view is bound anew wherever it is used, in a world of its own: it sees neither the queries
-//! around it nor their parameters. Errors of its text were found when it was created.
+//! The query of a view is bound again at each use, with its own name resolution: it sees neither
+//! the enclosing queries nor their parameters. Errors in its text were reported at creation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,26 +24,27 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Origin, OutputColumn};
 use crate::parser;
 
-/// Views inside of views; deeper ones would need too much stack.
+/// The maximum depth of nested views, which bounds the stack.
 const DEPTH_MAX: usize = 32;
 
-/// Stack that is left when the query of a view gets more of it, and how much.
+/// The remaining stack below which the query of a view runs on a new stack segment, and the size
+/// of that.
 const RED_ZONE_BYTES: usize = 256 << 10;
 const STACK_BYTES: usize = 2 << 20;
 
-/// The word that stands for `SELECT * FROM`, with what cannot be part of a name.
+/// The short form of `SELECT * FROM`, with a blank that cannot be part of a name.
 const TABLE: &str = "table ";
 
-/// What a view's query was found to mean.
+/// The definition of a view, from its query.
 #[derive(Debug, Clone)]
 pub struct ViewDefinition {
-    /// Its columns, under the names that the query gives them.
+    /// Its columns, with the names that the query determines.
     pub columns: Vec<ViewColumn>,
-    /// Its text, in which columns stand in the place of each `*`.
+    /// Its text, with each `*` expanded to columns.
     pub text: String,
-    /// The tables and views that it names.
+    /// The tables and views that it references.
     pub relations: Vec<ViewRelation>,
-    /// Where names without a schema were looked for.
+    /// The search path at creation.
     pub search_path: SearchPath,
 }
 
@@ -51,8 +52,7 @@ pub struct ViewDefinition {
 ///
 /// # Errors
 ///
-/// PostgreSQL's for what is wrong with the query, with positions in the statement; 42P02 for a
-/// parameter.
+/// PostgreSQL's errors of the query, with positions in the statement; 42P02 for a parameter.
 pub fn bind_view_definition(
     source: &SourceQuery,
     catalog: &Catalog,
@@ -86,11 +86,12 @@ pub fn bind_view_definition(
     Ok(ViewDefinition { columns, text, relations: trace.into_relations(catalog), search_path })
 }
 
-/// Returns what a query in the place of a view's means: the same text for the same meaning.
+/// Returns a text that is equal for queries with the same plan, for a query that may replace that
+/// of a view.
 ///
 /// # Errors
 ///
-/// PostgreSQL's for what is wrong with the query.
+/// PostgreSQL's errors of the query.
 pub fn view_meaning(
     view: &Arc<View>,
     query: &Query,
@@ -112,7 +113,7 @@ fn view_columns(columns: &[OutputColumn]) -> Vec<ViewColumn> {
     columns.iter().map(column).collect()
 }
 
-/// Returns the text with columns in the place of each `*`.
+/// Returns the text with each `*` expanded to columns.
 fn replace_stars(source: &SourceQuery, mut stars: Vec<(usize, String)>) -> String {
     stars.sort();
     stars.dedup();
@@ -138,7 +139,7 @@ fn replace_stars(source: &SourceQuery, mut stars: Vec<(usize, String)>) -> Strin
 }
 
 /// Returns the length of `*`, `t.*` or `"t".*` if the text begins with one. A query in parentheses
-/// may count as one with a `*` that is not written.
+/// may be recorded as a `*` that is not in the text.
 fn star_length(text: &[char]) -> Option<usize> {
     let mut quoted = false;
     for (index, c) in text.iter().enumerate() {
@@ -153,20 +154,20 @@ fn star_length(text: &[char]) -> Option<usize> {
     None
 }
 
-/// What a definition uses.
+/// The dependencies of a definition.
 #[derive(Debug, Default)]
 pub struct Uses {
-    /// The tables and views that it reads, with the columns.
+    /// The tables and views that it reads, with the columns in use.
     pub relations: Vec<ViewRelation>,
-    /// Tables, by number, whose primary key determines columns that are not grouped by.
+    /// Tables, by number, whose primary key functionally determines ungrouped columns.
     pub determining: BTreeSet<u32>,
 }
 
-/// Returns what the query of a view uses.
+/// Returns the dependencies of the query of a view.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the query, which a later change of an object can cause.
 pub fn uses_of_view(
     view: &Arc<View>,
     catalog: &Catalog,
@@ -180,13 +181,13 @@ pub fn uses_of_view(
 }
 
 impl Trace {
-    /// Returns what was used.
+    /// Returns the dependencies.
     pub(super) fn into_uses(mut self, catalog: &Catalog) -> Uses {
         let determining = std::mem::take(&mut self.determining);
         Uses { relations: self.into_relations(catalog), determining }
     }
 
-    /// Returns the relations, with the columns that are used.
+    /// Returns the relations, with the columns in use.
     fn into_relations(self, catalog: &Catalog) -> Vec<ViewRelation> {
         let Trace { mut relations, used, .. } = self;
         for relation in &mut relations {
@@ -199,7 +200,7 @@ impl Trace {
 }
 
 impl Binder<'_> {
-    /// Notes that the query at hand names a relation, with the names of its columns.
+    /// Records a relation that the query references, with the names of its columns.
     pub(super) fn note_relation(
         &mut self,
         name: &TableName,
@@ -216,28 +217,29 @@ impl Binder<'_> {
         trace.relations.push(ViewRelation { schema, name, oid, columns, used });
     }
 
-    /// Notes that the query at hand uses a column.
+    /// Records a column that the query uses.
     pub(super) fn note_column(&mut self, column: &ScopeColumn) {
         if let Some(trace) = &mut self.trace {
             trace.used.extend(column.origin);
         }
     }
 
-    /// Notes that the statement at hand gives a value to a column.
+    /// Records a column that the statement assigns.
     pub(super) fn note_written(&mut self, table: &Table, column: usize) {
         if let Some(trace) = &mut self.trace {
             trace.used.insert((Origin::Relation(table.oid), column));
         }
     }
 
-    /// Returns what a name of the view at hand stands for since the view was created.
+    /// Returns the relation that a name in the current view has referred to since the view was
+    /// created.
     pub(super) fn view_relation(&self, name: &TableName) -> Option<&ViewRelation> {
         let schema = name.schema.as_ref().map(|schema| &schema.value);
         let mut relations = self.view.as_ref()?.relations.iter();
         relations.find(|one| one.schema.as_ref() == schema && one.name == name.name.value)
     }
 
-    /// Notes the columns that a `*` over the level at hand means.
+    /// Records the expansion of a `*` over the current query level.
     pub(super) fn note_star(&mut self, position: usize, columns: &[ScopeColumn]) {
         let Some(trace) = &mut self.trace else { return };
         trace.used.extend(columns.iter().filter_map(|column| column.origin));
@@ -246,7 +248,7 @@ impl Binder<'_> {
         trace.stars.push((position, names.join(", ")));
     }
 
-    /// Returns the rows of a view, locked as these clauses say.
+    /// Returns the rows of a view, with these row-locking clauses.
     pub(super) fn bind_view_rows(
         &mut self,
         view: &Arc<View>,
@@ -276,7 +278,7 @@ impl Binder<'_> {
         self.levels = levels;
         self.named = named;
         (self.trace, self.notes, self.settler) = (trace, notes, settler);
-        // Positions in the view's text mean nothing to the statement.
+        // A position in the view's text must not be reported as one in the statement.
         let bound = bound.map_err(|error| Error { position: None, ..error })?;
         if bound.columns.len() != view.columns.len() {
             let message = format!("view \"{}\" does not fit its definition any more", view.name);

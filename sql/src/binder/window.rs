@@ -1,8 +1,8 @@
-//! Window functions: calls with OVER, the windows that they are over, and their plan nodes.
+//! Binding of window functions: calls with OVER, window definitions, and the Window nodes.
 //!
-//! A call becomes a column from [`WINDOW`] on, as an aggregate does. The nodes that compute it
-//! stand above groups and HAVING, one for each set of partitions and order. Windows whose order
-//! begins another one's come right above that, so that rows are sorted once for both.
+//! A call becomes a placeholder column from [`WINDOW`] on. The Window nodes are above grouping and
+//! HAVING, one for each pair of partitioning and order. A window whose sort order is a prefix of
+//! another one's is placed directly above that, so that one sort serves both.
 //!
 //! Source: PostgreSQL's `transformWindowFuncCall` and `transformWindowDefinitions` (parse_agg.c,
 //! parse_clause.c).
@@ -27,12 +27,12 @@ use crate::logical::{
     Frame, FrameBound, FrameUnits, Logical, Reach, SortKey, Window, WindowFunction, WindowKind,
 };
 
-/// Partitions, order and frame as OVER says them, with what they inherit.
+/// A window definition of an OVER clause, with the inherited clauses.
 struct Definition {
     partition_by: Vec<ast::Expr>,
     order_by: Vec<ast::OrderItem>,
     frame: Option<ast::Frame>,
-    /// Where its parenthesis opens.
+    /// The position of its opening parenthesis.
     position: usize,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn is_window_function(name: &str) -> bool {
     kind_of(name).is_some()
 }
 
-/// Returns the types that a window function wants for these arguments; `None` if there is none of
-/// the name that takes them.
+/// Returns the parameter types of a window function for these arguments; `None` if no window
+/// function of this name accepts them.
 pub(super) fn window_function_takes(name: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let any = |counts: usize| {
         let mut wanted = vec![DataType::AnyElement; types.len()];
@@ -87,7 +87,7 @@ fn windowing_error(message: impl Into<String>) -> Error {
     Error::new(sqlstate::WINDOWING_ERROR, message.into())
 }
 
-/// Returns the error of a window function where there is no window.
+/// Returns the error for a window function in a clause that does not allow it.
 pub(super) fn window_not_allowed(clause: Clause) -> Error {
     windowing_error(format!("window functions are not allowed in {}", clause.name()))
 }
@@ -178,7 +178,7 @@ impl Binder<'_> {
         Ok(Expr::Column { index: WINDOW + index, data_type })
     }
 
-    /// Binds a call of a function that is no aggregate.
+    /// Binds a call of a window function other than an aggregate.
     fn bind_window_function(
         &mut self,
         kind: WindowKind,
@@ -227,7 +227,7 @@ impl Binder<'_> {
         Ok((kind, Vec::new(), fixed.into()))
     }
 
-    /// `value [, integer [, default]]`, where the default is of the value's kind.
+    /// Binds `value [, integer [, default]]`; value and default have a common type.
     fn bind_value_arguments(&mut self, arguments: Vec<Typed>) -> Result<(Vec<Expr>, SqlType)> {
         let mut rest = arguments.into_iter();
         let (value, count, default) = (rest.next(), rest.next(), rest.next());
@@ -284,7 +284,7 @@ impl Binder<'_> {
         Ok((BoundWindow { partition_by, order_by }, frame))
     }
 
-    /// Returns a window of the WINDOW clause with what it inherits.
+    /// Returns a window of the WINDOW clause with the inherited clauses.
     fn named_window(&self, name: &Ident, position: usize) -> Result<Definition> {
         let windows = self.levels.last().map_or(&[] as &[_], |level| &level.named_windows);
         let place = windows.iter().position(|window| window.name.value == name.value);
@@ -295,8 +295,8 @@ impl Binder<'_> {
         self.definition_of(&windows[place].window, None, windows.len() - place)
     }
 
-    /// Returns a window with what it inherits from its base, which comes before it: only the
-    /// windows of the clause but the last `hidden` ones can be named.
+    /// Returns a window with the clauses inherited from its base, which must precede it: all
+    /// windows of the WINDOW clause except the last `hidden` ones are visible.
     fn definition_of(
         &self,
         window: &ast::Window,
@@ -412,8 +412,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Returns the offset of RANGE, and how far a frame reaches: keys are compared as a type in
-    /// which adding the offset does not run out of range where PostgreSQL's comparison would not.
+    /// Returns the offset of RANGE, and the bounds of the frame. Keys are compared in a type in
+    /// which adding the offset cannot overflow where PostgreSQL's comparison would not.
     fn reach(&mut self, key: Typed, ahead: &str, offset: Typed) -> Result<(Expr, Reach)> {
         let position = offset.position;
         let (column, given) = (key.base(), offset.base());
@@ -445,7 +445,7 @@ impl Binder<'_> {
         }
         let mut offset = self.implicit(offset, wanted)?;
         if matches!(column, DataType::Time | DataType::Timetz) {
-            // The days of the interval do not count.
+            // The days of the interval are ignored.
             offset = internal("clock part", vec![offset], DataType::Interval);
         }
         let key = match column {
@@ -476,7 +476,8 @@ fn units_name(units: FrameUnits) -> &'static str {
     }
 }
 
-/// Returns the types of offsets that RANGE takes for a key, and the type that keys are compared as.
+/// Returns the allowed offset types of RANGE for a key type, and the type in which keys are
+/// compared.
 fn range_types(column: DataType) -> Option<(&'static [DataType], DataType)> {
     const INTEGERS: &[DataType] = &[DataType::Int8, DataType::Int4, DataType::Int2];
     const BIGINT: &[DataType] = &[DataType::Int8];
@@ -496,7 +497,7 @@ fn range_types(column: DataType) -> Option<(&'static [DataType], DataType)> {
     })
 }
 
-/// Refuses windows of one name.
+/// Rejects duplicate window names.
 pub(super) fn check_names(windows: &[ast::NamedWindow]) -> Result<()> {
     for (index, window) in windows.iter().enumerate() {
         if windows[..index].iter().any(|other| other.name.value == window.name.value) {
@@ -507,7 +508,7 @@ pub(super) fn check_names(windows: &[ast::NamedWindow]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the nodes that compute the calls of a level above its rows; returns the column of each.
+/// Adds the Window nodes of a level's calls above its rows; returns the column of each call.
 pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
     let mut places = vec![0; level.window_calls.len()];
     for window in in_order(&level.windows) {
@@ -527,7 +528,7 @@ pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
             functions.push(function);
         }
         let BoundWindow { partition_by, order_by } = &level.windows[window];
-        // A volatile key is computed once: rows are sorted by it, and compared.
+        // A volatile key is evaluated once, for sorting and for comparing.
         let put = |rows: &mut Rows, expr: &Expr| {
             let placed = rows.place(expr.clone(), &level.subqueries);
             if expr.is_volatile() { rows.settled(placed, &Guard::default()) } else { placed }
@@ -549,7 +550,7 @@ pub(super) fn place_windows(rows: &mut Rows, level: &Level) -> Vec<usize> {
     places
 }
 
-/// Replaces calls by their columns.
+/// Replaces placeholders by the columns of the calls.
 pub(super) fn map_windows(expr: &mut Expr, places: &[usize]) {
     map_columns(expr, &|index| match index.checked_sub(WINDOW) {
         Some(call) if call < places.len() => places[call],
@@ -557,8 +558,8 @@ pub(super) fn map_windows(expr: &mut Expr, places: &[usize]) {
     });
 }
 
-/// Returns the windows from the first computed on: each is followed by those whose order begins
-/// its own.
+/// Returns the windows in the order of their computation: each is followed by those whose sort
+/// order is a prefix of its own.
 fn in_order(windows: &[BoundWindow]) -> Vec<usize> {
     let keys: Vec<Vec<SortKey>> = windows
         .iter()

@@ -1,17 +1,17 @@
-//! WITH: queries with a name.
+//! WITH queries.
 //!
-//! Each is bound once, where it is declared. A reference becomes a [`CteScan`]; when all was bound
-//! the references are counted, and a query that is read once and changes nothing by that is put in
-//! place of its scan. The others are kept above what reads them ([`With`]). A query that nobody
-//! reads is not computed.
+//! Each is bound once, at its declaration, and a reference becomes a [`CteScan`]. After all
+//! queries are bound, references are counted: a query with a single reference and without side
+//! effects replaces its scan, others are materialized by a [`With`] node above the readers. A
+//! query without references is not executed.
 //!
-//! Those of a statement's own WITH may change data. Then they are steps ([`Steps`]) that run
-//! before the rest, each once.
+//! Data-modifying queries are allowed only in the WITH of the statement itself. They become steps
+//! ([`Steps`]) that are executed before the rest, each once.
 //!
-//! A recursive query becomes a [`RecursiveUnion`]; its reference to itself reads the work table.
+//! A recursive query becomes a [`RecursiveUnion`]; its self-reference reads the work table.
 //!
-//! Source: PostgreSQL's parse_cte.c and `SS_process_ctes` (subselect.c). Unlike there, a query of
-//! WITH RECURSIVE cannot read one that comes later.
+//! Source: PostgreSQL's parse_cte.c and `SS_process_ctes` (subselect.c). Difference: a query of
+//! WITH RECURSIVE cannot refer to a later one.
 
 use types::cast::CastContext;
 use types::{DataType, SqlType};
@@ -31,12 +31,12 @@ use crate::logical::{
     Bound, CteScan, Logical, NamedStep, OutputColumn, Query, RecursiveUnion, Steps, With,
 };
 
-/// PostgreSQL adds the bytes of a length word to what a type is declared with.
+/// PostgreSQL's type modifiers include the bytes of a length word.
 const MODIFIER_BIAS: i32 = 4;
 
-/// A WITH whose names can be read.
+/// A WITH clause whose names are visible.
 pub(super) struct OpenWith {
-    /// Names declared around it.
+    /// The number of names declared in enclosing queries.
     outer: usize,
     queries: Vec<BoundNamedQuery>,
 }
@@ -49,15 +49,16 @@ struct BoundNamedQuery {
     is_recursive: bool,
 }
 
-/// What gives the rows of a name.
+/// The rows of a WITH query.
 enum NamedBody {
     Query(Logical),
     Change(Box<Bound>),
 }
 
 impl Binder<'_> {
-    /// Binds the queries of a WITH, which can be read until [`Binder::close_with`]. Those of the
-    /// WITH of a statement may change data, and then end with [`Binder::close_steps`].
+    /// Binds the queries of a WITH clause, which are visible until [`Binder::close_with`]. Those
+    /// of a statement's own WITH may be data-modifying, and are visible until
+    /// [`Binder::close_steps`].
     pub(super) fn open_with(&mut self, with: &ast::With, of_statement: bool) -> Result<OpenWith> {
         sizes::check_count(with.queries.len())?;
         let outer = self.named.len();
@@ -114,7 +115,7 @@ impl Binder<'_> {
         Ok(OpenWith { outer, queries })
     }
 
-    /// Returns a number for something whose rows are read by it.
+    /// Returns a new number by which a scan refers to a WITH query.
     pub(super) fn new_name(&mut self) -> usize {
         self.named_count += 1;
         self.named_count - 1
@@ -142,7 +143,7 @@ impl Binder<'_> {
         self.bind_statement(change)
     }
 
-    /// Returns the plan with the queries that it reads put in or above it.
+    /// Returns the plan with the referenced queries inlined, or materialized above it.
     pub(super) fn close_with(&mut self, with: OpenWith, mut plan: Logical) -> Logical {
         self.named.truncate(with.outer);
         for query in with.queries.into_iter().rev() {
@@ -163,7 +164,7 @@ impl Binder<'_> {
         plan
     }
 
-    /// Returns the statement with what its WITH names put in or before it.
+    /// Returns the statement with its WITH queries inlined, or as steps before it.
     pub(super) fn close_steps(&mut self, with: Option<OpenWith>, bound: Bound) -> Bound {
         let Some(with) = with else { return bound };
         self.named.truncate(with.outer);
@@ -201,7 +202,8 @@ impl Binder<'_> {
                 }
             };
             match bound {
-                // The query of its RETURNING has the name, what it changes a number only.
+                // Readers refer to the query of its RETURNING; the data-modifying step has only a
+                // number.
                 Bound::Steps(steps) => {
                     let last = NamedStep { id, name, bound: *steps.last };
                     before.splice(0..0, steps.before.into_iter().chain([last]));
@@ -212,7 +214,7 @@ impl Binder<'_> {
         if before.is_empty() { *last } else { Bound::Steps(Steps { before, last }) }
     }
 
-    /// Returns the rows of a query of WITH, if the name is one.
+    /// Returns the rows of a WITH query, if the name refers to one.
     pub(super) fn bind_named(
         &mut self,
         name: &TableName,
@@ -262,7 +264,7 @@ impl Binder<'_> {
         Ok(Some((Rows::new(plan, types), Scope::of(relation))))
     }
 
-    /// Explains that a name which is no relation is a query of WITH that cannot be read yet.
+    /// Adds an explanation to the error if the name is a WITH query that is not visible yet.
     pub(super) fn explain_later(&self, name: &TableName, error: Error) -> Error {
         let named = &name.name.value;
         let later = |one: &NamedRows| one.name == *named && matches!(one.state, State::Later);
@@ -277,7 +279,7 @@ impl Binder<'_> {
         error.with_detail(detail).with_hint(hint)
     }
 
-    /// Binds something inside of which no recursive query that is being bound may read itself.
+    /// Binds a construct in which recursive references are not allowed.
     pub(super) fn without_recursion<T>(
         &mut self,
         place: &'static str,
@@ -364,7 +366,8 @@ impl Binder<'_> {
         Ok(BoundQuery { plan, columns, positions })
     }
 
-    /// The types are those of the first term; the other one must fit them.
+    /// Returns the column types of a recursive query: those of the first term, which the recursive
+    /// term must match.
     fn recursive_types(
         &self,
         named: &NamedQuery,
@@ -405,7 +408,7 @@ fn wrong_type(named: &NamedQuery, index: usize, found: SqlType, overall: SqlType
         .with_hint("Cast the output of the non-recursive term to the correct type.")
 }
 
-/// Returns a type as `format_type` writes it: `numeric(10,2)`.
+/// Returns the text of a type as `format_type` does: `numeric(10,2)`.
 fn type_text(sql_type: SqlType) -> String {
     let name = sql_type.base.sql_name();
     let modifier = sql_type.modifier - MODIFIER_BIAS;
@@ -417,7 +420,7 @@ fn type_text(sql_type: SqlType) -> String {
     }
 }
 
-/// A recursive query is worked off row by row: it has no order and no end of its own.
+/// Rejects ORDER BY, LIMIT and row locks in a recursive query, which is evaluated in iterations.
 fn refuse_tail(query: &ast::Query, position: usize) -> Result<()> {
     let refused = [
         (!query.order_by.is_empty(), "ORDER BY"),
@@ -456,7 +459,7 @@ fn rename(columns: &mut [OutputColumn], query: &NamedQuery) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a query of WITH that is read so often is put where it is read.
+/// Returns whether a WITH query with this number of references is inlined.
 fn is_put_in(count: usize, materialized: Option<bool>, is_recursive: bool, rows: &Logical) -> bool {
     let wanted_once = materialized.map_or(count == 1, |materialized| !materialized);
     wanted_once && !is_recursive && !rows.has_effects()
@@ -467,7 +470,7 @@ fn not_at_the_top() -> Error {
     Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }
 
-/// Returns the columns of a statement's rows; `None` if it returns none.
+/// Returns the output columns of a statement; `None` if it returns no rows.
 fn returned_columns(bound: &Bound) -> Option<Vec<OutputColumn>> {
     let returning = match bound {
         Bound::Query(query) => return Some(query.columns.clone()),

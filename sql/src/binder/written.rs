@@ -1,14 +1,14 @@
-//! What a statement writes to: a table, or a table through a view.
+//! Targets of data-modifying statements: a table, or an automatically updatable view.
 //!
-//! A view can be written through if each of its rows is a row of one table: its query is a
-//! selection of columns and expressions over that table, or over another such view, with
-//! conditions and an order at most. The statement is then bound over the row of the table, in which
-//! the names of the view stand for expressions, and the conditions of the view are added to its
-//! own. Only columns that are columns of the table can be assigned.
+//! A view is updatable if each of its rows is a row of one table: its query selects columns and
+//! expressions over that table, or over another such view, with at most conditions and an order.
+//! The statement is then bound over the row of the table: the names of the view are replaced by
+//! expressions, and the conditions of the view are added to the statement's. Only view columns
+//! that are columns of the table can be assigned.
 //!
-//! Source: PostgreSQL's `rewriteTargetView` and `view_query_is_auto_updatable`
-//! (rewriteHandler.c). Subqueries in conditions are put on the rows of the table; a check
-//! option over one is asked of each row that is written, in a plan over that row alone.
+//! Source: PostgreSQL's `rewriteTargetView` and `view_query_is_auto_updatable` (rewriteHandler.c).
+//! Subqueries in conditions become Apply nodes on the rows of the table; a check option with a
+//! subquery is evaluated for each written row, in a plan over that row alone.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::logical::{Apply, GivenRow, LockRows, Logical, OutputColumn, ViewCheck};
 use crate::parser;
 
-/// What a statement does with the rows.
+/// The kind of a data-modifying statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// INSERT and UPSERT.
@@ -47,47 +47,49 @@ pub(super) enum Change {
     Merge,
 }
 
-/// What a statement writes to.
+/// The target of a data-modifying statement.
 pub(super) struct Written {
-    /// The table whose rows are written.
+    /// The table whose rows change.
     pub(super) table: Arc<Table>,
     change: Change,
     through: Option<Through>,
 }
 
-/// The name of a column of a table, and a default that a view has for it.
+/// The default that a view has for a column of a table, by the column's name.
 type NamedDefault = (String, Expr);
 
-/// A view over rows of one table.
+/// An updatable view over a table.
 struct Through {
     view: Arc<View>,
     /// Its columns, over the row of the table.
     columns: Vec<ScopeColumn>,
-    /// Which rows of the table it has: over the row of the table, and what subqueries add to it.
+    /// The conditions of the view, over the row of the table followed by the columns of the
+    /// subqueries.
     predicates: Vec<Expr>,
     /// The subqueries, in their order.
     steps: Vec<ApplyStep>,
-    /// For each view with a check option, or below one, its name and which of the predicates are
-    /// its own, the one next to the table first.
+    /// The views with a check option, and the views below them: the name and the range of its
+    /// predicates, the view next to the table first.
     checks: Vec<(String, Range<usize>)>,
-    /// Its own defaults, by the names of the table's columns.
+    /// The view's own defaults, by the names of the table's columns.
     defaults: Vec<NamedDefault>,
 }
 
-/// Rows of one table, as a plan yields them.
+/// The rows of one table, as a view's plan returns them.
 struct Simple {
     table: Arc<Table>,
-    /// What the plan yields, over the row of the table and what subqueries add to it.
+    /// The output of the plan, over the row of the table followed by the columns of the
+    /// subqueries.
     expressions: Vec<Expr>,
-    /// Over the same, those of the innermost view first.
+    /// The predicates over the same, those of the innermost view first.
     predicates: Vec<Expr>,
     steps: Vec<ApplyStep>,
-    /// How many columns the table and the subqueries have.
+    /// The number of columns of the table and the subqueries.
     width: usize,
 }
 
 impl Simple {
-    /// Returns whether only columns of the table are used, not what is told of its rows.
+    /// Returns whether only columns of the table are used, and not pseudo-columns.
     fn is_of_table(&self) -> bool {
         let columns = self.table.columns.len();
         self.expressions.iter().all(|expr| is_within(expr, columns))
@@ -96,13 +98,13 @@ impl Simple {
 }
 
 impl Written {
-    /// Returns the name that the rows go by without an alias.
+    /// Returns the name of the target without an alias.
     pub(super) fn name(&self) -> &str {
         self.through.as_ref().map_or(&self.table.name, |through| &through.view.name)
     }
 
-    /// Returns what UPDATE through a view takes for DEFAULT of a column of the table, if the view
-    /// itself says so: those below it are not asked.
+    /// Returns the view's own DEFAULT for a column of the table, which UPDATE through the view
+    /// uses; defaults of underlying views do not count.
     pub(super) fn default_of_view(&self, column: &Column) -> Option<&Expr> {
         let through = self.through.as_ref()?;
         let named = |one: &NamedDefault| one.0 == column.name;
@@ -114,8 +116,8 @@ impl Written {
         self.through.is_some()
     }
 
-    /// Keeps the rows of the table that can be reached; returns the conditions that say which,
-    /// those over the row itself.
+    /// Filters the rows of the table by the conditions of the view; returns the conditions over
+    /// the row itself.
     pub(super) fn narrow(&self, rows: &mut Rows) -> Option<Expr> {
         let through = self.through.as_ref()?;
         let (own, others): (Vec<Expr>, Vec<Expr>) = through
@@ -134,7 +136,7 @@ impl Written {
         own
     }
 
-    /// Returns what views ask of rows that are written.
+    /// Returns the check options for written rows.
     pub(super) fn checks(&self, parameters: &mut Parameters) -> Vec<ViewCheck> {
         let Some(through) = &self.through else { return Vec::new() };
         let mut checks = Vec::new();
@@ -156,7 +158,7 @@ impl Written {
         checks
     }
 
-    /// Returns the columns that can be named, over the row of the table.
+    /// Returns the visible columns, over the row of the table.
     pub(super) fn relation(&self, alias: &str) -> Relation {
         let Some(Through { columns, .. }) = &self.through else {
             return Relation::of_table(alias, &self.table, 0);
@@ -166,7 +168,7 @@ impl Written {
         Relation { columns: columns.clone(), kind: RelationKind::Opaque, ..relation }
     }
 
-    /// Returns the position in the table of a column that is to be written.
+    /// Returns the position of a target column in the table.
     pub(super) fn target(&self, name: &ColumnName) -> Result<usize> {
         let Some(through) = &self.through else { return target_column(&self.table, name) };
         let wanted = &name.name;
@@ -184,7 +186,7 @@ impl Written {
         self.position_of(through, column)
     }
 
-    /// Returns the column of a name whose fields can be assigned; `None` if it names a family.
+    /// Returns the column of a name whose fields can be assigned; `None` if the name is a family.
     pub(super) fn column_with_fields(&self, name: &Ident) -> Result<Option<usize>> {
         match &self.through {
             None if has_family(&self.table, &name.value) => Ok(None),
@@ -206,8 +208,8 @@ impl Written {
         }
     }
 
-    /// Returns the positions of the columns that INSERT without names writes, of which a statement
-    /// may give values for the first ones only, `width` of them.
+    /// Returns the positions of the target columns of INSERT without a column list; through a
+    /// view, of the first `width` ones.
     pub(super) fn all_targets(&self, width: usize) -> Result<Vec<usize>> {
         match &self.through {
             None => Ok(self.table.visible_columns().collect()),
@@ -220,7 +222,7 @@ impl Written {
 }
 
 impl Binder<'_> {
-    /// Returns what a statement writes to.
+    /// Returns the target of a statement.
     pub(super) fn written(&mut self, name: &TableName, change: Change) -> Result<Written> {
         match self.find_relation(name) {
             Some(catalog::Relation::Table(table)) if table.is_materialized() => {
@@ -264,7 +266,7 @@ impl Binder<'_> {
         }
         let found = simple(rows.plan).filter(Simple::is_of_table);
         let Some(Simple { table, expressions, predicates, steps, .. }) = found else {
-            // The fault may be of the view that this one is over.
+            // The reason may be in the underlying view.
             if let [relation] = view.relations.as_slice()
                 && let Some(inner) = self.catalog.view(relation.oid)
             {
@@ -295,8 +297,8 @@ impl Binder<'_> {
         Ok(Written { table, change, through })
     }
 
-    /// Returns a table with the defaults that a view, and those that it is over, have for columns:
-    /// the outermost one decides. Those of the view itself are returned apart, too.
+    /// Returns a table with the defaults that a view, and the underlying views, have for its
+    /// columns: the outermost one counts. Also returns those of the view itself.
     fn with_defaults(
         &mut self,
         table: Arc<Table>,
@@ -357,8 +359,8 @@ impl Binder<'_> {
         bind_table_expression(TableClause::Stored, &expression, &[], target, names)
     }
 
-    /// Returns the views whose conditions are checked, and which of so many predicates are theirs,
-    /// the one next to the table first.
+    /// Returns the views whose check options apply, with the range of each one's predicates among
+    /// the first `count`, the view next to the table first.
     fn check_options(
         &mut self,
         view: &Arc<View>,
@@ -385,11 +387,11 @@ impl Binder<'_> {
     }
 }
 
-/// Refuses a check option of a view that cannot be written through.
+/// Rejects a check option on a view that is not updatable.
 ///
 /// # Errors
 ///
-/// 0A000, with PostgreSQL's words for why.
+/// 0A000, with PostgreSQL's reason as the hint.
 pub fn check_writable(
     view: &Arc<View>,
     catalog: &Catalog,
@@ -408,7 +410,7 @@ pub fn check_writable(
     }
 }
 
-/// Returns which columns of a view can be written; `None` if no row of it can.
+/// Returns for each column of a view whether it is updatable; `None` if the view is not updatable.
 pub fn updatable_columns(
     view: &Arc<View>,
     catalog: &Catalog,
@@ -421,7 +423,7 @@ pub fn updatable_columns(
     Some(through.columns.iter().map(is_column).collect())
 }
 
-/// Returns whether an expression uses the first columns only.
+/// Returns whether an expression uses only the leading columns.
 fn is_within(expr: &Expr, columns: usize) -> bool {
     let mut is_within = true;
     for_each_column(expr, &mut |index| is_within &= index < columns);
@@ -453,7 +455,7 @@ fn refusal(view: &str, change: Change, detail: &str) -> Error {
         .with_hint(hint)
 }
 
-/// Returns why a query is not one of rows of one table, in the order of PostgreSQL's tests.
+/// Returns the reason why a view's query is not updatable, in the order of PostgreSQL's tests.
 fn why_not(query: &ast::Query, plan: &Logical) -> Option<&'static str> {
     let QueryBody::Select(select) = &query.body else {
         return Some(match query.body {
@@ -485,7 +487,7 @@ fn why_not(query: &ast::Query, plan: &Logical) -> Option<&'static str> {
     tests.into_iter().find(|(found, _)| *found).map(|(_, detail)| detail)
 }
 
-/// Returns whether one of the nodes above the source of the rows is of a kind.
+/// Returns whether a node above the source of the rows is of a kind.
 fn has_node(plan: &Logical, is: &dyn Fn(&Logical) -> bool) -> bool {
     is(plan)
         || match plan {
@@ -501,7 +503,7 @@ fn has_subquery(query: &ast::Query) -> bool {
     matches!(&query.body, QueryBody::Select(select) if select.selection.is_some())
 }
 
-/// Returns the rows of one table that a plan yields; `None` if it yields others.
+/// Returns the rows of one table that a plan returns; `None` if the plan is not of that form.
 fn simple(plan: Logical) -> Option<Simple> {
     match plan {
         Logical::Scan(scan) => {
@@ -537,7 +539,7 @@ fn simple(plan: Logical) -> Option<Simple> {
     }
 }
 
-/// Returns rows with what a subquery adds to them.
+/// Returns rows with the columns that a subquery appends.
 fn applied(apply: Apply) -> Option<Simple> {
     let Apply { input, subquery, bindings, mut kind, guard, .. } = apply;
     let mut rows = simple(*input)?;
@@ -565,8 +567,8 @@ fn applied(apply: Apply) -> Option<Simple> {
     Some(rows)
 }
 
-/// Returns an expression over other expressions in the place of columns; `None` if it uses a column
-/// that is none of them.
+/// Returns an expression with its columns replaced by these expressions; `None` if it uses a
+/// column that is none of them.
 fn over(expr: Expr, columns: &[Expr]) -> Option<Expr> {
     let mut known = true;
     let expr = expr.transform(&mut |part| match part {

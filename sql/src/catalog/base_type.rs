@@ -1,7 +1,8 @@
-//! Base types that users define, in the catalog: a row for each.
+//! User-defined base types in the catalog: one row each.
 //!
-//! The key is `w` and the type's number; the one cell holds a [`BaseTypeRecord`]. A type begins as
-//! a shell, which is a name for its functions for input and output; its definition names those.
+//! The key is `w` and the type's number; the only cell holds a [`BaseTypeRecord`]. A type is
+//! created as a shell, a name that its input and output functions can refer to; its definition
+//! names these.
 
 use types::DataType;
 use types::datatype::base::{BaseDefinition, BaseType};
@@ -9,7 +10,7 @@ use types::datatype::base::{BaseDefinition, BaseType};
 use crate::catalog::domain::shown_name;
 use crate::catalog::user_type::OID_OFFSET;
 
-/// What the keys of base types begin with.
+/// The key prefix of base types.
 pub const BASE_TYPES_PREFIX: &[u8] = b"w";
 
 /// Returns the key of a base type's row.
@@ -26,25 +27,25 @@ pub struct BaseTypeRecord {
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// What it is; none of a shell.
+    /// Its definition; none for a shell.
     pub definition: Option<BaseTypeDefinition>,
 }
 
-/// What a base type is.
+/// The definition of a base type.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct BaseTypeDefinition {
-    /// Number of the function that reads values.
+    /// Number of the input function.
     pub input: u32,
-    /// Number of the function that writes them.
+    /// Number of the output function.
     pub output: u32,
-    /// OID of the built-in type whose values it has.
+    /// OID of the built-in type that stores its values.
     pub held: u32,
-    /// What stands between the elements of arrays.
+    /// The delimiter between elements of its arrays.
     pub delimiter: char,
 }
 
 impl BaseTypeRecord {
-    /// Returns whether it is a name only.
+    /// Returns whether it is a shell.
     pub fn is_shell(&self) -> bool {
         self.definition.is_none()
     }

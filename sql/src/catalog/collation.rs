@@ -1,4 +1,4 @@
-//! Which collations types and columns have.
+//! Collations of types and columns.
 
 use types::{DataType, SqlType};
 
@@ -6,8 +6,7 @@ use crate::ast::{Collation, TypeName};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result, sqlstate};
 
-/// Returns the collation that values of a type have where nothing is said; `None` if it is of no
-/// meaning for them.
+/// Returns the default collation of a type; `None` if the type is not collatable.
 pub fn of_type(data_type: DataType) -> Option<Collation> {
     match data_type.element().unwrap_or(data_type) {
         DataType::Name => Some(Collation::C),
@@ -16,17 +15,17 @@ pub fn of_type(data_type: DataType) -> Option<Collation> {
     }
 }
 
-/// Returns the collation that values of a type, which may be a domain, have where nothing is said.
+/// Returns the default collation of a type, which may be a domain.
 pub fn of(catalog: &Catalog, sql_type: SqlType) -> Option<Collation> {
     let domain = sql_type.domain.and_then(|oid| catalog.domain(oid));
     domain.map_or(of_type(sql_type.base), |domain| domain.collation)
 }
 
-/// Checks that values of a type can have a collation, which is written at a place.
+/// Checks that a type is collatable, for a COLLATE clause at a position.
 ///
 /// # Errors
 ///
-/// 42804 if they cannot.
+/// 42804 if it is not.
 pub fn check(sql_type: SqlType, position: usize) -> Result<()> {
     if sql_type.base == DataType::Unknown || of_type(sql_type.base).is_some() {
         return Ok(());
@@ -36,11 +35,11 @@ pub fn check(sql_type: SqlType, position: usize) -> Result<()> {
     Err(Error::new(sqlstate::DATATYPE_MISMATCH, message).naming(sql_type).at(position))
 }
 
-/// Returns the collation that is written behind a type.
+/// Returns the collation of a type name's COLLATE clause.
 ///
 /// # Errors
 ///
-/// 42804 if the type has none.
+/// 42804 if the type is not collatable.
 pub fn written(type_name: &TypeName, sql_type: SqlType) -> Result<Option<Collation>> {
     let Some((collation, position)) = type_name.collation else { return Ok(None) };
     check(sql_type, position)?;

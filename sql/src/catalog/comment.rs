@@ -1,12 +1,14 @@
-//! What COMMENT ON says, and of what. Numbers and positions are never given again, so that only the
-//! comment of a constraint, which goes by its name, must go with it; the others do, too.
+//! Comments of COMMENT ON, with their subjects as keys.
+//!
+//! Numbers and positions are never reused. Only the comment of a constraint, whose key is a name,
+//! would apply to a new object; but the comments of all dropped objects are deleted.
 
 use crate::error::{Error, Result, sqlstate};
 
-/// What keys of [`Subject::key`] begin with.
+/// The key prefix of [`Subject::key`].
 pub const COMMENTS_PREFIX: &[u8] = b"o";
 
-/// What a comment is about.
+/// The subject of a comment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A table, view, sequence or index, by its number.
@@ -19,14 +21,14 @@ pub enum Subject {
     Constraint(u32, String),
     /// A schema, by its number.
     Schema(u32),
-    /// A type of users, by its number.
+    /// A user-defined type, by its number.
     Type(u32),
     /// A function, by its number.
     Function(u32),
     /// The database.
     Database,
-    /// An extension, by its number and that of its schema: the row that says it was created
-    /// ([`extension`](super::extension)).
+    /// An extension, by its number and the number of its schema: the row also records that it was
+    /// created ([`extension`](super::extension)).
     Extension(u32, u32),
 }
 
@@ -51,7 +53,7 @@ impl Subject {
     ///
     /// # Errors
     ///
-    /// XX001 if it is none.
+    /// XX001 if the key is damaged.
     pub fn of_key(key: &[u8]) -> Result<Subject> {
         let damaged = || Error::new(sqlstate::DATA_CORRUPTED, "damaged key of a comment");
         let (kind, rest) = key.split_first().ok_or_else(damaged)?;
@@ -80,7 +82,7 @@ impl Subject {
         })
     }
 
-    /// Returns whether it is something of a table, view, sequence or index.
+    /// Returns whether it is a relation or a part of it.
     pub fn is_of(&self, relation: u32) -> bool {
         match self {
             Subject::Relation(number)

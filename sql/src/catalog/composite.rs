@@ -1,8 +1,8 @@
-//! Composite types in the catalog: those that users create, a row for each, and those of the rows
-//! of tables and views, which come with them.
+//! Composite types in the catalog: those of CREATE TYPE, one row each, and the row types of tables
+//! and views, which exist with their relations.
 //!
-//! The key of a row is `y` and the type's number; the one cell holds a [`CompositeRecord`]. The
-//! type of the rows of a relation has the relation's number.
+//! The key of a row is `y` and the type's number; the only cell holds a [`CompositeRecord`]. The
+//! row type of a relation has the relation's number.
 
 use std::sync::OnceLock;
 
@@ -18,10 +18,11 @@ use crate::catalog::user_type::OID_OFFSET;
 use crate::catalog::view::View;
 use crate::error::Result;
 
-/// What the keys of composite types begin with.
+/// The key prefix of composite types.
 pub const COMPOSITES_PREFIX: &[u8] = b"y";
 
-/// Set in the OIDs of types of arrays of rows of relations, whose next numbers may be taken.
+/// The bit that is set in the OIDs of array types of row types; the next number, which other types
+/// use for their arrays, may belong to another object.
 pub const ROW_ARRAY: u32 = 0x2000_0000;
 
 /// Returns the key of a composite type's row.
@@ -29,21 +30,21 @@ pub fn composite_key(number: u32) -> Vec<u8> {
     [COMPOSITES_PREFIX, number.to_be_bytes().as_slice()].concat()
 }
 
-/// A composite type on disk.
+/// A composite type as stored.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct CompositeRecord {
-    /// Its number; the next one is that of its arrays, the one behind it that of the relation that
-    /// clients see its attributes by.
+    /// Its number. The next number is that of its array type, the one after that of the relation
+    /// that system views show for it.
     pub number: u32,
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// The attributes that it has had, in order.
+    /// Its attributes, including dropped ones, in order.
     pub attributes: Vec<AttributeRecord>,
 }
 
-/// An attribute on disk.
+/// An attribute as stored.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct AttributeRecord {
     /// Its name.
@@ -52,16 +53,16 @@ pub struct AttributeRecord {
     pub type_oid: u32,
     /// Modifier of its type.
     pub modifier: i32,
-    /// It was dropped: its place in stored values stays, and nobody sees it.
+    /// True if it was dropped: stored values retain its position, and it is hidden.
     pub dropped: bool,
-    /// Its collation, if it is not that of its type.
+    /// Its collation, if it differs from that of its type.
     pub collation: Later<Option<Collation>>,
 }
 
 /// A composite type.
 #[derive(Debug, Clone)]
 pub struct Composite {
-    /// What is stored of it; `None` of the type of the rows of a relation.
+    /// The stored record; `None` for the row type of a relation.
     pub record: Option<CompositeRecord>,
     /// Its number.
     pub number: u32,
@@ -99,7 +100,7 @@ impl Composite {
         })
     }
 
-    /// Returns the type of the rows of a table.
+    /// Returns the row type of a table.
     pub fn of_table(table: &Table) -> Composite {
         let attribute = |number: usize| {
             let column = &table.columns[number];
@@ -109,7 +110,7 @@ impl Composite {
         Composite::of_rows(table.oid, (&table.schema, &table.name), attributes)
     }
 
-    /// Returns the type of the rows of a view.
+    /// Returns the row type of a view.
     pub fn of_view(view: &View) -> Composite {
         let columns = view.columns.iter().enumerate();
         let attributes = columns.map(|(number, column)| Attribute {
@@ -126,7 +127,7 @@ impl Composite {
         Composite { record: None, number, definition, made: OnceLock::new() }
     }
 
-    /// Returns what it is made of.
+    /// Returns its definition.
     pub fn definition(&self) -> &CompositeDefinition {
         &self.definition
     }
@@ -136,18 +137,18 @@ impl Composite {
         self.made.get_or_init(|| CompositeType::of(self.definition.clone()))
     }
 
-    /// Returns whether it is the type of the rows of a relation.
+    /// Returns whether it is the row type of a relation.
     pub fn is_of_rows(&self) -> bool {
         self.record.is_none()
     }
 
-    /// Returns whether an attribute is of a type with one of these OIDs.
+    /// Returns whether the type of an attribute has one of these OIDs.
     pub fn has_attribute_of(&self, oids: [u32; 2]) -> bool {
         let mut attributes = self.definition.attributes.iter();
         attributes.any(|one| oids.contains(&one.sql_type.oid()))
     }
 
-    /// Returns the type under another name.
+    /// Returns the type with another name.
     #[must_use]
     pub fn renamed(&self, schema: String, name: String) -> Composite {
         let record = self.record.clone();

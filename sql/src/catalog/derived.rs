@@ -1,20 +1,20 @@
-//! What is computed of a catalog when somebody asks for it, and kept as long as the snapshot.
+//! A value derived from a catalog on first use, and cached as long as the snapshot.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// One value of the user's own type. A clone is empty: it belongs to a catalog that is about to
-/// change.
+/// A lazily computed value of the caller's type. A clone is empty, because it belongs to a catalog
+/// that is about to change.
 #[derive(Default)]
 pub(super) struct Derived(OnceLock<Arc<dyn Any + Send + Sync>>);
 
 impl Derived {
-    /// Returns the value, made by the first call.
+    /// Returns the value; the first call computes it.
     ///
     /// # Panics
     ///
-    /// If two callers ask for different types.
+    /// If two callers request different types.
     pub(super) fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let value = Arc::clone(self.0.get_or_init(|| Arc::new(make())));
         value.downcast().expect("a catalog has one derived value")

@@ -1,4 +1,4 @@
-//! What differs between two states of the catalog, and a difference applied to another state.
+//! Differences between two states of the catalog, and their application to another state.
 //!
 //! ```text
 //!   base ──statements of a transaction──▶ own
@@ -6,15 +6,16 @@
 //!    └──commits of others──▶ newest ───────┴──▶ newest with the changes of the transaction
 //! ```
 //!
-//! States share what they have in common, so that a difference is found by comparing pointers.
+//! The commit of a DDL transaction merges its changes into the newest state. States share
+//! unchanged objects, so a difference is found by comparing pointers.
 //!
 //! # Invariants
 //!
-//! 1. No object is changed by both sides, no name is given by both, and neither side refers to an
-//!    object since then that the other has changed or dropped: [`Catalog::conflict`]. The locks of
-//!    definitions (`ddl::object_locks`) see to that; it is checked whenever a difference is
-//!    applied.
-//! 2. Names stand for objects that have them, and objects refer to objects that are there:
+//! 1. No object is changed by both sides, no name is used for new objects by both, and neither
+//!    side adds a reference to an object that the other has changed or dropped:
+//!    [`Catalog::conflict`]. The locks of definitions (`ddl::object_locks`) prevent conflicts;
+//!    they are checked whenever a difference is applied.
+//! 2. Names refer to objects that have them, and objects refer to existing objects:
 //!    [`Catalog::check`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +31,7 @@ use crate::catalog::references::References;
 use crate::catalog::schema::{RelationId, Schema};
 use crate::catalog::user_type::UserType;
 
-/// Something that the catalog has, by what it keeps for life.
+/// A changeable unit of the catalog, identified by what never changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
     /// A schema, by its number.
@@ -41,7 +42,7 @@ pub enum Entry {
     View(u32),
     /// A sequence, by its number.
     Sequence(u32),
-    /// A type of users that is not of rows, by its number.
+    /// A user-defined type other than a row type, by its number.
     Type(u32),
     /// A function, by its number.
     Function(u32),
@@ -49,25 +50,25 @@ pub enum Entry {
     Comment(Subject),
     /// A quota.
     Quota(QuotaSubject),
-    /// What ANALYZE found out about a table.
+    /// Statistics of a table.
     Statistics(TableId),
 }
 
 /// A name that only one object can have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TakenName {
-    /// That of a schema.
+    /// The name of a schema.
     Schema(String),
-    /// That of a relation or a type in a schema.
+    /// The name of a relation or a type in a schema.
     Relation(String, String),
-    /// That of a function in a schema, with the types of its parameters.
+    /// The name of a function in a schema, with the OIDs of its parameter types.
     Function(String, String, Vec<u32>),
-    /// That of an extension, by its number.
+    /// The name of an extension, by its number.
     Extension(u32),
 }
 
 impl Entry {
-    /// Returns the number of the object; `None` of what is said about one.
+    /// Returns the number of the object; `None` for properties of an object.
     pub fn number(&self) -> Option<u32> {
         match self {
             Entry::Schema(number)
@@ -82,7 +83,7 @@ impl Entry {
 }
 
 impl Catalog {
-    /// Returns what differs from an earlier state.
+    /// Returns the entries that differ from an earlier state.
     pub fn difference(&self, before: &Catalog) -> BTreeSet<Entry> {
         let mut found = BTreeSet::new();
         let schemas = |catalog: &Catalog| -> BTreeMap<u32, Arc<Schema>> {
@@ -98,7 +99,7 @@ impl Catalog {
         found.extend(shared(&self.views, &before.views).map(Entry::View));
         found.extend(shared(&self.sequences, &before.sequences).map(Entry::Sequence));
         found.extend(shared(&self.functions, &before.functions).map(Entry::Function));
-        // Those of rows come and go with their relations.
+        // Row types exist with their relations.
         let is_own = |number: &u32| {
             let of_rows =
                 |one: &Catalog| one.user_type(*number).is_some_and(|one| one.is_of_rows());
@@ -116,9 +117,9 @@ impl Catalog {
         found
     }
 
-    /// Returns what changes of two sides have in common that they must not: something that both
-    /// have changed, a name that both have given, or something that one has changed and the other
-    /// refers to since.
+    /// Returns a conflict between the changes of two sides: an entry that both have changed, a
+    /// name that both use for new objects, or an entry that one has changed and to which the other
+    /// has added a reference.
     pub fn conflict(
         base: &Catalog,
         own: &Catalog,
@@ -152,7 +153,7 @@ impl Catalog {
         })
     }
 
-    /// Returns the numbers of the objects that an entry refers to and did not in another state.
+    /// Returns the numbers of the objects that an entry refers to, but did not in another state.
     pub fn new_references(
         &self,
         before: &Catalog,
@@ -167,7 +168,7 @@ impl Catalog {
         new
     }
 
-    /// Returns the names that an entry has and had not in another state.
+    /// Returns the names that an entry has, but did not have in another state.
     pub fn new_names(&self, before: &Catalog, entry: &Entry) -> BTreeSet<TakenName> {
         let mut new = self.names_of(entry);
         if !new.is_empty() {
@@ -219,15 +220,14 @@ impl Catalog {
         }
     }
 
-    /// Returns this state with these entries as another one has them.
+    /// Returns this state with these entries replaced by those of another state.
     ///
-    /// The caller has seen to it that nothing of them has been changed here
-    /// ([`Catalog::conflict`]).
+    /// The caller has checked that none of them was changed here ([`Catalog::conflict`]).
     #[must_use]
     pub fn with_entries(&self, own: &Catalog, entries: &BTreeSet<Entry>) -> Catalog {
         let mut next = self.next();
-        // Tables before views: a materialized view is both. All old names before the new ones, as
-        // two objects may have changed names.
+        // Tables before views: a materialized view is both. All old names are removed before new
+        // ones are added, because two objects may have swapped names.
         entries.iter().for_each(|entry| next.take(entry));
         entries.iter().for_each(|entry| next.put(own, entry));
         next
@@ -251,7 +251,7 @@ impl Catalog {
         match entry {
             Entry::Schema(number) => {
                 let schema = own.schemas().find(|schema| schema.oid == *number);
-                // What is in it is entries of their own.
+                // The content of the schema consists of separate entries.
                 let schema = schema.map(|schema| Schema::of_record(schema.record()));
                 self.schemas.extend(schema.map(|one| (one.name.clone(), Arc::new(one))));
             }
@@ -284,12 +284,12 @@ impl Catalog {
         }
     }
 
-    /// Checks that names stand for objects that have them, that objects have their names, and that
-    /// what tables, views, types and functions refer to is there.
+    /// Checks that names refer to objects that have them, that objects have their names, and that
+    /// the objects that tables, views, types and functions refer to exist.
     ///
     /// # Errors
     ///
-    /// What is wrong first.
+    /// A description of the first violation.
     pub fn check(&self) -> Result<(), String> {
         for schema in self.schemas() {
             for (name, id) in &schema.relations {
@@ -364,7 +364,7 @@ impl Catalog {
         without.map_or(Ok(()), |number| Err(format!("relation {number} has no type of rows")))
     }
 
-    /// Returns whether there is an object of a number.
+    /// Returns whether an object with a number exists.
     pub fn has(&self, number: u32) -> bool {
         self.tables.contains_key(&number)
             || self.types.contains_key(&number)

@@ -1,8 +1,8 @@
-//! Domains in the catalog: a row for each.
+//! Domains in the catalog: one row each.
 //!
-//! The key is `d` and the type's number; the one cell holds a [`DomainRecord`]. Texts name types
-//! with their schemas, and only types that are older. What values are checked for is bound when the
-//! domain enters the catalog snapshot, with that of the domains below.
+//! The key is `d` and the type's number; the only cell holds a [`DomainRecord`]. Stored texts
+//! qualify type names, and refer only to older types. The constraints are bound when the domain
+//! enters the catalog snapshot, including those of its base domains.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::catalog::later::Later;
 use crate::catalog::name::PUBLIC;
 use crate::catalog::record::CheckRecord;
 
-/// What the keys of domains begin with.
+/// The key prefix of domains.
 pub const DOMAINS_PREFIX: &[u8] = b"d";
 
-/// The name that stands for the value in checks.
+/// The name of the value in CHECK constraints.
 pub const VALUE: &str = "value";
 
 /// Returns the key of a domain's row.
@@ -29,51 +29,51 @@ pub fn domain_key(number: u32) -> Vec<u8> {
     [DOMAINS_PREFIX, number.to_be_bytes().as_slice()].concat()
 }
 
-/// A domain on disk.
+/// A domain as stored.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct DomainRecord {
-    /// Its number; the next one is kept for its arrays.
+    /// Its number; the next number is that of its array type.
     pub number: u32,
     /// Its schema.
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// OID of the type that it is over, which may be a domain.
+    /// OID of its base type, which may be a domain.
     pub type_oid: u32,
     /// Modifier of that type.
     pub modifier: i32,
-    /// NULL is refused.
+    /// NULL is rejected.
     pub not_null: bool,
     /// SQL text of DEFAULT.
     pub default: Option<String>,
-    /// CHECK constraints, in the order in which they were added.
+    /// CHECK constraints, in the order of their creation.
     pub checks: Vec<CheckRecord>,
-    /// Its collation, if it is not that of the type that it is over.
+    /// Its collation, if it differs from that of the base type.
     pub collation: Later<Option<Collation>>,
 }
 
 /// A domain.
 #[derive(Debug, Clone)]
 pub struct Domain {
-    /// What is stored of it.
+    /// The stored record.
     pub record: DomainRecord,
-    /// The type that it is over.
+    /// The base type.
     pub over: SqlType,
     /// The type of its values.
     pub sql_type: SqlType,
-    /// The collation of its values, if they can have one.
+    /// The collation of its values, if they are collatable.
     pub collation: Option<Collation>,
-    /// The bound DEFAULT, of the type that the domain is over.
+    /// The bound DEFAULT, of the base type.
     pub default: Option<Expr>,
-    /// What is demanded of values.
+    /// The constraints on its values.
     pub checks: Arc<DomainChecks>,
-    /// The type of its arrays, which demands of each element what the domain does; none if it is
-    /// over arrays.
+    /// Its array type, which checks each element against the domain; none if the base type is an
+    /// array.
     pub array: Option<Arc<Domain>>,
 }
 
 impl Domain {
-    /// Returns the domain under another name.
+    /// Returns the domain with another name.
     #[must_use]
     pub fn renamed(&self, schema: String, name: String) -> Domain {
         let checks = DomainChecks {
@@ -86,7 +86,7 @@ impl Domain {
         Domain { record, checks: checks.into(), ..self.clone() }.with_array()
     }
 
-    /// Returns the domain with the type of its arrays as it is now.
+    /// Returns the domain with its array type rebuilt.
     #[must_use]
     pub fn with_array(self) -> Domain {
         let array = self.sql_type.base.array().filter(|_| self.sql_type.base.element().is_none());
@@ -94,7 +94,7 @@ impl Domain {
         Domain { array, ..self }
     }
 
-    /// Returns the type of arrays of the domain, over arrays of the type that it is over.
+    /// Returns the array type of the domain, over the array type of its base type.
     fn arrays_over(&self, base: DataType) -> Domain {
         let oid = self.sql_type.oid() + 1;
         let over = SqlType::new(base, self.sql_type.modifier);
@@ -122,7 +122,7 @@ impl Domain {
         Domain { record, over, sql_type, collation, default: None, checks, array: None }
     }
 
-    /// Returns a value as one of the domain.
+    /// Returns a value converted to the domain, with its checks.
     pub fn checked(&self, value: Expr, explicit: bool) -> Expr {
         if self.checks.is_empty() && !explicit {
             return value;
@@ -131,7 +131,7 @@ impl Domain {
         Expr::Domain { operand: Box::new(value), checks, explicit }
     }
 
-    /// Returns what a column of the domain is where nothing is said.
+    /// Returns the default of a column of the domain.
     pub fn absent(&self) -> Expr {
         let null = || Expr::constant(Datum::Null, self.sql_type.base);
         self.checked(self.default.clone().unwrap_or_else(null), false)
@@ -139,8 +139,8 @@ impl Domain {
 }
 
 impl Catalog {
-    /// Returns what domains demand of values of a type and of all that is in them, as it is now;
-    /// `None` if they demand nothing.
+    /// Returns the present domain constraints on values of a type and on their elements and
+    /// fields; `None` if there are none.
     pub fn value_checks(&self, sql_type: SqlType) -> Option<Arc<DomainChecks>> {
         let Some(domain) = sql_type.domain.and_then(|oid| self.domain(oid)) else {
             return self.parts_checks(sql_type.base);
@@ -158,8 +158,8 @@ impl Catalog {
         (!checks.is_empty()).then(|| checks.into())
     }
 
-    /// Returns what domains demand of the elements or fields of values of a type that is no domain;
-    /// `None` if they demand nothing.
+    /// Returns the domain constraints on the elements or fields of values of a type that is not a
+    /// domain; `None` if there are none.
     pub fn parts_checks(&self, data_type: DataType) -> Option<Arc<DomainChecks>> {
         let checks = match data_type {
             DataType::Array(element) => {
@@ -176,11 +176,11 @@ impl Catalog {
         (!checks.is_empty()).then(|| checks.into())
     }
 
-    /// Checks the fields of a row, and of rows in it or in an array, that are of domains.
+    /// Checks fields of domain types in a row, and in rows nested in it or in an array.
     ///
     /// # Errors
     ///
-    /// 23502 and 23514, and what the checks raise.
+    /// 23502 and 23514, and errors of the check expressions.
     pub fn check_fields(&self, value: &Datum, context: &EvalContext) -> Result<(), types::Error> {
         match value {
             Datum::Nested(Nested::Array(array)) => {
@@ -200,7 +200,7 @@ impl Catalog {
     }
 }
 
-/// Returns the name as messages show it: without schema `public`.
+/// Returns the name as it is in messages: unqualified for schema `public`.
 pub fn shown_name(schema: &str, name: &str) -> String {
     match schema {
         PUBLIC => quote_ident(name),

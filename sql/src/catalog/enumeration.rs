@@ -1,14 +1,14 @@
-//! Enums in the catalog: a row for each.
+//! Enums in the catalog: one row each.
 //!
-//! The key is `e` and the type's number; the one cell holds an [`EnumRecord`]. What ranks are:
-//! [`types::enumeration`].
+//! The key is `e` and the type's number; the only cell holds an [`EnumRecord`]. Ranks are
+//! explained in [`types::enumeration`].
 
 use types::enumeration::{EnumDefinition, EnumType, Label};
 use types::function::quote_ident;
 
 use crate::catalog::user_type::OID_OFFSET;
 
-/// What the keys of enums begin with.
+/// The key prefix of enums.
 pub const ENUMS_PREFIX: &[u8] = b"e";
 
 /// Returns the key of an enum's row.
@@ -32,7 +32,7 @@ pub struct EnumRecord {
 /// A label.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct LabelRecord {
-    /// Its rank, which values are stored as.
+    /// Its rank, the stored form of the value.
     pub rank: i64,
     /// Its number.
     pub number: u32,

@@ -1,13 +1,13 @@
-//! Extensions that can be created: names, versions and comments.
+//! Available extensions: names, versions and comments.
 //!
-//! The functions of an extension are built in. The catalog has of one that is created its comment
-//! alone ([`Subject::Extension`]), whose key says in which schema it was created; an empty text is
-//! no comment. PL/pgSQL is always there, and has a row only if COMMENT ON has changed its comment.
+//! The functions of an extension are built in. For a created extension the catalog has only its
+//! comment ([`Subject::Extension`]), whose key contains the schema; an empty text means no
+//! comment. PL/pgSQL is always present, and has a row only if COMMENT ON has changed its comment.
 
 use crate::catalog::Catalog;
 use crate::catalog::comment::Subject;
 
-/// An extension that can be created.
+/// An available extension.
 #[derive(Debug)]
 pub struct Extension {
     /// Its number in keys of the catalog.
@@ -16,13 +16,13 @@ pub struct Extension {
     pub name: &'static str,
     /// Its only version.
     pub version: &'static str,
-    /// Its comment, unless COMMENT ON has set another one.
+    /// Its default comment.
     pub comment: &'static str,
-    /// Notice and hint of its creation: functions that do not exist, and substitutes.
+    /// Notice and hint at its creation: functions that do not exist, and substitutes.
     pub notice: Option<(&'static str, &'static str)>,
 }
 
-/// PL/pgSQL, which is always there.
+/// PL/pgSQL, which is always present.
 pub static PLPGSQL: Extension = Extension {
     number: 1,
     name: "plpgsql",
@@ -51,13 +51,12 @@ impl Extension {
         EXTENSIONS.into_iter().find(|one| one.name == name)
     }
 
-    /// Returns whether it can be created in any schema, as `pg_extension` says it.
+    /// Returns whether it can be created in any schema, for `pg_extension`.
     pub fn is_relocatable(&self) -> bool {
         self.number != PLPGSQL.number
     }
 
-    /// Returns the number of the schema that it is in, 0 for `pg_catalog`; `None` if it has not
-    /// been created.
+    /// Returns the number of its schema, 0 for `pg_catalog`; `None` if it has not been created.
     pub fn schema(&self, catalog: &Catalog) -> Option<u32> {
         let first = Subject::Extension(self.number, 0);
         let rows = catalog.comments().range(first..=Subject::Extension(self.number, u32::MAX));

@@ -1,7 +1,7 @@
-//! FOREIGN KEY constraints, as the catalog keeps and uses them.
+//! FOREIGN KEY constraints: their stored form, and the look-up of referenced keys.
 //!
-//! A constraint belongs to the referencing table and names the referenced one by its number. The
-//! referenced columns are those of its primary key or of a unique index.
+//! A constraint belongs to the referencing table and identifies the referenced one by its number.
+//! The referenced columns are those of its primary key or of a unique index.
 
 use std::sync::Arc;
 
@@ -24,30 +24,30 @@ pub struct ForeignKey {
     pub columns: Vec<u32>,
     /// The number of the referenced table.
     pub table: u32,
-    /// Its columns, by position, each for one of `columns`.
+    /// Its columns, by position, in the order of `columns`.
     pub referenced: Vec<u32>,
     /// The number of the unique index over them; `None` for the primary key.
     pub index: Option<u32>,
     /// `MATCH FULL`
     pub match_full: bool,
-    /// What becomes of rows whose referenced row goes.
+    /// The action on referencing rows when the referenced row is deleted.
     pub on_delete: ReferentialAction,
-    /// What becomes of rows whose referenced row gets another key.
+    /// The action on referencing rows when the key of the referenced row changes.
     pub on_update: ReferentialAction,
-    /// All rows pass it; else only those that were written since.
+    /// True if all rows are known to satisfy it; otherwise only rows written after its creation.
     pub valid: bool,
-    /// When it is checked.
+    /// Its deferral mode.
     pub deferral: Later<Deferral>,
-    /// The columns that ON DELETE sets to NULL or their defaults, by position; none for all.
+    /// The columns that `ON DELETE SET …` sets, by position; none for all.
     pub delete_columns: Later<Vec<u32>>,
 }
 
-/// Where a referenced key is found.
+/// The location of a referenced key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyPlace {
-    /// The table of the store: the referenced table's, or its index's.
+    /// The store table: that of the referenced table, or of its index.
     pub table: TableId,
-    /// The row there.
+    /// The row key.
     pub row: Vec<u8>,
 }
 
@@ -62,8 +62,8 @@ impl ForeignKey {
         self.referenced.iter().map(|column| row[*column as usize].clone()).collect()
     }
 
-    /// Returns where a key of these values, none of them NULL, is in the referenced table; `None`
-    /// if its columns cannot have such values.
+    /// Returns the location of a key with these values, none of them NULL, in the referenced
+    /// table; `None` if its columns cannot hold the values.
     pub fn place(&self, referenced: &Table, values: &[Datum]) -> Result<Option<KeyPlace>> {
         let mut row = vec![Datum::Null; referenced.columns.len()];
         for (column, value) in self.referenced.iter().zip(values) {
@@ -87,7 +87,7 @@ impl ForeignKey {
     }
 }
 
-/// Returns whether values of two types can be compared by their keys.
+/// Returns whether values of two types can be compared by their encoded keys.
 pub fn are_alike(left: DataType, right: DataType) -> bool {
     let is_text = |one| matches!(one, DataType::Text | DataType::Varchar);
     left == right || (is_integer(left) && is_integer(right)) || (is_text(left) && is_text(right))
@@ -97,7 +97,7 @@ fn is_integer(data_type: DataType) -> bool {
     matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8)
 }
 
-/// Returns a value as one of another type that is alike, if there is one.
+/// Returns a value as another comparable type; `None` if it does not fit.
 fn converted(value: &Datum, to: DataType) -> Option<Datum> {
     if !is_integer(to) {
         return Some(value.clone());

@@ -1,9 +1,8 @@
-//! Functions that users define, in the catalog: a row for each.
+//! User-defined functions and procedures in the catalog: one row each.
 //!
-//! The key is `f` and the function's number; the one cell holds a [`FunctionRecord`], and behind it
-//! what records have got since their first form ([`Later`]). The body is statements, kept as text:
-//! parsed when the function enters the catalog snapshot, bound for the statements that call it.
-//! Procedures are functions, too.
+//! The key is `f` and the function's number; the only cell holds a [`FunctionRecord`], followed by
+//! its record extensions ([`Later`]). The body is stored as text: parsed when the function enters
+//! the catalog snapshot, and bound for the statements that call it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::catalog::user_type::OID_OFFSET;
 use crate::error::Result;
 use crate::parser;
 
-/// What the keys of functions begin with.
+/// The key prefix of functions.
 pub const FUNCTIONS_PREFIX: &[u8] = b"f";
 
 /// Returns the key of a function's row.
@@ -27,7 +26,7 @@ pub fn function_key(number: u32) -> Vec<u8> {
     [FUNCTIONS_PREFIX, number.to_be_bytes().as_slice()].concat()
 }
 
-/// A function on disk.
+/// A function as stored.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct FunctionRecord {
     /// Its number.
@@ -36,36 +35,34 @@ pub struct FunctionRecord {
     pub schema: String,
     /// Its name.
     pub name: String,
-    /// What it takes.
+    /// Its input parameters.
     pub parameters: Vec<ParameterRecord>,
-    /// What it returns.
+    /// Its result.
     pub returns: ReturnRecord,
-    /// How its value may change.
+    /// Its volatility.
     pub volatility: Volatility,
-    /// NULL if an argument is.
+    /// True if the result is NULL when an argument is.
     pub strict: bool,
-    /// Text of the statements.
+    /// The text of the statements.
     pub body: String,
-    /// Where names of the body without a schema are looked for; without one, where the caller looks
-    /// for them.
+    /// The search path for its body; if absent, the caller's applies.
     pub search_path: Option<Vec<String>>,
-    /// What it is called by.
+    /// Function or procedure.
     pub kind: Later<RoutineKind>,
-    /// What it takes and gives, beside [`FunctionRecord::parameters`], which are those that it
-    /// takes.
+    /// Modes of parameters other than IN; [`FunctionRecord::parameters`] are the input parameters.
     pub more: Later<Vec<MoreParameter>>,
-    /// The body was given as `RETURN expression`.
+    /// True if the body was written as `RETURN expression`.
     pub is_expression: Later<bool>,
-    /// What planners may know of it.
+    /// Planner hints.
     pub hints: Later<Hints>,
     /// The language of its body.
     pub language: Later<Language>,
-    /// Settings that it runs with, and their values as they were given.
+    /// The settings that it runs with, with the values as written.
     pub settings: Later<Vec<(String, String)>>,
 }
 
-/// What PostgreSQL's planner may be told of a function; bennu's sees what is in it, and only shows
-/// what was said.
+/// Planner hints of a function. They are only stored and shown: bennu's planner examines the body
+/// instead.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Hints {
     /// `COST`
@@ -78,28 +75,28 @@ pub struct Hints {
     pub is_leakproof: bool,
 }
 
-/// What calls it.
+/// The kind of a routine, by what can call it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RoutineKind {
-    /// Expressions and FROM.
+    /// Called in expressions and FROM.
     #[default]
     Function,
-    /// CALL.
+    /// Called by CALL.
     Procedure,
 }
 
-/// What a parameter is beside something that is taken.
+/// A parameter mode other than IN.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum MoreParameter {
-    /// A parameter that is given back as well: its position among those that are taken.
+    /// INOUT: its position among the input parameters.
     InOut(u32),
-    /// The last one that is taken is an array of any number of arguments.
+    /// VARIADIC: the last input parameter is an array of the remaining arguments.
     Variadic,
-    /// One that is given back only: its position among all, name and OID of the type.
+    /// OUT: its position among all parameters, name and OID of the type.
     Out(u32, String, u32),
 }
 
-/// An addition to the first form of a record.
+/// A record extension of a function.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 enum Addition {
     Procedure,
@@ -114,7 +111,7 @@ enum Addition {
     Internal,
 }
 
-/// Returns the bytes of a function's record.
+/// Returns the encoded record of a function.
 pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     let mut additions = Vec::new();
     if *record.kind == RoutineKind::Procedure {
@@ -143,11 +140,11 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     encode_with(record, &additions)
 }
 
-/// Returns the function's record of some bytes.
+/// Decodes the record of a function.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
     let (mut record, additions) = decode_with::<FunctionRecord, Addition>(bytes)?;
     for addition in additions {
@@ -174,69 +171,69 @@ pub struct ParameterRecord {
     pub name: String,
     /// OID of its type.
     pub type_oid: u32,
-    /// SQL text of what it is if it is left out.
+    /// SQL text of its default.
     pub default: Option<String>,
 }
 
-/// What a function returns; types are OIDs.
+/// The result of a function; types are OIDs.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum ReturnRecord {
     /// One value.
     Value(u32),
-    /// Values.
+    /// A set of values.
     Set(u32),
-    /// Rows.
+    /// A set of rows.
     Table(Vec<(String, u32)>),
 }
 
-/// How a parameter is used.
+/// The mode of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is taken.
+    /// `IN`
     In,
-    /// It is given back.
+    /// `OUT`
     Out,
-    /// Both.
+    /// `INOUT`
     InOut,
-    /// An array of all arguments from here on.
+    /// `VARIADIC`: an array of the remaining arguments.
     Variadic,
-    /// A column of the table that is returned.
+    /// A column of RETURNS TABLE.
     Table,
 }
 
-/// A parameter, as the function was declared with it.
+/// A parameter as declared.
 #[derive(Debug, Clone)]
 pub struct Declared<'a> {
     /// Its name; empty without one.
     pub name: &'a str,
     /// OID of its type.
     pub type_oid: u32,
-    /// How it is used.
+    /// Its mode.
     pub mode: Mode,
-    /// What it is if it is left out.
+    /// SQL text of its default.
     pub default: Option<&'a String>,
 }
 
 /// A function.
 #[derive(Debug)]
 pub struct Function {
-    /// What is stored of it.
+    /// The stored record.
     pub record: FunctionRecord,
-    /// The types of the parameters that it takes.
+    /// The types of the input parameters.
     pub parameters: Vec<SqlType>,
-    /// The columns of what it returns; one without a name for a value or values.
+    /// The columns of the result; one without a name for a scalar value or a set of them.
     pub columns: Vec<(String, SqlType)>,
     /// The body.
     pub statements: Vec<Statement>,
-    /// Why the body cannot be read, if it cannot: it was written when more was a name. Such a
-    /// function cannot be called; the rest of the database can be used.
+    /// The parse error of a body that this version cannot parse, because it uses as a name what
+    /// has become a keyword. Such a function cannot be called; the rest of the database is usable.
     pub unreadable: Option<String>,
-    /// Where names of the body are looked for, unless it is where the caller does.
+    /// The search path of the body; if absent, the caller's applies.
     pub search_path: Option<Arc<SearchPath>>,
 }
 
 impl FunctionRecord {
-    /// Returns the parameters as they were declared, columns of a returned table last.
+    /// Returns the parameters as declared, with the columns of RETURNS TABLE last.
     pub fn declared(&self) -> Vec<Declared<'_>> {
         let variadic = self.more.contains(&MoreParameter::Variadic);
         let last = self.parameters.len().saturating_sub(1);
@@ -269,7 +266,7 @@ impl FunctionRecord {
         declared
     }
 
-    /// Returns names and types of what it gives back by parameters.
+    /// Returns names and types of the output parameters.
     pub fn outs(&self) -> Vec<(String, u32)> {
         let declared = self.declared().into_iter();
         let outs = declared.filter(|one| !matches!(one.mode, Mode::In | Mode::Variadic));
@@ -288,12 +285,12 @@ impl FunctionRecord {
         }
     }
 
-    /// Returns whether the last parameter takes any number of arguments.
+    /// Returns whether the last parameter is VARIADIC.
     pub fn is_variadic(&self) -> bool {
         self.more.contains(&MoreParameter::Variadic)
     }
 
-    /// Returns the body as SQL: of language `internal` a call of the function that it names.
+    /// Returns the body as SQL; for language `internal` a call of the built-in function.
     pub fn sql_body(&self) -> Cow<'_, str> {
         if *self.language != Language::Internal {
             return Cow::Borrowed(&self.body);
@@ -307,29 +304,29 @@ impl FunctionRecord {
         Cow::Owned(format!("SELECT pg_catalog.{}({taken})", parser::quoted(name)))
     }
 
-    /// Returns what a call costs, in units of PostgreSQL's operators.
+    /// Returns its COST, in units of PostgreSQL's `cpu_operator_cost`.
     pub fn shown_cost(&self) -> f32 {
         self.hints.cost.unwrap_or_else(|| self.default_cost())
     }
 
-    /// Returns what a call costs of which nothing is said.
+    /// Returns the default COST.
     pub fn default_cost(&self) -> f32 {
         if *self.language == Language::Internal { 1.0 } else { 100.0 }
     }
 
-    /// Returns whether it is called by CALL.
+    /// Returns whether it is a procedure.
     pub fn is_procedure(&self) -> bool {
         *self.kind == RoutineKind::Procedure
     }
 
-    /// Returns what errors and statements call it.
+    /// Returns its noun in messages.
     pub fn noun(&self) -> &'static str {
         if self.is_procedure() { "procedure" } else { "function" }
     }
 }
 
 impl Function {
-    /// Returns the function that a record describes.
+    /// Returns the function of a stored record.
     ///
     /// # Errors
     ///
@@ -356,7 +353,7 @@ impl Function {
             }
         };
         let (statements, unreadable) = match parser::parse_statements(&record.sql_body()) {
-            // It is read when it is called.
+            // PL/pgSQL is parsed at the first call.
             _ if *record.language == Language::PlPgSql => (Vec::new(), None),
             Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
             Err(error) => (Vec::new(), Some(error.message)),
@@ -370,39 +367,39 @@ impl Function {
         self.record.number + OID_OFFSET
     }
 
-    /// Returns how many arguments a call must have: those behind have defaults.
+    /// Returns the number of required arguments; further ones have defaults.
     pub fn required(&self) -> usize {
         let with = self.record.parameters.iter().filter(|one| one.default.is_some()).count();
         self.record.parameters.len() - with
     }
 
-    /// Returns whether it returns any number of rows.
+    /// Returns whether it is set-returning.
     pub fn is_set(&self) -> bool {
         !matches!(self.record.returns, ReturnRecord::Value(_))
     }
 
-    /// Returns how many rows it is thought to return.
+    /// Returns its ROWS estimate.
     pub fn shown_rows(&self) -> f32 {
         if self.is_set() { self.record.hints.rows.unwrap_or(1_000.0) } else { 0.0 }
     }
 
-    /// Returns whether it returns rows of the columns that it was declared with.
+    /// Returns whether it returns rows of declared columns.
     pub fn is_row(&self) -> bool {
         self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
     }
 
-    /// Returns whether it takes or returns a type that is a shell only.
+    /// Returns whether a parameter or the result is of a shell type.
     pub fn is_of_shell(&self, catalog: &Catalog) -> bool {
         let is_shell = |oid: &u32| catalog.type_of_oid(*oid).is_some_and(|found| found.is_shell());
         self.type_oids().iter().any(is_shell)
     }
 
-    /// Returns whether types of it are those of the arguments of a call.
+    /// Returns whether it has polymorphic parameters.
     pub fn is_polymorphic(&self) -> bool {
         self.parameters.iter().any(|one| one.base.is_polymorphic())
     }
 
-    /// Returns the one query of the body, if it is nothing else.
+    /// Returns the query of the body, if it is a single query.
     pub fn query(&self) -> Option<&Query> {
         match self.statements.as_slice() {
             [Statement::Query(query)] => Some(query),
@@ -410,7 +407,7 @@ impl Function {
         }
     }
 
-    /// Returns the OIDs of the types that it takes and returns.
+    /// Returns the OIDs of the types of its parameters and its result.
     pub fn type_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.parameters.iter().map(|one| one.oid()).collect();
         oids.extend(self.columns.iter().map(|(_, sql_type)| sql_type.oid()));

@@ -1,22 +1,22 @@
-//! Names of built-in functions beside those that SQL calls them by: those in C, which functions of
-//! language `internal` name, and those of the functions that operators are.
+//! Internal names of built-in functions: names of C functions, for language `internal`, and names
+//! of the functions of operators.
 //!
 //! Source: PostgreSQL 15's `pg_proc` and `pg_operator`.
 
 use types::DataType;
 
-/// What a name stands for.
+/// The meaning of an internal name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InternalName {
-    /// A function, one of the overloads of this name.
+    /// A function, by its name in SQL; it may be overloaded.
     Function(&'static str),
-    /// An operator of two types; the first is none of a prefix operator.
+    /// An operator with its operand types; the first is none for a prefix operator.
     Operator(&'static str, Option<DataType>, DataType),
 }
 
 const NAMES: &str = include_str!("internal_names.txt");
 
-/// Returns what a name stands for, which no function of SQL has.
+/// Returns the meaning of a name that is not also a name of a function in SQL.
 pub fn internal_name(name: &str) -> Option<InternalName> {
     let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
     let mut found = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

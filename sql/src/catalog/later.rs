@@ -1,9 +1,10 @@
-//! What records of tables, views and functions have got since their first form: additions, in a
-//! second record behind the first one, and only where there are any.
+//! Record extensions: fields added to the records of tables, views, types and functions after
+//! their first version.
 //!
-//! So tables from before read as they are, and the form of the first record never changes. An
-//! addition says what it is and to which part of the table it belongs, by position; new kinds are
-//! put at the end of [`Addition`].
+//! Extensions are in a second record after the first one, and only if there are any. So records of
+//! older versions remain readable, and the format of the first record never changes. An extension
+//! contains its kind, and the position of the column or index that it belongs to; new kinds are
+//! appended to [`Addition`].
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,7 +22,7 @@ use crate::catalog::record::{TableRecord, ViewRecord};
 use crate::catalog::retained::{RetainedColumn, RetainedIndex, RetainedTable};
 use crate::error::{Error, Result, sqlstate};
 
-/// A part of a record that is not in its first form.
+/// A field that is stored in a record extension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Later<T>(pub T);
 
@@ -59,53 +60,53 @@ impl<'de, T: Default, C> BorrowDecode<'de, C> for Later<T> {
     }
 }
 
-/// What a table is to statements.
+/// The kind of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TableKind {
-    /// A table.
+    /// An ordinary table.
     #[default]
     Ordinary,
-    /// A materialized view; its query is that of the view with the same number.
+    /// A materialized view; its query is in the view with the same number.
     Materialized {
-        /// It has the rows of its query, as they were once.
+        /// False after `WITH NO DATA`.
         populated: bool,
     },
 }
 
-/// An addition.
+/// A record extension of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 enum Addition {
     /// [`TableKind::Materialized`]
     Materialized { populated: bool },
-    /// When a foreign key is checked, by its position.
+    /// The deferral mode of a foreign key, by its position.
     ForeignKey { position: u32, deferral: Deferral },
-    /// What COMMIT does to the rows of a temporary table.
+    /// ON COMMIT of a temporary table.
     OnCommit(OnCommit),
-    /// An index whose NULLs are not distinct, by its position.
+    /// `NULLS NOT DISTINCT` of an index, by its position.
     NullsNotDistinct { position: u32 },
-    /// What holds of the rows of a partial index, by its position.
+    /// The predicate of a partial index, by its position.
     Predicate { position: u32, text: String },
     /// An index that is being built, by its position.
     Building { position: u32 },
-    /// When the UNIQUE constraint of an index is checked, by its position.
+    /// The deferral mode of the UNIQUE constraint of an index, by its position.
     Unique { position: u32, deferral: Deferral },
-    /// The index that keeps a deferrable primary key, by its position.
+    /// The index of a deferrable primary key, by its position.
     Primary { position: u32 },
     /// The collation of a column, by its position.
     Collation { position: u32, collation: Collation },
-    /// What is only shown of the table.
+    /// Attributes of the table without effect.
     Retained(RetainedTable),
-    /// What is only shown of a column, by its position.
+    /// Attributes of a column without effect, by its position.
     RetainedColumn { position: u32, retained: RetainedColumn },
-    /// What is only shown of an index, by its position.
+    /// Attributes of an index without effect, by its position.
     RetainedIndex { position: u32, retained: RetainedIndex },
-    /// Foreign keys are not checked where rows of the table change.
+    /// `DISABLE TRIGGER ALL`: foreign keys are not checked when rows of the table change.
     WithoutTriggers,
-    /// The columns of a foreign key that ON DELETE sets, by its position.
+    /// The columns that `ON DELETE SET …` of a foreign key sets, by its position.
     DeleteColumns { position: u32, columns: Vec<u32> },
 }
 
-/// An addition to a view.
+/// A record extension of a view.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 enum ViewAddition {
     /// `WITH CHECK OPTION`
@@ -114,14 +115,14 @@ enum ViewAddition {
     Default { position: u32, text: String },
 }
 
-/// An addition to a domain or a composite type.
+/// A record extension of a domain or a composite type.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 enum TypeAddition {
     /// The collation of an attribute, by its position; 0 for a domain.
     Collation { position: u32, collation: Collation },
 }
 
-/// Returns the bytes of a domain's record.
+/// Returns the encoded record of a domain.
 pub fn encode_domain(record: &DomainRecord) -> Vec<u8> {
     let collation = record.collation.iter();
     let additions =
@@ -129,11 +130,11 @@ pub fn encode_domain(record: &DomainRecord) -> Vec<u8> {
     encode_with(record, &additions)
 }
 
-/// Returns the domain's record of some bytes.
+/// Decodes the record of a domain.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode_domain(bytes: &[u8]) -> Result<DomainRecord> {
     let (mut record, additions) = decode_with::<DomainRecord, TypeAddition>(bytes)?;
     for TypeAddition::Collation { collation, .. } in additions {
@@ -142,7 +143,7 @@ pub fn decode_domain(bytes: &[u8]) -> Result<DomainRecord> {
     Ok(record)
 }
 
-/// Returns the bytes of a composite type's record.
+/// Returns the encoded record of a composite type.
 pub fn encode_composite(record: &CompositeRecord) -> Vec<u8> {
     let attributes = (0..).zip(&record.attributes);
     let additions = attributes.filter_map(|(position, attribute)| {
@@ -152,11 +153,11 @@ pub fn encode_composite(record: &CompositeRecord) -> Vec<u8> {
     encode_with(record, &additions.collect())
 }
 
-/// Returns the composite type's record of some bytes.
+/// Decodes the record of a composite type.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode_composite(bytes: &[u8]) -> Result<CompositeRecord> {
     let (mut record, additions) = decode_with::<CompositeRecord, TypeAddition>(bytes)?;
     for TypeAddition::Collation { position, collation } in additions {
@@ -166,7 +167,7 @@ pub fn decode_composite(bytes: &[u8]) -> Result<CompositeRecord> {
     Ok(record)
 }
 
-/// Returns the bytes of a view's record.
+/// Returns the encoded record of a view.
 pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
     let check_option = record.check_option.iter().copied().map(ViewAddition::CheckOption);
     let defaults = (0..).zip(&record.columns).filter_map(|(position, column)| {
@@ -176,11 +177,11 @@ pub fn encode_view(record: &ViewRecord) -> Vec<u8> {
     encode_with(record, &check_option.chain(defaults).collect())
 }
 
-/// Returns the view's record of some bytes.
+/// Decodes the record of a view.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode_view(bytes: &[u8]) -> Result<ViewRecord> {
     let (mut record, additions) = decode_with::<ViewRecord, ViewAddition>(bytes)?;
     for addition in additions {
@@ -205,7 +206,7 @@ fn damaged(damage: Damage) -> Error {
     Error::new(sqlstate::DATA_CORRUPTED, format!("damaged catalog record: {why}"))
 }
 
-/// Returns the bytes of a record and of additions to it.
+/// Returns an encoded record followed by its extensions.
 pub fn encode_with<T: Encode, A: Encode>(record: &T, additions: &Vec<A>) -> Vec<u8> {
     let mut bytes = Vec::new();
     codec::append_record(record, &mut bytes);
@@ -215,11 +216,11 @@ pub fn encode_with<T: Encode, A: Encode>(record: &T, additions: &Vec<A>) -> Vec<
     bytes
 }
 
-/// Returns a record and the additions to it.
+/// Decodes a record and its extensions.
 ///
 /// # Errors
 ///
-/// XX001 if the bytes are none.
+/// XX001 if the bytes are damaged.
 pub fn decode_with<T: Decode<()>, A: Decode<()>>(bytes: &[u8]) -> Result<(T, Vec<A>)> {
     let (record, used) = codec::read_record::<T>(bytes).map_err(damaged)?;
     let rest = bytes.get(used..).unwrap_or_default();
@@ -230,16 +231,16 @@ pub fn decode_with<T: Decode<()>, A: Decode<()>>(bytes: &[u8]) -> Result<(T, Vec
     Ok((record, additions))
 }
 
-/// Returns the bytes of a table's record.
+/// Returns the encoded record of a table.
 pub fn encode_table(record: &TableRecord) -> Vec<u8> {
     encode_with(record, &additions_of(record))
 }
 
-/// Returns the table's record of some bytes.
+/// Decodes the record of a table.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode_table(bytes: &[u8]) -> Result<TableRecord> {
     let (mut record, additions) = decode_with::<TableRecord, Addition>(bytes)?;
     for addition in additions {
@@ -308,7 +309,8 @@ fn additions_of(record: &TableRecord) -> Vec<Addition> {
     additions
 }
 
-/// Puts an addition where it belongs; `None` if there is no such place.
+/// Applies an extension to a record; `None` if the record has no such column, index or foreign
+/// key.
 fn add(record: &mut TableRecord, addition: Addition) -> Option<()> {
     match addition {
         Addition::Materialized { populated } => {
@@ -403,7 +405,7 @@ mod tests {
         written.kind.0 = TableKind::Materialized { populated: true };
         let mut bytes = encode_table(&written);
         let first = record::encode(&table()).len();
-        // Frame of eight bytes, version, one addition of kind 0: true.
+        // Frame of eight bytes, version, one extension of kind 0: true.
         assert_eq!(bytes[first + 8..], [1, 1, 0, 1]);
         assert_eq!(decode_table(&bytes).unwrap(), written);
         let last = bytes.len() - 1;
@@ -411,8 +413,7 @@ mod tests {
         assert_eq!(decode_table(&bytes).unwrap_err().sqlstate, "XX001");
     }
 
-    /// The bytes of what PostgreSQL's catalog has and has no effect here:
-    /// `docs/formats/catalog.md`.
+    /// The encoding of PostgreSQL's attributes without effect: `docs/formats/catalog.md`.
     #[test]
     fn what_is_only_shown_is_written_as_documented() {
         let fillfactor = |value: &str| vec![("fillfactor".to_owned(), value.to_owned())];
@@ -461,7 +462,7 @@ mod tests {
             let written = encode_with(&table(), &vec![addition.clone()]);
             let (_, read) = decode_with::<TableRecord, Addition>(&written).unwrap();
             assert_eq!(read, [addition]);
-            // Frame of eight bytes, version, one addition.
+            // Frame of eight bytes, version, one extension.
             let one: &[&[u8]] = &[&[1, 1]];
             assert_eq!(written[first + 8..], [one, bytes].concat().concat(), "{read:?}");
         }

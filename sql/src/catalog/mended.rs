@@ -1,9 +1,9 @@
-//! Definitions as they are read from the store: with texts that this build can read.
+//! Migration of stored SQL texts when the catalog is read.
 //!
-//! What an older build has stored may have words for names that are none by now
-//! ([`stored`](crate::parser::stored)). They get quotes here, when the catalog is read, and so
-//! everybody else finds texts as this build would have written them; on disk they are as they were
-//! until the object is changed.
+//! A text stored by an older version may use a word as a name that has become a keyword
+//! ([`stored`](crate::parser::stored)). Such words are quoted here, when the catalog is read, so
+//! the rest of the code sees texts as this version writes them; the stored text is unchanged until
+//! the object is altered.
 
 use crate::catalog::domain::DomainRecord;
 use crate::catalog::function::{FunctionRecord, decode_function};
@@ -12,11 +12,11 @@ use crate::catalog::record::{IndexRecord, TableRecord, ViewRecord};
 use crate::error::Result;
 use crate::parser::stored::{mend_expression, mend_query, mend_statements};
 
-/// Returns the table's record of some bytes.
+/// Decodes the record of a table.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn table(bytes: &[u8]) -> Result<TableRecord> {
     let mut record = decode_table(bytes)?;
     for column in &mut record.columns {
@@ -27,11 +27,11 @@ pub fn table(bytes: &[u8]) -> Result<TableRecord> {
     Ok(record)
 }
 
-/// Returns the domain's record of some bytes.
+/// Decodes the record of a domain.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn domain(bytes: &[u8]) -> Result<DomainRecord> {
     let mut record = decode_domain(bytes)?;
     record.default.iter_mut().for_each(mend_expression);
@@ -39,11 +39,11 @@ pub fn domain(bytes: &[u8]) -> Result<DomainRecord> {
     Ok(record)
 }
 
-/// Returns the view's record of some bytes.
+/// Decodes the record of a view.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn view(bytes: &[u8]) -> Result<ViewRecord> {
     let mut record = decode_view(bytes)?;
     mend_query(&mut record.text);
@@ -52,11 +52,11 @@ pub fn view(bytes: &[u8]) -> Result<ViewRecord> {
     Ok(record)
 }
 
-/// Returns the function's record of some bytes.
+/// Decodes the record of a function.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn function(bytes: &[u8]) -> Result<FunctionRecord> {
     let mut record = decode_function(bytes)?;
     mend_statements(&mut record.body);

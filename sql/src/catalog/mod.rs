@@ -1,12 +1,13 @@
-//! The catalog: schemas, tables, columns, indexes, constraints, views and sequences.
+//! The catalog: schemas, tables, columns, indexes, constraints, views, sequences, types and
+//! functions.
 //!
-//! Kept as rows of a system table of the same store; read through an immutable snapshot
-//! ([`Catalog`]) that is swapped when a DDL transaction commits, so that a look-up costs a pointer
-//! and a prepared statement knows by [`Catalog::version`] when its plan is stale.
+//! It is stored as rows of a system table of the same store, and read through an immutable
+//! snapshot ([`Catalog`]) that is replaced when a DDL transaction commits. So a look-up costs a
+//! pointer, and a prepared statement detects by [`Catalog::version`] that its plan is stale.
 //!
-//! Everything has a number that it keeps for life, whatever its name and wherever the store has its
-//! rows; all are of one count, as are the ids of tables of the store. Tables,
-//! indexes, views and sequences of a schema share one name space ([`Schema::relations`]).
+//! Each object has a number that never changes, unlike its name and the store table of its rows;
+//! all numbers and the ids of store tables come from one counter. Tables, indexes, views and
+//! sequences of a schema share one name space ([`Schema::relations`]).
 
 pub mod base_type;
 pub mod collation;
@@ -67,46 +68,46 @@ use crate::catalog::view::View;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// The version given out last.
+/// The last assigned version.
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
 /// One state of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    /// Another one for each state, be it committed or that of an open transaction, and higher than
-    /// those of the states that it was made of.
+    /// Unique for each state, committed or of an open transaction, and higher than those of the
+    /// states that it was derived from.
     pub version: u64,
     schemas: BTreeMap<String, Arc<Schema>>,
-    /// By their numbers.
+    /// Tables by number.
     tables: AHashMap<u32, Arc<Table>>,
-    /// Id in the store to number.
+    /// Numbers by id in the store.
     stored: AHashMap<TableId, u32>,
-    /// The tables with foreign keys that refer to each table, by number.
+    /// The tables with foreign keys to each table, by number.
     referencing: Arc<BTreeMap<u32, BTreeSet<u32>>>,
-    /// What is stored of each table, for statements that change it.
+    /// Stored records of tables, for statements that alter them.
     records: AHashMap<u32, Arc<TableRecord>>,
     quotas: BTreeMap<QuotaSubject, QuotaLimits>,
-    /// What ANALYZE found out.
+    /// Statistics of ANALYZE.
     statistics: AHashMap<TableId, Arc<TableStatistics>>,
-    /// Shared by catalogs with the same views.
+    /// Views by number. Catalogs with the same views share the map.
     views: Arc<BTreeMap<u32, Arc<View>>>,
-    /// Likewise.
+    /// Sequences by number, shared likewise.
     sequences: Arc<BTreeMap<u32, Arc<Sequence>>>,
-    /// Those of users, by number, and those of the rows of tables and views.
+    /// User-defined types by number, and the row types of tables and views.
     types: Arc<BTreeMap<u32, Arc<UserType>>>,
-    /// Likewise.
+    /// Functions by number, shared likewise.
     functions: Arc<BTreeMap<u32, Arc<Function>>>,
-    /// What COMMENT ON said.
+    /// Comments.
     comments: Arc<BTreeMap<Subject, Arc<str>>>,
     derived: Derived,
 }
 
-/// What a name of a schema stands for.
+/// A relation that a name in a schema refers to.
 #[derive(Debug, Clone, Copy)]
 pub enum Relation<'a> {
     /// A table.
     Table(&'a Arc<Table>),
-    /// The primary key of a table, which has the name of an index.
+    /// The index of a table's primary key, which has a name but no definition of its own.
     PrimaryKey(&'a Arc<Table>),
     /// An index, with its table.
     Index(&'a Arc<Table>, &'a Arc<Index>),
@@ -117,15 +118,15 @@ pub enum Relation<'a> {
 }
 
 impl Catalog {
-    /// Returns what a caller makes of the catalog: the first call makes it, and it is kept as long
-    /// as this snapshot. All callers ask for one type.
+    /// Returns a value that the caller derives from the catalog: the first call computes it, and
+    /// it is cached as long as this snapshot. All callers must request the same type.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
         self.derived.get_or_make(|| make(self))
     }
 
     // ---- look-up ----
 
-    /// Returns what has a name in a schema.
+    /// Returns the relation of a name in a schema.
     pub fn relation(&self, schema: &str, name: &str) -> Option<Relation<'_>> {
         let id = *self.schemas.get(schema)?.relations.get(name)?;
         Some(match id {
@@ -141,8 +142,8 @@ impl Catalog {
         })
     }
 
-    /// Returns what a statement means by a name: without a schema, the first that the search path
-    /// comes to.
+    /// Returns the relation of a name in a statement; if unqualified, the first one on the search
+    /// path.
     pub fn find(&self, name: &TableName, path: &SearchPath) -> Option<Relation<'_>> {
         match &name.schema {
             Some(schema) => self.relation(path.schema(&schema.value)?, &name.name.value),
@@ -153,7 +154,7 @@ impl Catalog {
         }
     }
 
-    /// Returns what a name in a text stands for: the name as it is, or SQL text of it.
+    /// Returns the relation of a name in a text, which is the plain name, or SQL text of it.
     ///
     /// # Errors
     ///
@@ -166,7 +167,7 @@ impl Catalog {
         Ok(self.find(&parser::parse_relation_name(text)?, path))
     }
 
-    /// Returns the table that a statement means by a name, if it is one.
+    /// Returns the table of a name in a statement, if it is a table.
     pub fn find_table(&self, name: &TableName, path: &SearchPath) -> Option<&Arc<Table>> {
         match self.find(name, path) {
             Some(Relation::Table(table)) => Some(table),
@@ -174,7 +175,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the table of a full name.
+    /// Returns the table of a qualified name.
     pub fn table_named(&self, name: &ObjectName) -> Option<&Arc<Table>> {
         match self.relation(&name.schema, &name.name) {
             Some(Relation::Table(table)) => Some(table),
@@ -182,16 +183,16 @@ impl Catalog {
         }
     }
 
-    /// Returns the schema that new objects go to when their names have none, or would go to if that
-    /// were not one of the system.
+    /// Returns the schema in which objects with unqualified names are created: the first existing
+    /// one on the path, which may be `pg_catalog`, where creation is not allowed.
     pub fn current_schema<'p>(&self, path: &'p SearchPath) -> Option<&'p str> {
         let is_there =
             |name: &&String| *name == "pg_catalog" || self.schemas.contains_key(name.as_str());
         path.schemas().iter().find(is_there).map(String::as_str)
     }
 
-    /// Returns the name of an object as it is to be written: without its schema if the search path
-    /// finds it so.
+    /// Returns the name of an object as it must be written: unqualified if the search path
+    /// resolves it.
     pub fn shown_name(&self, schema: &str, name: &str, path: &SearchPath) -> String {
         let known = path.of_relations().find(|one| self.relation(one, name).is_some());
         match known.is_some_and(|known| known == schema) {
@@ -200,8 +201,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the name of a type as it is to be written: without its schema if the search path
-    /// finds it so.
+    /// Returns the name of a type as it must be written: unqualified if the search path resolves
+    /// it.
     pub fn shown_type(&self, known: &UserType, path: &SearchPath) -> String {
         let found = self.find_type(None, known.name(), path);
         match found.is_some_and(|found| found.number() == known.number()) {
@@ -220,7 +221,7 @@ impl Catalog {
         Some(format!("{}{array}", self.shown_type(known, path)))
     }
 
-    /// Returns the name of a type, without its modifier, as messages show it.
+    /// Returns the name of a type without its modifier, as it is in messages.
     pub fn shown_type_of(&self, sql_type: SqlType, path: &SearchPath) -> String {
         let shown = self.shown_type_with(sql_type.oid(), -1, path);
         shown.unwrap_or_else(|| sql_type.base.sql_name().to_owned())
@@ -238,7 +239,7 @@ impl Catalog {
         self.schemas.values()
     }
 
-    /// Returns the catalog with an empty schema added, one version on.
+    /// Returns the catalog with an empty schema added, as a new version.
     #[must_use]
     pub fn with_schema(&self, schema: Schema) -> Catalog {
         let mut next = self.next();
@@ -246,7 +247,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without an empty schema, one version on.
+    /// Returns the catalog without an empty schema, as a new version.
     #[must_use]
     pub fn without_schema(&self, name: &str) -> Catalog {
         let mut next = self.next();
@@ -261,7 +262,7 @@ impl Catalog {
         self.tables.get(&oid)
     }
 
-    /// Returns the numbers of the sequences that a default takes values from.
+    /// Returns the numbers of the sequences that a default reads with `nextval`.
     pub fn sequences_of_default(&self, default: &Expr) -> Vec<u32> {
         let mut sequences = Vec::new();
         default.walk(&mut |part| {
@@ -280,18 +281,17 @@ impl Catalog {
         sequences
     }
 
-    /// Returns the table that has its rows in a table of the store.
+    /// Returns the table whose rows are in a store table.
     pub fn table_stored(&self, id: TableId) -> Option<&Arc<Table>> {
         self.tables.get(self.stored.get(&id)?)
     }
 
-    /// Returns what is stored of a table.
+    /// Returns the stored record of a table.
     pub fn record(&self, oid: u32) -> Option<&Arc<TableRecord>> {
         self.records.get(&oid)
     }
 
-    /// Returns the foreign keys that refer to a table, each with the table that it is of, oldest
-    /// table first.
+    /// Returns the foreign keys to a table, each with the referencing table, oldest table first.
     pub fn referencing(&self, table: u32) -> impl Iterator<Item = (&Arc<Table>, &ForeignKey)> {
         let tables = self.referencing.get(&table).into_iter().flatten();
         let tables = tables.filter_map(|referencing| self.tables.get(referencing));
@@ -308,7 +308,7 @@ impl Catalog {
         tables
     }
 
-    /// Returns the catalog with a table added or replaced, one version on.
+    /// Returns the catalog with a table added or replaced, as a new version.
     #[must_use]
     pub fn with_table(&self, table: Table) -> Catalog {
         let mut next = self.without_table(table.oid);
@@ -316,7 +316,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog with a table and what is stored of it, one version on.
+    /// Returns the catalog with a table and its stored record, as a new version.
     #[must_use]
     pub fn with_stored(&self, table: Table, record: TableRecord) -> Catalog {
         let mut next = self.without_table(table.oid);
@@ -324,7 +324,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without a table, one version on.
+    /// Returns the catalog without a table, as a new version.
     #[must_use]
     pub fn without_table(&self, oid: u32) -> Catalog {
         let mut next = self.next();
@@ -375,7 +375,7 @@ impl Catalog {
         self.views.values()
     }
 
-    /// Returns the catalog with a view added or replaced, one version on.
+    /// Returns the catalog with a view added or replaced, as a new version.
     #[must_use]
     pub fn with_view(&self, view: View) -> Catalog {
         let mut next = self.without_view(view.oid);
@@ -383,7 +383,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without a view, one version on.
+    /// Returns the catalog without a view, as a new version.
     #[must_use]
     pub fn without_view(&self, oid: u32) -> Catalog {
         let mut next = self.next();
@@ -392,7 +392,7 @@ impl Catalog {
     }
 
     fn put_view(&mut self, view: Arc<View>) {
-        // A materialized view has the name of its table, and the type of its rows.
+        // A materialized view has the name and the row type of its table.
         if !self.tables.contains_key(&view.oid) {
             self.name(&view.schema, &view.name, RelationId::View(view.oid));
             let rows = UserType::Composite(Composite::of_view(&view));
@@ -419,7 +419,7 @@ impl Catalog {
         self.sequences.values()
     }
 
-    /// Returns the catalog with a sequence added or replaced, one version on.
+    /// Returns the catalog with a sequence added or replaced, as a new version.
     #[must_use]
     pub fn with_sequence(&self, sequence: Sequence) -> Catalog {
         let mut next = self.without_sequence(sequence.oid);
@@ -427,7 +427,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without a sequence, one version on.
+    /// Returns the catalog without a sequence, as a new version.
     #[must_use]
     pub fn without_sequence(&self, oid: u32) -> Catalog {
         let mut next = self.next();
@@ -448,23 +448,23 @@ impl Catalog {
 
     // ---- types ----
 
-    /// Returns all types of users, oldest first.
+    /// Returns all user-defined types, oldest first.
     pub fn types(&self) -> impl Iterator<Item = &Arc<UserType>> {
         self.types.values()
     }
 
-    /// Returns a type of users by its number.
+    /// Returns a user-defined type by its number.
     pub fn user_type(&self, number: u32) -> Option<&Arc<UserType>> {
         self.types.get(&number)
     }
 
-    /// Returns the domain with an OID, or the type of arrays of a domain.
+    /// Returns the domain with an OID, or the array type of a domain.
     pub fn domain(&self, oid: u32) -> Option<&Arc<Domain>> {
         let UserType::Domain(domain) = self.type_of_oid(oid)?.as_ref() else { return None };
         if domain.sql_type.oid() == oid { Some(domain) } else { domain.array.as_ref() }
     }
 
-    /// Returns the type of arrays of a type; `None` for arrays, and for domains over them.
+    /// Returns the array type of a type; `None` for arrays, and for domains over them.
     pub fn array_of(&self, element: SqlType) -> Option<SqlType> {
         match element.domain {
             None => element.base.array().map(|base| SqlType::new(base, element.modifier)),
@@ -472,7 +472,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the type of the elements of an array; `None` for what is none.
+    /// Returns the element type of an array type; `None` for other types.
     pub fn element_of(&self, array: SqlType) -> Option<SqlType> {
         let element = array.base.element()?;
         let Some(oid) = array.domain else { return Some(SqlType::new(element, array.modifier)) };
@@ -482,7 +482,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the composite type of users that has a name in a schema.
+    /// Returns the user-defined composite type of a name in a schema.
     pub fn composite(&self, schema: &str, name: &str) -> Option<&Composite> {
         match self.type_in(schema, name)?.as_ref() {
             UserType::Composite(composite) if !composite.is_of_rows() => Some(composite),
@@ -490,18 +490,18 @@ impl Catalog {
         }
     }
 
-    /// Returns the type of the rows of a table or view.
+    /// Returns the row type of a table or view.
     pub fn row_type(&self, relation: u32) -> Option<SqlType> {
         self.user_type(relation).map(|one| one.sql_type())
     }
 
-    /// Returns the type of users that has a name in a schema.
+    /// Returns the user-defined type of a name in a schema.
     pub fn type_in(&self, schema: &str, name: &str) -> Option<&Arc<UserType>> {
         self.types.values().find(|one| one.name() == name && one.schema() == schema)
     }
 
-    /// Returns the type of users that a statement means by a name: without a schema, the first that
-    /// the search path comes to.
+    /// Returns the user-defined type of a name in a statement; if unqualified, the first one on
+    /// the search path.
     pub fn find_type(
         &self,
         schema: Option<&str>,
@@ -514,7 +514,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the type of users whose arrays a statement means by a name, `_type`.
+    /// Returns the user-defined type whose array type has the name `_type`.
     pub fn find_array_type(
         &self,
         schema: Option<&str>,
@@ -525,7 +525,7 @@ impl Catalog {
         found.filter(|found| found.array().is_some())
     }
 
-    /// Returns the type of users that has an OID, or whose arrays have it.
+    /// Returns the user-defined type that has an OID, or whose array type has it.
     pub fn type_of_oid(&self, oid: u32) -> Option<&Arc<UserType>> {
         let number = (oid & !ROW_ARRAY).checked_sub(OID_OFFSET)?;
         let mut numbers = [Some(number), number.checked_sub(1)].into_iter().flatten();
@@ -534,7 +534,7 @@ impl Catalog {
         })
     }
 
-    /// Returns the type that values with an OID are of, built in or not.
+    /// Returns the type with an OID, built in or user-defined.
     pub fn type_with_oid(&self, oid: u32) -> Option<SqlType> {
         let of_users = || self.type_of_oid(oid)?.type_with(oid);
         DataType::from_oid(oid).map(SqlType::from).or_else(of_users)
@@ -557,31 +557,31 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// XX001 if the catalog names a type that there is not.
+    /// XX001 if the type does not exist.
     pub fn column_type(&self, column: &ColumnRecord) -> Result<SqlType> {
         self.stored_type(column.type_oid, column.modifier)
     }
 
-    /// Returns names and types of the columns of a table, as its texts name them: those that were
-    /// dropped have one that no statement can write.
+    /// Returns names and types of the columns of a table for its expressions; dropped columns have
+    /// a name that no statement can contain.
     ///
     /// # Errors
     ///
     /// Those of [`Catalog::column_type`].
     pub fn columns_of(&self, columns: &[ColumnRecord]) -> Result<Vec<(String, SqlType)>> {
         let name = |column: &ColumnRecord| match column.dropped {
-            // No statement has such a word.
+            // No statement can contain this name.
             true => "\0".to_owned(),
             false => column.name.clone(),
         };
         columns.iter().map(|column| Ok((name(column), self.column_type(column)?))).collect()
     }
 
-    /// Returns the type that a statement names.
+    /// Returns the type of a type name in a statement.
     ///
     /// # Errors
     ///
-    /// 42704 and 3F000 if there is no such type, or a shell only.
+    /// 42704 and 3F000 if it does not exist, or is only a shell.
     pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let found = self.type_or_shell_named(name, path)?;
         let is_shell =
@@ -595,11 +595,11 @@ impl Catalog {
         }
     }
 
-    /// Returns the type that a statement names, which may be a shell.
+    /// Returns the type of a type name in a statement, which may be a shell.
     ///
     /// # Errors
     ///
-    /// 42704 and 3F000 if there is no such type.
+    /// 42704 and 3F000 if it does not exist.
     pub fn type_or_shell_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
         let schema = named.schema.as_deref();
@@ -625,7 +625,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// 42P01 and 42703 if there is none of the name.
+    /// 42P01 and 42703 if the relation or column does not exist.
     pub fn type_of_column(
         &self,
         (schema, relation): (Option<&str>, &str),
@@ -656,9 +656,9 @@ impl Catalog {
         found.ok_or_else(missing)
     }
 
-    /// Returns the error of a type that there is not, under the name that the statement gives it.
+    /// Returns the error for a type that does not exist, by its name in the statement.
     pub fn no_type(&self, schema: Option<&str>, shown: &str) -> Error {
-        // That of temporary things is there once it is asked for.
+        // The schema of temporary objects is created on first use.
         let is_missing = |schema: &&str| *schema != TEMP && !self.schemas.contains_key(*schema);
         if let Some(schema) = schema.filter(is_missing) {
             let message = format!("schema \"{schema}\" does not exist");
@@ -668,7 +668,7 @@ impl Catalog {
         Error::new(sqlstate::UNDEFINED_OBJECT, message)
     }
 
-    /// Returns the catalog with a type of users added or replaced, one version on.
+    /// Returns the catalog with a user-defined type added or replaced, as a new version.
     #[must_use]
     pub fn with_type(&self, user_type: UserType) -> Catalog {
         let mut next = self.next();
@@ -676,7 +676,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without a type, one version on.
+    /// Returns the catalog without a type, as a new version.
     #[must_use]
     pub fn without_type(&self, number: u32) -> Catalog {
         let mut next = self.next();
@@ -686,18 +686,18 @@ impl Catalog {
 
     // ---- functions ----
 
-    /// Returns all functions of users, oldest first.
+    /// Returns all user-defined functions, oldest first.
     pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
         self.functions.values()
     }
 
-    /// Returns a function of users by its number.
+    /// Returns a user-defined function by its number.
     pub fn function(&self, number: u32) -> Option<&Arc<Function>> {
         self.functions.get(&number)
     }
 
-    /// Returns the functions of users that a call may mean by a name. Without a schema built-in
-    /// functions come before them, and temporary ones are not found.
+    /// Returns the user-defined functions of a name in a call. Unqualified names do not find
+    /// temporary functions, and built-in functions take precedence over the result.
     pub fn functions_named(
         &self,
         schema: Option<&str>,
@@ -723,7 +723,7 @@ impl Catalog {
         found
     }
 
-    /// Returns the catalog with a function added or replaced, one version on.
+    /// Returns the catalog with a function added or replaced, as a new version.
     #[must_use]
     pub fn with_function(&self, function: Arc<Function>) -> Catalog {
         let mut next = self.next();
@@ -731,7 +731,7 @@ impl Catalog {
         next
     }
 
-    /// Returns the catalog without a function, one version on.
+    /// Returns the catalog without a function, as a new version.
     #[must_use]
     pub fn without_function(&self, number: u32) -> Catalog {
         let mut next = self.next();
@@ -739,14 +739,14 @@ impl Catalog {
         next
     }
 
-    // ---- what goes with tables and roles ----
+    // ---- comments, quotas and statistics ----
 
     /// Returns all comments.
     pub fn comments(&self) -> &BTreeMap<Subject, Arc<str>> {
         &self.comments
     }
 
-    /// Returns the catalog with another comment, or without it, one version on.
+    /// Returns the catalog with a comment set or removed, as a new version.
     #[must_use]
     pub fn with_comment(&self, subject: Subject, text: Option<&str>) -> Catalog {
         let mut next = self.next();
@@ -763,7 +763,7 @@ impl Catalog {
         &self.quotas
     }
 
-    /// Returns the catalog with another quota, one version on; limits of nothing are none.
+    /// Returns the catalog with another quota, as a new version; empty limits remove it.
     #[must_use]
     pub fn with_quota(&self, subject: QuotaSubject, limits: QuotaLimits) -> Catalog {
         let mut next = self.next();
@@ -774,12 +774,12 @@ impl Catalog {
         next
     }
 
-    /// Returns what ANALYZE found out about a table.
+    /// Returns the statistics of a table.
     pub fn statistics(&self, table: TableId) -> Option<&Arc<TableStatistics>> {
         self.statistics.get(&table)
     }
 
-    /// Returns the catalog with other statistics of a table, one version on.
+    /// Returns the catalog with other statistics of a table, as a new version.
     #[must_use]
     pub fn with_statistics(&self, table: TableId, statistics: Option<TableStatistics>) -> Catalog {
         let mut next = self.next();
@@ -790,7 +790,7 @@ impl Catalog {
         next
     }
 
-    // ---- parts ----
+    // ---- helper functions ----
 
     fn next(&self) -> Catalog {
         Catalog { version: VERSION.fetch_add(1, Ordering::Relaxed) + 1, ..self.clone() }
@@ -798,7 +798,7 @@ impl Catalog {
 
     fn name(&mut self, schema: &str, name: &str, id: RelationId) {
         let schema = self.schemas.entry(schema.to_owned()).or_insert_with_key(|name| {
-            // Only a catalog in the making, or one that was damaged, lacks the schema.
+            // Only a catalog that is being built, or a damaged one, lacks the schema.
             Arc::new(Schema { oid: 0, name: name.clone(), relations: AHashMap::new() })
         });
         Arc::make_mut(schema).relations.insert(name.to_owned(), id);
@@ -811,7 +811,7 @@ impl Catalog {
     }
 }
 
-/// Returns the names that a table takes in its schema: its own, and those of its indexes.
+/// Returns the names that a table uses in its schema: its own, and those of its indexes.
 fn table_names(table: &Table) -> impl Iterator<Item = (&str, RelationId)> {
     let key = table.primary_key_name.as_str();
     let key = (!key.is_empty()).then_some((key, RelationId::PrimaryKey(table.oid)));
@@ -821,7 +821,7 @@ fn table_names(table: &Table) -> impl Iterator<Item = (&str, RelationId)> {
 }
 
 impl Relation<'_> {
-    /// Returns the words for it: `table`, `index`, `view`, `materialized view`, `sequence`.
+    /// Returns its noun: `table`, `index`, `view`, `materialized view`, `sequence`.
     pub fn kind(self) -> &'static str {
         match self {
             Relation::Table(table) => table.kind_name(),

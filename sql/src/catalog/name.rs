@@ -1,4 +1,4 @@
-//! Names of what the catalog holds, and where names without a schema are looked for.
+//! Object names and the search path for unqualified names.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ pub use crate::ast::TEMP;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// The role that everything belongs to.
+/// The role that owns all objects.
 pub const OWNER: &str = "bennu";
 
 /// The name of the database.
@@ -15,15 +15,15 @@ pub const DATABASE: &str = crate::ast::DATABASE;
 /// The schema that every new database has.
 pub const PUBLIC: &str = "public";
 
-/// What the names of such schemas begin with; the number of the session follows.
+/// The prefix of schemas of temporary objects; the number of the session follows.
 pub const TEMP_PREFIX: &str = "pg_temp_";
 
-/// Returns whether a schema is one of temporary things.
+/// Returns whether a schema is one of temporary objects.
 pub fn is_temporary(schema: &str) -> bool {
     schema.starts_with(TEMP_PREFIX)
 }
 
-/// The full name of a table, index, view or sequence.
+/// The qualified name of a table, index, view or sequence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, bincode::Encode, bincode::Decode)]
 pub struct ObjectName {
     /// The schema.
@@ -38,7 +38,7 @@ impl ObjectName {
         ObjectName { schema: schema.to_owned(), name: name.to_owned() }
     }
 
-    /// Returns the name as system views show it: without schema `public`.
+    /// Returns the name as system views show it: unqualified for schema `public`.
     pub fn short(&self) -> String {
         match self.schema == PUBLIC {
             true => self.name.clone(),
@@ -59,12 +59,12 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// The schemas that names without one are looked for in, first to last. Some of them need not be
-/// there. What the system knows comes before all of them unless `pg_catalog` is named.
+/// The schemas that are searched for unqualified names, in order. Some of them may not exist.
+/// System objects come before all of them unless the path contains `pg_catalog`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPath {
     schemas: Vec<String>,
-    /// The schema of the session's temporary things.
+    /// The schema of the session's temporary objects.
     temp: Option<String>,
 }
 
@@ -75,11 +75,11 @@ impl Default for SearchPath {
 }
 
 impl SearchPath {
-    /// Reads the value of setting `search_path`; `"$user"` stands for the user's name.
+    /// Parses the value of setting `search_path`; `"$user"` stands for the user's name.
     ///
     /// # Errors
     ///
-    /// 22023 if it is no list of names.
+    /// 22023 if it is not a list of names.
     pub fn parse(value: &str, user: &str) -> Result<SearchPath> {
         let schemas = parser::parse_name_list(value).ok_or_else(|| {
             let message = format!("invalid value for parameter \"search_path\": \"{value}\"");
@@ -90,12 +90,12 @@ impl SearchPath {
         Ok(SearchPath { schemas: schemas.into_iter().map(known).collect(), temp: None })
     }
 
-    /// Returns the path of these schemas.
+    /// Returns a path of these schemas.
     pub fn of(schemas: Vec<String>) -> SearchPath {
         SearchPath { schemas, temp: None }
     }
 
-    /// Returns the path with a schema in front of the others.
+    /// Returns the path with a schema prepended.
     #[must_use]
     pub fn behind(&self, schema: &str) -> SearchPath {
         let mut path = self.clone();
@@ -103,7 +103,7 @@ impl SearchPath {
         path
     }
 
-    /// Returns the path of a session whose temporary things are in a schema of this name.
+    /// Returns the path of a session whose temporary objects are in this schema.
     #[must_use]
     pub fn with_temp(mut self, temp: &str) -> SearchPath {
         for schema in self.schemas.iter_mut().filter(|schema| *schema == TEMP) {
@@ -113,19 +113,19 @@ impl SearchPath {
         self
     }
 
-    /// Returns the schema of the session's temporary things.
+    /// Returns the schema of the session's temporary objects.
     pub fn temp(&self) -> Option<&str> {
         self.temp.as_deref()
     }
 
-    /// Returns the schemas that relations are looked for in, first to last: what is temporary comes
-    /// first, unless the path says otherwise.
+    /// Returns the schemas that are searched for relations, in order: temporary objects come
+    /// first, unless the path contains their schema.
     pub fn of_relations(&self) -> impl Iterator<Item = &String> {
         let first = self.temp.iter().filter(|temp| !self.schemas.contains(temp));
         first.chain(&self.schemas)
     }
 
-    /// Returns the name of a schema that a statement gives; `None` for what is temporary of another
+    /// Returns the schema of a name in a statement; `None` for the temporary schema of another
     /// session.
     pub fn schema<'n>(&'n self, name: &'n str) -> Option<&'n str> {
         match &self.temp {
@@ -135,7 +135,7 @@ impl SearchPath {
         }
     }
 
-    /// Returns the schemas, first to last.
+    /// Returns the schemas in order.
     pub fn schemas(&self) -> &[String] {
         &self.schemas
     }

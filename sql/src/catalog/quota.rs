@@ -1,6 +1,6 @@
-//! Quotas in the catalog: a row for each table and each role that has one.
+//! Quotas in the catalog: one row for each table and each role that has one.
 //!
-//! The key is `qt` and the table's id, or `qr` and the role's name; the one cell holds the limits
+//! The key is `qt` and the table's id, or `qr` and the role's name; the only cell holds the limits
 //! ([`QuotaLimits`](store::quota::QuotaLimits)) in the store's metadata encoding. A role is a name
 //! that clients connect as; it need not have been created.
 
@@ -8,10 +8,10 @@ use store::TableId;
 
 use crate::error::{Error, Result, sqlstate};
 
-/// What the keys of quotas begin with.
+/// The key prefix of quotas.
 pub const QUOTA_PREFIX: &[u8] = b"q";
 
-/// Whose quota it is.
+/// The table or role of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QuotaSubject {
     /// A table with its indexes.
@@ -31,11 +31,11 @@ impl QuotaSubject {
         }
     }
 
-    /// Returns the subject of what follows the prefix in a row's key.
+    /// Returns the subject of a key without its prefix.
     ///
     /// # Errors
     ///
-    /// XX001 if it is not such a key.
+    /// XX001 if the key is damaged.
     pub fn of_key(key: &[u8]) -> Result<QuotaSubject> {
         let subject = match key.split_at_checked(1) {
             Some((b"t", id)) => {

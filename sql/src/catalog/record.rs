@@ -1,15 +1,16 @@
-//! The catalog on disk: what is stored of a table, as rows of the system table.
+//! Stored form of the catalog: records of tables, views and coprocessors as rows of the system
+//! table.
 //!
-//! One row a table; its key is the table's number, its one cell a [`TableRecord`] in the store's
-//! metadata encoding ([`store::codec`]), with what [`later`](crate::catalog::later) adds. Only SQL
-//! text and numbers are stored: bound forms are made anew when the catalog is read, so that they
-//! may change from version to version.
+//! One row for each table; its key is the table's number, its only cell a [`TableRecord`] in the
+//! store's metadata encoding ([`store::codec`]), with the extensions of
+//! [`later`](crate::catalog::later). Only SQL text and numbers are stored: bound forms are rebuilt
+//! when the catalog is read, so that they may change from version to version.
 //!
-//! What is attached to a table is in a row of its own, a [`CoprocessorRecords`] under
+//! The coprocessors attached to a table are in a separate row, a [`CoprocessorRecords`] under
 //! [`coprocessors_key`]; without coprocessors there is no such row.
 //!
-//! Another row, [`NEXT_ID_KEY`], counts the ids reserved; ids are never reused. A table
-//! without a primary key has a row [`row_ids_key`] that says from where its numbers are free.
+//! Another row, [`NEXT_ID_KEY`], is the counter of reserved ids; ids are never reused. A table
+//! without a primary key has a row [`row_ids_key`] with the first free row number.
 //!
 //! Byte by byte: `docs/formats/catalog.md`.
 
@@ -26,17 +27,17 @@ use crate::error::{Error, Result, sqlstate};
 /// The system table that holds the catalog.
 pub const CATALOG_TABLE: store::TableId = store::TableId(1);
 
-/// Ids below this one are kept for system tables.
+/// The first id that is not reserved for system tables.
 pub const FIRST_USER_TABLE: u32 = 1_000;
 
-/// Key of the row that counts ids. Table rows begin with `t`.
+/// Key of the id counter's row. Table rows begin with `t`.
 pub const NEXT_ID_KEY: &[u8] = b"n";
 
-/// Key of the row that says that the catalog has what every new one has: schema `public`, which may
-/// have been dropped since.
+/// Key of the row that records the initialisation of the catalog, after which schema `public` may
+/// be dropped.
 pub const MADE_KEY: &[u8] = b"m";
 
-/// What keys of [`table_key`] begin with.
+/// The prefix of [`table_key`].
 pub const TABLES_PREFIX: &[u8] = b"t";
 
 /// Returns the key of a table's row.
@@ -44,11 +45,11 @@ pub fn table_key(oid: u32) -> Vec<u8> {
     [TABLES_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
-/// What keys of [`row_ids_key`] begin with.
+/// The prefix of [`row_ids_key`].
 pub const ROW_IDS_PREFIX: &[u8] = b"r";
 
-/// Returns the key of the row with the first number that was never reserved for the rows of a table
-/// without a primary key: a u64, big-endian.
+/// Returns the key of the row with the first unreserved row number of a table without a primary
+/// key: a u64, big-endian.
 pub fn row_ids_key(table: store::TableId) -> Vec<u8> {
     [ROW_IDS_PREFIX, table.0.to_be_bytes().as_slice()].concat()
 }
@@ -58,23 +59,23 @@ pub fn coprocessors_key(oid: u32) -> Vec<u8> {
     [COPROCESSORS_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
-/// What keys of [`coprocessors_key`] begin with.
+/// The prefix of [`coprocessors_key`].
 pub const COPROCESSORS_PREFIX: &[u8] = b"c";
 
-/// The coprocessors that ALTER TABLE attached to a table.
+/// The coprocessors attached to a table by ALTER TABLE.
 #[derive(Debug, Clone, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct CoprocessorRecords {
-    /// In the order in which they were attached.
+    /// The coprocessors, in the order of attachment.
     pub attached: Vec<CoprocessorRecord>,
 }
 
-/// What a coprocessor does.
+/// The kind of a coprocessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum CoprocessorKind {
-    /// It watches what is done to the table.
+    /// A region observer, with hooks on the operations of the table.
     #[default]
     Observer,
-    /// It is called by name.
+    /// An endpoint, called by name.
     Endpoint,
 }
 
@@ -83,17 +84,17 @@ pub enum CoprocessorKind {
 pub struct CoprocessorRecord {
     /// Its name on the table.
     pub name: String,
-    /// The name that the registry knows it by.
+    /// Its name in the registry.
     pub coprocessor: String,
-    /// Whether it is an observer or an endpoint.
+    /// Observer or endpoint.
     pub kind: CoprocessorKind,
-    /// Where it stands in the chain; of no meaning for an endpoint.
+    /// Its priority in the chain; meaningless for an endpoint.
     pub priority: i32,
-    /// Its arguments, as they were written.
+    /// Its arguments as written.
     pub arguments: Vec<(String, String)>,
 }
 
-/// What keys of [`view_key`] begin with.
+/// The prefix of [`view_key`].
 pub const VIEWS_PREFIX: &[u8] = b"v";
 
 /// Returns the key of a view's row.
@@ -112,28 +113,28 @@ pub struct ViewRecord {
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<ViewColumnRecord>,
-    /// SQL text of the query, without any `*` in a select list.
+    /// SQL text of the query, with each `*` expanded.
     pub text: String,
-    /// The tables and views that the query names, each as often as it is named differently.
+    /// The tables and views that the query references, once for each different spelling.
     pub relations: Vec<ViewRelation>,
-    /// Where names of the text without a schema were looked for when the view was created.
+    /// The search path at creation.
     pub search_path: Vec<String>,
     /// `WITH CHECK OPTION`
     pub check_option: Later<Option<CheckOption>>,
 }
 
-/// A table or view that a view's query names.
+/// A table or view that a view's query references.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct ViewRelation {
-    /// The schema that the text gives, if it does.
+    /// The schema in the text, if qualified.
     pub schema: Option<String>,
-    /// The name that the text gives.
+    /// The name in the text.
     pub name: String,
-    /// The number of what it stood for when the view was created, and stands for since.
+    /// The number of the relation, resolved at creation.
     pub oid: u32,
-    /// The names of its columns then, by position; empty for those that could not be named.
+    /// The names of its columns at creation, by position; empty for hidden ones.
     pub columns: Vec<String>,
-    /// The positions of those that the query uses, ascending.
+    /// The positions of the columns in use, ascending.
     pub used: Vec<u32>,
 }
 
@@ -163,7 +164,7 @@ pub struct TableRecord {
     pub columns: Vec<ColumnRecord>,
     /// The primary key, in key order. Positions are among `columns`.
     pub primary_key: Vec<KeyRecord>,
-    /// Name of the primary key constraint; empty without one: then the key is a hidden column.
+    /// Name of the primary key constraint; empty without one: then the row key is a hidden column.
     pub primary_key_name: String,
     /// CHECK constraints.
     pub checks: Vec<CheckRecord>,
@@ -173,18 +174,19 @@ pub struct TableRecord {
     pub foreign_keys: Vec<ForeignKey>,
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
-    /// Grows with every change of the columns; written into packed rows.
+    /// A counter of changes to the columns; stored in packed rows.
     pub schema_version: u32,
-    /// Id, families and their rules. The first split points of a salted table are its buckets.
+    /// Id, families and their storage options. The first split points of a salted table are its
+    /// buckets.
     pub descriptor: TableDescriptor,
-    /// What it is to statements.
+    /// Table or materialized view.
     pub kind: Later<TableKind>,
-    /// What COMMIT does to its rows, if it is temporary.
+    /// ON COMMIT, for a temporary table.
     pub on_commit: Later<OnCommit>,
-    /// What is only shown.
+    /// Attributes without effect.
     pub retained: Later<RetainedTable>,
-    /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that refer to it, are not
-    /// checked where its rows change.
+    /// `DISABLE TRIGGER ALL`: foreign keys of the table, and those that reference it, are not
+    /// checked when its rows change.
     pub without_triggers: Later<bool>,
 }
 
@@ -197,32 +199,32 @@ pub struct ColumnRecord {
     pub type_oid: u32,
     /// Modifier of its type.
     pub modifier: i32,
-    /// NULL is refused.
+    /// NULL is rejected.
     pub not_null: bool,
     /// SQL text of DEFAULT.
     pub default: Option<String>,
-    /// SQL text of what makes its value, for a generated column.
+    /// SQL text of the expression of a generated column.
     pub generated: Option<String>,
-    /// Index of its family; of no meaning for key columns.
+    /// Index of its family; meaningless for key columns.
     pub family: u8,
-    /// Whether it is an identity column, and of which kind.
+    /// The kind of an identity column.
     pub identity: Option<IdentityRecord>,
-    /// Text of the value that the column has in rows from before it was added; `None` for NULL.
+    /// Text of the value in rows that were written before the column was added; `None` for NULL.
     pub missing: Option<String>,
-    /// It was dropped: its place in packed rows stays, and nobody sees it.
+    /// True if it was dropped: packed rows retain its position, and it is hidden.
     pub dropped: bool,
-    /// Its collation, if it is not that of its type.
+    /// Its collation, if it differs from that of its type.
     pub collation: Later<Option<Collation>>,
-    /// What is only shown.
+    /// Attributes without effect.
     pub retained: Later<RetainedColumn>,
 }
 
-/// Who may give a value to an identity column; its DEFAULT takes from its sequence.
+/// The kind of an identity column, whose DEFAULT reads its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub enum IdentityRecord {
-    /// Nobody, unless the statement says OVERRIDING SYSTEM VALUE.
+    /// ALWAYS: explicit values need OVERRIDING SYSTEM VALUE.
     Always,
-    /// Anybody.
+    /// BY DEFAULT: explicit values are allowed.
     ByDefault,
 }
 
@@ -231,9 +233,9 @@ pub enum IdentityRecord {
 pub struct KeyRecord {
     /// Position of the column.
     pub column: u32,
-    /// From large to small.
+    /// Descending order.
     pub descending: bool,
-    /// NULLs before all values.
+    /// NULLS FIRST.
     pub nulls_first: bool,
 }
 
@@ -244,7 +246,7 @@ pub struct CheckRecord {
     pub name: String,
     /// SQL text of the predicate.
     pub predicate: String,
-    /// All rows pass it; else only those that were written since.
+    /// True if all rows are known to satisfy it; otherwise only rows written after its creation.
     pub valid: bool,
 }
 
@@ -257,7 +259,7 @@ pub struct IndexRecord {
     pub name: String,
     /// UNIQUE.
     pub unique: bool,
-    /// It stands for a UNIQUE or PRIMARY KEY constraint of the same name.
+    /// True if it belongs to a UNIQUE or PRIMARY KEY constraint of the same name.
     pub constraint: bool,
     /// The keys.
     pub keys: Vec<IndexKeyRecord>,
@@ -265,19 +267,19 @@ pub struct IndexRecord {
     pub include: Vec<u32>,
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
-    /// Id and rules of the table that holds the index.
+    /// Id and storage options of the store table of the index.
     pub descriptor: TableDescriptor,
-    /// NULLs are as good as equal.
+    /// `NULLS NOT DISTINCT`
     pub nulls_not_distinct: Later<bool>,
-    /// SQL text of what holds of the rows that it is over; `None` for all rows.
+    /// SQL text of the predicate of a partial index; `None` for all rows.
     pub predicate: Later<Option<String>>,
-    /// It is kept up to date, and has not all entries yet: queries do not use it.
+    /// True while it is maintained but incomplete: queries do not use it.
     pub building: Later<bool>,
-    /// When its constraint is checked.
+    /// The deferral mode of its constraint.
     pub deferral: Later<Deferral>,
-    /// It stands for the primary key, which is deferrable then: the row key is a hidden column.
+    /// True if it is the index of a deferrable primary key; the row key is then a hidden column.
     pub primary: Later<bool>,
-    /// What is only shown.
+    /// Attributes without effect.
     pub retained: Later<RetainedIndex>,
 }
 
@@ -287,7 +289,7 @@ impl IndexRecord {
         self.keys.iter().map(|key| &key.expression).chain(self.predicate.iter())
     }
 
-    /// Returns its SQL texts, to be changed.
+    /// Returns its SQL texts for modification.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let predicate = self.predicate.0.iter_mut();
         self.keys.iter_mut().map(|key| &mut key.expression).chain(predicate)
@@ -299,24 +301,24 @@ impl IndexRecord {
 pub struct IndexKeyRecord {
     /// SQL text: a column's name or an expression.
     pub expression: String,
-    /// From large to small.
+    /// Descending order.
     pub descending: bool,
-    /// NULLs before all values.
+    /// NULLS FIRST.
     pub nulls_first: bool,
 }
 
-/// Returns the bytes of a record.
+/// Returns the encoded record.
 pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     codec::append_record(record, &mut bytes);
     bytes
 }
 
-/// Returns the record of some bytes.
+/// Decodes a record.
 ///
 /// # Errors
 ///
-/// XX001 if they are not one.
+/// XX001 if the bytes are damaged.
 pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T> {
     codec::read_record(bytes).map(|(record, _)| record).map_err(|damage| {
         let (Damage::Broken(why) | Damage::Unreadable(why)) = damage;

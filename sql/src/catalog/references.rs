@@ -1,9 +1,9 @@
-//! What an object of the catalog refers to, by numbers: what must not be changed or dropped by
-//! others while a transaction that has made the reference is open.
+//! References of catalog objects to others, by number: objects that other transactions must not
+//! change or drop while the transaction that made the reference is open.
 //!
-//! Texts of definitions are not bound for this: a word of a text counts as a reference to all
-//! functions, types and sequences of that name. A definition may so wait for one that it has
-//! nothing to do with; none is overlooked.
+//! Texts of definitions are not bound for this: each word of a text counts as a reference to all
+//! functions, types and sequences of that name. So a definition may wait for an unrelated one, but
+//! no reference is missed.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use crate::catalog::quota::QuotaSubject;
 use crate::catalog::record::TableRecord;
 use crate::catalog::user_type::UserType;
 
-/// Which references count.
+/// The references that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum References {
     /// Those by number.
     Declared,
-    /// Also what words of texts may mean. An object that another transaction creates later may be
-    /// among them, without anybody's lock.
+    /// Also those that words of texts may refer to. An object that another transaction creates
+    /// later may be among them, without a lock.
     Possible,
 }
 
@@ -40,7 +40,7 @@ impl References {
     }
 }
 
-/// Adds the numbers of what the texts of an entry may name.
+/// Adds the numbers of the objects that the texts of an entry may name.
 fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
     let mut words = Words::default();
     match entry {
@@ -73,7 +73,7 @@ fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
             if let Some(function) = catalog.function(*number) {
                 let parameters = function.record.parameters.iter();
                 parameters.filter_map(|one| one.default.as_ref()).for_each(|text| words.add(text));
-                // The bodies of others are looked at when they are called.
+                // Other bodies are resolved at each call.
                 if function.search_path.is_some() {
                     words.add(&function.record.body);
                     words.names_relations = true;
@@ -85,7 +85,7 @@ fn add_named(catalog: &Catalog, entry: &Entry, found: &mut BTreeSet<u32>) {
     words.find(catalog, found);
 }
 
-/// Returns the numbers that an entry itself refers to by, without those that its texts name.
+/// Returns the numbers that an entry itself refers to, without those in its texts.
 fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
     let schema = |name: &str| catalog.schema(name).map(|schema| schema.oid);
     let of_type = |oid: u32| catalog.type_of_oid(oid).map(|known| known.number());
@@ -145,7 +145,7 @@ fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
     found
 }
 
-/// Returns the number of the object that a comment is about, or about a part of.
+/// Returns the number of the object that is the subject of a comment, or contains it.
 fn subject_of(catalog: &Catalog, subject: &Subject) -> Option<u32> {
     match subject {
         Subject::Relation(number) if !catalog.has(*number) => {
@@ -166,11 +166,11 @@ fn subject_of(catalog: &Catalog, subject: &Subject) -> Option<u32> {
     }
 }
 
-/// The words of texts, also those within quotes.
+/// The words of texts, including those within quotes.
 #[derive(Default)]
 struct Words {
     words: AHashSet<String>,
-    /// Whether tables and views count, too.
+    /// True if tables and views count, too.
     names_relations: bool,
 }
 
@@ -203,7 +203,7 @@ impl Words {
         let functions = catalog.functions().filter(|one| is_named(&one.record.name));
         found.extend(functions.map(|one| one.record.number));
         let types = catalog.types().filter(|one| self.names_relations || !one.is_of_rows());
-        // Types of arrays have the names of their elements' behind an underscore.
+        // An array type has the name of its element type with a leading underscore.
         let types =
             types.filter(|one| is_named(one.name()) || is_named(&format!("_{}", one.name())));
         found.extend(types.map(|one| one.number()));

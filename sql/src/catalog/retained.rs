@@ -1,31 +1,32 @@
 //! Attributes of tables, columns and indexes that PostgreSQL's catalog has and that have no effect
-//! here: retained, and shown where PostgreSQL shows them, so that a dump has them.
+//! here. They are stored, and shown where PostgreSQL shows them, so that a dump contains them.
 
 use bincode::{Decode, Encode};
 
 use crate::ast::StorageKind;
 
-/// A storage parameter: its name and its value as it was written.
+/// A storage parameter: its name and its value as written.
 pub type Parameter = (String, String);
 
-/// What is retained of a table.
+/// Attributes of a table without effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct RetainedTable {
     /// Its storage parameters, in the order in which they were set.
     pub parameters: Vec<Parameter>,
-    /// It was created UNLOGGED.
+    /// True if it was created UNLOGGED.
     pub unlogged: bool,
     /// `REPLICA IDENTITY`
     pub replica_identity: ReplicaIdentity,
     /// `CLUSTER ON`: the number of the index, or that of the table for its primary key.
     pub clustered_on: Option<u32>,
-    /// Storage parameters of the index that the primary key is shown as.
+    /// Storage parameters of the index that represents the primary key.
     pub key_parameters: Vec<Parameter>,
-    /// Positions of the columns that the primary key includes: all are where the rows lie.
+    /// Positions of the columns in INCLUDE of the primary key; it has no effect, because rows are
+    /// stored under the primary key.
     pub key_include: Vec<u32>,
 }
 
-/// What of an old row a change tells a replica.
+/// The old values that logical replication would send for a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub enum ReplicaIdentity {
     /// The primary key.
@@ -39,12 +40,12 @@ pub enum ReplicaIdentity {
     Index(u32),
 }
 
-/// What is retained of a column.
+/// Attributes of a column without effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct RetainedColumn {
     /// `SET STATISTICS`
     pub statistics: Option<i32>,
-    /// `SET STORAGE`, if it is not that of the type.
+    /// `SET STORAGE`, if it differs from that of the type.
     pub storage: Option<StorageKind>,
     /// `SET COMPRESSION`: `p` for pglz, `l` for lz4.
     pub compression: Option<char>,
@@ -52,18 +53,18 @@ pub struct RetainedColumn {
     pub options: Vec<Parameter>,
 }
 
-/// What is retained of an index.
+/// Attributes of an index without effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct RetainedIndex {
     /// Its storage parameters, in the order in which they were set.
     pub parameters: Vec<Parameter>,
-    /// It was created `USING hash`.
+    /// True if it was created `USING hash`.
     pub is_hash: bool,
-    /// Operator classes that are not their types' defaults, by the position of the key.
+    /// Operator classes other than the defaults, by the position of the key.
     pub operator_classes: Vec<(u32, String)>,
 }
 
-/// Sets a parameter, or takes it away.
+/// Sets or removes a parameter.
 pub fn set_parameter(parameters: &mut Vec<Parameter>, name: &str, value: Option<String>) {
     let at = parameters.iter().position(|(known, _)| known == name);
     match (at, value) {

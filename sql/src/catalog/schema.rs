@@ -2,13 +2,13 @@
 
 use ahash::AHashMap;
 
-/// What keys of [`schema_key`] begin with.
+/// The prefix of [`schema_key`].
 pub const SCHEMAS_PREFIX: &[u8] = b"h";
 
 /// The number of schema `public`, as in PostgreSQL.
 pub const PUBLIC_OID: u32 = 2_200;
 
-/// Schemas of PostgreSQL whose content the server makes up; nothing can be created in them.
+/// PostgreSQL's system schemas, whose content the server computes; nothing can be created in them.
 pub const SYSTEM_SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "bennu"];
 
 /// Returns the key of a schema's row.
@@ -16,7 +16,7 @@ pub fn schema_key(oid: u32) -> Vec<u8> {
     [SCHEMAS_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
-/// A schema on disk.
+/// A schema as stored.
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct SchemaRecord {
     /// Its number.
@@ -32,11 +32,11 @@ pub struct Schema {
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// What its names stand for.
+    /// The relations by name.
     pub relations: AHashMap<String, RelationId>,
 }
 
-/// What a name of a schema stands for.
+/// A relation in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelationId {
     /// A table, by its number.
@@ -65,7 +65,7 @@ impl Schema {
         Schema { oid: record.oid, name: record.name, relations: AHashMap::new() }
     }
 
-    /// Returns what is stored of it.
+    /// Returns the record to store.
     pub fn record(&self) -> SchemaRecord {
         SchemaRecord { oid: self.oid, name: self.name.clone() }
     }

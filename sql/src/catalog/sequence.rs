@@ -1,5 +1,5 @@
-//! What the catalog knows of a sequence: its definition. Where it stands is not part of the
-//! catalog, because it outlives a rollback: see [`crate::sequences`].
+//! Definitions of sequences in the catalog. The state of a sequence is not part of the catalog,
+//! because it survives a rollback: see [`crate::sequences`].
 
 use types::datatype::RegKind;
 use types::expr::Expr;
@@ -7,10 +7,10 @@ use types::{DataType, Datum};
 
 use crate::error::{Error, Result, sqlstate};
 
-/// What keys of [`sequence_key`] begin with.
+/// The prefix of [`sequence_key`].
 pub const SEQUENCES_PREFIX: &[u8] = b"s";
 
-/// What keys of [`state_key`] begin with.
+/// The prefix of [`state_key`].
 pub const STATES_PREFIX: &[u8] = b"u";
 
 /// Returns the key of a sequence's row.
@@ -18,13 +18,13 @@ pub fn sequence_key(oid: u32) -> Vec<u8> {
     [SEQUENCES_PREFIX, oid.to_be_bytes().as_slice()].concat()
 }
 
-/// Returns the key of the row that says where a sequence stands.
+/// Returns the key of the row with the state of a sequence.
 pub fn state_key(id: u32) -> Vec<u8> {
     [STATES_PREFIX, id.to_be_bytes().as_slice()].concat()
 }
 
-/// Returns the name of the sequence that is the argument of `nextval` and related functions, where
-/// it is written: `'s'`, `'s'::regclass`.
+/// Returns the name of the sequence in the argument of `nextval` and related functions, if it is a
+/// literal: `'s'`, `'s'::regclass`.
 pub fn sequence_name(argument: &Expr) -> Option<&str> {
     match argument {
         Expr::Constant { value: Datum::Text(name), .. } => Some(name),
@@ -35,7 +35,7 @@ pub fn sequence_name(argument: &Expr) -> Option<&str> {
     }
 }
 
-/// A sequence. Stored as it is, under [`sequence_key`].
+/// A sequence. It is stored as is, under [`sequence_key`].
 #[derive(Debug, Clone, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct Sequence {
     /// Its number.
@@ -44,13 +44,13 @@ pub struct Sequence {
     pub schema: String,
     /// Its name in the schema.
     pub name: String,
-    /// Under which its state is kept; another one after a RESTART.
+    /// The id of its state; RESTART assigns a new one.
     pub id: u32,
     /// OID of its type: smallint, integer or bigint.
     pub type_oid: u32,
-    /// What START says.
+    /// The START value.
     pub start: i64,
-    /// The value that it gives first, if nothing is kept of its state.
+    /// The first value if no state is stored.
     pub first: i64,
     /// Difference from one value to the next; not 0.
     pub increment: i64,
@@ -58,11 +58,11 @@ pub struct Sequence {
     pub min: i64,
     /// Its largest value.
     pub max: i64,
-    /// Values that are reserved at once, at least.
+    /// The minimum number of values that are reserved at once.
     pub cache: i64,
-    /// Goes on from the other end.
+    /// `CYCLE`: restarts at the other end.
     pub cycle: bool,
-    /// The number of the table and the position of the column that it goes with.
+    /// The number of the table and the position of the column in OWNED BY.
     pub owned_by: Option<(u32, u32)>,
 }
 
@@ -89,17 +89,17 @@ impl Sequence {
         Err(Error::new(sqlstate::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message))
     }
 
-    /// Returns the value `steps` after `value`, if the sequence has it.
+    /// Returns the value `steps` after `value`, if it is within the bounds.
     pub fn ahead(&self, value: i64, steps: i64) -> Option<i64> {
         let ahead = value.checked_add(self.increment.checked_mul(steps)?)?;
         (self.min..=self.max).contains(&ahead).then_some(ahead)
     }
 
-    /// Returns the values that a type has.
+    /// Returns the range of values of a type.
     ///
     /// # Errors
     ///
-    /// 22023 for a type that sequences cannot have.
+    /// 22023 for a type that a sequence cannot have.
     pub fn range_of(data_type: DataType) -> Result<(i64, i64)> {
         match data_type {
             DataType::Int2 => Ok((i64::from(i16::MIN), i64::from(i16::MAX))),

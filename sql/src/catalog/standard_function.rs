@@ -1,8 +1,8 @@
-//! Functions of `information_schema`, which drivers call to take the catalog's arrays apart and to
-//! read type modifiers.
+//! Functions of `information_schema` that drivers call to expand the catalog's arrays and to
+//! interpret type modifiers.
 //!
-//! They are functions of SQL, as in PostgreSQL, and stand beside those of users in every catalog,
-//! with numbers that users' never have; no row of the catalog's table has them.
+//! They are SQL functions, as in PostgreSQL. Every catalog contains them next to the user-defined
+//! ones, with numbers that those never have; they are not stored.
 
 use types::DataType;
 
@@ -14,16 +14,17 @@ use crate::catalog::function::{
 use crate::catalog::later::Later;
 use crate::error::Result;
 
-/// The schema that they are in.
+/// Their schema.
 pub const SCHEMA: &str = "information_schema";
 
-/// The number of the first one; those of users begin above.
+/// The first number; user-defined functions have higher ones.
 const FIRST_NUMBER: u32 = 100;
 
 /// `oid` of `record`.
 const RECORD: u32 = 2_249;
 
-/// Modifiers of `varchar` and `numeric` are four more than what they stand for.
+/// Their bodies. Modifiers of `varchar` and `numeric` are four higher than the length or
+/// precision.
 const PARTS: &[(&str, &str)] = &[
     (
         "_pg_char_max_length",
@@ -63,7 +64,7 @@ const PARTS: &[(&str, &str)] = &[
 ///
 /// # Errors
 ///
-/// What is wrong with the text of one, which a test would find.
+/// A parse error of one of the texts, which a test would find.
 pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
     let (oid, int4) = (DataType::Oid, DataType::Int4);
     let mut functions = vec![
@@ -111,7 +112,7 @@ pub fn all(catalog: &Catalog) -> Result<Vec<Function>> {
         .collect()
 }
 
-/// Returns an immutable function that is NULL where an argument is.
+/// Returns an immutable STRICT function.
 fn function(
     name: &str,
     parameters: &[(&str, DataType)],

@@ -1,10 +1,10 @@
-//! What ANALYZE found out about a table: how many rows it has, and how the values of its columns
-//! are spread.
+//! Planner statistics of ANALYZE: the row count of a table, and the value distribution of its
+//! columns.
 //!
-//! A row of the system table for each analysed table: its key is `a` and the table's id, its one
+//! The system table has a row for each analysed table: its key is `a` and the table's id, its only
 //! cell a [`TableStatistics`] in the store's metadata encoding, with those of partial indexes in a
-//! second record. Values are in their key form
-//! ([`types::keycode`], ascending), so that they compare as bytes.
+//! second record. Values are stored in their key encoding ([`types::keycode`], ascending), so that
+//! they compare as bytes.
 
 use store::TableId;
 use types::keycode;
@@ -13,7 +13,7 @@ use types::{DataType, Datum};
 use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::error::Result;
 
-/// What the keys of statistics begin with.
+/// The key prefix of statistics.
 pub const STATISTICS_PREFIX: &[u8] = b"a";
 
 /// Returns the key of a table's statistics.
@@ -21,7 +21,7 @@ pub fn statistics_key(table: TableId) -> Vec<u8> {
     [STATISTICS_PREFIX, table.0.to_be_bytes().as_slice()].concat()
 }
 
-/// Returns the table of what follows the prefix in a row's key.
+/// Returns the table of a key without its prefix.
 pub fn table_of_key(key: &[u8]) -> Option<TableId> {
     key.try_into().ok().map(|id| TableId(u32::from_be_bytes(id)))
 }
@@ -29,35 +29,35 @@ pub fn table_of_key(key: &[u8]) -> Option<TableId> {
 /// A table's statistics.
 #[derive(Debug, Clone, Default, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct TableStatistics {
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
-    /// What the store took for their number then ([`store::Store::row_estimate`]).
+    /// The store's row estimate at that time ([`store::Store::row_estimate`]).
     pub estimate: u64,
     /// The columns.
     pub columns: Vec<ColumnStatistics>,
-    /// The partial indexes by their numbers, with their entries.
+    /// The partial indexes by their numbers, with their entry counts.
     pub partial_indexes: Later<Vec<(u32, u64)>>,
 }
 
-/// A column's statistics. Parts are of all rows, NULLs included.
+/// A column's statistics. Fractions are of all rows, NULLs included.
 #[derive(Debug, Clone, Default, PartialEq, bincode::Encode, bincode::Decode)]
 pub struct ColumnStatistics {
     /// The column's name.
     pub name: String,
-    /// OID of its type then.
+    /// OID of its type at that time.
     pub type_oid: u32,
-    /// Which part is NULL.
+    /// The fraction of NULLs.
     pub null_fraction: f64,
-    /// Different values.
+    /// The number of distinct values.
     pub distinct: f64,
-    /// The most common values, most common first, each with its part.
+    /// The most common values with their fractions, most common first.
     pub common: Vec<(Vec<u8>, f64)>,
-    /// Bounds, ascending, between which lie as many of the other values each.
+    /// The bounds of an equi-depth histogram of the other values, ascending.
     pub bounds: Vec<Vec<u8>>,
 }
 
-/// Returns a value in key form, as a column of this type holds it; `None` if it is NULL or of
-/// another type.
+/// Returns the key encoding of a value, as a column of this type has it; `None` if it is NULL or
+/// of another type.
 pub fn form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec<u8>> {
     let integer = |data_type| matches!(data_type, DataType::Int2 | DataType::Int4 | DataType::Int8);
     let text = |data_type| matches!(data_type, DataType::Text | DataType::Varchar);
@@ -76,16 +76,16 @@ pub fn form(value: &Datum, value_type: DataType, column: DataType) -> Option<Vec
     Some(form)
 }
 
-/// Returns the bytes of a table's statistics.
+/// Returns the encoded statistics of a table.
 pub fn encode_statistics(statistics: &TableStatistics) -> Vec<u8> {
     encode_with(statistics, &statistics.partial_indexes)
 }
 
-/// Returns the statistics of some bytes.
+/// Decodes statistics.
 ///
 /// # Errors
 ///
-/// XX001 if they are none.
+/// XX001 if the bytes are damaged.
 pub fn decode_statistics(bytes: &[u8]) -> Result<TableStatistics> {
     let (mut statistics, partial_indexes) = decode_with::<TableStatistics, _>(bytes)?;
     statistics.partial_indexes.0 = partial_indexes;
@@ -93,7 +93,7 @@ pub fn decode_statistics(bytes: &[u8]) -> Result<TableStatistics> {
 }
 
 impl TableStatistics {
-    /// Returns how many entries a partial index had.
+    /// Returns the entry count of a partial index.
     pub fn entries(&self, index: u32) -> Option<u64> {
         let found = self.partial_indexes.iter().find(|(number, _)| *number == index);
         found.map(|(_, entries)| *entries)
@@ -110,12 +110,12 @@ impl ColumnStatistics {
         self.common.iter().map(|(_, part)| part).sum()
     }
 
-    /// Which part is neither NULL nor a common value.
+    /// Returns the fraction of values that are neither NULL nor common.
     pub fn other_part(&self) -> f64 {
         (1.0 - self.null_fraction - self.common_part()).max(0.0)
     }
 
-    /// Returns which part equals a value; `None`: one that is not known yet.
+    /// Returns the selectivity of equality with a value; `None` for a value that is not known yet.
     pub fn equal(&self, value: Option<&[u8]>) -> f64 {
         let Some(value) = value else {
             return (1.0 - self.null_fraction) / self.distinct.max(1.0);
@@ -125,17 +125,17 @@ impl ColumnStatistics {
         }
         let others = (self.distinct - self.common.len() as f64).max(1.0);
         let part = self.other_part() / others;
-        // What is not common is less common than that.
+        // A value that is not common is not more frequent than the least common of these.
         self.common.last().map_or(part, |(_, least)| part.min(*least))
     }
 
-    /// Returns which part is less than a value.
+    /// Returns the selectivity of `< value`.
     pub fn less(&self, value: &[u8]) -> f64 {
         let common = self.common.iter().filter(|(common, _)| common.as_slice() < value);
         common.map(|(_, part)| part).sum::<f64>() + self.other_part() * self.place(value)
     }
 
-    /// Returns where a value lies among the bounds, 0 to 1.
+    /// Returns the position of a value in the histogram, from 0 to 1.
     fn place(&self, value: &[u8]) -> f64 {
         let after = self.bounds.partition_point(|bound| bound.as_slice() <= value);
         let count = self.bounds.len();
@@ -153,8 +153,8 @@ impl ColumnStatistics {
     }
 }
 
-/// Returns how far a value lies from `low` to `high`, 0 to 1: by the bytes after those that both
-/// begin with.
+/// Returns the relative position of a value between `low` and `high`, from 0 to 1, interpolated
+/// over the bytes after their common prefix.
 fn between(value: &[u8], low: &[u8], high: &[u8]) -> f64 {
     let shared = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {

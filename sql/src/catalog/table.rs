@@ -1,7 +1,7 @@
-//! What the catalog knows of a table.
+//! Tables, columns and indexes of a catalog snapshot.
 //!
-//! Bound forms (layouts, expressions) are made once, when the table enters the catalog snapshot,
-//! and shared; what is stored on disk is SQL text and numbers in records of their own.
+//! Bound forms (layouts, expressions) are made once, when the table enters the snapshot, and
+//! shared; the stored form is SQL text and numbers ([`record`](crate::catalog::record)).
 
 use std::sync::Arc;
 
@@ -25,29 +25,30 @@ use crate::catalog::record::{CoprocessorRecords, IdentityRecord};
 /// empty, so no statement can name the column.
 pub const ROW_ID_NAME: &str = "";
 
-/// What coprocessors are told of that name.
+/// The name of that column for coprocessors.
 const ROW_ID_SHOWN: &str = "_row_id";
 
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Its number, which it keeps.
+    /// Its number, which never changes.
     pub oid: u32,
-    /// The id of its rows in the store; TRUNCATE gives it another one.
+    /// The id of its rows in the store; TRUNCATE assigns a new one.
     pub id: TableId,
     /// Its schema.
     pub schema: String,
     /// Its name in the schema.
     pub name: String,
-    /// What it is to statements.
+    /// Table or materialized view.
     pub kind: TableKind,
     /// The columns, in order.
     pub columns: Vec<Column>,
     /// The positions of its generated columns.
     pub generated: Vec<usize>,
-    /// How rows are stored. `layout.columns` and `columns` go by the same index.
+    /// The storage layout of rows. `layout.columns` and `columns` have the same indexes.
     pub layout: Arc<RowLayout>,
-    /// Name of the primary key constraint; empty without one, and if an index keeps it.
+    /// Name of the primary key constraint; empty without one, and if it is the constraint of an
+    /// index.
     pub primary_key_name: String,
     /// CHECK and NOT NULL, bound; CHECKs over the row in table order.
     pub constraints: Arc<ConstraintSpec>,
@@ -55,15 +56,16 @@ pub struct Table {
     pub indexes: Vec<Arc<Index>>,
     /// Its foreign keys, oldest first.
     pub foreign_keys: Vec<ForeignKey>,
-    /// Neither these nor those that refer to it are checked where its rows change.
+    /// `DISABLE TRIGGER ALL`: neither its foreign keys nor those that reference it are checked
+    /// when its rows change.
     pub without_triggers: bool,
-    /// What ALTER TABLE attached, oldest first.
+    /// The attached coprocessors, oldest first.
     pub coprocessors: Arc<CoprocessorRecords>,
-    /// What the store knows of it: families, TTL, versions.
+    /// Its description in the store: families, TTL, versions.
     pub descriptor: Arc<TableDescriptor>,
 }
 
-/// As one snapshot of the catalog has it: a statement sees no other.
+/// Identity within a catalog snapshot; a statement uses only one snapshot.
 impl PartialEq for Table {
     fn eq(&self, other: &Table) -> bool {
         std::ptr::eq(self, other)
@@ -77,48 +79,48 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// NULL is refused.
+    /// NULL is rejected.
     pub not_null: bool,
     /// The bound DEFAULT, cast to the column's type; needs no input row.
     pub default: Option<Expr>,
-    /// Whether it is an identity column, and of which kind.
+    /// The kind of an identity column.
     pub identity: Option<IdentityRecord>,
-    /// What makes its value, over the row in table order, for a generated column.
+    /// The expression of a generated column, over the row in table order.
     pub generated: Option<Expr>,
-    /// The domain that its values are of.
+    /// The domain of its type.
     pub domain: Option<Arc<Domain>>,
-    /// Its collation, if its values can have one.
+    /// Its collation, if it is collatable.
     pub collation: Option<Collation>,
-    /// It was dropped: its place in packed rows stays, and nobody sees it.
+    /// True if it was dropped: packed rows retain its position, and it is hidden.
     pub dropped: bool,
 }
 
-/// A secondary index, stored as a table of its own.
+/// A secondary index, stored as a table in the store.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Its number, which it keeps.
+    /// Its number, which never changes.
     pub oid: u32,
     /// Its name.
     pub name: String,
-    /// It stands for a UNIQUE or PRIMARY KEY constraint of the same name.
+    /// True if it belongs to a UNIQUE or PRIMARY KEY constraint of the same name.
     pub constraint: bool,
-    /// It stands for the primary key, which is deferrable then.
+    /// True if it is the index of a deferrable primary key.
     pub primary: bool,
-    /// What the observer needs to keep it, with its id in the store and its layout. See
+    /// The specification for the index observer, with the id in the store and the layout. See
     /// [`IndexSpec`] for the order of the index's columns.
     pub spec: Arc<IndexSpec>,
-    /// The collations that are written for its keys.
+    /// The explicit collations of its keys.
     pub collations: Vec<Option<Collation>>,
-    /// SQL text of its keys, then of what holds of the rows that it is over, if not all are.
+    /// SQL text of its keys, then of its predicate if it is partial.
     pub texts: Vec<String>,
-    /// Whether queries may use it.
+    /// Its state; queries use only an active index.
     pub state: IndexState,
-    /// When its constraint is checked.
+    /// The deferral mode of its constraint.
     pub deferral: Deferral,
 }
 
 impl Index {
-    /// Returns whether no two rows have one key, be it only when a transaction ends.
+    /// Returns whether it is unique, possibly only at the end of a transaction.
     pub fn is_unique(&self) -> bool {
         self.spec.unique || self.spec.unique_later
     }
@@ -128,42 +130,41 @@ impl Index {
         self.texts.get(..self.spec.keys.len()).unwrap_or_default()
     }
 
-    /// Returns the SQL text of what holds of the rows that it is over; `None` for all rows.
+    /// Returns the SQL text of its predicate; `None` if it is not partial.
     pub fn predicate_text(&self) -> Option<&String> {
         self.texts.get(self.spec.keys.len())
     }
 }
 
-/// Where an index is in its life.
+/// The state of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexState {
-    /// Kept up to date, not complete yet: not used by queries.
+    /// Maintained but incomplete: not used by queries.
     Building,
     /// In use.
     Active,
 }
 
 impl Column {
-    /// Returns what the column is where nothing is said: its default, or that of its domain; `None`
-    /// for NULL.
+    /// Returns the default of the column or of its domain; `None` for NULL.
     pub fn absent(&self) -> Option<Expr> {
-        // What makes a generated column is computed later.
+        // The value of a generated column is computed later.
         let domain = self.domain.as_ref().filter(|_| self.generated.is_none());
         let of_domain = || domain.map(|domain| domain.absent());
         self.default.clone().or_else(of_domain)
     }
 
-    /// Returns whether nobody sees it: the key of a table without a primary key, or dropped.
+    /// Returns whether it is hidden: the key of a table without a primary key, or dropped.
     pub fn is_hidden(&self) -> bool {
         self.dropped || self.is_row_id()
     }
 
-    /// Returns whether it is the key of a table without a primary key.
+    /// Returns whether it is the hidden key of a table without a primary key.
     pub fn is_row_id(&self) -> bool {
         self.name == ROW_ID_NAME
     }
 
-    /// Returns the name that statements know it by; empty if they do not.
+    /// Returns its name in statements; empty if it is hidden.
     pub fn shown_name(&self) -> &str {
         if self.dropped { "" } else { &self.name }
     }
@@ -175,17 +176,17 @@ impl Table {
         matches!(self.kind, TableKind::Materialized { .. })
     }
 
-    /// Returns the words for it in messages: `table`, `materialized view`.
+    /// Returns its noun in messages: `table`, `materialized view`.
     pub fn kind_name(&self) -> &'static str {
         if self.is_materialized() { "materialized view" } else { "table" }
     }
 
-    /// Returns its full name.
+    /// Returns its qualified name.
     pub fn full_name(&self) -> ObjectName {
         ObjectName::new(&self.schema, &self.name)
     }
 
-    /// Returns what coprocessors are told of the table.
+    /// Returns the description of the table for coprocessors.
     pub fn shape(&self) -> TableShape {
         let columns = self.columns.iter().map(|column| ColumnShape {
             name: if column.is_row_id() { ROW_ID_SHOWN } else { &column.name }.to_owned(),
@@ -201,8 +202,8 @@ impl Table {
         }
     }
 
-    /// Returns whether a column is never NULL: one that is NOT NULL, of a family that does not
-    /// expire before the row.
+    /// Returns whether a column is never NULL: it is NOT NULL, in a family that does not expire
+    /// before the row.
     pub fn is_never_null(&self, column: usize) -> bool {
         self.columns[column].not_null && !self.layout.expires_apart(column)
     }
@@ -212,7 +213,7 @@ impl Table {
         self.columns.iter().position(|column| !column.dropped && column.name == name)
     }
 
-    /// Returns the positions of the columns that statements see, in order.
+    /// Returns the positions of the visible columns, in order.
     pub fn visible_columns(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.columns.len()).filter(|&column| !self.columns[column].is_hidden())
     }
@@ -226,7 +227,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Whatever their expressions raise.
+    /// Errors of their expressions.
     pub fn generate(&self, row: &mut [Datum], context: &EvalContext) -> types::Result<()> {
         for &column in &self.generated {
             if let Some(expression) = &self.columns[column].generated {
@@ -236,12 +237,12 @@ impl Table {
         Ok(())
     }
 
-    /// Returns whether it has a primary key, be it one that an index keeps.
+    /// Returns whether it has a primary key, including a deferrable one.
     pub fn has_primary_key(&self) -> bool {
         !self.primary_key_name.is_empty() || self.primary_index().is_some()
     }
 
-    /// Returns the index that keeps its primary key, if that is deferrable.
+    /// Returns the index of its primary key, if that is deferrable.
     pub fn primary_index(&self) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.primary)
     }
@@ -254,8 +255,8 @@ impl Table {
         }
     }
 
-    /// Returns whether a column is one by whose values a foreign key could refer to rows: of the
-    /// primary key, or of a unique index over columns and all rows that is never deferred.
+    /// Returns whether a foreign key could reference the column: it is in the primary key, or in a
+    /// unique index over columns and all rows that is never deferred.
     pub fn is_referable(&self, column: usize) -> bool {
         let is_key = |index: &&Arc<Index>| {
             let spec = &index.spec;

@@ -1,7 +1,8 @@
-//! Types that users define, whatever their kind.
+//! User-defined types of all kinds.
 //!
-//! They have names of their own in each schema, beside those of relations, and OIDs made of their
-//! numbers. What is stored of a column is the OID of its type; what that means the catalog says.
+//! Each type has a name in a schema, looked up apart from names of relations, and its OID is
+//! derived from its number. A column is stored with the OID of its type, which the catalog
+//! resolves.
 
 use std::sync::Arc;
 
@@ -12,25 +13,25 @@ use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::enumeration::EnumRecord;
 
-/// Added to numbers of the catalog to make the OIDs of types and labels: clients take those below
-/// for built-in ones.
+/// The offset from catalog numbers to OIDs of types and labels: clients assume that lower OIDs are
+/// built in.
 pub const OID_OFFSET: u32 = 15_384;
 
-/// A type of users.
+/// A user-defined type.
 #[derive(Debug, Clone)]
 pub enum UserType {
     /// An enum.
     Enum(EnumRecord),
     /// A domain.
     Domain(Arc<Domain>),
-    /// A composite type, or that of the rows of a relation.
+    /// A composite type, or the row type of a relation.
     Composite(Composite),
     /// A base type.
     Base(BaseTypeRecord),
 }
 
 impl UserType {
-    /// Returns its number; the next one is that of its arrays, unless it is of rows.
+    /// Returns its number; the next number is that of its array type, unless it is a row type.
     pub fn number(&self) -> u32 {
         match self {
             UserType::Enum(record) => record.number,
@@ -45,7 +46,7 @@ impl UserType {
         self.number() + OID_OFFSET
     }
 
-    /// Returns the OID of its arrays.
+    /// Returns the OID of its array type.
     pub fn array_oid(&self) -> u32 {
         match self {
             UserType::Composite(composite) => composite.definition().array_oid,
@@ -99,7 +100,7 @@ impl UserType {
         }
     }
 
-    /// Returns the type of its arrays; of domains over arrays, and of shells, there is none.
+    /// Returns its array type; domains over arrays, and shells, have none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
@@ -110,17 +111,18 @@ impl UserType {
         }
     }
 
-    /// Returns whether it is a name only, which functions for input and output are declared with.
+    /// Returns whether it is a shell, which only the declarations of its input and output
+    /// functions may use.
     pub fn is_shell(&self) -> bool {
         matches!(self, UserType::Base(record) if record.is_shell())
     }
 
-    /// Returns whether it is the type of the rows of a relation, with which it comes and goes.
+    /// Returns whether it is the row type of a relation, created and dropped with it.
     pub fn is_of_rows(&self) -> bool {
         matches!(self, UserType::Composite(composite) if composite.is_of_rows())
     }
 
-    /// Returns the type with an OID that is this one's or that of its arrays.
+    /// Returns the type with an OID that is this one's or that of its array type.
     pub fn type_with(&self, oid: u32) -> Option<SqlType> {
         match () {
             () if self.oid() == oid => Some(self.sql_type()),

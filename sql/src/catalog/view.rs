@@ -1,10 +1,9 @@
-//! What the catalog knows of a view.
+//! Views of a catalog snapshot.
 //!
-//! Stored is the text of its query, in which every `*` was replaced by the columns that it meant
-//! when the view was created: columns that a table gets later do not show up in the view. The text
-//! is parsed when the view enters the catalog snapshot and bound wherever the view is used. Its
-//! names of relations and columns mean what they meant at first ([`ViewRelation`]), whatever is
-//! renamed.
+//! The stored form is the text of the query with each `*` expanded at creation: columns that are
+//! added to a table later are not in the view. The text is parsed when the view enters the catalog
+//! snapshot and bound at each use. Names of relations and columns keep referring to the same
+//! objects ([`ViewRelation`]) after these are renamed.
 
 use std::sync::Arc;
 
@@ -29,14 +28,14 @@ pub struct View {
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<ViewColumn>,
-    /// The query, or why its text cannot be read: it was written when the parser took more. Such a
-    /// view cannot be used; the rest of the database can.
+    /// The query, or the parse error if this version cannot parse its text. Such a view cannot be
+    /// used; the rest of the database can.
     pub query: std::result::Result<Arc<Query>, String>,
     /// The text of the query.
     pub text: String,
-    /// The tables and views that the query names.
+    /// The tables and views that the query references.
     pub relations: Vec<ViewRelation>,
-    /// Where names of the text without a schema were looked for when the view was created.
+    /// The search path at creation.
     pub search_path: SearchPath,
     /// `WITH CHECK OPTION`
     pub check_option: Option<CheckOption>,
@@ -49,12 +48,12 @@ pub struct ViewColumn {
     pub name: String,
     /// Its type.
     pub sql_type: SqlType,
-    /// SQL text of what it is where INSERT through the view says nothing.
+    /// SQL text of its default, for INSERT through the view.
     pub default: Option<String>,
 }
 
 impl View {
-    /// Returns the view that a record describes.
+    /// Returns the view of a stored record.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// XX001 if it cannot be read.
+    /// XX001 if its text cannot be parsed.
     pub fn query(&self) -> Result<&Arc<Query>> {
         self.query.as_ref().map_err(|reason| {
             let message = format!("the query of view \"{}\" cannot be read: {reason}", self.name);
@@ -86,7 +85,7 @@ impl View {
         })
     }
 
-    /// Returns what is stored of the view.
+    /// Returns the record to store.
     pub fn record(&self) -> ViewRecord {
         let column = |column: &ViewColumn| ViewColumnRecord {
             name: column.name.clone(),
@@ -106,7 +105,7 @@ impl View {
         }
     }
 
-    /// Returns whether its query names a table or view.
+    /// Returns whether its query references a table or view.
     pub fn reads(&self, oid: u32) -> bool {
         self.relations.iter().any(|relation| relation.oid == oid)
     }

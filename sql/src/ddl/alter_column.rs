@@ -1,8 +1,8 @@
 //! ALTER TABLE of columns: ADD, DROP and RENAME COLUMN, defaults, NOT NULL.
 //!
-//! No row is written again. A column that is added takes the next slot of its family; rows packed
-//! before have no such slot, and read as the value that its DEFAULT had when it was added. A column
-//! that is dropped keeps its slot and its number; new rows have NULL there.
+//! These changes rewrite no rows. An added column gets the next slot of its family; packed rows
+//! written before have no such slot, and read as the value that its DEFAULT had when it was added.
+//! A dropped column keeps its slot and its number; new rows have NULL there.
 
 use store::{CellBatch, RowRef, Scan};
 use types::expr::Expr;
@@ -27,7 +27,7 @@ use crate::ddl::sequence::bound_default;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// Rows that are read at a time.
+/// The number of rows read in one batch.
 const ROWS_AT_ONCE: usize = 1_000;
 
 impl Ddl<'_> {
@@ -109,7 +109,7 @@ impl Ddl<'_> {
         Ok(filling)
     }
 
-    /// Returns the value that a new column without a default has in rows that are there.
+    /// Returns the value of a new column without a default in existing rows.
     fn value_of_domain(&self, table: &Table, sql_type: SqlType) -> Result<Datum> {
         let catalog = self.changes.catalog(self.engine);
         match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
@@ -134,7 +134,7 @@ impl Ddl<'_> {
             modifier: sql_type.stored().1,
             not_null: column.not_null,
             default: None,
-            // `generated::check` makes of it what is kept.
+            // `generated::check` replaces it by the stored text.
             generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: family_of(record, column)?,
             identity: None,
@@ -198,7 +198,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Drops a column, with the indexes and checks that use it and what else depends on it.
+    /// Drops a column, with the indexes and checks that use it and other dependent objects.
     pub(super) fn drop_column(
         &mut self,
         oid: u32,
@@ -217,7 +217,7 @@ impl Ddl<'_> {
         going.iter().try_for_each(|one| self.remove(&one.object, cascade, &[]))
     }
 
-    /// Removes a column; what else depends on it is gone.
+    /// Removes a column whose other dependents were dropped before.
     pub(super) fn remove_column(&mut self, oid: u32, position: usize) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
@@ -259,7 +259,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Renames a column, also in the texts of the table that name it.
+    /// Renames a column, also in the expressions of the table that reference it.
     pub(super) fn rename_column(
         &mut self,
         table: &Table,
@@ -295,7 +295,8 @@ impl Ddl<'_> {
         record.indexes.iter_mut().flat_map(IndexRecord::texts_mut).try_for_each(renamed)
     }
 
-    /// Coprocessors know columns by name and position from when they were attached.
+    /// Rejects a change of columns of a table with coprocessors, which know columns by name and
+    /// position from their attachment.
     pub(super) fn refuse_coprocessors(&self, table: &Table, what: &str) -> Result<()> {
         let writers = self.engine.writers_to(table.id);
         let own = table.coprocessors.attached.first().map(|one| one.name.clone());
@@ -305,8 +306,8 @@ impl Ddl<'_> {
         Err(Error::not_supported(what, "Detach the coprocessor first."))
     }
 
-    /// Calls `visit` with each row of a table, in table order. No writer is under way: the table's
-    /// lock is held.
+    /// Calls `visit` with each row of a table, in table order. The table's lock must be held, so
+    /// that there is no concurrent writer.
     pub(super) fn each_row(
         &mut self,
         table: &Table,
@@ -315,7 +316,7 @@ impl Ddl<'_> {
         self.each_stored_row(table, &mut |row, _| visit(row))
     }
 
-    /// The same, with the cells of each row.
+    /// Calls `visit` with each row of a table, and with its cells.
     pub(super) fn each_stored_row(
         &mut self,
         table: &Table,
@@ -336,7 +337,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns whether a table has any row. No writer is under way: its lock is held.
+    /// Returns whether a table has any row. Its lock must be held, so that there is no concurrent
+    /// writer.
     pub(super) fn has_rows(&self, table: &Table) -> Result<bool> {
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
@@ -346,7 +348,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the text that the catalog keeps of a value; `None` for NULL.
+/// Returns the text of a value for the catalog; `None` for NULL.
 fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
     if value.is_null() {
         return Ok(None);
@@ -362,7 +364,7 @@ fn stored(value: &Datum, sql_type: SqlType) -> Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Returns the family that a new column goes to.
+/// Returns the column family of a new column.
 pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) -> Result<u8> {
     let families = &record.descriptor.families;
     let position = match &column.name.family {
@@ -379,11 +381,10 @@ pub(super) fn family_of(record: &TableRecord, column: &ast::ColumnDefinition) ->
     Ok(u8::try_from(position).expect("a table has at most 256 families"))
 }
 
-/// Returns the position of a column that statements see.
-/// The system columns of tables; `tableoid` can be read, the others are not there.
+/// The system columns of tables. Only `tableoid` can be read.
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
 
-/// Refuses the name of a system column for one of a table.
+/// Rejects the name of a system column for a column of a table.
 pub(super) fn refuse_system_column(name: &str) -> Result<()> {
     if !SYSTEM_COLUMNS.contains(&name) {
         return Ok(());
@@ -392,6 +393,7 @@ pub(super) fn refuse_system_column(name: &str) -> Result<()> {
     Err(Error::new(sqlstate::DUPLICATE_COLUMN, message))
 }
 
+/// Returns the position of a visible column.
 pub(super) fn column_of(table: &Table, column: &ast::Ident) -> Result<usize> {
     table.column_index(&column.value).ok_or_else(|| {
         let message =
@@ -434,7 +436,7 @@ pub(super) fn drop_not_null(
     Ok(())
 }
 
-/// Returns whether a text of a table names a column.
+/// Returns whether an expression of a table references a column.
 pub(super) fn uses_column(
     catalog: &Catalog,
     record: &TableRecord,
@@ -446,8 +448,8 @@ pub(super) fn uses_column(
     bound.is_ok_and(|bound| bound.columns().contains(&position))
 }
 
-/// Returns a text with another name for a column. The result is bound to be sure that it means the
-/// same.
+/// Returns an expression with a column renamed. The result is bound, to verify that its meaning is
+/// unchanged.
 fn rename_in(
     catalog: &Catalog,
     text: &str,

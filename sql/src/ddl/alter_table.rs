@@ -1,8 +1,9 @@
-//! ALTER TABLE of columns and constraints: the changes of a statement, one after the other.
+//! ALTER TABLE of columns and constraints: the changes of a statement, in PostgreSQL's order of
+//! passes.
 //!
-//! They are made in PostgreSQL's order: what is dropped first, then types, new columns, new
-//! constraints, then attributes of columns. The table's lock is held exclusively from the start, so
-//! that what is checked of its rows stays true.
+//! Drops come first, then types, new columns, new constraints, then attributes of columns. The
+//! table is locked in the mode that the changes need from the start, mostly exclusively, so that
+//! checks of its rows remain valid.
 
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ use crate::ddl::{Ddl, foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Changes columns and constraints of a table; only says so if there is none and the statement
-    /// allows that.
+    /// Changes columns and constraints of a table. With IF EXISTS, a missing table is only a
+    /// notice.
     pub fn alter_columns(
         &mut self,
         statement: &ast::AlterTable,
@@ -41,7 +42,7 @@ impl Ddl<'_> {
             return self.alter_view(view, statement, changes);
         }
         let found = self.find(&catalog, &statement.name);
-        // A column of anything can get another name so.
+        // RENAME COLUMN is allowed for any kind of relation.
         let is_renaming = matches!(changes, [TableChange::RenameColumn { .. }]);
         if statement.kind == ast::ObjectKind::View && found.is_some() && !is_renaming {
             let message = format!("\"{}\" is not a view", statement.name.name.value);
@@ -58,7 +59,7 @@ impl Ddl<'_> {
         self.lock_table(table.id, mode)?;
         check_kind(&table, statement, changes)?;
         self.refuse_pending(&table, "ALTER TABLE")?;
-        // USING is about the table as it was, the columns that are dropped included.
+        // USING refers to the table before the changes, including columns that are dropped.
         let types = self.type_changes(&table, changes)?;
         let mut changes: Vec<&TableChange> = changes.iter().collect();
         changes.sort_by_key(|change| pass(change));
@@ -91,7 +92,7 @@ impl Ddl<'_> {
                     self.rename_view_column(view, &column.value, &to.value)?;
                 }
             }
-            // All of a statement are made together.
+            // All type changes of a statement are applied together.
             TableChange::ColumnType { .. } => return Ok(()),
             TableChange::ColumnDefault { column, default } => {
                 self.set_default(&table, &mut record, column, default.as_ref())?;
@@ -166,13 +167,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Checks the rows of a table that a constraint was not checked for; returns false if there is
-    /// nothing to be changed.
+    /// Validates a constraint on all rows of a table; returns false if the record does not change.
     fn validate(&mut self, table: &Table, record: &mut TableRecord, name: &str) -> Result<bool> {
         if record.foreign_keys.iter().any(|key| key.name == name) {
             let keys = record.foreign_keys.iter_mut();
             for key in keys.filter(|key| key.name == name && !key.valid) {
-                // New references are checked since the constraint is there.
+                // New references have been checked since the constraint was added.
                 self.check_references(table, key, TableLockMode::RowShare)?;
                 key.valid = true;
             }
@@ -189,8 +189,8 @@ impl Ddl<'_> {
         Ok(true)
     }
 
-    /// Adds a column with its constraints; only says so if it is there and the statement allows
-    /// that.
+    /// Adds a column with its constraints. With IF NOT EXISTS, an existing column is only a
+    /// notice.
     fn add_column_to(
         &mut self,
         table: &Table,
@@ -219,7 +219,7 @@ impl Ddl<'_> {
         constraints.iter().try_for_each(|one| self.add_constraint(table.oid, one))
     }
 
-    /// Drops a constraint, with foreign keys that need it.
+    /// Drops a constraint, with dependent foreign keys.
     fn drop_constraint(
         &mut self,
         table: &Table,
@@ -305,7 +305,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Adds the index that keeps a constraint, and builds it. The table's lock is held.
+    /// Adds the index of a constraint, and builds it. The table's lock must be held.
     pub(super) fn add_unique(
         &mut self,
         table: &Arc<Table>,
@@ -321,7 +321,7 @@ impl Ddl<'_> {
         self.build_index(&catalog, table, record, at)
     }
 
-    /// Checks that the rows of a table pass a check.
+    /// Checks that the rows of a table satisfy a CHECK constraint.
     fn check_rows(&mut self, table: &Table, check: &CheckRecord) -> Result<()> {
         let names: Vec<_> =
             table.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect();
@@ -347,12 +347,13 @@ impl Ddl<'_> {
     }
 }
 
-/// PostgreSQL does not say where in ALTER TABLE what is wrong with an expression stands.
+/// Removes the position of an error, which PostgreSQL does not report for expressions in ALTER
+/// TABLE.
 pub(super) fn unplaced(error: Error) -> Error {
     Error { position: None, ..error }
 }
 
-/// Of a materialized view columns get new names, and nothing else is changed.
+/// Rejects changes of a materialized view other than new column names and attributes.
 fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange]) -> Result<()> {
     let name = &statement.name.name.value;
     let allowed = |change: &&TableChange| {
@@ -371,7 +372,7 @@ fn check_kind(table: &Table, statement: &ast::AlterTable, changes: &[TableChange
     Err(refused_action(refused, name, "materialized views"))
 }
 
-/// Returns the error of a change that relations of a kind cannot have.
+/// Returns the error for a change that a kind of relation does not support.
 pub(super) fn refused_action(change: &TableChange, name: &str, kinds: &str) -> Error {
     let action = action_of(change);
     let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
@@ -379,7 +380,7 @@ pub(super) fn refused_action(change: &TableChange, name: &str, kinds: &str) -> E
         .with_detail(format!("This operation is not supported for {kinds}."))
 }
 
-/// Returns the words for a change in messages.
+/// Returns the name of a change in messages.
 fn action_of(change: &TableChange) -> &'static str {
     match change {
         TableChange::AddColumn { .. } => "ADD COLUMN",
@@ -405,7 +406,7 @@ fn action_of(change: &TableChange) -> &'static str {
     }
 }
 
-/// Returns whether values in rows change.
+/// Returns whether a change modifies values in rows.
 fn changes_rows(change: &TableChange) -> bool {
     match change {
         TableChange::AddColumn { column, .. } => {
@@ -415,10 +416,10 @@ fn changes_rows(change: &TableChange) -> bool {
     }
 }
 
-/// When types are changed.
+/// The pass of type changes.
 const PASS_OF_TYPES: u8 = 1;
 
-/// Returns when a change is made, as PostgreSQL orders them.
+/// Returns the pass of a change, as in PostgreSQL.
 fn pass(change: &TableChange) -> u8 {
     match change {
         TableChange::DropColumn { .. }
@@ -480,7 +481,7 @@ fn rename_constraint(
     Ok(())
 }
 
-/// Says of a foreign key when it is checked.
+/// Sets the deferral mode of a foreign key.
 fn set_deferral(
     table: &Table,
     record: &mut TableRecord,
@@ -493,7 +494,7 @@ fn set_deferral(
     Ok(())
 }
 
-/// Returns the error of a constraint that is no foreign key.
+/// Returns the error for a constraint that is not a foreign key.
 fn no_foreign_key(table: &Table, name: &str) -> Error {
     let other = table.primary_key_name == name
         || table.constraints.checks.iter().any(|check| check.name == name)
@@ -513,7 +514,7 @@ fn no_constraint(table: &Table, name: &str, of: &str) -> Error {
     Error::new(sqlstate::UNDEFINED_OBJECT, message)
 }
 
-/// Returns the mode in which a table is locked for a change.
+/// Returns the lock mode of a change.
 fn lock_mode(change: &TableChange) -> TableLockMode {
     match change {
         TableChange::ValidateConstraint(_) => TableLockMode::ShareUpdateExclusive,

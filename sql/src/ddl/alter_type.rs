@@ -1,8 +1,9 @@
-//! ALTER COLUMN … TYPE. Where the stored form of a value stays, nothing is written again; otherwise
-//! the rows are written to new tables of the store, as TRUNCATE makes them.
+//! ALTER COLUMN … TYPE. If the stored form of values does not change, no row is rewritten;
+//! otherwise the rows are copied to new tables of the store, which replace the old ones as in
+//! TRUNCATE.
 //!
-//! A row that is written again keeps the timestamps and TTLs of its cells: it expires when it would
-//! have expired. Older versions are not copied, so the history of the table begins again.
+//! A copied row keeps the timestamps and TTLs of its cells, so it expires at the same time. Older
+//! versions are not copied, so the history of the table restarts.
 
 use coprocessors::constraint::duplicated_key_veto;
 use store::{Edit, Mutation, RowRef, Timestamp, ValueLayout};
@@ -27,19 +28,19 @@ use crate::ddl::generated;
 use crate::error::{Error, Result, sqlstate};
 use crate::{assemble, ddl};
 
-/// Rows that are written at a time.
+/// The number of rows written in one batch.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// A change of the type of a column.
+/// A change of a column's type.
 pub(super) struct TypeChange<'a> {
     column: &'a ast::Ident,
     type_name: &'a ast::TypeName,
-    /// The value of USING, over a row of the table.
+    /// The USING expression, over a row of the table.
     using: Option<Expr>,
 }
 
 impl Ddl<'_> {
-    /// Returns the changes of types of a statement, bound over the table as it is before all of its
+    /// Returns the type changes of a statement, bound over the table before all of the statement's
     /// changes.
     pub(super) fn type_changes<'a>(
         &self,
@@ -83,8 +84,8 @@ impl Ddl<'_> {
         bound.map_err(|error| cannot_cast(error, &column.value, &shown(), true))
     }
 
-    /// Gives columns other types: the new values of a row are all computed from the old ones. The
-    /// table's lock is held.
+    /// Changes the types of columns: the new values of a row are all computed from the old ones.
+    /// The table's lock must be held.
     pub(super) fn change_column_types(
         &mut self,
         oid: u32,
@@ -115,8 +116,8 @@ impl Ddl<'_> {
         })
     }
 
-    /// Changes the type of a column in the record of its table; returns where its values become
-    /// others, and what of each row.
+    /// Changes the type of a column in the record of its table. If values must be converted,
+    /// returns the position and the conversion over the row.
     fn change_type(
         &mut self,
         table: &Table,
@@ -168,18 +169,18 @@ impl Ddl<'_> {
         Ok((!is_stored).then_some((position, value)))
     }
 
-    /// Writes the rows of a table anew, each as `change` makes it. Constraints that are not valid
-    /// are of rows to come, not of these.
+    /// Rewrites the rows of a table, each transformed by `change`. Constraints that are not
+    /// validated are not checked for these rows.
     pub(super) fn rewrite(
         &mut self,
         table: &Table,
         mut record: TableRecord,
         change: &mut dyn FnMut(&mut Vec<Datum>) -> Result<()>,
     ) -> Result<()> {
-        // All rows are going to have all columns.
+        // All rewritten rows contain all columns.
         record.columns.iter_mut().for_each(|column| column.missing = None);
         for family in &mut record.descriptor.families {
-            // And no row is going to be of another schema.
+            // No row of an older schema version remains.
             family.value_layout = ValueLayout::default();
         }
         let catalog = self.changes.catalog(self.engine);
@@ -198,7 +199,7 @@ impl Ddl<'_> {
         self.store_changed(&now, TableRecord { checks, ..record })
     }
 
-    /// Copies the rows of a table into the one that takes its place, each as `change` makes it.
+    /// Copies the rows of a table into its replacement, each transformed by `change`.
     fn copy_rows(
         &mut self,
         table: &Table,
@@ -215,7 +216,7 @@ impl Ddl<'_> {
             let mut row = row.to_vec();
             had_rows = true;
             change(&mut row)?;
-            // The new table of the store counts its rows from the start.
+            // The new table of the store has its own row id counter.
             if let Some(at) = now.row_id_column() {
                 if numbers.is_empty() {
                     numbers = row_ids.take(now.id, ROWS_AT_ONCE as u64)?;
@@ -243,7 +244,7 @@ impl Ddl<'_> {
         let object = Object::Column(table.oid, position);
         let going =
             dependency::going(&catalog, self.system.as_ref(), std::slice::from_ref(&object));
-        // What is materialized of it is a table.
+        // A materialized view is a table here.
         let is_view = |one: &&Object| match one {
             Object::View(_) => true,
             Object::Table(other) => *other != table.oid,
@@ -264,8 +265,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns what writes a row to a new table, with the timestamps and TTLs that its cells have. A
-/// family that has expired stays so, unless one of its columns has got a value.
+/// Returns the mutation that copies a row to a new table, with the timestamps and TTLs of its
+/// cells. An expired family stays expired, unless one of its columns has a value now.
 fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Mutation> {
     let mut mutation = Mutation::new(layout.encode_key(row)?).expect_absent();
     for family in 0..layout.family_count {
@@ -279,7 +280,7 @@ fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Muta
         mutation = mutation.with(Edit::Put {
             family: family as u8,
             qualifier: Vec::new(),
-            // What the transaction itself has written gets the time of its commit.
+            // Cells written by the transaction itself get its commit timestamp.
             timestamp: of_family
                 .as_ref()
                 .map(|cell| cell.timestamp)
@@ -291,7 +292,8 @@ fn copied(layout: &RowLayout, row: &[Datum], stored: &RowRef<'_>) -> Result<Muta
     Ok(mutation)
 }
 
-/// Returns the error of a write to a table; of a row that exists, that of a key that cannot be.
+/// Returns the error of a write to a table; for an existing row, a unique violation of the primary
+/// key.
 fn duplicated(error: store::Error, table: &Table, style: &TextStyle) -> Error {
     match error {
         store::Error::RowExists { table: stored, row, puts } if stored == table.id => {
@@ -302,7 +304,7 @@ fn duplicated(error: store::Error, table: &Table, style: &TextStyle) -> Error {
     }
 }
 
-/// Returns whether every value of a type is one of another, stored in the same way.
+/// Returns whether every value of a type is also one of another, with the same stored form.
 fn stays(from: SqlType, to: SqlType) -> bool {
     let text = |base| matches!(base, DataType::Text | DataType::Varchar);
     if to.domain.is_some() && to.domain != from.domain {
@@ -314,8 +316,8 @@ fn stays(from: SqlType, to: SqlType) -> bool {
     from.base == to.base && (to.modifier < 0 || from.modifier == to.modifier)
 }
 
-/// Returns whether what refers to the values of one type refers to those of another after a plain
-/// cast: foreign keys hold without a look at the rows.
+/// Returns whether foreign keys remain valid when values are converted by a plain cast, so that
+/// rows need no check.
 fn keeps_references(from: SqlType, to: SqlType) -> bool {
     let is_integer = |one: SqlType| {
         one.domain.is_none() && matches!(one.base, DataType::Int2 | DataType::Int4 | DataType::Int8)

@@ -1,8 +1,8 @@
-//! CREATE TYPE of base types, and of the shells that they begin as.
+//! CREATE TYPE of base types and shell types.
 //!
-//! What values are held and written as their functions for input and output say, both of which are
-//! those of one built-in type. The options that say how values look in memory may repeat what that
-//! type has; they change nothing.
+//! The input and output functions determine how values are stored and written; both must be those
+//! of one built-in type. Options for the in-memory representation may repeat that type's
+//! properties; they have no effect.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::catalog::user_type::UserType;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
-/// What a statement says of a base type.
+/// The options of a base type.
 #[derive(Default)]
 struct BaseTypeOptions<'a> {
     input: Option<&'a TableName>,
@@ -36,12 +36,12 @@ impl Ddl<'_> {
         }
     }
 
-    /// Creates a type that is a name only.
+    /// Creates a shell type.
     pub(super) fn create_shell(&mut self, catalog: &Catalog, name: &TableName) -> Result<()> {
         let schema = self.creation_schema(catalog, name)?;
         let name = name.name.value.clone();
         self.check_type_name(catalog, &schema, &name)?;
-        // The next number is that of the arrays.
+        // The next number is that of the array type.
         let number = self.take_ids(2)?;
         self.store_type(UserType::Base(BaseTypeRecord { number, schema, name, definition: None }))
     }
@@ -88,7 +88,7 @@ impl Ddl<'_> {
         self.replace_type(UserType::Base(record))
     }
 
-    /// Returns what the options of a statement say.
+    /// Returns the options of a statement.
     fn base_type_options<'o>(
         &self,
         catalog: &Catalog,
@@ -121,7 +121,7 @@ impl Ddl<'_> {
         Ok(said)
     }
 
-    /// Notes an option that is no function and no type.
+    /// Records an option whose value is neither a function nor a type.
     fn other_option(
         &self,
         said: &mut BaseTypeOptions<'_>,
@@ -141,7 +141,7 @@ impl Ddl<'_> {
                 };
                 return set(&mut said.delimiter, delimiter.ok_or_else(wrong)?);
             }
-            // What it looks like in memory is that of the type that it is held as.
+            // The in-memory representation is that of the built-in type.
             ("passedbyvalue", _) | ("alignment" | "storage", Some(_)) => true,
             ("category", Some(category)) => category == "U",
             ("preferred" | "collatable", Some(value)) => value == "off",
@@ -158,7 +158,7 @@ impl Ddl<'_> {
         Err(Error::not_supported(what, "Base types have none of their own: use a domain."))
     }
 
-    /// Returns the function for the input or output of a type.
+    /// Returns the input or output function of a type.
     fn io_function(
         &self,
         catalog: &Catalog,
@@ -209,7 +209,7 @@ fn set<T>(place: &mut Option<T>, value: T) -> Result<()> {
     }
 }
 
-/// Returns the built-in type that two functions read and write values of.
+/// Returns the built-in type whose values two functions read and write.
 fn held_by(input: &Function, output: &Function) -> Result<DataType> {
     let of = |function: &Function, direction: Direction| {
         let found = input_or_output(&function.record.body);
@@ -227,7 +227,7 @@ fn held_by(input: &Function, output: &Function) -> Result<DataType> {
     }
 }
 
-/// Checks that a type is said to look as the one that it is held as.
+/// Checks that the options for the representation match the built-in type.
 fn check_like(held: DataType, options: &BaseTypeOptions<'_>) -> Result<()> {
     let is_length = |text: &str| match held.length() {
         -1 => text == "variable",

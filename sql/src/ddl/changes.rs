@@ -1,5 +1,5 @@
-//! What a transaction has changed of the catalog: a difference over the catalog that was published
-//! when its last definition began.
+//! Catalog changes of a transaction: a difference over the catalog that was published when its
+//! last DDL statement began.
 //!
 //! ```text
 //!   published:   base ─────────▶ newest
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A statement sees the newest published catalog with the changes of its transaction
-//! ([`Changes::rebase`]). A definition sees one and the same catalog from its beginning to its end,
-//! whatever is published meanwhile; the locks that it takes and what it checks at its end
-//! ([`object_locks`](super::object_locks)) make up for that.
+//! ([`Changes::rebase`]). A DDL statement sees one catalog from beginning to end, even if a newer
+//! one is published meanwhile; its locks, and its checks at the end
+//! ([`object_locks`](super::object_locks)), compensate for that.
 
 use std::sync::Arc;
 
@@ -21,30 +21,30 @@ use crate::catalog::references::References;
 use crate::engine::Engine;
 use crate::error::{Error, Result, sqlstate};
 
-/// What DDL statements of an open transaction have done so far.
+/// The effects of the DDL statements of an open transaction.
 #[derive(Default)]
 pub struct Changes {
-    /// The catalog as this transaction sees it; `None` while it has changed nothing.
+    /// The catalog of this transaction; `None` without changes.
     catalog: Option<Arc<Catalog>>,
-    /// The published catalog that it was made of.
+    /// The published catalog that it is based on.
     base: Option<Arc<Catalog>>,
-    /// The catalog that the definition at work has found.
+    /// The catalog at the start of the DDL statement that is running.
     started: Option<Arc<Catalog>>,
-    /// Tables created in the store, dropped again by a rollback.
+    /// Tables created in the store, to be dropped by a rollback.
     pub(super) created: Vec<TableId>,
     /// Tables to drop from the store after the commit.
     pub(super) dropped: Vec<TableId>,
-    /// Sequences whose state is forgotten after the commit.
+    /// Sequences whose state is deleted after the commit.
     pub(super) dropped_sequences: Vec<u32>,
     /// Tables whose observers were changed.
     pub(super) touched: Vec<u32>,
-    /// Tables whose descriptor the store is told after the commit.
+    /// Tables whose descriptor is applied to the store after the commit.
     pub(super) altered: Vec<u32>,
-    /// States to go back to.
+    /// The savepoints.
     pub(super) savepoints: Vec<Mark>,
 }
 
-/// Where [`Changes`] stood at a savepoint.
+/// The state of [`Changes`] at a savepoint.
 pub(super) struct Mark {
     catalog: Option<Arc<Catalog>>,
     base: Option<Arc<Catalog>>,
@@ -62,8 +62,8 @@ impl Changes {
         own.cloned().unwrap_or_else(|| engine.catalog())
     }
 
-    /// Returns the catalog as the definition at work has found it, and the published one that it
-    /// was made of.
+    /// Returns the catalog at the start of the DDL statement that is running, and the published
+    /// catalog that it is based on.
     pub(super) fn before(&self, engine: &Engine) -> (Arc<Catalog>, Arc<Catalog>) {
         let base = self.base.clone().unwrap_or_else(|| engine.catalog());
         (self.started.clone().unwrap_or_else(|| Arc::clone(&base)), base)
@@ -73,8 +73,8 @@ impl Changes {
         self.catalog = Some(Arc::new(catalog));
     }
 
-    /// Has a definition begin, which sees one catalog until [`Changes::end_definition`]; returns
-    /// whether it is not within another one.
+    /// Begins a DDL statement, which sees one catalog until [`Changes::end_definition`]; returns
+    /// whether it is the outermost one.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Changes {
         Ok(true)
     }
 
-    /// See [`Changes::begin_definition`].
+    /// Ends the DDL statement begun by [`Changes::begin_definition`].
     pub fn end_definition(&mut self) {
         self.started = None;
     }
@@ -100,8 +100,8 @@ impl Changes {
     ///
     /// # Errors
     ///
-    /// 40001 if somebody else has changed what the transaction has changed or refers to. The locks
-    /// of definitions keep that from happening.
+    /// 40001 if another transaction has changed an entry that this one has changed or references.
+    /// The locks of DDL statements prevent that.
     pub fn rebase(&mut self, engine: &Engine) -> Result<()> {
         let (Some(own), Some(base), None) = (&self.catalog, &self.base, &self.started) else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Returns what who defines nothing needs to know of them.
+    /// Returns the part that a reader needs.
     pub fn seen(&self) -> Changes {
         Changes {
             catalog: self.catalog.clone(),
@@ -140,7 +140,7 @@ impl Changes {
         self.catalog.is_none()
     }
 
-    /// Returns whether another one has the same catalog.
+    /// Returns whether it has the same catalog as another one.
     pub(super) fn is_same(&self, other: Option<&Arc<Catalog>>) -> bool {
         match (&self.catalog, other) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -153,8 +153,8 @@ impl Changes {
         self.catalog.clone()
     }
 
-    /// Returns whether the transaction has created a table of the store: a table, or the rows of
-    /// one that it has emptied.
+    /// Returns whether the transaction has created a store table: a new table, or the new rows of
+    /// one that it has truncated.
     pub fn creates(&self, table: TableId) -> bool {
         self.created.contains(&table)
     }
@@ -164,7 +164,7 @@ impl Changes {
         self.dropped.contains(&table)
     }
 
-    /// Notes a savepoint.
+    /// Sets a savepoint.
     pub(super) fn savepoint(&mut self) {
         let mark = Mark {
             catalog: self.catalog.clone(),
@@ -178,7 +178,7 @@ impl Changes {
         self.savepoints.push(mark);
     }
 
-    /// Takes back what was done after a savepoint, which stays.
+    /// Undoes the changes since a savepoint, which remains.
     pub(super) fn rollback_to(&mut self, engine: &Engine, number: usize) {
         self.savepoints.truncate(number + 1);
         let Some(mark) = self.savepoints.last() else { return };
@@ -189,28 +189,29 @@ impl Changes {
         self.altered.truncate(mark.altered);
         let created = self.created.split_off(mark.created);
         let touched = mark.touched;
-        // What is wrong then, the next definition or the commit says.
+        // The next DDL statement or the commit reports the error.
         let _ = self.rebase(engine);
         forget_sequences(engine, undone.as_deref(), &self.catalog(engine));
         self.restore_observers(engine);
-        // Whoever gets their locks next attaches others.
+        // The next holder of their locks attaches other observers.
         self.touched.truncate(touched);
         engine.drop_tables(&created);
     }
 
-    /// Takes everything back and rolls the transaction back.
+    /// Undoes all changes and rolls the transaction back.
     pub fn rollback(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
         let restored = Changes { touched: changes.touched, ..Changes::default() };
-        // Before the locks go: whoever waits for a table is to find its own observers.
+        // Before the locks are released: the next holder of a table's lock must find the table's
+        // own observers.
         restored.restore_observers(engine);
         forget_sequences(engine, changes.catalog.as_deref(), &engine.catalog());
         transaction.rollback();
         engine.drop_tables(&changes.created);
     }
 
-    /// Makes the changes those of all sessions; called after the commit with `publishing` held
-    /// since before it, and since before they were rebased.
+    /// Publishes the changes to all sessions. Called after the commit; `publishing` must be held
+    /// since before the commit and the rebase.
     pub fn publish(&mut self, engine: &Engine, transaction: &Transaction) {
         let changes = std::mem::take(self);
         if let Some(catalog) = changes.catalog {
@@ -221,7 +222,7 @@ impl Changes {
         changes.dropped_sequences.into_iter().for_each(|id| forget_sequence(engine, id));
     }
 
-    /// Attaches the observers of the touched tables as the visible catalog has them.
+    /// Attaches the observers of the touched tables according to the visible catalog.
     fn restore_observers(&self, engine: &Engine) {
         let catalog = self.catalog(engine);
         for id in &self.touched {
@@ -234,7 +235,7 @@ impl Changes {
     }
 }
 
-/// Forgets where the sequences stand that only a catalog has whose changes are undone.
+/// Deletes the states of the sequences that only an undone catalog has.
 fn forget_sequences(engine: &Engine, undone: Option<&Catalog>, kept: &Catalog) {
     let Some(undone) = undone else { return };
     let published = engine.catalog();
@@ -250,7 +251,7 @@ fn forget_sequence(engine: &Engine, id: u32) {
     }
 }
 
-/// Tells the store the descriptors of these tables. What fails is tried again at the next start.
+/// Applies the descriptors of these tables to the store. Failures are retried at the next start.
 fn apply_descriptors(engine: &Engine, catalog: &Catalog, tables: &[u32]) {
     for record in tables.iter().filter_map(|table| catalog.record(*table)) {
         if let Err(error) = engine.apply_descriptor(record) {

@@ -1,4 +1,4 @@
-//! COMMENT ON.
+//! COMMENT ON, and the comments of dropped and renamed objects.
 
 use store::Mutation;
 
@@ -14,12 +14,12 @@ use crate::ddl::{Ddl, no_schema, no_table, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Says something about an object, or nothing any more.
+    /// Sets or removes the comment of an object.
     pub fn comment_on(&mut self, statement: &ast::CommentOn) -> Result<()> {
         let catalog = self.catalog();
         let subject = self.subject(&catalog, &statement.subject)?;
         let text = statement.text.as_deref();
-        // The row of an extension says that it was created.
+        // The row of an extension also records that it was created.
         let text = match subject {
             Subject::Extension(..) => Some(text.unwrap_or_default()),
             _ => text,
@@ -39,7 +39,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Removes the comments on an object that goes, and on its parts.
+    /// Removes the comments of a dropped object and of its parts.
     pub(super) fn forget_comments(&mut self, object: &Object) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let index_of = |table: &u32, name: &String| {
@@ -84,7 +84,7 @@ impl Ddl<'_> {
         gone.into_iter().try_for_each(|subject| self.set_comment(subject, None))
     }
 
-    /// Has the comment on a constraint of a table or domain follow its name.
+    /// Moves the comment of a constraint of a table or domain to its new name.
     pub(super) fn move_comment(&mut self, table: u32, from: &str, to: &str) -> Result<()> {
         let old = Subject::Constraint(table, from.to_owned());
         let Some(text) = self.changes.catalog(self.engine).comments().get(&old).cloned() else {

@@ -1,6 +1,6 @@
 //! CREATE TYPE of composite types, and changes of their attributes.
 //!
-//! Stored values know attributes by number: no row is written again when one comes or goes.
+//! Stored values identify attributes by number: adding or dropping one rewrites no row.
 
 use types::{DataType, SqlType};
 
@@ -144,7 +144,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Refuses to change the type of an attribute of which values are stored.
+    /// Rejects a change of an attribute's type if values of the composite type are stored.
     fn refuse_stored(&self, catalog: &Catalog, record: &CompositeRecord) -> Result<()> {
         let Some(column) = column_of_type(catalog, record.number) else { return Ok(()) };
         let message =
@@ -152,7 +152,7 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
     }
 
-    /// Refuses to change rows of a table whose rows are stored elsewhere, too.
+    /// Rejects a change of a table whose row type is the type of a stored column.
     pub(super) fn refuse_stored_rows(&self, catalog: &Catalog, table: &Table) -> Result<()> {
         let Some(column) = column_of_type(catalog, table.oid) else { return Ok(()) };
         let message = format!(
@@ -162,7 +162,7 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
     }
 
-    /// Takes an attribute away whose type is dropped.
+    /// Removes an attribute whose type is dropped.
     pub(super) fn remove_attribute(&mut self, number: u32, at: usize) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(known) = catalog.user_type(number) else { return Ok(()) };
@@ -177,7 +177,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns a column that values of a type are stored in: `table.column`.
+/// Returns a column that stores values of a type: `table.column`.
 fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
     let going = dependency::going(catalog, &NoSystem, &[Object::Type(number)]);
     going.iter().find_map(|one| match &one.object {
@@ -189,8 +189,7 @@ fn column_of_type(catalog: &Catalog, number: u32) -> Option<String> {
     })
 }
 
-/// Refuses to make a composite type, by its number and name, a part of itself, also by arrays and
-/// domains.
+/// Rejects a composite type that would contain itself, also through arrays and domains.
 pub(super) fn refuse_own_rows(
     catalog: &Catalog,
     sql_type: SqlType,
@@ -205,7 +204,7 @@ pub(super) fn refuse_own_rows(
     Err(Error::new(sqlstate::INVALID_TABLE_DEFINITION, message))
 }
 
-/// Adds the OIDs of the composite types that a type is made of.
+/// Adds the OIDs of the composite types that a type contains.
 fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
     let oid = data_type.element().unwrap_or(data_type).oid();
     if found.contains(&oid) {
@@ -220,7 +219,7 @@ fn contained(catalog: &Catalog, data_type: DataType, found: &mut Vec<u32>) {
     }
 }
 
-/// Checks that an attribute, or a column, can be of a type.
+/// Checks that an attribute or a column can have a type.
 pub(super) fn check_attribute_type(name: &str, sql_type: SqlType) -> Result<()> {
     let base = sql_type.base.element().unwrap_or(sql_type.base);
     let pseudo = base.is_polymorphic()

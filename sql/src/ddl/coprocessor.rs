@@ -1,7 +1,8 @@
 //! ALTER TABLE … ATTACH and DETACH COPROCESSOR.
 //!
-//! What is attached is a row of the catalog; the chain of the table changes at once, under the
-//! table's exclusive lock, and back again if the transaction is rolled back.
+//! Attached coprocessors are a row of the catalog. The observer chain of the table changes
+//! immediately, under the table's exclusive lock, and is restored if the transaction is rolled
+//! back.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Attaches a coprocessor to a table, or detaches one.
+    /// Attaches, detaches or resumes a coprocessor of a table.
     pub fn alter_coprocessors(&mut self, statement: &ast::AlterTable) -> Result<()> {
         let AlterTableAction::Coprocessor(action) = &statement.action else {
             unreachable!("the caller passes what changes the catalog only")
@@ -45,7 +46,8 @@ impl Ddl<'_> {
                 self.detach(&table, &name.value)
             }
             AlterCoprocessor::Resume(name) => {
-                // At once, whatever becomes of the transaction: it is no property of the catalog.
+                // RESUME takes effect immediately, outside of the transaction: it is not a
+                // property of the catalog.
                 let scope = CoprocessorScope::Table(table.id);
                 match self.engine.store().resume_coprocessor(scope, &name.value)? {
                     true => Ok(()),
@@ -106,22 +108,23 @@ impl Ddl<'_> {
         }
         checked.build()?;
         records.attached.push(record);
-        // No writer is under way: the table's lock is exclusive. What was committed before is to be
-        // seen whole, also what is applied but not yet durable.
+        // The exclusive lock excludes concurrent writers. Earlier commits must be completely
+        // visible, including those that are applied but not yet durable.
         self.engine.store().wait_for_commits()?;
         self.transaction.begin_statement();
         self.store_coprocessors(table, records)?;
         checked.fill(self.transaction)
     }
 
-    /// Returns the coprocessor that alone may write to a table, if there is one.
+    /// Returns the coprocessor with exclusive write access to a table, if there is one.
     fn keeper_of(&self, table: TableId) -> Option<Attached> {
         let (source, keeper) = self.engine.keeper_of(table)?;
         (!self.changes.drops(source)).then_some(keeper)
     }
 
     fn detach(&mut self, table: &Table, name: &str) -> Result<()> {
-        // Nobody else writes to what it alone has kept until it is gone for good.
+        // Others must not write to tables that it wrote exclusively, until it is detached for
+        // good.
         for attached in self.engine.attached(table.id).iter().flat_map(|known| known.iter()) {
             if attached.record.name == name && attached.is_exclusive {
                 for &target in &attached.writes {
@@ -134,7 +137,7 @@ impl Ddl<'_> {
         self.store_coprocessors(table, records)
     }
 
-    /// Writes what is attached to a table, and makes its chain anew.
+    /// Stores the coprocessors of a table, and rebuilds its observer chain.
     fn store_coprocessors(&mut self, table: &Table, records: CoprocessorRecords) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let record = self.record_of(&catalog, table)?;
@@ -152,7 +155,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Creates or checks the tables that coprocessors of the server write to for this table.
+    /// Creates or checks the tables to which coprocessors of the server write for this table.
     pub(crate) fn prepare_server_targets(&mut self, table: &Table) -> Result<()> {
         for record in self.engine.coprocessors.of_server(table) {
             let catalog = self.changes.catalog(self.engine);
@@ -163,7 +166,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Creates or checks the table that a coprocessor writes to. Returns notices.
+    /// Creates or checks the table to which a coprocessor writes. Returns notices.
     fn prepare_target(
         &mut self,
         table: &Table,
@@ -241,7 +244,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns whether what is written to one table comes to another by coprocessors.
+    /// Returns whether writes to one table are propagated to another by coprocessors.
     fn reaches(&self, from: TableId, to: TableId) -> bool {
         let mut seen = vec![from];
         let mut next = 0;
@@ -296,13 +299,13 @@ impl Ddl<'_> {
             .filter(|(_, column)| !column.not_null)
             .map(|(position, _)| position)
             .collect();
-        // The positions are of no text that the client sent.
+        // The positions do not refer to the client's text.
         self.create_new_table(&statement, PUBLIC, &nullable)
             .map_err(|error| Error { position: None, ..error })
     }
 
-    /// Before a table is dropped: refuses it if coprocessors of others write to it, or detaches
-    /// those.
+    /// Rejects dropping a table to which coprocessors of other tables write, or detaches these
+    /// with CASCADE.
     pub(super) fn release_target(
         &mut self,
         target: &Table,
@@ -336,7 +339,7 @@ impl Ddl<'_> {
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
             self.lock_table(writer, TableLockMode::AccessExclusive)?;
-            // Several of its coprocessors may go, one after the other.
+            // Several of its coprocessors may be detached one by one.
             let catalog = self.changes.catalog(self.engine);
             if let Some(table) = catalog.table(table.oid).cloned() {
                 self.detach(&table, name)?;
@@ -366,7 +369,7 @@ fn expires_what_is_kept(
     )
 }
 
-/// Returns an argument as the catalog keeps it.
+/// Returns the text of an argument for the catalog.
 fn argument_text(value: &OptionValue) -> String {
     match value {
         OptionValue::Number(text) | OptionValue::String(text) | OptionValue::Word(text) => {

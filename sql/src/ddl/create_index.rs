@@ -1,4 +1,5 @@
-//! CREATE INDEX: from the statement to the catalog record.
+//! CREATE INDEX: from the statement to the catalog record. Building the index is in
+//! [`ddl`](crate::ddl).
 
 use store::TableId;
 use types::expr::EvalContext;
@@ -21,15 +22,15 @@ use crate::ddl::storage_parameters::{IndexKind, index_parameters, is_parameter};
 use crate::ddl::user_type::kept_text;
 use crate::error::{Error, Result, sqlstate};
 
-/// What an index may have of its own.
+/// The storage options that an index may have.
 const OPTIONS: &[&str] = &["salt_buckets", "split_algorithm", "split_regions"];
 
-/// Returns the record of an index to be created on a table. `eval` is what the values of SPLIT ON
-/// are computed with.
+/// Returns the record of a new index on a table. `eval` is the context to compute the values of
+/// SPLIT ON.
 ///
 /// # Errors
 ///
-/// What PostgreSQL reports for the same mistake.
+/// PostgreSQL's.
 pub fn record(
     statement: &ast::CreateIndex,
     table: &TableRecord,
@@ -108,7 +109,7 @@ pub fn record(
     })
 }
 
-/// Returns the text of the condition of a partial index.
+/// Returns the text of the predicate of a partial index.
 fn predicate(
     statement: &ast::CreateIndex,
     columns: &[(String, SqlType)],
@@ -125,7 +126,7 @@ fn predicate(
     kept_text(names, &predicate.text, columns, target).map(Some)
 }
 
-/// Returns what is only shown of an index.
+/// Returns the attributes of an index that have no effect.
 fn retained(
     statement: &ast::CreateIndex,
     operator_classes: Vec<(u32, String)>,
@@ -135,7 +136,7 @@ fn retained(
     Ok(RetainedIndex { parameters, is_hash: statement.is_hash, operator_classes })
 }
 
-/// Returns the operator class that is written for a key, if it is not the type's default.
+/// Returns the operator class of a key, if it is written and not the type's default.
 fn written_class(
     key: &ast::IndexKey,
     data_type: DataType,
@@ -147,7 +148,8 @@ fn written_class(
     Ok(is_other.then(|| class.value.clone()))
 }
 
-/// Refuses what PostgreSQL's hash indexes are not. Such an index is ordered here, as all are.
+/// Rejects clauses that PostgreSQL's hash indexes do not support. Such an index is ordered here,
+/// as all are.
 fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
     if !statement.is_hash {
         return Ok(());
@@ -174,8 +176,8 @@ fn check_hash(statement: &ast::CreateIndex) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an operator class is one of a type, and returns whether it is not the type's
-/// default. All of one type order alike here, because text sorts by its bytes.
+/// Checks that an operator class exists for a type, and returns whether it is not the type's
+/// default. All classes of a type have the same order here, because text is sorted by its bytes.
 fn check_operator_class(class: &ast::Ident, data_type: DataType, method: &str) -> Result<bool> {
     let name = class.value.as_str();
     let base = |data_type: DataType| match data_type {
@@ -243,7 +245,7 @@ fn chosen_name(
     Ok(written.value.clone())
 }
 
-/// Reads the options that an index may have of its own.
+/// Reads the storage options of an index.
 fn options(statement: &ast::CreateIndex) -> Result<TableOptions> {
     for option in &statement.options {
         if is_parameter(&option.name.value) && option.family.is_none() {

@@ -28,16 +28,15 @@ use crate::ddl::user_type::kept_text;
 use crate::ddl::{foreign_key, generated};
 use crate::error::{Error, Result, sqlstate};
 
-/// Most columns of a table, as in PostgreSQL.
+/// The maximum number of columns of a table, as in PostgreSQL.
 pub(super) const COLUMNS_MAX: usize = 1_600;
 
-/// Returns the record of a table to be created in a schema. `ids` gives ids for the table and the
-/// indexes that its UNIQUE constraints need; `eval` is what the values of SPLIT ON are computed
-/// with.
+/// Returns the record of a new table in a schema. `ids` returns new ids for the table and the
+/// indexes of its UNIQUE constraints; `eval` is the context to compute the values of SPLIT ON.
 ///
 /// # Errors
 ///
-/// What PostgreSQL reports for the same mistake.
+/// PostgreSQL's.
 pub fn record(
     statement: &ast::CreateTable,
     schema: &str,
@@ -153,7 +152,7 @@ fn columns(
                 Some(default) => {
                     match bound_default(names, default, (&column_name.value, sql_type)) {
                         Ok((text, _)) => Some(text),
-                        // It may name a sequence of the table, which comes later.
+                        // It may refer to a sequence of the table, which is created later.
                         Err(error)
                             if has_sequences && error.sqlstate == sqlstate::UNDEFINED_TABLE =>
                         {
@@ -164,7 +163,7 @@ fn columns(
                 }
                 None => None,
             },
-            // `generated::check` makes of it what is kept.
+            // `generated::check` replaces it by the stored text.
             generated: column.generated.as_ref().map(|made| made.text.clone()),
             family: u8::try_from(family)
                 .map_err(|_| Error::new("54011", "tables can have at most 256 column families"))?,
@@ -185,7 +184,7 @@ fn columns(
     Ok(columns)
 }
 
-/// Gives a table the defaults that name its own sequences, which are there by now.
+/// Sets the defaults that refer to the table's own sequences, after these were created.
 pub(super) fn take_late_defaults(
     statement: &ast::CreateTable,
     names: Names<'_>,
@@ -201,8 +200,8 @@ pub(super) fn take_late_defaults(
     Ok(())
 }
 
-/// Says of each family with columnar blocks how its values are made up, those that are there
-/// included.
+/// Sets the value layout of each family with columnar blocks, derived from the row layout and the
+/// present value layout.
 pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) -> Result<()> {
     for (index, family) in record.descriptor.families.iter_mut().enumerate() {
         if family.data_block_encoding == DataBlockEncoding::Columnar {
@@ -213,7 +212,7 @@ pub(super) fn set_value_layouts(record: &mut TableRecord, layout: &RowLayout) ->
     Ok(())
 }
 
-/// Removes the default family if no column is in it but others are used.
+/// Removes the default family if it has no columns but others have.
 fn drop_unused_default_family(
     families: &mut Vec<String>,
     columns: &mut [ColumnRecord],
@@ -234,7 +233,7 @@ fn drop_unused_default_family(
     }
 }
 
-/// Returns the primary key as it is cut into regions.
+/// Returns the columns of the primary key for pre-splitting.
 pub fn split_key(catalog: &Catalog, table: &TableRecord) -> Result<Vec<SplitKey>> {
     let column = |key: &KeyRecord| {
         Ok(SplitKey {

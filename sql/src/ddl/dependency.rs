@@ -1,8 +1,9 @@
-//! What depends on what, and goes with it.
+//! Dependencies between catalog objects, for DROP and ALTER.
 //!
-//! The rules and the order are those of PostgreSQL's `findDependentObjects`: a dependent either
-//! goes by itself (a sequence with the column that owns it), or keeps what it depends on from being
-//! dropped unless the statement says CASCADE (a view).
+//! The rules and the order are those of PostgreSQL's `findDependentObjects`: a dependent object is
+//! either dropped automatically (a sequence with the column that owns it), or prevents the drop
+//! unless the statement says CASCADE (a view). Most dependencies are not stored; they are found by
+//! searching the definitions of objects.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::ddl::user_type::{domain_uses, function_uses, text_calls, text_uses, v
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// Something that can be dropped.
+/// An object that can be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     /// A schema, by name.
@@ -37,9 +38,9 @@ pub enum Object {
     View(u32),
     /// A sequence, by its number.
     Sequence(u32),
-    /// A type of users, by its number.
+    /// A user-defined type, by its number.
     Type(u32),
-    /// A function of users, by its number.
+    /// A user-defined function, by its number.
     Function(u32),
     /// An extension, by its number.
     Extension(u32),
@@ -55,25 +56,26 @@ pub enum Object {
     Constraint(u32, String),
 }
 
-/// Something that goes with a statement.
+/// An object that a statement drops.
 #[derive(Debug, Clone)]
 pub(super) struct Going {
-    /// What goes.
+    /// The object.
     pub(super) object: Object,
-    /// What it depends on; `None` for what the statement names.
+    /// The object that it depends on; `None` for an object named by the statement.
     on: Option<Object>,
-    /// It goes by itself.
+    /// True if it is dropped automatically.
     silent: bool,
 }
 
-/// Returns what goes when some objects are dropped, those included: each before what it depends on.
+/// Returns the objects that a drop includes, with the named ones: each before those that it
+/// depends on.
 pub(super) fn going(catalog: &Catalog, system: &dyn SystemCatalog, named: &[Object]) -> Vec<Going> {
     let world = World { catalog, system, bodies: OnceCell::new() };
     let mut search = Search { world, named, stack: Vec::new(), found: Vec::new() };
     for object in named {
         search.visit(object, None, true);
     }
-    // What is part of something that goes is not worth a word.
+    // Parts of dropped objects are not reported.
     let whole: Vec<Object> = search.found.iter().map(|one| one.object.clone()).collect();
     for one in &mut search.found {
         one.silent |= whole.iter().any(|other| one.object.is_part_of(other));
@@ -81,8 +83,8 @@ pub(super) fn going(catalog: &Catalog, system: &dyn SystemCatalog, named: &[Obje
     search.found
 }
 
-/// Checks that no body of a function names a relation or column, which gets another name: bodies
-/// are kept as text.
+/// Checks that no function body references a relation or column that is renamed: bodies are stored
+/// as text.
 ///
 /// # Errors
 ///
@@ -103,12 +105,12 @@ pub(super) fn refuse_named_in_body(
     }
 }
 
-/// Refuses to drop what others depend on, unless the statement says CASCADE. Returns what the
-/// client is told of those that go, too.
+/// Rejects a drop if other objects depend on the named ones, unless the statement says CASCADE.
+/// Returns the notice about the others that are dropped.
 ///
 /// # Errors
 ///
-/// `2BP01`, with all that depends on it.
+/// `2BP01`, with all dependent objects.
 pub(super) fn check(
     catalog: &Catalog,
     path: &SearchPath,
@@ -141,7 +143,7 @@ pub(super) fn check(
     };
     let line = |one: &&Going| {
         let on = one.on.as_ref().map(&name).unwrap_or_default();
-        // Of a type, an array depends on the type of arrays.
+        // An array depends on the array type of a type.
         let array = match &one.on {
             Some(Object::Type(number)) if is_of_arrays(catalog, &one.object, *number) => "[]",
             _ => "",
@@ -154,16 +156,16 @@ pub(super) fn check(
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."))
 }
 
-/// What dependencies are looked for in.
+/// The catalog that is searched for dependencies.
 struct World<'a> {
     catalog: &'a Catalog,
     system: &'a dyn SystemCatalog,
-    /// What the bodies of functions in SQL-standard form use, by the number of the function.
+    /// The dependencies of function bodies in SQL-standard form, by the number of the function.
     bodies: OnceCell<Vec<(u32, Uses)>>,
 }
 
 impl World<'_> {
-    /// Finds the functions whose bodies use something.
+    /// Finds the functions whose bodies have certain dependencies.
     fn bodies(&self, uses: impl Fn(&Uses) -> bool, found: &mut Vec<(u32, Object, bool)>) {
         let bodies = self.bodies.get_or_init(|| {
             let functions = self.catalog.functions().filter(|one| one.search_path.is_some());
@@ -177,7 +179,7 @@ impl World<'_> {
         found.extend(users.map(|(number, _)| (*number, Object::Function(*number), false)));
     }
 
-    /// Finds the views and functions whose texts mean something.
+    /// Finds the views and functions whose texts satisfy a condition.
     fn texts(
         &self,
         means: impl Fn(&SearchPath, &str) -> bool,
@@ -194,8 +196,8 @@ impl World<'_> {
         }));
     }
 
-    /// Finds the views that may use columns only because the primary key of a table is grouped by,
-    /// and such functions.
+    /// Finds the views and functions that use ungrouped columns because the primary key of a table
+    /// is grouped.
     fn determined(&self, table: u32, found: &mut Vec<(u32, Object, bool)>) {
         let is_determined = |view: &Arc<View>| {
             view.reads(table)
@@ -226,7 +228,7 @@ impl Search<'_> {
             return;
         }
         self.stack.push(object.clone());
-        // The newest first: what is reported is reported the other way round.
+        // The newest first, because reports reverse the order.
         for (dependent, silent) in dependents(&self.world, object).into_iter().rev() {
             self.visit(&dependent, Some(object), silent);
         }
@@ -236,15 +238,15 @@ impl Search<'_> {
     }
 }
 
-/// Returns what depends directly on types and functions of users, each with what it
-/// depends on. What is part of a table, or reads one, is not among them.
+/// Returns direct dependencies on user-defined types and functions, as pairs of the dependent
+/// object and the referenced one. Parts of tables and readers of tables are not included.
 pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     let mut found = Vec::new();
     let mut add = |on: Object, dependents: Vec<(u32, Object, bool)>| {
         found.extend(dependents.into_iter().map(|(_, dependent, _)| (dependent, on.clone())));
     };
     let used = used_types(catalog);
-    // Texts alone tell who calls a function.
+    // Calls of functions are found in the texts.
     let world = World { catalog, system: &binder::NoSystem, bodies: OnceCell::new() };
     for known in catalog.types() {
         let is_used = [known.oid(), known.array_oid()].iter().any(|oid| used.contains(oid));
@@ -268,7 +270,7 @@ pub fn dependencies(catalog: &Catalog) -> Vec<(Object, Object)> {
     found
 }
 
-/// Returns the OIDs of the types that columns, attributes and functions are of.
+/// Returns the OIDs of the types of columns, attributes and functions.
 fn used_types(catalog: &Catalog) -> AHashSet<u32> {
     let tables = catalog.tables().into_iter().filter_map(|table| catalog.record(table.oid));
     let columns = tables.flat_map(|record| record.columns.iter().map(|column| column.type_oid));
@@ -283,7 +285,8 @@ fn used_types(catalog: &Catalog) -> AHashSet<u32> {
     columns.chain(attributes).chain(functions).collect()
 }
 
-/// Returns what depends on an object directly, oldest first, and whether it goes by itself.
+/// Returns the direct dependents of an object, oldest first, and whether each is dropped
+/// automatically.
 fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
     let catalog = world.catalog;
     let mut found: Vec<(u32, Object, bool)> = Vec::new();
@@ -339,7 +342,7 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
         }
         Object::Default(..) | Object::Attribute(..) | Object::Extension(_) => {}
     }
-    // What is of arrays of a type depends on their type, which is as old as the type.
+    // The dependents of arrays depend on the array type, which is as old as the type.
     let of_arrays = |one: &Object| match object {
         Object::Type(number) => is_of_arrays(catalog, one, *number),
         _ => false,
@@ -348,7 +351,7 @@ fn dependents(world: &World<'_>, object: &Object) -> Vec<(Object, bool)> {
     found.into_iter().map(|(_, object, silent)| (object, silent)).collect()
 }
 
-/// Finds what uses a column.
+/// Finds the dependents of a column.
 fn users_of_column(
     world: &World<'_>,
     (table, column): (u32, usize),
@@ -372,7 +375,7 @@ fn users_of_column(
     }
 }
 
-/// Finds foreign keys of other tables that refer to a table.
+/// Finds the foreign keys of other tables that reference a table.
 fn foreign_keys(
     catalog: &Catalog,
     table: u32,
@@ -398,7 +401,7 @@ fn views(
     }));
 }
 
-/// Finds what is in a schema.
+/// Finds the objects in a schema.
 fn content(catalog: &Catalog, name: &str, found: &mut Vec<(u32, Object, bool)>) {
     let schema = catalog.schema(name).map(|schema| schema.oid);
     let extensions =
@@ -463,7 +466,7 @@ fn users_of_function(world: &World<'_>, number: u32, found: &mut Vec<(u32, Objec
     found.retain(|(_, object, _)| *object != Object::Function(number));
 }
 
-/// Returns whether a text calls a function of sequences with the name of one.
+/// Returns whether a text calls a sequence function with the name of a sequence.
 fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) -> bool {
     let calls = parser::call_references(text).unwrap_or_default();
     let takes = ["nextval", "currval", "setval"];
@@ -474,7 +477,7 @@ fn names_sequence(catalog: &Catalog, path: &SearchPath, text: &str, oid: u32) ->
         })
 }
 
-/// Returns whether what depends on a type is made of arrays of it.
+/// Returns whether a dependent of a type uses its array type.
 fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
     let Some(known) = catalog.user_type(number) else { return false };
     let (of_it, array) = (known.oid(), known.array_oid());
@@ -502,7 +505,7 @@ fn is_of_arrays(catalog: &Catalog, object: &Object, number: u32) -> bool {
     }
 }
 
-/// Finds the columns of a type, those of arrays of it first, and the texts that name it.
+/// Finds the columns of a type, those of its array type first, and the texts that reference it.
 fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, bool)>) {
     let Some(used) = catalog.user_type(number) else { return };
     let path = SearchPath::default();
@@ -518,7 +521,7 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
         }
         let oid = table.oid;
         found.extend(columns.iter().map(|at| (oid, Object::Column(oid, *at), false)));
-        // What uses a column of the type goes with the column.
+        // Expressions over a column of the type are dropped with the column.
         let reads = |text: &String| {
             columns.iter().any(|at| super::alter_column::uses_column(catalog, record, text, *at))
         };
@@ -566,7 +569,7 @@ fn users_of_type(catalog: &Catalog, number: u32, found: &mut Vec<(u32, Object, b
     views(catalog, |view| view_uses(catalog, view, number), found);
 }
 
-/// Finds the sequences that go with a table, or with a column of it.
+/// Finds the sequences that are owned by a table, or by a column of it.
 fn sequences_of(
     catalog: &Catalog,
     table: u32,
@@ -581,7 +584,7 @@ fn sequences_of(
     }
 }
 
-/// Returns whether a default takes its value from a sequence.
+/// Returns whether a default reads a sequence.
 pub(super) fn takes_from(catalog: &Catalog, default: &Expr, sequence: u32) -> bool {
     catalog.sequences_of_default(default).contains(&sequence)
 }
@@ -608,7 +611,7 @@ impl Object {
         }
     }
 
-    /// Returns whether it goes with another object, as a part of it.
+    /// Returns whether it is a part of another object.
     fn is_part_of(&self, other: &Object) -> bool {
         match (self, other) {
             (
@@ -626,7 +629,7 @@ impl Object {
         }
     }
 
-    /// Returns the words for it in messages: `table t`.
+    /// Returns its description in messages: `table t`.
     pub(super) fn describe(&self, catalog: &Catalog, path: &SearchPath) -> String {
         let table_name = |id: &u32| match catalog.table(*id) {
             Some(table) => catalog.shown_name(&table.schema, &table.name, path),

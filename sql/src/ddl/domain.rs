@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP DOMAIN.
 //!
-//! A new constraint is checked with the values that columns of the domain have; the tables are
-//! locked meanwhile.
+//! A new constraint is checked against the stored values of the domain's columns, with the tables
+//! locked.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Ddl<'_> {
         record.default = match (&statement.default, over.domain.and_then(|oid| catalog.domain(oid)))
         {
             (Some(default), _) => Some(self.domain_default(&catalog, &record, over, default)?),
-            // The default of the domain below is that of now, whatever becomes of it.
+            // The default of the base domain is copied, so later changes of it have no effect.
             (None, Some(below)) => below.record.default.clone(),
             (None, None) => None,
         };
@@ -127,7 +127,7 @@ impl Ddl<'_> {
         self.replace_type(UserType::Domain(changed.into()))
     }
 
-    /// Takes a constraint off a domain; returns whether there was one.
+    /// Removes a constraint of a domain; returns whether it existed.
     fn drop_check(&mut self, record: &mut DomainRecord, constraint: &str) -> Result<bool> {
         let before = record.checks.len();
         record.checks.retain(|check| check.name != constraint);
@@ -158,7 +158,7 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
     }
 
-    /// Returns the text that is kept of a DEFAULT.
+    /// Returns the stored text of a DEFAULT.
     fn domain_default(
         &self,
         catalog: &Catalog,
@@ -175,7 +175,7 @@ impl Ddl<'_> {
             names,
         );
         bound.map_err(|error| match error.sqlstate.as_ref() {
-            // It is said of columns, and so it is by PostgreSQL.
+            // PostgreSQL words this error for columns, too.
             sqlstate::DATATYPE_MISMATCH => Error {
                 message: error.message.replacen(
                     "column is",
@@ -192,7 +192,7 @@ impl Ddl<'_> {
         Ok(text)
     }
 
-    /// Returns the record of a CHECK, under a name that is free.
+    /// Returns the record of a CHECK, with an unused name.
     fn domain_check(
         &self,
         catalog: &Catalog,
@@ -223,7 +223,7 @@ impl Ddl<'_> {
         Ok(CheckRecord { name, predicate, valid: true })
     }
 
-    /// Checks that the values of columns of a domain pass a check of it.
+    /// Checks a constraint of a domain against the values of columns of the domain.
     fn check_values_pass(
         &mut self,
         catalog: &Catalog,
@@ -238,14 +238,14 @@ impl Ddl<'_> {
         self.check_values(catalog, domain.record.number, &demand)
     }
 
-    /// Checks the values of columns of a domain, or of one that is over it.
+    /// Checks the values of columns of a domain, and of domains over it.
     fn check_values(
         &mut self,
         catalog: &Catalog,
         number: u32,
         demand: &DomainChecks,
     ) -> Result<()> {
-        // Its own columns come first, then those of domains that are over it.
+        // Its own columns come first, then those of domains over it.
         let mut domains = vec![number + OID_OFFSET];
         for known in catalog.types() {
             if let UserType::Domain(domain) = known.as_ref()
@@ -261,7 +261,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Checks the values of the columns that are of a domain itself.
+    /// Checks the values of the columns of exactly this domain.
     fn check_columns(
         &mut self,
         catalog: &Catalog,
@@ -293,7 +293,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Domains are read from the catalog oldest first.
+/// Rejects references to newer types, because domains are read from the catalog oldest first.
 fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
     let path = SearchPath::default();
     let mut younger = catalog.types().filter(|one| one.number() >= number);
@@ -306,7 +306,8 @@ fn check_age(catalog: &Catalog, number: u32, text: &str) -> Result<()> {
     }
 }
 
-/// Checks that no column has values of a domain within others, which are not looked at.
+/// Checks that no column contains values of a domain within arrays or rows, because these are not
+/// checked.
 fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Result<()> {
     let mut tables = catalog.tables();
     tables.sort_by_key(|table| table.oid);
@@ -324,7 +325,7 @@ fn check_no_container(catalog: &Catalog, domain: u32, path: &SearchPath) -> Resu
     Ok(())
 }
 
-/// Returns whether values of a type are arrays or rows with values of a domain in them.
+/// Returns whether values of a type are arrays or rows that contain values of a domain.
 fn contains(catalog: &Catalog, sql_type: SqlType, domain: u32) -> bool {
     let in_it = |of: SqlType| of.domain == Some(domain) || contains(catalog, of, domain);
     match sql_type.domain.and_then(|oid| catalog.domain(oid)) {
@@ -352,7 +353,7 @@ fn violated(table: &Table, column: usize, demand: &DomainChecks, error: Error) -
     }
 }
 
-/// Checks that a domain can be over a type.
+/// Checks that a type can be the base type of a domain.
 fn check_over(over: SqlType, written: &ast::TypeName) -> Result<()> {
     let pseudo = over.base.is_polymorphic()
         || matches!(

@@ -1,4 +1,4 @@
-//! DROP of tables, views, sequences, indexes and schemas, with what depends on them.
+//! DROP of tables, views, sequences, indexes and schemas, with their dependent objects.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::ddl::dependency::{self, Object};
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
-/// Nobody else works with the table.
+/// The lock mode that excludes all other access to the table.
 const ALONE: TableLockMode = TableLockMode::AccessExclusive;
 
 impl Ddl<'_> {
-    /// Drops what a statement names, and with CASCADE what depends on it. What does not exist is
-    /// only told if the statement says IF EXISTS.
+    /// Drops the objects that a statement names, and with CASCADE their dependents. With IF
+    /// EXISTS, missing objects are only notices.
     pub fn drop(&mut self, statement: &ast::Drop) -> Result<()> {
         let catalog = self.catalog();
         if statement.concurrently {
-            // Old snapshots go on to read what is dropped; writers are not to keep it any more.
+            // Older snapshots may still read the index; writers must stop maintaining it.
             self.index_drop_mode = TableLockMode::Share;
             self.waits_beside = true;
         }
@@ -43,7 +43,7 @@ impl Ddl<'_> {
         self.drop_objects(&named, statement.cascade)
     }
 
-    /// Says that there is no publication, trigger and so on of a name.
+    /// Reports that a publication, trigger or other object of an unsupported kind does not exist.
     pub fn drop_nothing(&mut self, statement: &ast::DropNothing) -> Result<()> {
         let catalog = self.catalog();
         let (kind, table) = (&statement.kind, &statement.table);
@@ -63,7 +63,7 @@ impl Ddl<'_> {
                 self.miss(missing, statement.if_exists)?;
                 continue;
             }
-            // PostgreSQL calls it a relation where nothing is wrong with that.
+            // The noun is PostgreSQL's, which depends on the statement.
             let word = if statement.if_exists || kind == "rule" { "relation" } else { "table" };
             let shown = |table: &TableName| match statement.if_exists {
                 true => super::written(table),
@@ -77,7 +77,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Drops objects, with what goes with them.
+    /// Drops objects, with their dependents.
     pub(super) fn drop_objects(&mut self, named: &[Object], cascade: bool) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let going = dependency::going(&catalog, self.system.as_ref(), named);
@@ -187,7 +187,7 @@ impl Ddl<'_> {
                 self.changes.set_catalog(catalog.without_sequence(*oid));
                 Ok(())
             }
-            // It goes with its constraint.
+            // It is dropped with its constraint.
             Object::Index(table, name) if self.is_primary(*table, name) => Ok(()),
             Object::Index(table, name) => {
                 self.change_left((*table, self.index_drop_mode), true, |changes, record| {
@@ -204,7 +204,7 @@ impl Ddl<'_> {
             Object::Type(number) => self.remove_type(*number),
             Object::Attribute(number, at) => self.remove_attribute(*number, *at),
             Object::Function(number) => self.remove_function(*number),
-            // It is its comment.
+            // Its row is that of its comment, which is removed.
             Object::Extension(_) => Ok(()),
             Object::Constraint(table, name) if self.is_primary(*table, name) => {
                 self.drop_primary_key(*table)
@@ -263,7 +263,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Changes the record of a table, whose exclusive lock is taken.
+    /// Changes the record of a table, under its exclusive lock.
     pub(super) fn change_record(
         &mut self,
         oid: u32,
@@ -272,7 +272,7 @@ impl Ddl<'_> {
         self.change_left((oid, ALONE), false, change)
     }
 
-    /// As [`Ddl::change_record`], where texts that cannot be read may be left.
+    /// Changes a record as [`Ddl::change_record`] does; texts that cannot be parsed may remain.
     fn change_left(
         &mut self,
         (oid, mode): (u32, TableLockMode),
@@ -291,11 +291,11 @@ impl Ddl<'_> {
     }
 }
 
-/// Why an object that a statement names cannot be dropped.
+/// The reason why an object cannot be dropped.
 enum Missing {
-    /// There is none, which IF EXISTS allows.
+    /// It does not exist, which IF EXISTS allows.
     Gone(Error),
-    /// There is something else, or it cannot go alone.
+    /// The name refers to another kind of object, or the object cannot be dropped alone.
     Wrong(Error),
 }
 
@@ -312,7 +312,7 @@ fn named_schema(catalog: &Catalog, name: &str) -> std::result::Result<Object, Mi
     }
 }
 
-/// Returns the error of an index that a constraint needs.
+/// Returns the error for an index that a constraint requires.
 fn constraint_index(index: &str, table: &str) -> Error {
     let constraint = format!("constraint {index} on table {table}");
     let message = format!("cannot drop index {index} because {constraint} requires it");
@@ -320,7 +320,7 @@ fn constraint_index(index: &str, table: &str) -> Error {
         .with_hint(format!("You can drop {constraint} instead."))
 }
 
-/// Returns the identity column that a sequence belongs to.
+/// Returns the identity column that owns a sequence.
 pub(super) fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
     let (table, column) = catalog.sequence(sequence)?.owned_by?;
     let table = catalog.table(table)?;
@@ -328,11 +328,11 @@ pub(super) fn identity_of(catalog: &Catalog, sequence: u32) -> Option<Object> {
     identity.map(|_| Object::Column(table.oid, column as usize))
 }
 
-/// Returns the error that there is no database of a name.
+/// Returns the error for a database that does not exist.
 ///
 /// # Errors
 ///
-/// 55006 if there is one: it is the one that is open.
+/// 55006 if it exists: it is the open database.
 fn missing_database(name: &str) -> Result<Error> {
     if name == DATABASE {
         let message = "cannot drop the currently open database";

@@ -1,4 +1,4 @@
-//! Statements about types; CREATE TYPE of enums, and changes of their labels.
+//! Dispatch of statements about types; CREATE TYPE of enums, and changes of their labels.
 
 use types::enumeration::rank_between;
 
@@ -14,11 +14,11 @@ use crate::ddl::user_type::{Meaning, TextChange, with_changed_type};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// The longest label, in bytes.
+/// The maximum length of a label, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
 impl Ddl<'_> {
-    /// Creates, changes or drops types.
+    /// Creates, alters or drops types.
     pub fn change_types(&mut self, statement: &TypeStatement) -> Result<()> {
         match statement {
             TypeStatement::Create(create) => self.create_enum(create),
@@ -38,7 +38,7 @@ impl Ddl<'_> {
         self.check_type_name(&catalog, &schema, &name)?;
         let number = self.take_ids(2 + statement.labels.len() as u32)?;
         let mut record = EnumRecord { number, schema, name, labels: vec![] };
-        // The next number is that of the arrays.
+        // The next number is that of the array type.
         for (next, label) in (number + 2..).zip(&statement.labels) {
             check_label(label)?;
             if record.labels.iter().any(|known| known.name == *label) {
@@ -117,11 +117,11 @@ impl Ddl<'_> {
         }
     }
 
-    /// Gives a label another text, also where texts of the catalog have it.
+    /// Renames a label, also in texts of the catalog.
     fn rename_label(&mut self, mut record: EnumRecord, at: usize, to: &str) -> Result<()> {
         let from = record.labels[at].name.clone();
         let before = self.changes.catalog(self.engine);
-        // Both texts mean the value here.
+        // A catalog in which both texts are labels of the value.
         let mut both = record.clone();
         both.labels.insert(at, LabelRecord { name: to.to_owned(), ..record.labels[at].clone() });
         let both = with_changed_type(&before, UserType::Enum(both))?;
@@ -132,19 +132,19 @@ impl Ddl<'_> {
     }
 }
 
-/// A label that gets another text.
+/// A renaming of a label.
 struct Renaming {
     from: String,
     to: String,
     /// The catalog in which both texts are labels of the value.
     both: Catalog,
-    /// That in which only the new one is.
+    /// The catalog in which only the new text is.
     after: Catalog,
 }
 
 impl TextChange for Renaming {
-    /// Returns a text that means with the new label what it means with the old one. Strings that
-    /// are not the label stay: those that cannot be replaced without another meaning.
+    /// Returns a text with the same meaning as before, with the new label. String literals that
+    /// are not the label remain: their replacement would change the meaning.
     fn change(&mut self, text: &str, _: &SearchPath, meaning: &Meaning<'_>) -> Result<String> {
         if meaning(&self.after, text).is_ok() {
             return Ok(text.to_owned());
@@ -165,7 +165,7 @@ impl TextChange for Renaming {
         Err(Error::not_supported(what, hint))
     }
 
-    /// Views of views find what they name under the new label.
+    /// Makes a changed view visible to views over it.
     fn changed_view(&mut self, view: &View) {
         self.after = self.after.with_view(view.clone());
     }

@@ -1,7 +1,7 @@
 //! CREATE EXTENSION, ALTER EXTENSION … UPDATE and DROP EXTENSION.
 //!
-//! An extension that is created is a row of the catalog ([`Subject::Extension`]); what it adds is
-//! built in and is there with and without it. The order of checks is that of PostgreSQL's
+//! A created extension is a row of the catalog ([`Subject::Extension`]); its functions are built
+//! in, and available with and without it. The order of checks is that of PostgreSQL's
 //! `CreateExtension`.
 
 use crate::ast::{ExtensionStatement, Ident, TableName};
@@ -64,7 +64,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns the number of the schema that an extension is created in.
+    /// Returns the number of the schema for a new extension.
     fn extension_schema(
         &mut self,
         catalog: &Catalog,
@@ -119,14 +119,14 @@ impl Ddl<'_> {
         self.drop_objects(&named, false)
     }
 
-    /// Returns what a comment on an extension is about.
+    /// Returns the comment subject of an extension.
     pub(super) fn commented_extension(catalog: &Catalog, name: &str) -> Result<Subject> {
         let (known, schema) = created(catalog, name)?;
         Ok(Subject::Extension(known.number, schema))
     }
 }
 
-/// Returns an extension that has been created, and the number of its schema.
+/// Returns a created extension, and the number of its schema.
 fn created(catalog: &Catalog, name: &str) -> Result<(&'static Extension, u32)> {
     let known = Extension::named(name).and_then(|one| Some((one, one.schema(catalog)?)));
     known.ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! FOREIGN KEY: from the statement to the record, and what is checked of rows that are there.
+//! FOREIGN KEY constraints: from the statement to the catalog record, and the check of existing
+//! rows.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{Reference, missing, violated};
 
 impl Ddl<'_> {
-    /// Adds the foreign keys of a new table to its record; locks the tables that they refer to.
+    /// Adds the foreign keys of a new table to its record; locks the referenced tables.
     pub(super) fn add_foreign_keys(
         &mut self,
         statement: &ast::CreateTable,
@@ -39,7 +40,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns the record of a foreign key of a table; locks the table that it refers to.
+    /// Returns the record of a foreign key of a table; locks the referenced table.
     pub(super) fn foreign_key(
         &mut self,
         record: &TableRecord,
@@ -93,7 +94,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Returns the columns that ON DELETE sets, by position; none for all.
+    /// Returns the columns that `ON DELETE SET …` sets, by position; none for all.
     fn delete_columns(
         &self,
         record: &TableRecord,
@@ -118,7 +119,7 @@ impl Ddl<'_> {
         Ok(set)
     }
 
-    /// Returns the record of the table that a foreign key refers to, which is locked then.
+    /// Returns the record of the referenced table, after locking it.
     fn referenced_record(
         &mut self,
         catalog: &Catalog,
@@ -133,7 +134,7 @@ impl Ddl<'_> {
                 }
                 Ok(Arc::new(record.clone()))
             }
-            // The table that is being created.
+            // The table that is being created references itself.
             None if written.table.name.value == record.name
                 && written.table.schema.as_ref().is_none_or(|of| of.value == record.schema) =>
             {
@@ -163,7 +164,8 @@ impl Ddl<'_> {
         Ok(columns)
     }
 
-    /// Rows that come and go by themselves cannot be referred to, nor written past the checks.
+    /// Rejects referenced tables whose rows may expire, and tables to which writers bypass the
+    /// checks.
     fn check_tables(
         &self,
         catalog: &Catalog,
@@ -189,8 +191,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Adds a foreign key to a table, whose lock is held; its rows are checked unless it is said
-    /// that they are not.
+    /// Adds a foreign key to a table, whose lock must be held; its rows are checked unless NOT
+    /// VALID is given.
     pub(super) fn add_foreign_key(
         &mut self,
         table: &Table,
@@ -207,8 +209,8 @@ impl Ddl<'_> {
         self.store_changed(table, record)
     }
 
-    /// Checks that what the rows of a table refer to is there. The table is locked, and the other
-    /// one in a mode.
+    /// Checks that the referenced rows of a table exist. The table must be locked; the referenced
+    /// one is locked in `mode`.
     pub(super) fn check_references(
         &mut self,
         table: &Table,
@@ -245,7 +247,7 @@ impl Ddl<'_> {
             }
             cells.clear();
             if !transaction.get_locked(place.table, &Get::new(place.row.clone()), &mut cells)? {
-                // Both rows may have gone since, or the reference.
+                // Either row may have been deleted since, or the reference changed.
                 cells.clear();
                 let own = Get::new(table.layout.encode_key(row)?);
                 if !transaction.get_locked(table.id, &own, &mut cells)? {
@@ -265,7 +267,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Refuses to empty tables that others refer to, unless those are emptied, too.
+    /// Rejects TRUNCATE of tables that others reference, unless those are truncated, too.
     pub(super) fn refuse_referenced(&self, catalog: &Catalog, tables: &[Arc<Table>]) -> Result<()> {
         for table in tables {
             let mut others = catalog.referencing(table.oid);
@@ -282,7 +284,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Refuses to change the type of a column that a foreign key is about.
+    /// Rejects a change of the type of a column in a foreign key.
     pub(super) fn refuse_type_of_key(&self, table: &Table, position: usize) -> Result<()> {
         let column = position as u32;
         let own = table.foreign_keys.iter().find(|key| key.columns.contains(&column));
@@ -295,10 +297,10 @@ impl Ddl<'_> {
     }
 }
 
-/// Keys that are remembered while rows are checked.
+/// The maximum number of keys cached while rows are checked.
 const KNOWN_KEYS_MAX: usize = 65_536;
 
-/// Returns the error of a second constraint of one name.
+/// Returns the error for a duplicate constraint name.
 pub(super) fn duplicate(record: &TableRecord, name: &str) -> Error {
     let message = format!("constraint \"{name}\" for relation \"{}\" already exists", record.name);
     Error::new(sqlstate::DUPLICATE_OBJECT, message)
@@ -328,8 +330,8 @@ fn primary_key(referenced: &TableRecord) -> Result<Vec<u32>> {
     Ok(referenced.primary_key.iter().map(|key| key.column).collect())
 }
 
-/// Returns the unique index over some columns of a table, whatever their order; `None` for the
-/// primary key.
+/// Returns the unique index over some columns of a table, in any order; `None` for the primary
+/// key.
 fn unique_over(referenced: &TableRecord, columns: &[u32]) -> Result<Option<u32>> {
     let mut wanted = columns.to_vec();
     wanted.sort_unstable();
@@ -403,13 +405,13 @@ fn check_types(
     Ok(())
 }
 
-/// Returns whether PostgreSQL finds an operator for values of two types.
+/// Returns whether PostgreSQL has an operator to compare values of two types.
 fn is_comparable(catalog: &Catalog, from: DataType, to: DataType) -> bool {
     let columns = [("a".to_owned(), from.into()), ("b".to_owned(), to.into())];
     assemble::expression(catalog, "a = b", &columns, None).is_ok()
 }
 
-/// An action does not write to generated columns.
+/// Rejects referential actions that would write to generated columns.
 fn check_actions(record: &TableRecord, columns: &[u32], key: &ast::ForeignKey) -> Result<()> {
     let mut columns = columns.iter().map(|column| &record.columns[*column as usize]);
     if columns.all(|column| column.generated.is_none()) {

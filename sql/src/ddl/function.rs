@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP FUNCTION.
 //!
-//! Texts of the catalog name functions with their schemas ([`kept_text`]). A function that one of
-//! them names keeps its name and its schema.
+//! Texts of the catalog qualify the functions that they call ([`kept_text`]). A function that is
+//! called in one of them cannot be renamed or moved.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ const INVALID_DEFINITION: &str = "42P13";
 /// `duplicate_function`
 const DUPLICATE_FUNCTION: &str = "42723";
 
-/// Notes in a record what a statement says of a function.
+/// Applies the attributes of a statement to a record.
 fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) -> Result<()> {
     if let Some(position) = attributes.of_functions.filter(|_| record.is_procedure()) {
         let message = "invalid attribute in procedure definition";
@@ -61,7 +61,7 @@ fn set_attributes(record: &mut FunctionRecord, attributes: &FunctionAttributes) 
 }
 
 impl Ddl<'_> {
-    /// Creates, changes or drops functions.
+    /// Creates, alters or drops functions.
     pub fn change_functions(&mut self, statement: &FunctionStatement) -> Result<()> {
         match statement {
             FunctionStatement::Create(create) => self.create_function(create),
@@ -70,7 +70,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Says what types columns have whose types are taken.
+    /// Adds notices for types written as `column%TYPE`.
     fn tell_column_types<'t>(
         &mut self,
         catalog: &Catalog,
@@ -103,7 +103,7 @@ impl Ddl<'_> {
             Error { position, ..error }
         };
         if record.search_path.is_some() {
-            // What it names is looked up before there is a function of the name.
+            // Its body is resolved before the function exists, so it does not find itself.
             let function = Arc::new(Function::of_record(record.clone(), &catalog)?);
             let checked =
                 check_function_body(&function, &catalog, self.system.as_ref(), &self.path);
@@ -144,7 +144,7 @@ impl Ddl<'_> {
             read_body(&function, text, *place)?;
             return if old.is_some() { self.use_anew(&function) } else { Ok(()) };
         }
-        // By now it can call itself.
+        // Now its body can call the function itself.
         let catalog = self.changes.catalog(self.engine);
         if statement.language == Language::Internal && function.is_of_shell(&catalog) {
             return Ok(());
@@ -155,8 +155,8 @@ impl Ddl<'_> {
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
     }
 
-    /// Tells of the shells that a function of language `internal` is declared with, and makes one
-    /// of what it returns if there is no such type.
+    /// Adds notices for the shell types in the signature of a function of language `internal`, and
+    /// creates a shell for an unknown result type.
     fn note_shells(&mut self, statement: &ast::CreateFunction) -> Result<()> {
         if statement.language != Language::Internal {
             return Ok(());
@@ -198,7 +198,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns a type that a function is to accept or return.
+    /// Returns a type of a function's signature.
     fn type_of_signature(
         &self,
         catalog: &Catalog,
@@ -239,7 +239,7 @@ impl Ddl<'_> {
         let is_text = matches!(statement.body, FunctionBody::Text { .. });
         let parsed = match statement.language {
             Language::Sql => parser::parse_statements(body).map(drop),
-            // It is read once there is a function.
+            // It is parsed after the function was created.
             Language::PlPgSql => Ok(()),
             Language::Internal => {
                 check_internal(body)?;
@@ -276,7 +276,7 @@ impl Ddl<'_> {
         Ok(record)
     }
 
-    /// Returns the parameters that a function takes, and what else they are.
+    /// Returns the input parameters, and the modes other than IN.
     fn parameter_records(
         &self,
         catalog: &Catalog,
@@ -338,13 +338,13 @@ impl Ddl<'_> {
                 }
                 None => None,
             };
-            // As in PostgreSQL the modifier of a parameter's type is not kept.
+            // As in PostgreSQL, the modifier of a parameter's type is not stored.
             parameters.push(ParameterRecord { name, type_oid, default });
         }
         Ok((parameters, more))
     }
 
-    /// Returns what a function returns.
+    /// Returns the result of a function.
     fn return_record(
         &self,
         catalog: &Catalog,
@@ -437,7 +437,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Gives a function that nothing uses another name.
+    /// Renames a function without dependents.
     pub(super) fn rename_function(
         &mut self,
         known: &Function,
@@ -493,7 +493,7 @@ impl Ddl<'_> {
         self.drop_objects(&named, statement.cascade)
     }
 
-    /// Returns the function that a statement names.
+    /// Returns the function that a statement references.
     pub(super) fn known_function(
         &self,
         catalog: &Catalog,
@@ -538,7 +538,8 @@ impl Ddl<'_> {
         let types = taken.map(|one| catalog.type_named(&one.type_name, &self.path));
         let types = types.collect::<Result<Vec<SqlType>>>()?;
         let oids: Vec<u32> = types.iter().map(|one| one.oid()).collect();
-        // As in the standard, a list without modes may be that of all parameters of a procedure.
+        // As in the SQL standard, a list without modes may be that of all parameters of a
+        // procedure.
         let plain = arguments.iter().all(|one| !one.has_mode);
         let whole = |one: &Function| {
             let of_all = one.record.declared().into_iter().map(|one| one.type_oid);
@@ -585,9 +586,9 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Puts tables together anew that call a changed function. The entries of an index that calls
-    /// it are of what it was: the index is to be built anew. So is any whose functions are called:
-    /// what these call in turn is not known.
+    /// Rebuilds tables whose expressions call a replaced function. Indexes that call it contain
+    /// values of the old definition and become stale, to be rebuilt. So do indexes that call any
+    /// user-defined function, because nested calls are not known.
     fn use_anew(&mut self, function: &Function) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         for table in catalog.tables() {
@@ -609,11 +610,11 @@ impl Ddl<'_> {
     }
 }
 
-/// Reads the body of a function in PL/pgSQL; `place` tells where it stands in the statement.
+/// Parses a PL/pgSQL body; `place` is its position in the statement.
 ///
 /// # Errors
 ///
-/// 42601 and others, at positions in the statement if it is known where the body stands.
+/// 42601 and others, at positions in the statement if the position of the body is known.
 pub fn read_body(function: &Function, text: &str, place: Option<BodyPlace>) -> Result<Body> {
     let record = &function.record;
     let declared = record.declared();
@@ -647,7 +648,8 @@ pub fn read_body(function: &Function, text: &str, place: Option<BodyPlace>) -> R
     read.map_err(|error| body_error(error, &record.name, text, place))
 }
 
-/// Returns what is wrong with a body: with its place in the statement, or else near which line.
+/// Returns the error of a body with its position in the statement, or with its line if that is
+/// unknown.
 pub fn body_error(
     BodyError { error, line }: BodyError,
     name: &str,
@@ -697,7 +699,7 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
         let Some(name) = name else { continue };
         let takes_only =
             |mode: &ParameterMode| matches!(mode, ParameterMode::In | ParameterMode::Variadic);
-        // What is taken only and what is given only do not meet.
+        // An input parameter and an output parameter may have the same name.
         let meets = |other: &ParameterMode| {
             !(takes_only(mode) && *other == ParameterMode::Out
                 || *mode == ParameterMode::Out && takes_only(other))
@@ -725,7 +727,7 @@ fn check_parameters(statement: &ast::CreateFunction) -> Result<()> {
     Ok(())
 }
 
-/// PostgreSQL tells of the type of a parameter in words of its own, and not where it stands.
+/// Words the error of an unknown parameter type as PostgreSQL does, without a position.
 fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> Error {
     match &parameter.type_name.named {
         Some(name) if error.sqlstate == sqlstate::UNDEFINED_OBJECT => {
@@ -736,7 +738,7 @@ fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> E
     }
 }
 
-/// Checks that there is a built-in function of a name.
+/// Checks that a built-in function of a name exists.
 fn check_internal(name: &str) -> Result<()> {
     let is_plain = is_built_in(name) && AggregateKind::from_name(name).is_none();
     let is_known = is_plain || input_or_output(name).is_some() || internal_name(name).is_some();
@@ -751,7 +753,7 @@ fn is_shell(catalog: &Catalog, sql_type: SqlType) -> bool {
     catalog.type_of_oid(sql_type.oid()).is_some_and(|found| found.is_shell())
 }
 
-/// Checks that a function can take values of a type.
+/// Checks that a type can be the type of a parameter.
 fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
     let is_procedural = language == Language::PlPgSql;
     match sql_type.base {
@@ -771,7 +773,7 @@ fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
     }
 }
 
-/// Checks that a function with these parameters can return values of a type.
+/// Checks that a type can be the result of a function with these parameters.
 fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Result<()> {
     let base = sql_type.base;
     if base == DataType::CString && language != Language::Internal {
@@ -819,7 +821,7 @@ pub(super) fn signature(
     format!("{name}({})", types.join(","))
 }
 
-/// Returns `f(integer,text)`, with the schema where the search path does not find the function.
+/// Returns `f(integer,text)`, schema-qualified unless the search path finds the function.
 pub fn shown_function(
     catalog: &Catalog,
     path: &crate::catalog::name::SearchPath,
@@ -834,7 +836,7 @@ pub fn shown_function(
     signature(catalog, path, &name, &function.parameters)
 }
 
-/// A function keeps what callers know of it.
+/// Checks that CREATE OR REPLACE does not change what callers rely on.
 fn check_replacement(
     catalog: &Catalog,
     path: &crate::catalog::name::SearchPath,

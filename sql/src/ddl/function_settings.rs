@@ -1,7 +1,7 @@
-//! Settings that functions run with: SET and RESET of CREATE and ALTER FUNCTION.
+//! SET clauses of functions, in CREATE and ALTER FUNCTION.
 //!
-//! Values are kept as they were given. They are tried when they are given; what a session makes of
-//! them when it calls the function is its own affair.
+//! Values are stored as written, and validated when they are set; each session interprets them
+//! when it calls the function.
 //!
 //! Source: PostgreSQL's `update_proconfig_value` (functioncmds.c).
 
@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 
 impl Ddl<'_> {
-    /// Returns whether the body of a new function is checked.
+    /// Returns whether the body of a new function is checked (`check_function_bodies`).
     pub(super) fn checks_bodies(&self) -> bool {
         self.settings.as_ref().is_none_or(|settings| settings.is_on("check_function_bodies"))
     }
 
-    /// Notes in a record what a statement says of a function's settings.
+    /// Applies the SET and RESET clauses of a statement to a record.
     pub(super) fn change_settings(
         &self,
         record: &mut FunctionRecord,
@@ -58,7 +58,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Returns where names in the body of a function are looked for.
+    /// Returns the search path for the body of a function.
     pub(super) fn path_within(&self, record: &FunctionRecord) -> Result<Arc<SearchPath>> {
         let Some(settings) = self.settings.as_ref().filter(|_| !record.settings.is_empty()) else {
             return Ok(Arc::clone(&self.path));

@@ -1,4 +1,4 @@
-//! Generated columns: what may make their values, and ALTER TABLE of them.
+//! Generated columns: validation of their expressions, and ALTER TABLE of them.
 
 use types::SqlType;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 impl Ddl<'_> {
-    /// Makes a generated column a plain one; returns whether it was one.
+    /// Turns a generated column into a plain one; returns whether it was generated.
     pub(super) fn drop_expression(
         &mut self,
         table: &Table,
@@ -34,7 +34,7 @@ impl Ddl<'_> {
         self.miss(missing, if_exists).map(|()| false)
     }
 
-    /// Writes the rows of a table anew, with the value of a generated column behind them.
+    /// Rewrites the rows of a table, with the value of a generated column appended.
     pub(super) fn rewrite_generated(
         &mut self,
         table: &Table,
@@ -55,8 +55,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Checks the expressions of all generated columns of a table, and makes of the texts what is kept.
-/// `written` returns that of a column as the statement has it.
+/// Checks the expressions of all generated columns of a table, and replaces the texts by those to
+/// store. `written` returns the expression of a column in the statement.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub(super) fn check<'w>(
             Some(target),
             names,
         );
-        // Places in the text of the expression are not places in the statement.
+        // Positions in the text of the expression are not positions in the statement.
         let bound = bound.map_err(|error| Error {
             position: error.position.filter(|_| written.is_some()),
             ..mistyped(error, column, expression, &types, names)
@@ -107,7 +107,7 @@ pub(super) fn check<'w>(
     Ok(())
 }
 
-/// Returns an error of an expression in the words for a column.
+/// Returns an error with the wording for a column.
 fn mistyped(
     error: Error,
     column: &ColumnRecord,
@@ -130,7 +130,7 @@ fn mistyped(
     Error { message, ..error }
 }
 
-/// A generated column has no default.
+/// Rejects a default for a generated column.
 pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Result<()> {
     let column = &table.columns[position];
     if column.generated.is_none() {
@@ -145,7 +145,7 @@ pub(super) fn refuse_default(table: &Table, position: usize, drops: bool) -> Res
     })
 }
 
-/// A column that is made of others has no USING.
+/// Rejects USING for a generated column.
 pub(super) fn refuse_using(table: &Table, position: usize, using: bool) -> Result<()> {
     let column = &table.columns[position];
     if column.generated.is_some() && using {
@@ -156,7 +156,7 @@ pub(super) fn refuse_using(table: &Table, position: usize, using: bool) -> Resul
     Ok(())
 }
 
-/// The type of a column that others are made of stays.
+/// Rejects a type change of a column that a generated column reads.
 pub(super) fn refuse_type(table: &Table, position: usize) -> Result<()> {
     let column = &table.columns[position];
     let mut others = table.columns.iter();

@@ -1,4 +1,4 @@
-//! Marks of where histories begin, and what is said when one begins anew.
+//! History marks of tables for time travel, and the notice when a history restarts.
 
 use store::{CellBatch, Mutation, Scan};
 
@@ -8,13 +8,13 @@ use crate::ddl::Ddl;
 use crate::error::{Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Has the history of a table begin with this transaction's commit.
+    /// Begins the history of a table at the commit of this transaction.
     pub(super) fn begin_history(&self, oid: u32) -> Result<()> {
         self.mark_history(history_key(oid))
     }
 
-    /// Takes note that a column is dropped: former states are not shown with another one of its
-    /// name.
+    /// Marks a column as dropped, so that older states are not shown under a new column of the
+    /// same name.
     pub(super) fn end_column_history(&self, oid: u32, column: &str) -> Result<()> {
         self.mark_history(dropped_column_key(oid, column))
     }
@@ -25,7 +25,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Removes the marks of a table that is dropped.
+    /// Removes the marks of a dropped table.
     pub(super) fn forget_history(&self, oid: u32) -> Result<()> {
         let mut scanner = self.transaction.scan(CATALOG_TABLE, Scan::prefix(history_key(oid)))?;
         let mut batch = CellBatch::new();
@@ -37,7 +37,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Says that former states of a table cannot be read any more, as its rows are written anew.
+    /// Adds the notice that older states of a table cannot be read any more, because its rows are
+    /// rewritten.
     pub(super) fn note_end_of_history(&mut self, table: &str) {
         let message = format!("history of table \"{table}\" begins again: its rows are rewritten");
         self.note(sqlstate::SUCCESSFUL_COMPLETION, message);

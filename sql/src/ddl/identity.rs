@@ -1,5 +1,5 @@
-//! Columns whose values come from a sequence of their own, or differ from row to row, given to a
-//! table that has rows; and ALTER COLUMN … IDENTITY.
+//! Identity, serial and other columns with different values in each existing row, added to a
+//! table; and ALTER COLUMN … IDENTITY.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::ddl::alter_column::{column_of, family_of};
 use crate::ddl::dependency::Object;
 use crate::error::{Error, Result, sqlstate};
 
-/// What the rows that are there get in a new column, where it differs from row to row.
+/// The source of a new column's values in existing rows, if they differ from row to row.
 pub(super) enum Filling {
     /// The value of a generated column.
     Generated,
-    /// A default that is computed for each row.
+    /// A default that is evaluated for each row.
     Default(Expr),
     /// The next number of a sequence.
     Sequence(Arc<Sequence>),
@@ -60,8 +60,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Stores a table with a new column behind the others, and writes its rows anew with what the
-    /// column has in each.
+    /// Stores a table with a new last column, and rewrites its rows with the column's values.
     pub(super) fn fill_column(
         &mut self,
         table: &Table,
@@ -90,7 +89,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Has a column take its values from a sequence of its own.
+    /// Makes a column an identity column, with a new sequence.
     pub(super) fn add_identity(
         &mut self,
         table: &Table,
@@ -120,7 +119,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Changes who may give values to an identity column, and its sequence.
+    /// Changes the kind of an identity column, and its sequence.
     pub(super) fn alter_identity(
         &mut self,
         table: &Table,
@@ -142,8 +141,8 @@ impl Ddl<'_> {
         }
     }
 
-    /// Has the sequence of an identity column give numbers of the type that the column gets: its
-    /// bounds, where they were those of the old type, become those of the new one.
+    /// Changes the type of an identity column's sequence to the column's new type; bounds that
+    /// were those of the old type become those of the new one.
     pub(super) fn change_identity_type(
         &mut self,
         table: &Table,
@@ -157,7 +156,8 @@ impl Ddl<'_> {
         self.change_sequence(&sequence, &options)
     }
 
-    /// Makes an identity column a plain one, and drops its sequence; returns whether it was one.
+    /// Turns an identity column into a plain one, and drops its sequence; returns whether it was
+    /// an identity column.
     pub(super) fn drop_identity(
         &mut self,
         table: &Table,
@@ -173,7 +173,7 @@ impl Ddl<'_> {
         Ok(true)
     }
 
-    /// Drops the sequence of a column that takes nothing from it any more.
+    /// Drops the sequence of a column that is no longer an identity column.
     pub(super) fn drop_own_sequence(&mut self, table: &Table, column: &ast::Ident) -> Result<()> {
         let position = column_of(table, column)?;
         match self.own_sequence(table, position) {
@@ -189,7 +189,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Checks that an identity column can be of a type.
+/// Checks that a type is allowed for an identity column.
 pub(super) fn check_identity_type(sql_type: SqlType) -> Result<()> {
     if sql_type.domain.is_none() && Sequence::range_of(sql_type.base).is_ok() {
         return Ok(());
@@ -205,7 +205,7 @@ fn kind_of(kind: IdentityKind) -> IdentityRecord {
     }
 }
 
-/// Returns a number of a sequence as a value of a column: the sequence is of the column's type.
+/// Returns a value of a sequence as a value of the column's type.
 fn whole_number(value: i64, data_type: DataType) -> Result<Datum> {
     let narrow = match data_type {
         DataType::Int2 => i16::try_from(value).ok().map(Datum::Int2),

@@ -1,8 +1,8 @@
 //! `ALTER TABLE … ADD CONSTRAINT … {UNIQUE | PRIMARY KEY} USING INDEX`.
 //!
-//! A UNIQUE constraint takes the index over. A primary key is where the rows lie: they are written
-//! anew in its order, and the index goes. So it does if the constraint is deferrable: the index of
-//! such a one has another form.
+//! A UNIQUE constraint takes over the index. For a primary key the rows are rewritten in its
+//! order, because it is the row key, and the index is dropped. The index is also dropped and
+//! rebuilt if the constraint is deferrable, because its index has another format.
 
 use types::expr::Expr;
 
@@ -16,7 +16,7 @@ use crate::ddl::{Ddl, foreign_key};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Makes a constraint of an index.
+    /// Creates a constraint from an index.
     pub(super) fn add_index_constraint(
         &mut self,
         table: &Table,
@@ -82,7 +82,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the columns of an index that can keep a constraint.
+/// Returns the columns of an index that can be used for a constraint.
 fn columns_of(table: &Table, index: &Index) -> Result<Vec<KeyColumn>> {
     let name = &index.name;
     let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;

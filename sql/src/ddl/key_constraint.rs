@@ -1,7 +1,8 @@
-//! UNIQUE and PRIMARY KEY: from the constraint to the row key, or to the index that keeps it.
+//! UNIQUE and PRIMARY KEY constraints: from the statement to the row key, or to the index of the
+//! constraint.
 //!
-//! A primary key is where rows lie, so it needs no index; one that is deferrable, of which two rows
-//! may have one key for a while, is kept by an index as UNIQUE is, and the table has a hidden key.
+//! The primary key is the row key in the store, so it needs no index. A deferrable one may be
+//! violated temporarily; it has a unique index, as UNIQUE has, and the row key is a hidden column.
 
 use store::{TableDescriptor, TableId};
 use types::DataType;
@@ -21,8 +22,8 @@ use crate::parser;
 
 pub(super) use crate::assemble::DEFAULT_FAMILY;
 
-/// Returns the PRIMARY KEY, if there is one, and then the UNIQUE constraints of a new table. Of
-/// those that demand the same one is left, under the first name that was given.
+/// Returns the PRIMARY KEY, if any, followed by the UNIQUE constraints of a new table. Of
+/// equivalent constraints only one remains, with the first explicit name.
 ///
 /// # Errors
 ///
@@ -49,7 +50,8 @@ pub(super) fn key_constraints(statement: &ast::CreateTable) -> Result<Vec<TableC
     Ok(kept)
 }
 
-/// What a key demands: its columns, whether NULLs are equal, and when.
+/// The properties by which keys are equivalent: columns, whether NULLs are equal, and the deferral
+/// mode.
 type Demand<'a> = (Vec<(&'a str, SortOrder, Option<NullsOrder>)>, bool, Deferral);
 
 fn demands(constraint: &TableConstraint) -> Demand<'_> {
@@ -62,13 +64,13 @@ fn demands(constraint: &TableConstraint) -> Demand<'_> {
     (columns.collect(), nulls, constraint.deferral)
 }
 
-/// Returns the row key and the name of its constraint, which is the first of a new table's keys or
-/// none. Its columns become NOT NULL. Without one, and if an index keeps it, a hidden column is
-/// added.
+/// Returns the row key and the name of its constraint, given the first key of a new table, if any.
+/// The key columns become NOT NULL. Without a primary key, or if it has an index, a hidden column
+/// is added.
 ///
 /// # Errors
 ///
-/// What PostgreSQL reports for the same mistake.
+/// PostgreSQL's.
 pub(super) fn primary_key(
     (table, first): (&str, Option<&TableConstraint>),
     taken: &mut name::Taken<'_>,
@@ -125,12 +127,11 @@ pub(super) fn key_records(
     Ok(records)
 }
 
-/// Adds the indexes that keep the UNIQUE constraints of a new table, and a primary key that is
-/// deferrable.
+/// Adds the indexes of the UNIQUE constraints of a new table, and of a deferrable primary key.
 ///
 /// # Errors
 ///
-/// What PostgreSQL reports for the same mistake.
+/// PostgreSQL's.
 pub(super) fn key_indexes(
     constraints: &[TableConstraint],
     record: &mut TableRecord,
@@ -147,11 +148,11 @@ pub(super) fn key_indexes(
     Ok(())
 }
 
-/// Returns the index that keeps a constraint. `id` gives the index's.
+/// Returns the index of a constraint. `id` returns its id.
 ///
 /// # Errors
 ///
-/// What PostgreSQL reports for the same mistake.
+/// PostgreSQL's.
 pub(super) fn index_of_constraint(
     (table, taken): (&TableRecord, &name::Taken<'_>),
     (constraint, key): (&TableConstraint, &UniqueKey),
@@ -197,12 +198,12 @@ pub(super) fn index_of_constraint(
     })
 }
 
-/// Returns the positions of the included columns of an index, each once. Those of the row key are
-/// among them, although every index has them, so that the definition is shown as it was given.
+/// Returns the positions of the included columns of an index, without duplicates. Columns of the
+/// row key are included, although every index contains them, to show the definition as written.
 ///
 /// # Errors
 ///
-/// 42703 for a column that is not there.
+/// 42703 for a column that does not exist.
 pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Result<Vec<u32>> {
     let mut include = Vec::with_capacity(columns.len());
     for column in columns {
@@ -218,7 +219,8 @@ pub(super) fn included(columns: &[ast::ColumnName], table: &TableRecord) -> Resu
     Ok(include)
 }
 
-/// Returns what is only shown of a primary key that is where the rows lie.
+/// Stores the INCLUDE columns and storage parameters of a primary key that is the row key; they
+/// have no effect.
 ///
 /// # Errors
 ///
@@ -238,7 +240,7 @@ pub(super) fn retain_key(constraint: &TableConstraint, record: &mut TableRecord)
     Ok(())
 }
 
-/// Returns the hidden column that is the key of a table without a primary key.
+/// Returns the hidden key column of a table without a primary key.
 pub(super) fn row_id_column() -> ColumnRecord {
     ColumnRecord {
         name: ROW_ID_NAME.to_owned(),
@@ -256,13 +258,13 @@ pub(super) fn row_id_column() -> ColumnRecord {
     }
 }
 
-/// Returns where NULLs go: first in descending order unless written otherwise, as in PostgreSQL.
+/// Returns whether NULLs come first: in descending order by default, as in PostgreSQL.
 pub(super) fn nulls_first(descending: bool, written: Option<NullsOrder>) -> bool {
     written.map_or(descending, |nulls| nulls == NullsOrder::First)
 }
 
-/// Returns the descriptor of the table that holds an index. What families it has is known once its
-/// keys are ([`set_index_families`](crate::assemble::set_index_families)).
+/// Returns the descriptor of the store table of an index. Its families are set later, when its
+/// keys are known ([`set_index_families`](crate::assemble::set_index_families)).
 pub(super) fn index_descriptor(base: &TableDescriptor, id: TableId, name: &str) -> TableDescriptor {
     TableDescriptor {
         id,

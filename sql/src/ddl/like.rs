@@ -1,4 +1,4 @@
-//! LIKE in CREATE TABLE: the columns of other tables, as the statement could have written them.
+//! LIKE in CREATE TABLE: expands the columns of other tables into the statement.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 impl Ddl<'_> {
-    /// Returns a statement with columns and constraints in the place of LIKE, and the indexes that
-    /// the table gets once it is there.
+    /// Returns the statement with columns and constraints instead of LIKE, and the indexes to
+    /// create after the table.
     pub(super) fn expanded(
         &self,
         catalog: &Catalog,
@@ -46,7 +46,7 @@ impl Ddl<'_> {
                 Some(other) => return Err(wrong_kind(&like, other)),
                 None => return Err(undefined_table(&like.table)),
             };
-            // From the last LIKE to the first, so that places stay what they are.
+            // From the last LIKE to the first, so that positions remain valid.
             table.columns.splice(like.after..like.after, columns);
         }
         indexes.reverse();
@@ -55,8 +55,8 @@ impl Ddl<'_> {
 }
 
 impl Ddl<'_> {
-    /// Returns the relations whose comments a new table takes over, before it is there: it may hide
-    /// one of them.
+    /// Returns the relations whose comments a new table copies. It must be called before the table
+    /// is created, because that may hide one of them on the search path.
     pub(super) fn comment_sources(
         &self,
         catalog: &Catalog,
@@ -67,7 +67,7 @@ impl Ddl<'_> {
         found.map(|(source, like)| (source.oid(), like.including)).collect()
     }
 
-    /// Gives a new table the comments on what it has taken over.
+    /// Copies comments to a new table.
     pub(super) fn copy_comments(
         &mut self,
         table: &ast::TableName,
@@ -92,7 +92,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns what a table has taken over of what a comment is about.
+/// Returns the subject in a new table that corresponds to a comment's subject in its source;
+/// `None` if that was not copied.
 fn taken_over(
     catalog: &Catalog,
     subject: &Subject,
@@ -130,7 +131,7 @@ fn taken_over(
     }
 }
 
-/// A table that another one is to be like.
+/// A source table of LIKE.
 struct Source<'a> {
     like: &'a LikeTable,
     catalog: &'a Catalog,
@@ -168,7 +169,7 @@ impl Source<'_> {
         Ok(definition)
     }
 
-    /// Returns the family of a column, if it is not the one of columns that name none.
+    /// Returns the family of a column, if it is not the default family.
     fn family(&self, position: usize) -> Option<Ident> {
         if self.table.key_columns().any(|key| key == position) {
             return None;
@@ -178,7 +179,7 @@ impl Source<'_> {
         (name != DEFAULT_FAMILY).then(|| self.named(name))
     }
 
-    /// Returns an identity whose sequence is like that of a column.
+    /// Returns an identity clause with the options of a column's sequence.
     fn identity(&self, position: usize, kind: IdentityRecord) -> ast::Identity {
         let kind = match kind {
             IdentityRecord::Always => ast::IdentityKind::Always,
@@ -237,7 +238,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Finds the indexes that stand for no constraint, newest first.
+    /// Adds the indexes that belong to no constraint, newest first.
     fn indexes(&self, table: &ast::TableName, into: &mut Vec<CreateIndex>) -> Result<()> {
         for index in self.record.indexes.iter().rev().filter(|index| !index.constraint) {
             into.push(self.index(table, index)?);
@@ -293,7 +294,7 @@ impl Source<'_> {
         ast::IndexClauses { include: include.iter().map(name).collect(), options }
     }
 
-    /// Returns storage parameters as a statement has them.
+    /// Returns storage parameters as options of a statement.
     fn parameters(&self, parameters: &[Parameter]) -> impl Iterator<Item = TableOption> {
         parameters.iter().map(|(name, value)| TableOption {
             family: None,
@@ -325,7 +326,7 @@ impl Source<'_> {
         }
     }
 
-    /// Returns a name that stands where LIKE names its table.
+    /// Returns a name with the position of LIKE's table.
     fn named(&self, name: &str) -> Ident {
         Ident { value: name.to_owned(), position: self.like.table.position() }
     }
@@ -342,7 +343,7 @@ fn direction(descending: bool, nulls_first: bool) -> (SortOrder, Option<NullsOrd
     (order, Some(if nulls_first { NullsOrder::First } else { NullsOrder::Last }))
 }
 
-/// Returns an expression of the catalog as a statement has it.
+/// Returns an expression of the catalog as one of a statement.
 fn source(text: &str) -> Result<SourceExpr> {
     Ok(SourceExpr { expr: parser::parse_expression(text)?, text: text.to_owned() })
 }

@@ -1,8 +1,7 @@
-//! Materialized views: a table of rows, and a view of the same number that says what they are.
+//! Materialized views: a table with the rows, and a view of the same number with the query.
 //!
-//! REFRESH puts new tables of the store in the place of the old ones, as TRUNCATE does, so that
-//! readers go on with the old rows until the commit, CONCURRENTLY or not. Rows come first, indexes
-//! are built over them.
+//! REFRESH replaces the store tables by new ones, as TRUNCATE does, so readers see the old rows
+//! until the commit, with or without CONCURRENTLY. Rows are written first, then indexes are built.
 
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
 impl Ddl<'_> {
-    /// Creates the table of a materialized view, without rows yet, and returns it; only says so if
-    /// it exists and the statement allows that. `populated`: it is going to have rows.
+    /// Creates the table of a materialized view, without rows, and returns it. With IF NOT EXISTS,
+    /// an existing relation is only a notice. `populated` is false for WITH NO DATA.
     pub fn create_materialized_view(
         &mut self,
         table: &ast::CreateTable,
@@ -59,11 +58,11 @@ impl Ddl<'_> {
         Ok(catalog.table(created.oid).cloned())
     }
 
-    /// Locks a materialized view against others who refresh it, and returns its query.
+    /// Locks a materialized view against concurrent refreshes, and returns its query.
     ///
     /// # Errors
     ///
-    /// What PostgreSQL says of what cannot be refreshed.
+    /// PostgreSQL's for relations that cannot be refreshed.
     pub fn begin_refresh(&mut self, statement: &ast::Refresh) -> Result<Arc<View>> {
         let catalog = self.catalog();
         let written = &statement.name.name.value;
@@ -92,8 +91,8 @@ impl Ddl<'_> {
         Ok(Arc::clone(view))
     }
 
-    /// Puts new, empty tables of the store in the place of a materialized view's. Returns the table
-    /// without its indexes, and what they are to be.
+    /// Replaces the store tables of a materialized view by new, empty ones. Returns the table
+    /// without its indexes, and the records of these.
     pub fn begin_rows(
         &mut self,
         oid: u32,
@@ -110,7 +109,7 @@ impl Ddl<'_> {
         Ok(catalog.table(oid).cloned().map(|table| (table, indexes)))
     }
 
-    /// Builds indexes over the rows of a table, whose lock is held.
+    /// Builds indexes over the rows of a table, whose lock must be held.
     pub fn build_indexes(&mut self, oid: u32, indexes: Vec<IndexRecord>) -> Result<()> {
         for mut index in indexes {
             let catalog = self.changes.catalog(self.engine);
@@ -126,7 +125,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Refuses what PostgreSQL cannot refresh while others read it.
+/// Rejects REFRESH CONCURRENTLY where PostgreSQL does.
 fn check_concurrently(
     catalog: &Catalog,
     table: &Table,
@@ -153,7 +152,7 @@ fn check_concurrently(
     ))
 }
 
-/// Returns the name of a table as messages that always give the schema write it.
+/// Returns the qualified name of a table, for messages.
 fn full_name(table: &Table) -> String {
     table.full_name().to_string()
 }

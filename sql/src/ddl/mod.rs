@@ -1,18 +1,20 @@
-//! DDL: statements that change the catalog, as part of the transaction they run in.
+//! DDL: statements that change the catalog, as part of their transaction.
 //!
-//! The catalog rows are written like any rows, so a rollback takes them back. What cannot be staged
-//! (tables of the store, attached observers) is done at once and noted in [`Changes`]: undone by a
-//! rollback, finished by the commit, and, after a crash, cleaned up when the store is opened.
+//! Catalog rows are written like other rows, so a rollback discards them. Changes that cannot be
+//! staged (tables of the store, attached observers) take effect immediately and are recorded in
+//! [`Changes`]: undone by a rollback, completed by the commit, and, after a crash, cleaned up when
+//! the store is opened.
 //!
-//! Several transactions may define things at once. What one has defined is a difference over the
-//! catalog that was published when its statement began ([`changes`]); it is applied to the newest
-//! one before each of its statements, and once more when it commits.
+//! Several transactions may run DDL concurrently. The changes of each are a difference over the
+//! catalog that was published when its statement began ([`changes`]); the difference is applied to
+//! the newest catalog before each of its statements, and again when it commits.
 //!
 //! # Locks
 //!
-//! Rows of the catalog table stand for what is locked: a row for each table, shared by those who
-//! write to it and exclusive to those who change it; rows for all objects and names, which only
-//! definitions lock ([`object_locks`]). They are ordinary row locks, so deadlocks are found.
+//! Locks are row locks of the catalog table: one row for each table, locked in shared modes by
+//! writers of the table and exclusively by changes of its definition; and rows for all objects and
+//! names, which only DDL statements lock ([`object_locks`]). As ordinary row locks, they are part
+//! of deadlock detection.
 
 pub mod name;
 mod changes;
@@ -89,13 +91,13 @@ use crate::error::{Error, Result, sqlstate};
 use crate::settings::Settings;
 use crate::spill::ScratchArea;
 
-/// Locks a table for the rest of the transaction. Writers take it as `ROW EXCLUSIVE`, those who
-/// change the table itself mostly as `ACCESS EXCLUSIVE`.
+/// Locks a table until the end of the transaction. Writers lock it in `ROW EXCLUSIVE`, changes of
+/// its definition mostly in `ACCESS EXCLUSIVE`.
 pub fn lock_table(transaction: &Transaction, table: TableId, mode: TableLockMode) -> Result<()> {
     lock_relation(transaction, table.0, mode, LockWait::Wait)
 }
 
-/// Returns the row of the catalog table whose lock stands for a table or a sequence.
+/// Returns the row of the catalog table that represents the lock of a table or a sequence.
 pub fn relation_lock(relation: u32) -> Vec<u8> {
     [b"x", relation.to_be_bytes().as_slice()].concat()
 }
@@ -122,44 +124,44 @@ pub fn lock_relation(
     Ok(())
 }
 
-/// One DDL statement at work.
+/// The executor of one DDL statement.
 pub struct Ddl<'a> {
     /// The engine.
     pub engine: &'a Engine,
     /// The statement's transaction.
     pub transaction: &'a Arc<Transaction>,
-    /// What the transaction has done.
+    /// The catalog changes of the transaction.
     pub changes: &'a mut Changes,
-    /// What values in the statement are computed with.
+    /// The context to evaluate expressions of the statement.
     pub eval: EvalContext,
-    /// Where names without a schema are looked for.
+    /// The search path for unqualified names.
     pub path: Arc<SearchPath>,
-    /// Whom the session is of.
+    /// The user of the session.
     pub user: String,
-    /// What queries can read beside the catalog.
+    /// The system views and table functions.
     pub system: Box<dyn SystemCatalog + 'a>,
-    /// What the session has set.
+    /// The settings of the session.
     pub settings: Option<Settings>,
-    /// What the client is to be told.
+    /// Notices for the client.
     pub notices: Vec<Error>,
-    /// Indexes that are to be built anew when the statement has done its work.
+    /// Indexes to rebuild after the statement.
     pub stale: Vec<IndexOf>,
-    /// Whether the statement gives up where it would have to wait for a table or another object, so
-    /// that it can be run again when it has it: who had it may have changed what the names stand
-    /// for.
+    /// True if the statement stops instead of waiting for a lock. The caller then waits for the
+    /// lock and runs the statement again, because the lock's holder may have changed the meaning
+    /// of names.
     pub gives_up: bool,
-    /// How it locks the tables of indexes that it drops.
+    /// The lock mode for tables whose indexes are dropped.
     pub index_drop_mode: TableLockMode,
-    /// What it has given up for.
+    /// The lock or conflict for which it stopped.
     pub gave_up_for: Option<GaveUp>,
-    /// Whether it waits for tables without holding up others.
+    /// True if its waits for table locks do not block later requests.
     pub waits_beside: bool,
-    /// Tables of whose rows a deferred constraint is still to be checked.
+    /// Tables with rows whose deferred constraints are not checked yet.
     pub pending: Vec<u32>,
 }
 
 impl Ddl<'_> {
-    /// Creates a table and returns it; only says so if it exists and the statement allows that.
+    /// Creates a table and returns it. With IF NOT EXISTS, an existing relation is only a notice.
     pub fn create_table(&mut self, statement: &ast::CreateTable) -> Result<Option<Arc<Table>>> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
@@ -192,8 +194,8 @@ impl Ddl<'_> {
         Ok(catalog.find_table(&statement.name, &self.path).cloned())
     }
 
-    /// Creates a table whose name is free. The columns in `nullable` take NULL although they are in
-    /// the primary key, which only tables of coprocessors can have.
+    /// Creates a table whose name is unused. The columns in `nullable` allow NULL although they
+    /// are in the primary key, which only tables of coprocessors may have.
     fn create_new_table(
         &mut self,
         statement: &ast::CreateTable,
@@ -227,13 +229,13 @@ impl Ddl<'_> {
         self.store_record(&catalog, table, record)
     }
 
-    /// Creates an index and fills it; only says so if it exists and the statement allows that.
+    /// Creates and fills an index. With IF NOT EXISTS, an existing one is only a notice.
     pub fn create_index(&mut self, statement: &ast::CreateIndex) -> Result<()> {
         self.add_index(statement).map(drop)
     }
 
-    /// As [`Ddl::create_index`]; returns the number of the table and of an index that is to be
-    /// filled beside writers.
+    /// Creates an index as [`Ddl::create_index`] does; returns the numbers of the table and the
+    /// index if the index is to be filled concurrently with writers.
     pub fn add_index(&mut self, statement: &ast::CreateIndex) -> Result<Option<(u32, u32)>> {
         let catalog = self.catalog();
         let table = self.table(&catalog, &statement.table)?;
@@ -262,8 +264,9 @@ impl Ddl<'_> {
         Ok(Some((table.oid, id)))
     }
 
-    /// Creates an index of a record in the store, by its position, fills it unless that is done
-    /// beside writers, and stores the record. The table's lock is held.
+    /// Creates the store table of an index, fills it unless that is done concurrently with
+    /// writers, and stores the record. `at` is the position of the index in the record. The
+    /// table's lock must be held.
     fn build_index(
         &mut self,
         catalog: &Catalog,
@@ -278,11 +281,11 @@ impl Ddl<'_> {
         if let Some(index) = record.indexes.get(at) {
             self.create_in_store(&index.descriptor)?;
         }
-        // No writer is under way: the table's lock is exclusive. What was committed before is to be
-        // seen whole, also what is applied but not yet durable.
+        // The exclusive lock excludes concurrent writers. Earlier commits must be completely
+        // visible, including those that are applied but not yet durable.
         self.engine.store().wait_for_commits()?;
         if table.descriptor.durability == Durability::SkipWal {
-            // Entries are logged, so the rows that they are of must not be lost.
+            // Index entries are in the WAL, so the rows that they refer to must not be lost.
             self.engine.store().flush(table.id)?;
         }
         self.transaction.begin_statement();
@@ -301,7 +304,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Refuses to change a table of whose rows a deferred constraint is still to be checked.
+    /// Rejects a change of a table with rows whose deferred constraints are not checked yet.
     fn refuse_pending(&self, table: &Table, what: &str) -> Result<()> {
         if !self.pending.contains(&table.oid) {
             return Ok(());
@@ -313,22 +316,22 @@ impl Ddl<'_> {
 
     // ---- names ----
 
-    /// Returns how literals in definitions are read.
+    /// Returns the settings for literals in definitions.
     pub fn literal_style(&self) -> &TextStyle {
         &self.eval.style
     }
 
-    /// Returns what names in expressions of the statement mean.
+    /// Returns the context for names in expressions of the statement.
     fn names<'c>(&'c self, catalog: &'c Catalog) -> Names<'c> {
         Names { catalog, path: &self.path, session: Some(&self.eval.style) }
     }
 
-    /// Returns what a statement means by a name.
+    /// Returns the relation of a name in the statement.
     fn find<'c>(&self, catalog: &'c Catalog, name: &ast::TableName) -> Option<Relation<'c>> {
         catalog.find(name, &self.path)
     }
 
-    /// Returns the table that a statement means by a name.
+    /// Returns the table of a name in the statement.
     fn table(&self, catalog: &Catalog, name: &ast::TableName) -> Result<Arc<Table>> {
         let table = catalog.find_table(name, &self.path).cloned();
         table.ok_or_else(|| no_table(catalog, name, &self.path))
@@ -341,7 +344,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Returns the schema that something of this name is to be created in.
+    /// Returns the schema in which an object of this name is to be created.
     fn creation_schema(&mut self, catalog: &Catalog, name: &ast::TableName) -> Result<String> {
         let is_own = |schema: &str| schema == TEMP || self.path.temp() == Some(schema);
         if name.schema.as_ref().is_some_and(|schema| is_own(&schema.value)) {
@@ -371,15 +374,15 @@ impl Ddl<'_> {
         Err(no_schema(&schema.value).at(schema.position))
     }
 
-    /// Returns whether a relation that is to be created is there, which is an error unless the
-    /// statement says IF NOT EXISTS.
+    /// Returns whether a relation to create already exists, which is an error unless the statement
+    /// says IF NOT EXISTS.
     pub fn is_made(&mut self, name: &ast::TableName, if_not_exists: bool) -> Result<bool> {
         let catalog = self.changes.catalog(self.engine);
         let schema = self.creation_schema(&catalog, name)?;
         self.is_there(&catalog, &schema, &name.name, if_not_exists)
     }
 
-    /// Returns whether a name of a schema is taken, which is an error unless the statement says
+    /// Returns whether a name in a schema is in use, which is an error unless the statement says
     /// IF NOT EXISTS.
     fn is_there(
         &mut self,
@@ -400,11 +403,11 @@ impl Ddl<'_> {
         Err(Error::new(sqlstate::DUPLICATE_TABLE, message))
     }
 
-    /// Only says that something is missing, if the statement allows that (`IF EXISTS`).
+    /// Adds a notice for a missing object (`IF EXISTS`).
     ///
     /// # Errors
     ///
-    /// `missing`, if it does not.
+    /// `missing`, without IF EXISTS.
     fn miss(&mut self, missing: Error, if_exists: bool) -> Result<()> {
         if !if_exists {
             return Err(missing);
@@ -413,14 +416,14 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Has the client told something.
+    /// Adds a notice for the client.
     fn note(&mut self, code: &'static str, message: String) {
         self.notices.push(Error::new(code, message));
     }
 
     // ---- locks ----
 
-    /// Locks a table for the rest of the transaction.
+    /// Locks a table until the end of the transaction.
     pub(super) fn lock_table(&mut self, table: TableId, mode: TableLockMode) -> Result<()> {
         self.lock_relation(table.0, mode)
     }
@@ -438,13 +441,13 @@ impl Ddl<'_> {
 
     // ---- the catalog ----
 
-    /// Returns the catalog as the statement sees it: what was published when it began, with what
-    /// its transaction has changed.
+    /// Returns the catalog that the statement sees: the one published when it began, with the
+    /// changes of its transaction.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.changes.catalog(self.engine)
     }
 
-    /// Takes numbers that follow each other for what is created; returns the first.
+    /// Reserves consecutive numbers for new objects; returns the first.
     fn take_ids(&self, count: u32) -> Result<u32> {
         self.engine.object_ids.take(count)
     }
@@ -456,7 +459,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Writes a table's record, attaches its observers and makes it part of the visible catalog.
+    /// Stores a table's record, attaches its observers and adds it to the visible catalog.
     fn store_record(&mut self, catalog: &Catalog, table: Table, record: TableRecord) -> Result<()> {
         let after = catalog.with_stored(table.clone(), record.clone());
         self.engine.attach_observers(&table, &after)?;
@@ -467,7 +470,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the error of a name that is no table.
+/// Returns the error for a name that is not a table.
 pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> Error {
     let written = &name.name.value;
     let message = match catalog.find(name, path) {
@@ -478,7 +481,7 @@ pub fn no_table(catalog: &Catalog, name: &ast::TableName, path: &SearchPath) -> 
     Error::new(sqlstate::WRONG_OBJECT_TYPE, message)
 }
 
-/// Returns `relation "t" does not exist`, which PostgreSQL says without a place.
+/// Returns `relation "t" does not exist`, which PostgreSQL reports without a position.
 pub fn undefined_table(name: &ast::TableName) -> Error {
     let message = format!("relation \"{}\" does not exist", written(name));
     Error::new(sqlstate::UNDEFINED_TABLE, message)
@@ -489,7 +492,7 @@ pub fn no_schema(name: &str) -> Error {
     Error::new(sqlstate::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
 }
 
-/// Returns a name as it was written, for messages.
+/// Returns a name as written, for messages.
 fn written(name: &ast::TableName) -> String {
     match &name.schema {
         Some(schema) => format!("{}.{}", schema.value, name.name.value),

@@ -1,4 +1,4 @@
-//! Names that PostgreSQL chooses when a statement gives none, and which names are taken.
+//! Generated names of constraints, indexes and sequences, and the names in use in a schema.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::catalog::user_type::UserType;
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// The names of all tables, views, sequences and indexes of a schema, which share one name space.
+/// The names in use in a schema: those of tables, views, sequences and indexes, which share one
+/// name space.
 #[derive(Debug)]
 pub struct Taken<'a> {
     catalog: &'a Catalog,
@@ -18,12 +19,12 @@ pub struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// Returns the names that a schema uses.
+    /// Returns the names in use in a schema.
     pub fn of(catalog: &'a Catalog, schema: &'a str) -> Taken<'a> {
         Taken { catalog, schema, added: BTreeSet::new() }
     }
 
-    /// Returns the catalog that has the schema.
+    /// Returns the catalog that contains the schema.
     pub fn catalog(&self) -> &'a Catalog {
         self.catalog
     }
@@ -33,22 +34,23 @@ impl<'a> Taken<'a> {
         self.added.insert(name.to_owned());
     }
 
-    /// Returns whether a name is in use, by a constraint or else.
+    /// Returns whether a name is in use by a relation or a constraint.
     pub fn contains_constraint(&self, name: &str) -> bool {
         self.contains(name) || is_constraint(self.catalog, self.schema, name)
     }
 
-    /// Returns whether a name is in use.
+    /// Returns whether a name is in use by a relation.
     pub fn contains(&self, name: &str) -> bool {
         self.added.contains(name) || self.catalog.relation(self.schema, name).is_some()
     }
 }
 
-/// Returns the name of the index of a constraint: its own, or the chosen one with a number.
+/// Returns the name of the index of a constraint: its explicit name, or the generated one, with a
+/// number if necessary.
 ///
 /// # Errors
 ///
-/// 42P07 if its own is in use.
+/// 42P07 if the explicit name is in use.
 pub fn of_index(
     constraint: &TableConstraint,
     taken: &Taken<'_>,
@@ -64,7 +66,7 @@ pub fn of_index(
     Ok(name.value.clone())
 }
 
-/// A name that is made of others, for what has none of its own.
+/// A generated name, combined from the names of a table and columns.
 ///
 /// Source: PostgreSQL's `makeObjectName` and `ChooseRelationName` (indexcmds.c).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,8 +77,8 @@ pub struct GeneratedName {
 }
 
 impl GeneratedName {
-    /// Returns the name with the first number behind it, from none, that makes it free. The longer
-    /// one of its parts is cut until it fits.
+    /// Returns the first unused name: without a number, or with the lowest number that makes it
+    /// unused. The longer part is truncated to fit the maximum length.
     pub fn free(&self, taken: impl Fn(&str) -> bool) -> String {
         let mut label = self.label.to_owned();
         let mut number = 0_u32;
@@ -128,7 +130,7 @@ pub fn sequence(table: &str, column: &str) -> GeneratedName {
     join(table, &[column], "seq")
 }
 
-/// Returns `t_a_b_idx`; an expression is called `expr`.
+/// Returns `t_a_b_idx`; `expr` stands for an expression.
 pub fn index(table: &str, columns: &[&str]) -> GeneratedName {
     join(table, columns, "idx")
 }
@@ -138,8 +140,8 @@ pub fn check(table: &str, columns: &[&str]) -> GeneratedName {
     join(table, if columns.len() == 1 { columns } else { &[] }, "check")
 }
 
-/// Returns the name itself or with the first number from 1 that makes it free, cut to the length of
-/// a name.
+/// Returns the name itself or with the lowest number from 1 that makes it unused, truncated to the
+/// maximum length of a name.
 pub fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut candidate = name.to_owned();
     let mut number = 0_u32;
@@ -154,7 +156,7 @@ pub fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
 
 fn join(table: &str, columns: &[&str], label: &'static str) -> GeneratedName {
     let columns = (!columns.is_empty()).then(|| columns.join("_"));
-    // What comes after so many bytes cannot be in the name.
+    // The name cannot contain anything after this number of bytes.
     let cut = |mut columns: String| {
         columns.truncate(columns.floor_char_boundary(2 * parser::IDENTIFIER_BYTES));
         columns

@@ -1,24 +1,24 @@
-//! Locks of objects and names, which definitions of several transactions wait for each other by.
+//! Locks of catalog objects and names, which order DDL statements of concurrent transactions.
 //!
-//! A definition works on the catalog as it has found it. What it has changed is known when it has
-//! done its work, and is locked then, until the transaction ends:
+//! A DDL statement works on the catalog as of its start. The set of its changes is known when it
+//! finishes, and is locked then, until the end of the transaction:
 //!
-//! * the names that it has given, exclusively: whoever gives the same name waits, and finds it
-//!   taken or free;
+//! * the names that it uses for objects, exclusively: a statement that uses the same name waits,
+//!   and then finds the name in use or not;
 //! * the objects that it has changed or dropped, exclusively;
-//! * the objects that it has made something refer to, shared: the schema, types, functions, tables.
+//! * the objects to which it has added references, shared: the schema, types, functions, tables.
 //!
-//! If a lock is not free, or somebody else has published a change in between that touches on its
-//! own, the definition is undone, waits, and is run again from its beginning on the newest catalog.
-//! A table is locked before its observers are changed, as those take effect at once
+//! If a lock is not available, or another transaction has published a conflicting change
+//! meanwhile, the statement is undone, waits, and runs again from its beginning on the newest
+//! catalog. A table is locked before its observers change, because these take effect immediately
 //! ([`Ddl::touch`]).
 //!
-//! Tables and sequences have locks of their own, in eight modes, that statements take as well
-//! ([`Ddl::lock_relation`]).
+//! Tables and sequences also have locks in the eight table lock modes, which other statements
+//! acquire, too ([`Ddl::lock_relation`]).
 //!
 //! Source: PostgreSQL's locks of pg_depend's objects, and the waits of unique indexes of system
-//! catalogs. There a table may be changed by two transactions at once where the modes of its lock
-//! allow that, as by two CREATE INDEX; here the second one waits.
+//! catalogs. Difference: PostgreSQL lets two transactions change a table concurrently if their
+//! lock modes allow it, as for two CREATE INDEX; here the second one waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,28 +32,28 @@ use crate::catalog::references::References;
 use crate::ddl::Ddl;
 use crate::error::{Error, Result, sqlstate};
 
-/// The mode of what is changed: not the strongest one, which looks at what all sessions read.
+/// The mode for changed objects. It is not the strongest one, which also excludes readers.
 const ALONE: TableLockMode = TableLockMode::Exclusive;
-/// The mode of what is referred to.
+/// The mode for referenced objects.
 const BESIDE: TableLockMode = TableLockMode::RowShare;
 
-/// Why a definition is to be run again.
+/// The reason why a DDL statement must run again.
 #[derive(Debug, Clone)]
 pub enum GaveUp {
-    /// Others hold a lock: a row of the catalog table, and the mode that is wanted.
+    /// Others hold a lock: the row of the catalog table, and the requested mode.
     Lock(Vec<u8>, TableLockMode),
-    /// Likewise; the wait is not to hold up those who come later.
+    /// The same; the wait must not block later requests.
     LockBeside(Vec<u8>, TableLockMode),
-    /// Others have changed what it has built on.
+    /// Others have changed objects that it depends on.
     Outdated,
 }
 
 impl Ddl<'_> {
-    /// Locks a table whose observers are about to be changed, and notes it.
+    /// Locks a table whose observers are about to change, and records it.
     ///
     /// # Errors
     ///
-    /// Those of a definition that is to be run again.
+    /// Those that make the statement run again.
     pub(super) fn touch(&mut self, table: u32) -> Result<()> {
         let (_, base) = self.changes.before(self.engine);
         if let Some(known) = base.table(table) {
@@ -67,19 +67,19 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Locks what the definition has changed and refers to, and sees to it that nobody has changed
-    /// it since the definition began.
+    /// Locks the objects that the statement has changed or references, and checks that they have
+    /// not changed since it began.
     ///
     /// # Errors
     ///
-    /// Those of a definition that is to be run again.
+    /// Those that make the statement run again.
     pub fn finish(&mut self) -> Result<()> {
         let (started, base) = self.changes.before(self.engine);
         let own = self.changes.catalog(self.engine);
         if Arc::ptr_eq(&started, &own) {
             return Ok(());
         }
-        // In the order of their names, so that two definitions wait for each other seldom.
+        // They are locked in key order, which makes deadlocks rare.
         for (row, mode) in wanted_locks(&base, &started, &own) {
             self.lock_catalog_row(row, mode)?;
         }
@@ -92,7 +92,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Locks a row of the catalog table, or gives up if that would take a wait.
+    /// Locks a row of the catalog table, or stops if the lock is not available.
     pub(super) fn lock_catalog_row(&mut self, row: Vec<u8>, mode: TableLockMode) -> Result<()> {
         let wait = if self.gives_up { LockWait::NoWait } else { LockWait::Wait };
         let locked =
@@ -106,7 +106,8 @@ impl Ddl<'_> {
         locked.map(drop)
     }
 
-    /// Returns the catalog as it is published when those have done so who have given locks back.
+    /// Returns the published catalog, after transactions that have released their locks have
+    /// published their changes.
     fn published(&self) -> Arc<Catalog> {
         if self.engine.publishing.is_locked() {
             drop(self.engine.publishing.lock());
@@ -121,7 +122,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the locks that a definition needs, each in the strongest mode.
+/// Returns the locks that a DDL statement needs, each in the strongest mode.
 fn wanted_locks(
     base: &Catalog,
     started: &Catalog,
@@ -130,7 +131,7 @@ fn wanted_locks(
     let mut wanted = BTreeMap::new();
     for entry in own.difference(started) {
         for number in own.new_references(started, &entry, References::Possible) {
-            // Nobody else knows what the transaction itself has created.
+            // Objects created by the transaction itself are not visible to others.
             if base.has(number) {
                 wanted.entry(object_lock(number)).or_insert(BESIDE);
             }
@@ -145,12 +146,12 @@ fn wanted_locks(
     wanted
 }
 
-/// Returns the row of the catalog table whose lock stands for an object.
+/// Returns the row of the catalog table that represents the lock of an object.
 fn object_lock(number: u32) -> Vec<u8> {
     [b"w", number.to_be_bytes().as_slice()].concat()
 }
 
-/// Returns the row of the catalog table whose lock stands for a name.
+/// Returns the row of the catalog table that represents the lock of a name.
 fn name_lock(name: &TakenName) -> Vec<u8> {
     let (kind, schema, name, types) = match name {
         TakenName::Schema(name) => (b's', "", name.as_str(), [].as_slice()),

@@ -1,7 +1,7 @@
-//! The options of tables and indexes: `WITH (ttl = '30 days')` or `… ) TTL = 2592000`.
+//! Storage options of tables and indexes: `WITH (ttl = '30 days')` or `… ) TTL = 2592000`.
 //!
-//! Names are the design's fixed list. An option of that list that bennu does not have yet is
-//! refused with 0A000, any other name with 22023.
+//! Option names are a fixed list. An option of the list that is not implemented yet is rejected
+//! with 0A000, any other name with 22023.
 
 use std::time::Duration;
 
@@ -18,36 +18,36 @@ use crate::ddl::storage_parameters::{is_of_toast, is_without_oids, table_paramet
 use crate::error::{Error, Result, sqlstate};
 use crate::settings::parse_bytes;
 
-/// What the options of a table come to.
+/// The parsed options of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableOptions {
     /// Salt buckets; 0 for none.
     pub salt_buckets: u8,
-    /// Copies of each region.
+    /// The number of copies of each region.
     pub region_replication: u8,
-    /// What a commit waits for.
+    /// The durability of commits.
     pub durability: Durability,
-    /// Bytes at which a region is flushed.
+    /// The size in bytes at which a memstore is flushed.
     pub memstore_flush_bytes: Option<u64>,
-    /// How regions are split by themselves.
+    /// The policy of automatic region splits.
     pub split: SplitOptions,
-    /// How it is cut into [`TableOptions::split_regions`] at first.
+    /// The algorithm of pre-splitting into [`TableOptions::split_regions`] regions.
     pub split_algorithm: Option<SplitAlgorithm>,
-    /// Regions at first, if cut by an algorithm.
+    /// The initial number of regions, with an algorithm.
     pub split_regions: Option<u32>,
-    /// Rules of all families.
+    /// Options of all families.
     pub family: FamilyDescriptor,
-    /// Whether they say how large blocks are: if not, that goes by their encoding.
+    /// True if the block size is given; otherwise it depends on the encoding.
     has_block_size: bool,
-    /// Rules of single families: `f.ttl = 5`.
+    /// Options of single families: `f.ttl = 5`.
     pub overrides: Vec<TableOption>,
-    /// Storage parameters of PostgreSQL, which are only retained.
+    /// PostgreSQL's storage parameters, which are stored without effect.
     pub parameters: Vec<Parameter>,
     /// `column_families`: families with the names of their columns.
     families: Vec<(String, Vec<String>)>,
 }
 
-/// How a table is cut into regions by number.
+/// Algorithm of pre-splitting into a number of regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitAlgorithm {
     /// Text of eight hexadecimal digits, in lower case: HBase's `HexStringSplit`.
@@ -58,19 +58,19 @@ pub enum SplitAlgorithm {
     Uniform,
 }
 
-/// Options that the design names and that are not there yet.
+/// Options that are not implemented yet.
 const NOT_YET: &[&str] = &["immutable_rows"];
 
-/// Most regions that a table is cut into by number: each has memstores and files of its own from
-/// the first row on.
+/// The maximum number of regions of pre-splitting with an algorithm: each has memstores and files
+/// of its own from the first row on.
 const SPLIT_REGIONS_MAX: i64 = 4_096;
 
 impl TableOptions {
-    /// Reads the options of a table.
+    /// Parses the options of a table.
     ///
     /// # Errors
     ///
-    /// 22023 for an unknown name or a bad value, 0A000 for what is not there yet.
+    /// 22023 for an unknown name or an invalid value, 0A000 for an option that is not implemented.
     pub fn read(options: &[TableOption]) -> Result<TableOptions> {
         let mut result = TableOptions {
             salt_buckets: 0,
@@ -159,18 +159,19 @@ impl TableOptions {
         Ok(())
     }
 
-    /// Returns the family that the option `column_families` puts a column into.
+    /// Returns the family of a column according to the option `column_families`.
     pub fn family_of(&self, column: &str) -> Option<&str> {
         let mut families = self.families.iter();
         let found = families.find(|(_, columns)| columns.iter().any(|one| one == column));
         found.map(|(family, _)| family.as_str())
     }
 
-    /// Checks that the option `column_families` names columns of a table, each of one family.
+    /// Checks that the option `column_families` contains only columns of the table, each in one
+    /// family.
     ///
     /// # Errors
     ///
-    /// 42703 for a column that is not there, 22023 for one that is named twice.
+    /// 42703 for a column that does not exist, 22023 for one that occurs twice.
     pub fn check_families(&self, statement: &CreateTable) -> Result<()> {
         let mut seen: Vec<&str> = Vec::new();
         for name in self.families.iter().flat_map(|(_, columns)| columns) {
@@ -192,8 +193,8 @@ impl TableOptions {
     ///
     /// # Errors
     ///
-    /// 22023 for a name with `=`, at which dumps divide the options of families, and for options
-    /// that do not go together.
+    /// 22023 for a name with `=`, which is the separator of family options in dumps, and for
+    /// conflicting options.
     pub fn family(&self, name: &str) -> Result<FamilyDescriptor> {
         if name.contains('=') {
             let message = format!("invalid column family name \"{name}\": must not contain \"=\"");
@@ -210,7 +211,7 @@ impl TableOptions {
         if !has_block_size {
             family.block_bytes = family.data_block_encoding.default_block_bytes();
         }
-        // Once all are set: FIFO needs a TTL, which may be written after it.
+        // Checked after all options are set: FIFO needs a TTL, which may follow it.
         let of_compaction = family.compaction.objection(family.ttl, family.min_versions);
         let of_versions = (family.min_versions > family.versions)
             .then(|| "MIN_VERSIONS must not be above VERSIONS".to_owned());
@@ -224,7 +225,7 @@ impl TableOptions {
     }
 }
 
-/// Reads `column_families`: `f(a, b), g(c)`, names as SQL quotes them.
+/// Parses `column_families`: `f(a, b), g(c)`, with names quoted as in SQL.
 fn column_families(option: &TableOption) -> Result<Vec<(String, Vec<String>)>> {
     let text = match &option.value {
         OptionValue::String(text) if option.family.is_none() => text.as_str(),
@@ -255,7 +256,7 @@ fn column_families(option: &TableOption) -> Result<Vec<(String, Vec<String>)>> {
     Ok(families)
 }
 
-/// Takes an identifier from the beginning of a text.
+/// Parses an identifier at the beginning of a text; also returns the rest.
 fn identifier(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
@@ -296,8 +297,8 @@ fn is_block_size(option: &TableOption) -> bool {
     option.name.value == "blocksize"
 }
 
-/// Reads a policy by which regions are split: a name, with its argument in parentheses if it has
-/// one: `stepping`, `key_prefix(4)`, `delimited_key_prefix(_)`.
+/// Parses a split policy: a name, with its argument in parentheses if it has one: `stepping`,
+/// `key_prefix(4)`, `delimited_key_prefix(_)`.
 fn split_policy(option: &TableOption) -> Result<SplitPolicy> {
     let (OptionValue::String(text) | OptionValue::Word(text)) = &option.value else {
         return Err(bad(option, "it is the name of a policy"));
@@ -400,7 +401,7 @@ fn set_family_option(family: &mut FamilyDescriptor, option: &TableOption) -> Res
     Ok(())
 }
 
-/// Reads a TTL: seconds as in HBase, an interval as text, or FOREVER.
+/// Parses a TTL: seconds as in HBase, an interval as text, or FOREVER.
 fn ttl(option: &TableOption) -> Result<Option<Duration>> {
     let micros = match &option.value {
         OptionValue::Number(_) => {
@@ -438,7 +439,7 @@ fn integer(option: &TableOption, low: i64, high: i64) -> Result<i64> {
         .ok_or_else(|| bad(option, &format!("it must be a whole number from {low} to {high}")))
 }
 
-/// Reads a number of bytes, with a unit such as `'64MB'` or without.
+/// Parses a number of bytes, with or without a unit such as `'64MB'`.
 fn bytes(option: &TableOption, low: i64, high: i64) -> Result<i64> {
     let written = match &option.value {
         OptionValue::String(text) => parse_bytes(text).and_then(|bytes| i64::try_from(bytes).ok()),

@@ -1,10 +1,10 @@
-//! Where a new table or index is cut into regions: by its salt buckets, at the keys of SPLIT ON, or
-//! into a number of regions by one of HBase's algorithms.
+//! Pre-splitting: the initial region boundaries of a table or index, by salt buckets, at the keys
+//! of SPLIT ON, or into a number of regions by one of HBase's algorithms.
 //!
-//! An algorithm cuts the values of the first key column; their key forms are the first rows of the
-//! regions, so direction and type of the column are part of it. The rules are those of HBase's
-//! `RegionSplitter`: all regions take the same share of the values, rounded down, and the last one
-//! what is left over.
+//! An algorithm divides the values of the first key column; their key encodings are the first rows
+//! of the regions, so direction and type of the column are part of it. The rules are those of
+//! HBase's `RegionSplitter`: all regions have the same share of the values, rounded down, and the
+//! last one also has the remainder.
 
 use types::expr::EvalContext;
 use types::{DataType, Datum, SqlType};
@@ -14,25 +14,25 @@ use crate::binder::{self, Names, TableClause};
 use crate::ddl::options::{SplitAlgorithm, TableOptions};
 use crate::error::{Error, Result, sqlstate};
 
-/// A column of the key that is cut.
+/// A key column for pre-splitting.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitKey {
     /// Its type.
     pub sql_type: SqlType,
-    /// From large to small.
+    /// Descending order.
     pub descending: bool,
-    /// NULLs before all values.
+    /// NULLS FIRST.
     pub nulls_first: bool,
-    /// NULL may be in it.
+    /// True if it may be NULL.
     pub nullable: bool,
 }
 
-/// Returns the first rows of all regions but the first, ascending.
+/// Returns the first rows of all regions except the first, ascending.
 ///
 /// # Errors
 ///
-/// 0A000 or 22023 if it is said twice how to cut, or in a way that does not suit the key; what a
-/// value of SPLIT ON raises.
+/// 0A000 or 22023 for conflicting clauses, or for an algorithm that does not fit the key; errors
+/// of the values of SPLIT ON.
 pub fn split_points(
     written: &[Vec<ast::Expr>],
     options: &TableOptions,
@@ -71,7 +71,7 @@ pub fn split_points(
     Ok(points)
 }
 
-/// Returns the first rows of the buckets of what is salted but the first.
+/// Returns the first rows of all salt buckets except the first.
 fn salt_points(salt_buckets: u8) -> Vec<Vec<u8>> {
     (1..salt_buckets).map(|bucket| vec![bucket]).collect()
 }
@@ -95,11 +95,11 @@ fn lone(given: &str, missing: &str) -> Error {
     .with_hint(format!("Add {missing}."))
 }
 
-/// Returns the row key that begins with these values, which are the leading key columns'.
+/// Returns the row key prefix with these values of the leading key columns.
 ///
 /// # Errors
 ///
-/// 42601 for too many values or a NULL where none can be; what a value raises.
+/// 42601 for too many values or a NULL in a column that is not nullable; errors of the values.
 pub fn point(
     written: &[ast::Expr],
     key: &[SplitKey],
@@ -144,7 +144,7 @@ fn encode(values: &[(&Datum, &SplitKey)]) -> Result<Vec<u8>> {
     Ok(point)
 }
 
-/// Returns the smallest values of all regions but the first.
+/// Returns the smallest values of all regions except the first.
 fn values(algorithm: SplitAlgorithm, regions: u32, data_type: DataType) -> Result<Vec<Datum>> {
     let cuts = |count: u128| {
         let share = count / u128::from(regions);
@@ -218,7 +218,7 @@ mod tests {
         split_points(&[], &options, &[key], &EvalContext::default(), names).unwrap()
     }
 
-    /// The values at which the regions begin, as a client reads them.
+    /// The first values of the regions, decoded.
     fn starts(algorithm: SplitAlgorithm, regions: u32, key: SplitKey) -> Vec<Datum> {
         let points = points(algorithm, regions, key);
         assert!(points.is_sorted_by(|a, b| a < b));
@@ -233,7 +233,8 @@ mod tests {
         points.iter().map(decode).collect()
     }
 
-    /// What `RegionSplitter`'s own tests expect, and the leftover of a number that does not divide.
+    /// The expected values of `RegionSplitter`'s own tests, and the remainder of an uneven
+    /// division.
     #[test]
     fn digits_are_cut_as_hbase_cuts_them() {
         let hex = |regions| starts(SplitAlgorithm::Hex, regions, key(DataType::Text, false));

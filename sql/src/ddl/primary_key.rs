@@ -1,9 +1,9 @@
-//! A table's primary key, given and taken by ALTER TABLE.
+//! ALTER TABLE ADD and DROP of a primary key.
 //!
-//! The key is where rows lie, so they are written anew under the other one. A table without a
-//! primary key, or with one that is deferrable, has a hidden one
-//! ([`ROW_ID_NAME`](crate::catalog::table::ROW_ID_NAME)): it goes when a primary key comes, as a
-//! column that is dropped does, so that all others keep their places.
+//! The primary key is the row key, so the rows are rewritten. A table without a primary key, or
+//! with a deferrable one, has a hidden key column
+//! ([`ROW_ID_NAME`](crate::catalog::table::ROW_ID_NAME)). When a primary key is added, that column
+//! becomes a dropped column, so that all others retain their positions.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::ddl::{foreign_key, name};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Gives a table that has none a primary key. The table's lock is held.
+    /// Adds a primary key to a table without one. The table's lock must be held.
     pub(super) fn add_primary_key(
         &mut self,
         table: &Arc<Table>,
@@ -58,8 +58,8 @@ impl Ddl<'_> {
         self.rewrite_under(table, record, keys)
     }
 
-    /// Takes the primary key of a table away; its columns stay NOT NULL. The table's lock is held,
-    /// and nothing refers to the key.
+    /// Drops the primary key of a table; its columns remain NOT NULL. The table's lock must be
+    /// held, and no foreign key may reference the key.
     pub(super) fn drop_primary_key(&mut self, oid: u32) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
@@ -77,7 +77,7 @@ impl Ddl<'_> {
         self.rewrite_under(&table, record, keys)
     }
 
-    /// Writes the rows of a table anew, under another key.
+    /// Rewrites the rows of a table under another row key.
     fn rewrite_under(
         &mut self,
         table: &Table,
@@ -88,7 +88,7 @@ impl Ddl<'_> {
         record.primary_key = keys;
         record.schema_version += 1;
         if record.salt_buckets == 0 {
-            // They were keys of the old kind.
+            // They were keys of the old form.
             record.descriptor.split_points.clear();
         }
         let hidden = table.row_id_column();

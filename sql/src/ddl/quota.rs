@@ -1,5 +1,5 @@
-//! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET, of quotas; of a table also of what
-//! [`split_options`](crate::ddl::split_options) changes.
+//! `ALTER TABLE t SET (…)`, `ALTER ROLE r SET …` and RESET: quotas, and for a table also the
+//! options of [`split_options`](crate::ddl::split_options) and storage parameters.
 
 use store::quota::{QuotaKind, QuotaLimits};
 use store::transaction::TableLockMode;
@@ -26,7 +26,7 @@ impl Ddl<'_> {
             QuotaOwner::Index(name) => return self.alter_index_parameters(name, &statement.change),
             QuotaOwner::Table(name) => {
                 let table = self.table(&catalog, name)?;
-                // Whoever writes to it goes on; nobody drops it meanwhile.
+                // This mode does not block writers, but excludes a concurrent drop.
                 self.lock_table(table.id, TableLockMode::ShareUpdateExclusive)?;
                 return self.alter_options(&table, &statement.change);
             }
@@ -34,7 +34,7 @@ impl Ddl<'_> {
         self.change_quota(&catalog, subject, &statement.change)
     }
 
-    /// Changes options of a table: quotas, and how it is split.
+    /// Changes options of a table: quotas, split policy and storage parameters.
     fn alter_options(&mut self, table: &Table, change: &QuotaChange) -> Result<()> {
         let (parameters, change) = split_parameters(change);
         if let Some(parameters) = parameters {
@@ -97,7 +97,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Takes the quota of a table that is dropped out of a catalog.
+    /// Removes the quota of a dropped table from a catalog.
     pub(super) fn drop_quota(&self, catalog: Catalog, table: TableId) -> Result<Catalog> {
         let subject = QuotaSubject::Table(table);
         if !catalog.quotas().contains_key(&subject) {
@@ -109,7 +109,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Takes a change of storage parameters apart from that of other options.
+/// Separates changes of storage parameters from those of other options.
 fn split_parameters(change: &QuotaChange) -> (Option<QuotaChange>, Option<QuotaChange>) {
     match change {
         QuotaChange::Set(options) => {
@@ -133,7 +133,7 @@ fn split_parameters(change: &QuotaChange) -> (Option<QuotaChange>, Option<QuotaC
     }
 }
 
-/// Returns the limit of a name.
+/// Returns the limit with a name.
 fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
     let found = QuotaKind::ALL.into_iter().find(|kind| kind.name() == name.value);
     match found {
@@ -157,7 +157,7 @@ fn kind(name: &ast::Ident, of_family: bool) -> Result<QuotaKind> {
     }
 }
 
-/// Returns the value of a limit: a number above 0; of bytes also with a unit.
+/// Parses the value of a limit: a positive number; a number of bytes may have a unit.
 fn per_second(option: &TableOption, kind: QuotaKind) -> Result<u64> {
     let number = match &option.value {
         OptionValue::Number(text) => text.parse().ok(),
@@ -165,7 +165,7 @@ fn per_second(option: &TableOption, kind: QuotaKind) -> Result<u64> {
         OptionValue::String(text) => text.parse().ok(),
         OptionValue::Boolean(_) | OptionValue::Word(_) => None,
     };
-    // Above this a second's worth, in millionths, would not be a number.
+    // The limit per second is converted to millionths, which must not overflow.
     let number = number.filter(|number| (1..=i64::MAX as u64).contains(number));
     number.ok_or_else(|| {
         let name = &option.name.value;

@@ -1,10 +1,10 @@
-//! Indexes built anew, and built beside writers.
+//! REINDEX, and index builds concurrent with writers.
 //!
-//! An index that is built CONCURRENTLY is first stored as one that is being built: from that commit
-//! on whoever writes to the table keeps it, and queries do not use it. Then
-//! [`index_fill`](coprocessors::index::index_fill) adds the entries of the rows that were there,
-//! and another commit has queries use it. One that a crash has left half-built stays as it is,
-//! invalid, until it is dropped or REINDEXed.
+//! CREATE INDEX CONCURRENTLY first commits the index in the building state: from that commit on
+//! writers maintain it, and queries do not use it. Then
+//! [`index_fill`](coprocessors::index::index_fill) adds the entries of the existing rows, and
+//! another commit activates it for queries. After a crash an incomplete index remains invalid
+//! until it is dropped or REINDEXed.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::ddl::dependency::Object;
 use crate::ddl::{Ddl, no_schema, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
-/// The name that the new form of an index has until it takes the place of the old one.
+/// The suffix of the name of a new index until it replaces the old one.
 const NEW_FORM: &str = "_ccnew";
 
-/// An index by the numbers of its table and of itself.
+/// An index, by the numbers of its table and of itself.
 pub type IndexOf = (u32, u32);
 
 impl Ddl<'_> {
-    /// Returns the indexes that a REINDEX is about, and tells the client of tables without any.
+    /// Returns the indexes that a REINDEX rebuilds, and adds notices for tables without any.
     ///
     /// # Errors
     ///
-    /// 42P01, 42809 and 3F000 for names that stand for nothing, or for something else.
+    /// 42P01, 42809 and 3F000 for names that do not exist, or that refer to something else.
     pub fn to_reindex(&mut self, statement: &ast::Reindex) -> Result<Vec<IndexOf>> {
         let catalog = self.catalog();
         let of_table = |oid: u32| {
@@ -41,7 +41,7 @@ impl Ddl<'_> {
         match &statement.target {
             ast::ReindexTarget::Index(name) => match self.find(&catalog, name) {
                 Some(Relation::Index(table, index)) => Ok(vec![(table.oid, index.oid)]),
-                // It is where the rows are.
+                // It is the row key, with no separate index.
                 Some(Relation::PrimaryKey(_)) => Ok(Vec::new()),
                 found => Err(wrong(found, name, "an index")),
             },
@@ -74,7 +74,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Builds an index anew while writers wait.
+    /// Rebuilds an index while writers are blocked.
     pub fn rebuild_index(&mut self, (oid, index): IndexOf) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
@@ -91,12 +91,12 @@ impl Ddl<'_> {
         self.build_index(&catalog, &table, record, at)
     }
 
-    /// Adds a new form of an index, which is to be filled beside writers; returns it. `None`: the
-    /// index has gone.
+    /// Creates a new copy of an index, to be filled concurrently with writers; returns it. `None`
+    /// if the index was dropped.
     pub fn begin_new_form(&mut self, (oid, index): IndexOf) -> Result<Option<IndexOf>> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(None) };
-        // Who reads does not matter: what an old snapshot reads is dropped later.
+        // Readers do not matter: the store table that an old snapshot reads is dropped later.
         self.waits_beside = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
@@ -119,11 +119,11 @@ impl Ddl<'_> {
         Ok(Some(added))
     }
 
-    /// Puts the new form of an index, which has all entries now, in the place of the old one.
+    /// Replaces an index by its new copy, which is complete.
     pub fn replace_index(&mut self, (oid, index): IndexOf, new_form: u32) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };
-        // Who reads does not matter: what an old snapshot reads is dropped later.
+        // Readers do not matter: the store table that an old snapshot reads is dropped later.
         self.waits_beside = true;
         self.lock_table(table.id, TableLockMode::Share)?;
         let mut record = TableRecord::clone(self.record_of(&catalog, &table)?.as_ref());
@@ -140,7 +140,7 @@ impl Ddl<'_> {
         self.store_changed(&table, record)
     }
 
-    /// Has queries use an index, which has all entries now.
+    /// Activates a complete index for queries.
     pub fn finish_index(&mut self, (oid, index): IndexOf) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(table) = catalog.table(oid).cloned() else { return Ok(()) };

@@ -1,7 +1,8 @@
-//! New names: `ALTER … RENAME TO`, `ALTER … SET SCHEMA`, and the content of a schema that is
-//! renamed.
+//! `ALTER … RENAME TO`, `ALTER … SET SCHEMA`, and the move of a schema's content when the schema
+//! is renamed.
 //!
-//! What depends on a relation knows it by its number. Only defaults name sequences, in their text.
+//! Dependent objects reference a relation by its number. Only defaults name sequences, in their
+//! text.
 
 use store::transaction::TableLockMode;
 
@@ -82,7 +83,7 @@ impl Ddl<'_> {
         self.put_name(&catalog, relation, &new)
     }
 
-    /// There is one owner of everything.
+    /// Checks a new owner: there is only one, which owns everything.
     fn change_owner(&self, to: &NewName) -> Result<()> {
         match to {
             NewName::Owner(role) => self.check_owner(role),
@@ -90,7 +91,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Moves all relations of a schema to another one, in which nothing is yet.
+    /// Moves all relations of a schema to another one, which is empty.
     pub(super) fn move_relations(&mut self, from: &str, to: &str) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let Some(schema) = catalog.schema(from) else { return Ok(()) };
@@ -131,7 +132,7 @@ impl Ddl<'_> {
                 if table.schema == new.schema {
                     return Ok(());
                 }
-                // Its own sequences go with it.
+                // Sequences owned by the table move with it.
                 let owned = catalog.sequences();
                 let owned = owned.filter(|one| one.owned_by.is_some_and(|by| by.0 == table.oid));
                 for sequence in owned.filter(|one| one.schema != new.schema) {
@@ -185,7 +186,7 @@ impl Ddl<'_> {
         self.store_view(view)
     }
 
-    /// Coprocessors know the tables that they write to by name.
+    /// Rejects a rename of a table that coprocessors write to, because they know it by name.
     fn refuse_named_by_coprocessor(&self, table: &crate::catalog::table::Table) -> Result<()> {
         let writers = self.engine.writers_to(table.id);
         let Some((_, writer)) = writers.first() else { return Ok(()) };
@@ -195,7 +196,8 @@ impl Ddl<'_> {
     }
 }
 
-/// `ALTER TABLE` and `ALTER INDEX` rename whatever it is; the other statements only what they say.
+/// Checks that the relation is of the statement's kind. `ALTER TABLE` and `ALTER INDEX` rename any
+/// kind.
 fn check_kind(relation: Relation<'_>, statement: &ast::Rename) -> Result<()> {
     let (kind, wanted) = (relation.kind(), statement.kind.name());
     let name = &statement.name.name.value;

@@ -12,8 +12,8 @@ use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Creates a schema; only says so if it exists and the statement allows that. Returns its name
-    /// once what the statement says is to be in it can be made.
+    /// Creates a schema. With IF NOT EXISTS, an existing one is only a notice. Returns its name,
+    /// after checking that the elements of the statement belong to it.
     pub fn create_schema(&mut self, statement: &ast::CreateSchema) -> Result<String> {
         let catalog = self.catalog();
         let name = match (&statement.name, &statement.owner) {
@@ -37,7 +37,7 @@ impl Ddl<'_> {
         Ok(name)
     }
 
-    /// Refuses another owner than the one that there is.
+    /// Rejects any owner but the only one.
     pub(super) fn check_owner(&self, role: &Role) -> Result<()> {
         let name = match role {
             Role::Named(name) => &name.value,
@@ -80,7 +80,7 @@ impl Ddl<'_> {
     }
 }
 
-/// What CREATE SCHEMA creates is in that schema.
+/// Checks that an element of CREATE SCHEMA is created in that schema.
 fn check_element(element: &Statement, schema: &str) -> Result<()> {
     let name = match element {
         Statement::CreateTable(create) => &create.name,

@@ -1,4 +1,5 @@
-//! CREATE and ALTER SEQUENCE, and the sequences of serial and identity columns.
+//! CREATE and ALTER SEQUENCE, the sequences of serial and identity columns, and the stored text of
+//! defaults.
 
 use store::Mutation;
 use store::transaction::TableLockMode;
@@ -18,7 +19,7 @@ use crate::ddl::{Ddl, name, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Creates a sequence; only says so if it exists and the statement allows that.
+    /// Creates a sequence. With IF NOT EXISTS, an existing relation is only a notice.
     pub fn create_sequence(&mut self, statement: &ast::CreateSequence) -> Result<()> {
         let catalog = self.catalog();
         let schema = self.creation_schema(&catalog, &statement.name)?;
@@ -35,7 +36,7 @@ impl Ddl<'_> {
         self.add_sequence(sequence).map(drop)
     }
 
-    /// Changes a sequence; only says so if there is none and the statement allows that.
+    /// Changes a sequence. With IF EXISTS, a missing one is only a notice.
     pub fn alter_sequence(&mut self, statement: &ast::AlterSequence) -> Result<()> {
         let catalog = self.catalog();
         let old = match self.find(&catalog, &statement.name) {
@@ -50,7 +51,7 @@ impl Ddl<'_> {
                 return self.miss(missing, statement.if_exists);
             }
         };
-        // Who takes from it waits, as in PostgreSQL.
+        // `nextval` is blocked, as in PostgreSQL.
         let mode = TableLockMode::ShareRowExclusive;
         self.lock_relation(old.id, mode)?;
         let options = &statement.options;
@@ -70,13 +71,13 @@ impl Ddl<'_> {
         self.change_sequence(&Sequence { owned_by, ..old.as_ref().clone() }, options)
     }
 
-    /// Checks that there is the type that options name.
+    /// Checks that the type in the options exists.
     fn check_type(&self, catalog: &Catalog, options: &SequenceOptions) -> Result<()> {
         let written = options.data_type.as_ref();
         written.map_or(Ok(()), |written| catalog.type_named(written, &self.path).map(drop))
     }
 
-    /// Changes a sequence, but for its owner.
+    /// Changes a sequence, except its owner.
     pub(super) fn change_sequence(
         &mut self,
         old: &Sequence,
@@ -93,17 +94,17 @@ impl Ddl<'_> {
         self.restart_sequence(sequence, first)
     }
 
-    /// Has a sequence give `first` next.
+    /// Restarts a sequence with the value `first`.
     pub(super) fn restart_sequence(&mut self, mut sequence: Sequence, first: i64) -> Result<()> {
-        // Under a new id nothing is kept of where it stood; a rollback takes the old one back.
+        // The new id has no state yet; a rollback restores the old one.
         sequence.first = first;
         self.changes.dropped_sequences.push(sequence.id);
         sequence.id = self.take_ids(1)?;
         self.store_sequence(sequence)
     }
 
-    /// Creates the sequences of a new table's serial and identity columns, whose defaults take from
-    /// them.
+    /// Creates the sequences of a new table's serial and identity columns, and the defaults that
+    /// read them.
     pub(super) fn create_own_sequences(
         &mut self,
         statement: &ast::CreateTable,
@@ -122,7 +123,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Creates the sequence of a serial or identity column, whose default takes from it; returns
+    /// Creates the sequence of a serial or identity column, and the default that reads it; returns
     /// its number.
     pub(super) fn create_own_sequence(
         &mut self,
@@ -167,7 +168,7 @@ impl Ddl<'_> {
         Ok(oid)
     }
 
-    /// Gives a sequence its numbers and stores it; returns its number.
+    /// Assigns the numbers of a sequence and stores it; returns its number.
     pub(super) fn add_sequence(&mut self, mut sequence: Sequence) -> Result<u32> {
         let oid = self.take_ids(1)?;
         (sequence.oid, sequence.id) = (oid, oid);
@@ -175,7 +176,7 @@ impl Ddl<'_> {
         Ok(oid)
     }
 
-    /// Writes a sequence and makes it part of the visible catalog.
+    /// Stores a sequence and adds it to the visible catalog.
     pub(super) fn store_sequence(&mut self, sequence: Sequence) -> Result<()> {
         let row = Mutation::new(sequence_key(sequence.oid)).put(0, Vec::new(), encode(&sequence));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
@@ -185,11 +186,11 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the text of a column's default as the catalog keeps it, and its value.
+/// Returns the text of a column's default for the catalog, and its value.
 ///
 /// # Errors
 ///
-/// What is wrong with it as a value of the type; those of [`kept_default`].
+/// The errors of binding it as a value of the type; those of [`kept_default`].
 pub(super) fn bound_default(
     names: Names<'_>,
     default: &ast::SourceExpr,
@@ -208,11 +209,11 @@ pub(super) fn bound_default(
     Ok((kept_default(names, default, sql_type)?, bound))
 }
 
-/// Returns the text of a default as the catalog keeps it: sequences under their full names.
+/// Returns the text of a default for the catalog: names of sequences are qualified.
 ///
 /// # Errors
 ///
-/// `42P01` for a sequence that is not there, `42809` for something else.
+/// `42P01` for a sequence that does not exist, `42809` for another object.
 pub(super) fn kept_default(
     names: Names<'_>,
     default: &ast::SourceExpr,
@@ -221,7 +222,7 @@ pub(super) fn kept_default(
     let Names { catalog, path, .. } = names;
     let mut text = kept_text(names, &default.text, &[], Some(sql_type))?;
     let mut named: Vec<String> = Vec::new();
-    // What is wrong with it is found where it is bound to its column.
+    // Errors are reported when it is bound for its column.
     let Ok(bound) =
         binder::bind_table_expression(TableClause::Default, &default.expr, &[], None, names)
     else {
@@ -255,14 +256,14 @@ pub(super) fn kept_default(
     Ok(text)
 }
 
-/// Returns SQL text with one string in the place of another that names a sequence.
+/// Returns SQL text with one string literal that names a sequence replaced by another.
 pub(super) fn replace_name(text: &str, old: &str, new: &ObjectName) -> String {
     let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
     text.replace(&literal(old), &literal(&new.to_string()))
 }
 
 impl Ddl<'_> {
-    /// Returns the table and column that OWNED BY names, which are in the sequence's schema.
+    /// Returns the table and column of OWNED BY, which must be in the sequence's schema.
     fn owner_of(
         &self,
         catalog: &Catalog,
@@ -287,7 +288,7 @@ impl Ddl<'_> {
 ///
 /// # Errors
 ///
-/// 22023 for what does not fit together.
+/// 22023 for inconsistent options.
 pub(super) fn new_sequence(
     name: &ObjectName,
     options: &SequenceOptions,
@@ -339,7 +340,7 @@ fn changed(old: &Sequence, options: &SequenceOptions) -> Result<Sequence> {
         new.increment = increment;
     }
     new.cycle = options.cycle.unwrap_or(old.cycle);
-    // What was the end of the old type becomes the end of the new one.
+    // A bound at the limit of the old type moves to the limit of the new one.
     let widened = |bound: i64, end: i64| options.data_type.is_some() && bound == end;
     let ascends = new.increment > 0;
     new.max = match options.max {

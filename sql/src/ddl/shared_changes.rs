@@ -1,8 +1,7 @@
-//! What a transaction has done to the catalog, shared by its session and the functions that its
+//! The catalog changes of a transaction, shared by its session and the functions that its
 //! statements call.
 //!
-//! A definition works on what was done so far: what a function sees that it calls is the catalog as
-//! it was before.
+//! While a DDL statement runs, functions that it calls see the catalog as of its start.
 
 use std::sync::Arc;
 
@@ -14,16 +13,17 @@ use crate::ddl::Changes;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
-/// See the module.
+/// The shared [`Changes`] of a transaction.
 #[derive(Clone, Default)]
 pub struct SharedChanges(Arc<Mutex<Changes>>);
 
 impl SharedChanges {
-    /// Returns the catalog that statements of the transaction see: the newest one with its changes.
+    /// Returns the catalog that statements of the transaction see: the newest one with its
+    /// changes.
     pub fn catalog(&self, engine: &Engine) -> Arc<Catalog> {
         let mut changes = self.0.lock();
         if let Err(error) = changes.rebase(engine) {
-            // The next definition reports it, or the commit.
+            // The next DDL statement or the commit reports the error.
             tracing::debug!(%error, "a transaction sees the catalog as it was");
         }
         changes.catalog(engine)
@@ -33,7 +33,7 @@ impl SharedChanges {
     ///
     /// # Errors
     ///
-    /// 40001 if somebody else has changed the same.
+    /// 40001 if another transaction has changed the same entry.
     pub fn rebase(&self, engine: &Engine) -> Result<()> {
         self.0.lock().rebase(engine)
     }
@@ -53,12 +53,12 @@ impl SharedChanges {
         self.0.lock().creates(table)
     }
 
-    /// Changes the catalog.
+    /// Runs a DDL statement.
     ///
     /// # Errors
     ///
-    /// Those of `run`; 40001 if somebody else has changed the same; 0A000 if a function that it
-    /// called has changed the catalog as well.
+    /// Those of `run`; 40001 if another transaction has changed the same entry; 0A000 if a
+    /// function that it called has changed the catalog as well.
     pub fn define<T>(
         &self,
         engine: &Engine,
@@ -80,38 +80,38 @@ impl SharedChanges {
         if within.is_same(before.as_ref()) {
             return result;
         }
-        // They are to go when the transaction is undone.
+        // They must be dropped or restored when the transaction is undone.
         shared.created.extend(within.created);
         shared.touched.extend(within.touched);
         let hint = "Call the function in a statement of its own.";
         result.and(Err(Error::not_supported("a definition within a definition", hint)))
     }
 
-    /// Notes a savepoint; returns its number.
+    /// Sets a savepoint; returns its number.
     pub fn savepoint(&self) -> usize {
         let mut changes = self.0.lock();
         changes.savepoint();
         changes.savepoints.len() - 1
     }
 
-    /// Forgets a savepoint and those after it.
+    /// Releases a savepoint and those after it.
     pub fn release(&self, number: usize) {
         self.0.lock().savepoints.truncate(number);
     }
 
-    /// Takes back what was done after a savepoint, which stays.
+    /// Undoes the changes since a savepoint, which remains.
     pub fn rollback_to(&self, engine: &Engine, number: usize) {
         self.0.lock().rollback_to(engine, number);
     }
 
-    /// Takes everything back and rolls the transaction back.
+    /// Undoes all changes and rolls the transaction back.
     pub fn rollback(&self, engine: &Engine, transaction: &Transaction) {
         let mut changes = std::mem::take(&mut *self.0.lock());
         changes.rollback(engine, transaction);
     }
 
-    /// Makes the changes those of all sessions; called after the commit with `publishing` held
-    /// since before it.
+    /// Publishes the changes to all sessions. Called after the commit; `publishing` must be held
+    /// since before the commit.
     pub fn publish(&self, engine: &Engine, transaction: &Transaction) {
         let mut changes = std::mem::take(&mut *self.0.lock());
         changes.publish(engine, transaction);

@@ -1,8 +1,8 @@
-//! `ALTER TABLE t SET (split_policy = …, max_filesize = …)` and RESET: how the regions of a table
-//! and of its indexes are split by themselves.
+//! `ALTER TABLE t SET (split_policy = …, max_filesize = …)` and RESET: the policy of automatic
+//! splits of a table's regions and of its indexes' regions.
 //!
-//! The catalog says how, in the transaction of the statement; the store is told when it is
-//! committed, or when the server starts again if it died in between.
+//! The catalog is changed in the transaction of the statement; the store's descriptor is updated
+//! after the commit, or at the next start if the server crashed in between.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::ddl::Ddl;
 use crate::ddl::options::set_split_option;
 use crate::error::Result;
 
-/// What is to be changed.
+/// A change of a split option.
 pub(super) enum SplitChange<'a> {
-    /// To what was written.
+    /// The written value.
     Set(&'a TableOption),
-    /// To the default.
+    /// The default.
     Reset(&'a Ident),
 }
 
-/// Returns whether an option is one of these.
+/// Returns whether an option is a split option.
 pub(super) fn is_split_option(name: &Ident) -> bool {
     matches!(name.value.as_str(), "split_policy" | "max_filesize")
 }
 
 impl Ddl<'_> {
-    /// Changes how the regions of a table and of its indexes are split.
+    /// Changes the split options of a table and of its indexes.
     pub(super) fn change_split_options(
         &mut self,
         table: &Table,

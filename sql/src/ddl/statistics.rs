@@ -1,4 +1,4 @@
-//! What ANALYZE writes to the catalog.
+//! Storage of ANALYZE's statistics in the catalog.
 
 use store::transaction::TableLockMode;
 use store::{Mutation, TableId};
@@ -10,14 +10,13 @@ use crate::ddl::Ddl;
 use crate::error::Result;
 
 impl Ddl<'_> {
-    /// Puts statistics of a table in the place of those that there are. A table that is gone by now
-    /// has none.
+    /// Replaces the statistics of a table. A table that was dropped meanwhile is ignored.
     pub fn set_statistics(&mut self, table: TableId, statistics: TableStatistics) -> Result<()> {
         let catalog = self.catalog();
         if catalog.table_stored(table).is_none() {
             return Ok(());
         }
-        // Whoever writes to it goes on; nobody drops it meanwhile.
+        // This mode does not block writers, but excludes a concurrent drop.
         self.lock_table(table, TableLockMode::ShareUpdateExclusive)?;
         let value = encode_statistics(&statistics);
         let row = Mutation::new(statistics_key(table)).put(0, Vec::new(), value);
@@ -26,7 +25,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Takes the statistics of a table that is dropped out of a catalog.
+    /// Removes the statistics of a dropped table from a catalog.
     pub(super) fn drop_statistics(&self, catalog: Catalog, table: TableId) -> Result<Catalog> {
         if catalog.statistics(table).is_none() {
             return Ok(catalog);

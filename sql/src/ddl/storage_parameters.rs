@@ -1,8 +1,9 @@
-//! Storage parameters of PostgreSQL, and the other attributes of tables, columns and indexes that
-//! are retained and have no effect: checked as PostgreSQL checks them, kept in the catalog, and
-//! shown in `pg_class.reloptions`, `pg_attribute` and `pg_get_indexdef`.
+//! PostgreSQL's storage parameters, and other attributes of tables, columns and indexes without
+//! effect: validated as in PostgreSQL, stored in the catalog, and shown in `pg_class.reloptions`,
+//! `pg_attribute` and `pg_get_indexdef`.
 //!
-//! Those of `toast.…` are checked and not retained: there are no TOAST tables. A notice says so.
+//! Parameters `toast.…` are validated and not stored, because there are no TOAST tables; a notice
+//! reports that.
 
 use store::descriptor::Durability;
 use types::DataType;
@@ -21,16 +22,16 @@ use crate::ddl::alter_column::column_of;
 use crate::ddl::{Ddl, undefined_table};
 use crate::error::{Error, Result, sqlstate};
 
-/// What values a parameter takes.
+/// The type of a parameter's value.
 enum Kind {
     Bool,
     Integer(i64, i64),
     Real(f64, f64),
-    /// One of the words, as the detail of the error lists them.
+    /// One of these words; the text is their list in the error's detail.
     Word(&'static [&'static str], &'static str),
 }
 
-/// What indexes are to PostgreSQL.
+/// The access method of an index for PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexKind {
     /// `btree`
@@ -44,7 +45,7 @@ const TOAST: &str = "toast";
 
 const INTEGER_MAX: i64 = i32::MAX as i64;
 
-/// The parameters of tables, and whether TOAST tables have them.
+/// The parameters of tables; true if TOAST tables have them, too.
 const OF_TABLES: &[(&str, Kind, bool)] = &[
     ("fillfactor", Kind::Integer(10, 100), false),
     ("toast_tuple_target", Kind::Integer(128, 8_160), false),
@@ -84,17 +85,17 @@ const OF_COLUMNS: &[(&str, Kind)] = &[
     ("n_distinct_inherited", Kind::Real(-1.0, f64::MAX)),
 ];
 
-/// Returns whether a name is that of a parameter of a table or an index.
+/// Returns whether a name is a storage parameter of a table or an index.
 pub(super) fn is_parameter(name: &str) -> bool {
     OF_TABLES.iter().any(|(known, ..)| *known == name)
         || OF_INDEXES.iter().any(|(known, _)| *known == name)
 }
 
-/// Returns a parameter of a table; `None` if the option is none.
+/// Returns the storage parameter of a table option; `None` if the option is another one.
 ///
 /// # Errors
 ///
-/// 22023 for a bad value.
+/// 22023 for an invalid value.
 pub(super) fn table_parameter(option: &TableOption) -> Result<Option<Parameter>> {
     let found = OF_TABLES.iter().find(|(name, ..)| *name == option.name.value);
     let Some((_, kind, of_toast)) = found else { return Ok(None) };
@@ -104,16 +105,16 @@ pub(super) fn table_parameter(option: &TableOption) -> Result<Option<Parameter>>
     Ok(Some((option.name.value.clone(), checked(option, kind)?)))
 }
 
-/// Returns whether an option is of the TOAST table of a table.
+/// Returns whether an option is one of the TOAST table.
 pub(super) fn is_of_toast(option: &TableOption) -> bool {
     option.family.as_ref().is_some_and(|family| family.value == TOAST)
 }
 
-/// Returns whether an option says that rows have no OIDs, which no row has.
+/// Returns whether an option is `oids = false`, which is always the case.
 ///
 /// # Errors
 ///
-/// 0A000 if it says that they have.
+/// 0A000 for `oids = true`.
 pub(super) fn is_without_oids(option: &TableOption) -> Result<bool> {
     if option.name.value != "oids" || option.family.is_some() {
         return Ok(false);
@@ -127,11 +128,11 @@ pub(super) fn is_without_oids(option: &TableOption) -> Result<bool> {
     }
 }
 
-/// Returns those of the options of an index that are storage parameters.
+/// Returns the storage parameters among the options of an index.
 ///
 /// # Errors
 ///
-/// 22023 for a bad value, and for one that such an index does not have.
+/// 22023 for an invalid value, and for a parameter that the access method does not have.
 pub(super) fn index_parameters(options: &[TableOption], kind: IndexKind) -> Result<Vec<Parameter>> {
     let mut parameters = Vec::new();
     for option in options {
@@ -159,7 +160,7 @@ fn unrecognized(name: &Ident) -> Error {
     Error::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }
 
-/// Checks a value and returns it as it was written.
+/// Checks a value and returns it as written.
 fn checked(option: &TableOption, kind: &Kind) -> Result<String> {
     let name = &option.name.value;
     let text = match &option.value {
@@ -207,7 +208,7 @@ fn checked(option: &TableOption, kind: &Kind) -> Result<String> {
 }
 
 impl Ddl<'_> {
-    /// Says of the options of a new table which have no effect.
+    /// Adds notices for the options of a new table that have no effect.
     pub(super) fn note_toast_parameters(&mut self, options: &[TableOption]) {
         for option in options.iter().filter(|option| is_of_toast(option)) {
             let name = &option.name.value;
@@ -292,7 +293,7 @@ impl Ddl<'_> {
         })
     }
 
-    /// Keeps an attribute of a table.
+    /// Sets an attribute of a table.
     pub(super) fn set_table_attribute(
         &mut self,
         table: &Table,
@@ -348,7 +349,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Checks that the keys of an index identify rows to replicas.
+/// Checks that an index is suitable for REPLICA IDENTITY.
 fn check_identity_index(table: &Table, number: u32) -> Result<()> {
     let Some(index) = table.indexes.iter().find(|index| index.oid == number) else { return Ok(()) };
     let name = &index.name;
@@ -378,8 +379,7 @@ fn check_identity_index(table: &Table, number: u32) -> Result<()> {
     Err(Error::new(sqlstate::WRONG_OBJECT_TYPE, message))
 }
 
-/// Checks that a table may be made UNLOGGED, or not be it any more: what is permanent refers to
-/// nothing that is not.
+/// Checks SET LOGGED and SET UNLOGGED: a permanent table must not reference one that is not.
 fn check_persistence(catalog: &Catalog, table: &Table, unlogged: bool) -> Result<()> {
     let name = &table.name;
     let refused = |message: String, of: &Table, constraint: Option<&String>| {
@@ -418,7 +418,7 @@ fn check_persistence(catalog: &Catalog, table: &Table, unlogged: bool) -> Result
     refused(message, table, Some(&key.name))
 }
 
-/// Has commits wait for the disk or not: UNLOGGED is ASYNC_WAL, unless the options say SKIP_WAL.
+/// Sets the durability of UNLOGGED, which is ASYNC_WAL, unless the options say SKIP_WAL.
 pub(super) fn set_unlogged(record: &mut TableRecord, unlogged: bool) {
     let indexes = record.indexes.iter_mut().map(|index| &mut index.descriptor);
     for descriptor in std::iter::once(&mut record.descriptor).chain(indexes) {
@@ -430,7 +430,7 @@ pub(super) fn set_unlogged(record: &mut TableRecord, unlogged: bool) {
     }
 }
 
-/// Keeps an attribute of a column.
+/// Sets an attribute of a column.
 pub(super) fn set_column_attribute(
     table: &Table,
     record: &mut TableRecord,

@@ -1,9 +1,8 @@
-//! Temporary tables, views and sequences: what is in a schema of the session's own.
+//! Temporary tables, views and sequences, in a schema of the session.
 //!
-//! The schema is made with the first thing in it, called after the session
-//! ([`SearchPath::temp`](crate::catalog::name::SearchPath::temp)), and goes with the session; one
-//! that a crash has left behind goes when the store is opened. For the rest its tables are tables
-//! like others.
+//! The schema is created with its first object, named after the session
+//! ([`SearchPath::temp`](crate::catalog::name::SearchPath::temp)), and dropped at the end of the
+//! session; after a crash, when the store is opened. Otherwise its tables are ordinary tables.
 
 use ahash::AHashMap;
 
@@ -19,7 +18,7 @@ use crate::ddl::dependency::Object;
 use crate::error::{Error, Result, sqlstate};
 
 impl Ddl<'_> {
-    /// Returns the session's schema of temporary things, which is made if need be.
+    /// Returns the session's temporary schema, and creates it if necessary.
     pub(super) fn temporary_schema(&mut self) -> Result<String> {
         let Some(name) = self.path.temp().map(str::to_owned) else {
             let hint = "Use a session of the server.";
@@ -34,7 +33,7 @@ impl Ddl<'_> {
         Ok(name)
     }
 
-    /// Drops a schema of temporary things with all that is in it.
+    /// Drops a temporary schema with all its objects.
     pub fn drop_temporary(&mut self, schema: &str) -> Result<()> {
         let catalog = self.catalog();
         if catalog.schema(schema).is_none() {
@@ -45,11 +44,11 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Does to temporary tables what they say that COMMIT does.
+    /// Applies ON COMMIT to temporary tables.
     ///
     /// # Errors
     ///
-    /// 0A000 if a table that is emptied is referred to by one that is not.
+    /// 0A000 if a table to empty is referenced by one that is not emptied.
     pub fn end_temporary(&mut self, tables: &[u32]) -> Result<()> {
         let catalog = self.catalog();
         let emptied = tables.iter().filter_map(|table| catalog.record(*table));
@@ -74,12 +73,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// A view of temporary things is temporary: returns the statement with its schema, if it names
-    /// none.
+    /// Makes a view over temporary relations temporary: returns the statement with the temporary
+    /// schema, if its name is unqualified.
     ///
     /// # Errors
     ///
-    /// 42P16 if it names another one.
+    /// 42P16 if it names another schema.
     pub fn place_view(
         &mut self,
         catalog: &Catalog,
@@ -116,7 +115,7 @@ fn unlike_references(from: &str, to: &str) -> Error {
     ))
 }
 
-/// Refuses to keep rows of what is temporary.
+/// Rejects materialized views over temporary relations.
 pub(super) fn refuse_materialized(catalog: &Catalog, definition: &ViewDefinition) -> Result<()> {
     if !reads_temporary(catalog, definition) {
         return Ok(());
@@ -133,7 +132,8 @@ fn reads_temporary(catalog: &Catalog, definition: &ViewDefinition) -> bool {
     })
 }
 
-/// What is temporary refers to what is, and what is permanent to what is.
+/// Checks the persistence of a foreign key's tables: temporary tables may reference only temporary
+/// ones, permanent tables only permanent ones.
 pub(super) fn check_reference(from: &TableRecord, to: &TableRecord) -> Result<()> {
     let is_permanent = !is_temporary(&to.schema) && !to.retained.unlogged;
     let message = if is_temporary(&from.schema) {

@@ -1,6 +1,5 @@
-//! TRUNCATE: a table and its indexes get new, empty tables in the store; the old ones go after the
-//! commit. However many rows there were, that is a few files' worth of work, and a rollback is
-//! none.
+//! TRUNCATE: a table and its indexes get new, empty store tables; the old ones are dropped after
+//! the commit. The cost does not depend on the number of rows, and a rollback costs nothing.
 
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Adds the tables that refer to these, and those that refer to them.
+    /// Adds the tables with foreign keys to these, transitively.
     fn add_referencing(&mut self, catalog: &Catalog, tables: &mut Vec<Arc<Table>>) {
         let mut next = 0;
         while let Some(oid) = tables.get(next).map(|table| table.oid) {
@@ -71,7 +70,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// What coprocessors keep of rows would go on to tell of those that are gone.
+    /// Rejects tables whose coprocessors maintain state about rows, which would become stale.
     fn check_unwatched(&self, table: &Table) -> Result<()> {
         let hint = "DELETE FROM tells coprocessors of each row; or detach it first.";
         let attached = self.engine.attached(table.id).unwrap_or_default();
@@ -91,15 +90,15 @@ impl Ddl<'_> {
         Err(Error::not_supported(what, "Use DELETE FROM, or detach the coprocessor first."))
     }
 
-    /// Puts empty tables of the store in the place of a table's and its indexes'. The table's lock
-    /// is held.
+    /// Replaces the store tables of a table and its indexes by empty ones. The table's lock must
+    /// be held.
     pub(super) fn empty(&mut self, table: &Table) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let record = TableRecord::clone(self.record_of(&catalog, table)?.as_ref());
         self.store_emptied(table, record)
     }
 
-    /// Stores the record of a table with new, empty tables of the store for it and its indexes.
+    /// Stores the record of a table with new, empty store tables for it and its indexes.
     pub(super) fn store_emptied(&mut self, table: &Table, mut record: TableRecord) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let first = self.take_ids(1 + record.indexes.len() as u32)?;
@@ -124,7 +123,7 @@ impl Ddl<'_> {
         self.store_record(&catalog, changed, record)
     }
 
-    /// Gives the quota of a table to another one.
+    /// Moves the quota of a table to its new store table.
     fn move_quota(&self, catalog: Catalog, from: TableId, to: TableId) -> Result<Catalog> {
         let Some(limits) = catalog.quotas().get(&QuotaSubject::Table(from)).copied() else {
             return Ok(catalog);
@@ -134,7 +133,7 @@ impl Ddl<'_> {
         self.drop_quota(catalog.with_quota(QuotaSubject::Table(to), limits), from)
     }
 
-    /// Has the sequences that go with a table begin anew.
+    /// Restarts the sequences owned by a table.
     fn restart_sequences(&mut self, table: &Table) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let owned = catalog.sequences();

@@ -1,8 +1,8 @@
-//! Types of users, whatever their kind: their names, what uses them, DROP TYPE.
+//! User-defined types of all kinds: their names, their dependents, DROP TYPE.
 //!
-//! Columns know their types by OIDs. Texts of the catalog know them by name: those of tables with
-//! the schema ([`kept_text`]), those of views as they were written, with a search path of their
-//! own. So texts are changed when a type is renamed.
+//! Columns reference their types by OID. Texts of the catalog reference them by name: expressions
+//! of tables with the schema ([`kept_text`]), views as written, with a search path of their own.
+//! So texts are changed when a type is renamed.
 
 use std::sync::Arc;
 
@@ -29,19 +29,20 @@ use crate::ddl::{Ddl, no_schema};
 use crate::error::{Error, Result, sqlstate};
 use crate::parser;
 
-/// What a text was found to mean with a catalog; the same text for the same meaning.
+/// A function that returns the meaning of a text with a catalog; equal results mean equal
+/// meanings.
 pub(super) type Meaning<'a> = dyn Fn(&Catalog, &str) -> Result<String> + 'a;
 
-/// Changes the texts of what uses a type.
+/// A change of the texts of a type's dependents.
 pub(super) trait TextChange {
-    /// Returns a text changed. Its names without a schema are looked for in `path`.
+    /// Returns the changed text. `path` is the search path of its unqualified names.
     fn change(&mut self, text: &str, path: &SearchPath, meaning: &Meaning<'_>) -> Result<String>;
 
-    /// Is told of a view whose text was changed.
+    /// Called for each view whose text was changed.
     fn changed_view(&mut self, _view: &View) {}
 }
 
-/// Leaves texts as they are.
+/// The change that leaves texts as they are.
 struct Kept;
 
 impl TextChange for Kept {
@@ -50,12 +51,12 @@ impl TextChange for Kept {
     }
 }
 
-/// Puts another name in the place of a type's.
+/// The change that replaces the name of a type.
 struct NewName {
-    /// The catalog in which it has its old name.
+    /// The catalog with the old name.
     catalog: Arc<Catalog>,
     number: u32,
-    /// The new name, as SQL text has it.
+    /// The new qualified name as SQL text.
     full: String,
 }
 
@@ -72,11 +73,11 @@ impl TextChange for NewName {
 }
 
 impl Ddl<'_> {
-    /// Returns the type of users that a statement names.
+    /// Returns the user-defined type of a name in a statement.
     ///
     /// # Errors
     ///
-    /// 42704 and 3F000 if there is none, 42809 for a built-in one.
+    /// 42704 and 3F000 if it does not exist, 42809 for a built-in one.
     pub(super) fn known_type(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<UserType>> {
         let schema = name.schema.as_ref().map(|schema| schema.value.as_str());
         let text = &name.name.value;
@@ -92,7 +93,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Checks that a type can have a name in a schema.
+    /// Checks that a type name in a schema is unused.
     pub(super) fn check_type_name(
         &self,
         catalog: &Catalog,
@@ -106,7 +107,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Checks that no type has the name of a table or view, whose rows have a type of that name.
+    /// Checks that no type has the name of a new table or view, which is also the name of its row
+    /// type.
     pub(super) fn check_row_type_name(
         &self,
         catalog: &Catalog,
@@ -186,7 +188,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// Removes a type that nothing uses any more.
+    /// Removes a type without dependents.
     pub(super) fn remove_type(&mut self, number: u32) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let known = catalog.user_type(number).filter(|known| !known.is_of_rows());
@@ -199,7 +201,7 @@ impl Ddl<'_> {
 
     // ---- names ----
 
-    /// Gives a type another name in a schema.
+    /// Renames a type in a schema.
     pub(super) fn rename_type(&mut self, known: &UserType, schema: &str, name: &str) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         self.check_type_name(&catalog, schema, name)?;
@@ -231,7 +233,7 @@ impl Ddl<'_> {
 
     // ---- the catalog ----
 
-    /// Writes a type and makes it part of the visible catalog.
+    /// Stores a type and adds it to the visible catalog.
     pub(super) fn store_type(&mut self, user_type: UserType) -> Result<()> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
@@ -249,7 +251,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Puts a table together anew, its texts changed.
+    /// Rebuilds a table with its texts changed.
     fn put_table_together(&mut self, oid: u32, change: &mut dyn TextChange) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let (Some(table), Some(record)) = (catalog.table(oid), catalog.record(oid)) else {
@@ -261,7 +263,7 @@ impl Ddl<'_> {
         self.store_changed(table, record)
     }
 
-    /// Has what uses the type of the rows of a relation know it as it is now.
+    /// Updates the dependents of a relation's row type after a change of the relation.
     pub(super) fn follow_rows(&mut self, before: &Catalog, relation: u32) -> Result<()> {
         let catalog = self.changes.catalog(self.engine);
         let rows = |catalog: &Catalog| match catalog.user_type(relation).map(AsRef::as_ref) {
@@ -280,12 +282,13 @@ impl Ddl<'_> {
         }
     }
 
-    /// Writes a changed type, and puts together anew what uses it.
+    /// Stores a changed type, and rebuilds its dependents.
     pub(super) fn replace_type(&mut self, user_type: UserType) -> Result<()> {
         self.replace_type_and_texts(user_type, &mut Kept)
     }
 
-    /// Likewise; `change` is given each text of what uses it, with what it means.
+    /// Stores a changed type, and rebuilds its dependents; `change` is called for each text of
+    /// these, with a function that returns its meaning.
     pub(super) fn replace_type_and_texts(
         &mut self,
         changed: UserType,
@@ -297,7 +300,7 @@ impl Ddl<'_> {
         self.put_together(&before, number, change)
     }
 
-    /// Puts what uses a type together anew. `before` is the catalog before it was changed.
+    /// Rebuilds the dependents of a type. `before` is the catalog before the change.
     pub(super) fn put_together(
         &mut self,
         before: &Catalog,
@@ -360,8 +363,8 @@ impl Ddl<'_> {
     }
 }
 
-/// Returns the numbers of the types that are made of a type, oldest first, those of the rows of
-/// tables among them.
+/// Returns the numbers of the types that contain or are based on a type, oldest first, including
+/// row types.
 fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
     let mut found = vec![number];
     let mut at = 0;
@@ -384,8 +387,8 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
     found
 }
 
-/// Returns the catalog with a changed type, as columns of tables have it, too. What is bound of
-/// tables is not bound anew.
+/// Returns the catalog with a changed type, also in the columns of tables. Bound expressions of
+/// tables are not rebuilt.
 pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<Catalog> {
     let mut next = catalog.with_type(changed);
     for known in catalog.types() {
@@ -413,9 +416,9 @@ pub(super) fn with_changed_type(catalog: &Catalog, changed: UserType) -> Result<
     Ok(next)
 }
 
-/// Returns a text of a table with the schemas of the types and functions of users that it names: so
-/// it means the same whatever the search path is; and with literals that mean the same whatever the
-/// settings of a session are. It is bound over `columns`, as a value of type `target`.
+/// Returns an expression for storage: names of user-defined types and functions are qualified, so
+/// that they do not depend on the search path, and literals are rewritten so that they do not
+/// depend on session settings. It is bound over `columns`, as a value of type `target`.
 pub(super) fn kept_text(
     names: Names<'_>,
     text: &str,
@@ -446,7 +449,7 @@ pub(super) fn kept_text(
     Ok(parser::replace(text, &places))
 }
 
-/// Returns whether a text calls a function, or another one of its name.
+/// Returns whether a text calls a function, or another one of the same name.
 pub(super) fn text_calls(
     catalog: &Catalog,
     path: &SearchPath,
@@ -520,7 +523,8 @@ fn change_domain_texts(
     Ok(())
 }
 
-/// Changes the defaults of a function's parameters. Its body is text for whoever calls it.
+/// Changes the defaults of a function's parameters. The body is not changed: it is resolved at
+/// each call.
 fn change_defaults(record: &mut FunctionRecord, change: &mut dyn TextChange) -> Result<()> {
     for parameter in &mut record.parameters {
         let oid = parameter.type_oid;
@@ -534,7 +538,7 @@ fn change_defaults(record: &mut FunctionRecord, change: &mut dyn TextChange) -> 
     Ok(())
 }
 
-/// Returns whether a function takes or returns a type, or names it in a default.
+/// Returns whether the signature or a default of a function uses a type.
 pub(super) fn function_uses(catalog: &Catalog, function: &Function, number: u32) -> bool {
     let Some(used) = catalog.user_type(number) else { return false };
     let path = SearchPath::default();
@@ -544,7 +548,7 @@ pub(super) fn function_uses(catalog: &Catalog, function: &Function, number: u32)
         || defaults.any(|text| text_uses(catalog, &path, text, number))
 }
 
-/// Returns whether a domain is over a type or names it.
+/// Returns whether a domain is based on a type or references it.
 pub(super) fn domain_uses(catalog: &Catalog, domain: &Domain, number: u32) -> bool {
     let Some(used) = catalog.user_type(number) else { return false };
     let path = SearchPath::default();
@@ -554,7 +558,7 @@ pub(super) fn domain_uses(catalog: &Catalog, domain: &Domain, number: u32) -> bo
         || domain.record.checks.iter().any(|check| named(&check.predicate))
 }
 
-/// Returns the meaning of an expression: two that are bound alike mean the same.
+/// Returns the meaning of an expression, as the text of its bound form.
 fn meaning_of(
     catalog: &Catalog,
     text: &str,
@@ -572,7 +576,7 @@ fn meaning_of(
     Ok(format!("{bound:?}"))
 }
 
-/// Returns whether a text names a type. Names without a schema are looked for in `path`.
+/// Returns whether a text references a type. `path` is the search path of its unqualified names.
 pub(super) fn text_uses(catalog: &Catalog, path: &SearchPath, text: &str, number: u32) -> bool {
     let references = parser::type_references(text).unwrap_or_default();
     references.into_iter().any(|one| {
@@ -595,7 +599,7 @@ fn table_uses(catalog: &Catalog, record: &TableRecord, number: u32) -> bool {
         || of_indexes.any(named)
 }
 
-/// Returns whether a view has, names or reads a column of a type.
+/// Returns whether a view has or reads a column of a type, or references the type.
 pub(super) fn view_uses(catalog: &Catalog, view: &View, number: u32) -> bool {
     let Some(used) = catalog.user_type(number) else { return false };
     let is_it = |oid: u32| [used.oid(), used.array_oid()].contains(&oid);

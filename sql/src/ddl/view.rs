@@ -1,4 +1,4 @@
-//! CREATE VIEW.
+//! CREATE VIEW and ALTER VIEW.
 
 use std::sync::Arc;
 
@@ -71,8 +71,7 @@ impl Ddl<'_> {
         self.store_view(view)
     }
 
-    /// Changes the check option of a view; only says so if there is none and the statement allows
-    /// that.
+    /// Changes the check option of a view. With IF EXISTS, a missing view is only a notice.
     pub fn alter_check_option(
         &mut self,
         statement: &ast::AlterTable,
@@ -97,7 +96,7 @@ impl Ddl<'_> {
         self.store_view(view)
     }
 
-    /// Gives columns of a view other names; nothing else of it is changed.
+    /// Applies ALTER VIEW: only column names and defaults can change.
     pub(super) fn alter_view(
         &mut self,
         view: &View,
@@ -130,7 +129,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Gives a column of a view another default, or none.
+    /// Sets or drops the default of a column of a view.
     fn set_view_default(
         &mut self,
         oid: u32,
@@ -160,7 +159,7 @@ impl Ddl<'_> {
         self.store_view(view)
     }
 
-    /// Gives a column of a view another name. Queries that name it go on by the old one.
+    /// Renames a column of a view. Queries stored with the old name keep working.
     pub(super) fn rename_view_column(&mut self, view: &View, from: &str, to: &str) -> Result<()> {
         let mut view = view.clone();
         for column in view.columns.iter_mut().filter(|column| column.name == from) {
@@ -169,7 +168,7 @@ impl Ddl<'_> {
         self.store_view(view)
     }
 
-    /// Writes a view and makes it part of the visible catalog.
+    /// Stores a view and adds it to the visible catalog.
     pub(super) fn store_view(&mut self, view: View) -> Result<()> {
         let row = Mutation::new(view_key(view.oid)).put(0, Vec::new(), encode_view(&view.record()));
         self.transaction.mutate(CATALOG_TABLE, vec![row])?;
@@ -180,7 +179,7 @@ impl Ddl<'_> {
     }
 }
 
-/// Refuses a default that would have to follow what it names.
+/// Rejects a default that references objects by name, because it would have to follow renames.
 fn refuse_named(default: &Expr) -> Result<()> {
     let mut names = false;
     default.walk(&mut |part| {
@@ -204,7 +203,7 @@ fn refuse_named(default: &Expr) -> Result<()> {
     }
 }
 
-/// Returns the columns under the names that the statement gives them.
+/// Returns the columns with the names of the statement.
 fn named_columns(
     statement: &ast::CreateView,
     mut columns: Vec<ViewColumn>,
@@ -225,7 +224,7 @@ fn named_columns(
     Ok(columns)
 }
 
-/// A new definition has the old columns, and may have more behind them.
+/// Checks that a new definition has the old columns, optionally followed by new ones.
 fn check_replacement(names: Names<'_>, old: &View, columns: &[ViewColumn]) -> Result<()> {
     let invalid = |message: String| Error::new(sqlstate::INVALID_TABLE_DEFINITION, message);
     if columns.len() < old.columns.len() {
@@ -257,7 +256,7 @@ fn check_replacement(names: Names<'_>, old: &View, columns: &[ViewColumn]) -> Re
     Ok(())
 }
 
-/// A view may not name itself, or a view that does.
+/// Checks that a view does not reference itself, directly or through other views.
 fn check_recursion(catalog: &Catalog, view: &View, relations: &[ViewRelation]) -> Result<()> {
     let mut known: Vec<u32> = relations.iter().map(|relation| relation.oid).collect();
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! Names of columns and rows, and calls of functions.
+//! Deparsing of column references, whole rows, and function calls.
 
 use types::datatype::RegKind;
 use types::function::quote_ident;
@@ -14,7 +14,7 @@ use crate::deparse::node::{Call, Node, Part};
 use crate::parser;
 
 impl<'a> Writer<'a> {
-    /// Returns the column or row that a name means.
+    /// Returns the column or row that a name refers to.
     pub(super) fn column(&mut self, parts: &'a [Ident]) -> Node<'a> {
         let position = parts.first().map_or(0, |part| part.position);
         if let Some((at, sql_type)) = self.notes.rows.get(&position) {
@@ -28,7 +28,7 @@ impl<'a> Writer<'a> {
             return word(parts.iter().map(|part| quote_ident(&part.value)).collect::<Vec<_>>());
         };
         let Some(entry) = note.relation.and_then(|at| self.entries.get(&at)) else {
-            // The value that a domain is about.
+            // The value of a domain in its constraint.
             let is_value = self.value_word && last == VALUE;
             return word(vec![if is_value { "VALUE".to_owned() } else { quote_ident(last) }]);
         };
@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
         word(entry.name.iter().chain([name]).map(|part| quote_ident(part)).collect())
     }
 
-    /// Returns the column that a field of the row of a relation is; `None` for fields of others.
+    /// Returns the column for a field of a relation's whole row; `None` for fields of other rows.
     pub(super) fn column_of_row(&mut self, row: &Expr, name: &str) -> Option<Node<'a>> {
         let (Expr::Column(parts) | Expr::WholeRow(parts)) = row else { return None };
         let (at, _) = self.notes.rows.get(&parts.first()?.position)?;
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
         Some(word(entry.name.iter().chain([column]).map(|part| quote_ident(part)).collect()))
     }
 
-    /// Returns the columns that `t.*` means in a list.
+    /// Returns the columns that `t.*` expands to in a list.
     pub(super) fn columns_of(&mut self, parts: &[Ident]) -> Vec<Node<'a>> {
         let name = parts.last().map_or("", |part| part.value.as_str());
         let mut found = self.entries.values().filter(|entry| entry.known_as == name);
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         {
             return Node::Syntax { parts };
         }
-        // The name of a type with one argument is a cast.
+        // `type(value)` is a cast.
         if wanted.is_none()
             && let [argument] = call.arguments.as_slice()
             && let Some(to) = DataType::from_name(name)
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
         }))
     }
 
-    /// Returns an argument that may be of any type, and so need not be of one.
+    /// Returns an argument of a parameter of any type; a literal remains of unknown type.
     fn as_it_is(&mut self, value: &'a Expr) -> Node<'a> {
         match value {
             Expr::String { value, .. } => {
@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
         Node::Constant { value, sql_type: to }
     }
 
-    /// Returns the name of a relation that a text names, as it is found.
+    /// Returns the name of the relation that a text refers to, qualified as necessary.
     fn class_name(&self, text: &str) -> Option<String> {
         let name = parser::parse_relation_name(text).ok()?;
         let (schema, own, oid) = match self.reader.catalog.find(&name, self.reader.path)? {
@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
         Some(self.relation_name(schema, own, oid))
     }
 
-    /// Returns the call of a function of users.
+    /// Returns the call of a user-defined function.
     fn user_call(&mut self, call: &'a FunctionCall, note: &'a CallNote) -> Node<'a> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
         for (at, argument) in call.arguments.iter().enumerate() {
@@ -210,7 +210,7 @@ impl<'a> Writer<'a> {
         }))
     }
 
-    /// Returns a call that has a syntax of its own; `None` if it is written as others are.
+    /// Returns a call in its special syntax; `None` if it has none.
     ///
     /// Source: PostgreSQL's `get_func_sql_syntax`.
     fn own_syntax(
@@ -284,7 +284,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns from which argument on a function takes those of any type.
+/// Returns the position of the first argument for which a function accepts any type.
 fn any_from(name: &str) -> Option<usize> {
     match name {
         "concat" | "json_build_array" | "json_build_object" | "jsonb_build_array"

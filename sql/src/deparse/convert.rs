@@ -1,5 +1,4 @@
-//! Conversions: what PostgreSQL's analysis would have put around a value, and what it reads
-//! literals as.
+//! Conversions that PostgreSQL's analysis adds to values, and the constants of literals.
 
 use types::text::{TextStyle, parse_as, write_short};
 use types::{DataType, Datum, SqlType};
@@ -27,7 +26,7 @@ pub(super) fn literal<'a>(text: &str, to: SqlType, style: &TextStyle) -> Node<'a
     }
 }
 
-/// Returns the text that a literal has once it was read, as a session shows it.
+/// Returns the text of a literal's value in a session's output format.
 fn canonical(text: &str, to: SqlType, style: &TextStyle) -> String {
     match to.base {
         DataType::Text
@@ -51,13 +50,13 @@ fn shown(value: &Datum, data_type: DataType, style: &TextStyle) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the constant that a number is.
+/// Returns the constant of a number.
 pub(super) fn number<'a>(text: &str) -> Node<'a> {
     let sql_type = type_of_number(text).into();
     Node::Constant { value: Some(canonical(text, sql_type, &TextStyle::default())), sql_type }
 }
 
-/// Returns the type that a number is of.
+/// Returns the type of a number.
 pub(super) fn type_of_number(text: &str) -> DataType {
     if text.parse::<i32>().is_ok() {
         DataType::Int4
@@ -68,7 +67,7 @@ pub(super) fn type_of_number(text: &str) -> DataType {
     }
 }
 
-/// Returns a value as one of another type, as it becomes one by itself.
+/// Returns a value with an implicit cast to another type.
 pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
     let vague = |one: DataType| one.is_polymorphic() || one == DataType::Unknown;
     let to = SqlType { modifier: -1, ..to };
@@ -82,7 +81,7 @@ pub(super) fn implicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node
     cast(node, from, to, true)
 }
 
-/// Returns a value as it is put into a column of a type with a length.
+/// Returns a value with the length coercion of a column's type.
 pub(super) fn cut<'a>(node: Node<'a>, to: Option<SqlType>) -> Node<'a> {
     match to {
         Some(to) if to.modifier >= 0 => cast(node, to, to, true),
@@ -90,7 +89,7 @@ pub(super) fn cut<'a>(node: Node<'a>, to: Option<SqlType>) -> Node<'a> {
     }
 }
 
-/// Returns a cast that somebody wrote.
+/// Returns a value with an explicit cast.
 pub(super) fn explicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node<'a> {
     if from.base == to.base && from.domain == to.domain && from.modifier == to.modifier {
         return node;
@@ -100,7 +99,7 @@ pub(super) fn explicitly<'a>(node: Node<'a>, from: SqlType, to: SqlType) -> Node
 
 fn cast<'a>(node: Node<'a>, from: SqlType, to: SqlType, implicit: bool) -> Node<'a> {
     let by_function = is_function(from.base, to.base) || to.modifier >= 0;
-    // Of several steps the last one is shown.
+    // Of several casts the last one is shown.
     Node::Cast {
         operand: Box::new(node),
         to,
@@ -109,7 +108,7 @@ fn cast<'a>(node: Node<'a>, from: SqlType, to: SqlType, implicit: bool) -> Node<
     }
 }
 
-/// Returns whether a function makes one type of another.
+/// Returns whether a cast is done by a function, and is not binary-coercible.
 fn is_function(from: DataType, to: DataType) -> bool {
     let number = |one: DataType| {
         matches!(
@@ -144,7 +143,7 @@ fn is_function(from: DataType, to: DataType) -> bool {
             || (text(from) || short(from)) && to == DataType::Name)
 }
 
-/// Returns whether PostgreSQL has an operator of this name for just these two types.
+/// Returns whether PostgreSQL has an operator of this name for exactly these two types.
 pub(super) fn has_mixed_operator(symbol: &str, left: DataType, right: DataType) -> bool {
     let compares = matches!(symbol, "=" | "<>" | "<" | "<=" | ">" | ">=");
     let computes = matches!(symbol, "+" | "-" | "*" | "/");

@@ -1,6 +1,6 @@
-//! Nodes as text.
+//! Output of nodes as SQL text.
 //!
-//! Source: PostgreSQL's `get_rule_expr` and its kin (ruleutils.c).
+//! Source: PostgreSQL's `get_rule_expr` and related functions (ruleutils.c).
 
 use types::DataType;
 use types::SqlType;
@@ -9,7 +9,7 @@ use types::function::quote_ident;
 use crate::deparse::node::{Bounds, Call, Node, Part, SubqueryKind};
 use crate::deparse::{Naming, Writer};
 
-/// Whether a constant says its type.
+/// The rule for the type label of a constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Label {
     Never,
@@ -18,7 +18,7 @@ pub(super) enum Label {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes a node; conversions that nobody wrote only if `implicit`.
+    /// Writes a node; implicit casts only if `implicit`.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of node")]
     pub(super) fn write(&mut self, node: &Node<'a>, implicit: bool) {
         match node {
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
                 writer.push(&format!(" {symbol} {word} ("));
                 writer.operand(right, true, node);
                 if let (Some(array), true) = (array, right.is_scalar_query()) {
-                    // Else the rows of the query were meant.
+                    // Without the cast, the rows of the query would be compared.
                     let shown = writer.type_name(*array);
                     writer.push(&format!("::{shown}"));
                 }
@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what stands in parentheses unless these are spared.
+    /// Writes an expression, in parentheses unless the layout is pretty.
     fn grouped(&mut self, write: impl FnOnce(&mut Self)) {
         let pretty = self.layout.pretty;
         self.push(if pretty { "" } else { "(" });
@@ -162,7 +162,7 @@ impl<'a> Writer<'a> {
         self.push(if pretty { "" } else { ")" });
     }
 
-    /// Writes an operand, in parentheses if it needs them where they are spared.
+    /// Writes an operand; in pretty layout with parentheses only if necessary.
     fn operand(&mut self, node: &Node<'a>, implicit: bool, parent: &Node<'a>) {
         let needed = self.layout.pretty && !node.is_simple(parent);
         self.push(if needed { "(" } else { "" });
@@ -204,7 +204,7 @@ impl<'a> Writer<'a> {
 
     fn write_cast(&mut self, operand: &Node<'a>, to: SqlType, node: &Node<'a>) {
         match operand {
-            // The length of a constant stands for its type.
+            // The cast's modifier also labels the type of a constant.
             Node::Constant { value, sql_type }
                 if sql_type.base == to.base
                     && sql_type.modifier < 0
@@ -311,10 +311,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a node that stands for a column of rows, or by itself in ROW and VALUES.
+    /// Writes a node as a column of a row, or as an element of ROW or VALUES.
     pub(super) fn write_top(&mut self, node: &Node<'a>, implicit: bool) {
         match node {
-            // The row of a relation would be all of its columns.
+            // Without the cast, the row of a relation would be expanded to its columns.
             Node::Word { text, row_type: Some(row_type) } => {
                 let shown = self.type_name(*row_type);
                 self.push(&format!("{text}::{shown}"));

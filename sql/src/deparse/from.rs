@@ -1,4 +1,4 @@
-//! FROM as text.
+//! Output of FROM clauses as SQL text.
 //!
 //! Source: PostgreSQL's `get_from_clause` and `get_from_clause_item` (ruleutils.c).
 
@@ -66,7 +66,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the name that a table has, and the text that stands for it in FROM.
+    /// Returns the name of a table, and its text in FROM.
     fn table_name(&self, at: usize, written: &str) -> (String, String) {
         let catalog = self.reader.catalog;
         let named = match self.notes.entries.get(&at).map(|note| &note.kind) {
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         named.unwrap_or_else(|| (written.to_owned(), quote_ident(written)))
     }
 
-    /// Writes the name of an entry, if somebody gave it one or it is not its own.
+    /// Writes the alias of an entry, if it was written or differs from the entry's own name.
     fn alias(&mut self, at: usize, is_given: bool, own: &str) {
         let Some(entry) = self.entries.get(&at) else { return };
         let Some(name) = entry.name.clone() else { return };
@@ -187,7 +187,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a join; `named`: the entry whose name it goes by.
+    /// Writes a join; `named` is the entry of its alias.
     fn join(&mut self, entry: &'a TableRef, named: Option<usize>) {
         let TableRef::Join { left, right, kind, condition } = entry else {
             return self.entry(entry);

@@ -1,16 +1,16 @@
-//! SQL text of what the catalog keeps, as PostgreSQL writes it: queries of views, expressions.
+//! The deparser: SQL text of stored queries and expressions, as PostgreSQL writes it.
 //!
 //! ```text
 //!  stored text ─► parser ─► tree ┐
 //!                 binder ─► Notes ┴► Node ─► text
 //! ```
 //!
-//! The tree says how something was written, [`Notes`] what its names and values mean by now. Both
-//! make a [`Node`](node::Node), which is what PostgreSQL's analysis would have made, and that is
-//! written by the rules of its ruleutils.c, which the functions here follow: where lines break,
-//! what stands in parentheses, which conversions are shown, what columns are qualified by.
+//! The tree has the syntactic form, [`Notes`] the present resolution of names and literals. Both
+//! are combined into a [`Node`](node::Node), the form that PostgreSQL's analysis would produce,
+//! which is written by the rules of ruleutils.c: line breaks, parentheses, visible casts, and
+//! qualification of columns. It serves `pg_get_viewdef`, `pg_get_expr` and similar functions.
 //!
-//! Renamed tables and columns go by their new names, because the binder finds what they were.
+//! Renamed tables and columns have their new names, because the binder resolves the old ones.
 
 mod node;
 mod convert;
@@ -39,45 +39,45 @@ use crate::deparse::range_table::Entry;
 use crate::error::Result;
 use crate::parser;
 
-/// Spaces that clauses of a query are moved in by.
+/// The number of spaces by which clauses of a query are indented.
 const STEP: i32 = 8;
 
-/// How a text is laid out.
+/// The layout of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Parentheses that nobody needs are left out.
+    /// Redundant parentheses are omitted.
     pub pretty: bool,
-    /// Clauses stand in lines of their own; entries of lists, too, where a line would be longer
-    /// than this; `None`: everything is one line.
+    /// Clauses are on separate lines, and so are list entries if a line would be longer than this;
+    /// `None`: everything is on one line.
     pub wrap: Option<usize>,
 }
 
 impl Layout {
-    /// An expression, in one line.
+    /// An expression, on one line.
     pub const EXPRESSION: Layout = Layout { pretty: false, wrap: None };
-    /// A query, each entry of a list in a line.
+    /// A query, with each entry of a list on its own line.
     pub const QUERY: Layout = Layout { pretty: false, wrap: Some(0) };
 }
 
-/// Whose names a text is for.
+/// The context of names in the text.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    /// What there is.
+    /// The catalog.
     pub catalog: &'a Catalog,
-    /// Names that are found along it stand without their schema.
+    /// The search path; objects that it finds are unqualified.
     pub path: &'a SearchPath,
-    /// How literals are shown.
+    /// The output format of literals.
     pub style: &'a TextStyle,
 }
 
 impl<'a> Reader<'a> {
-    /// Returns one whose path is that of every new session.
+    /// Returns a context with the default search path.
     pub fn new(catalog: &'a Catalog) -> Reader<'a> {
         static PATH: LazyLock<SearchPath> = LazyLock::new(SearchPath::default);
         Reader::by(catalog, &PATH)
     }
 
-    /// Returns one with a path that shows literals as every new session does.
+    /// Returns a context with a search path and the default output format of literals.
     pub fn by(catalog: &'a Catalog, path: &'a SearchPath) -> Reader<'a> {
         static STYLE: LazyLock<TextStyle> = LazyLock::new(TextStyle::default);
         Reader { catalog, path, style: &STYLE }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong with the query by now.
+/// The error of the query, which a later change of an object can cause.
 pub fn view(
     view: &Arc<View>,
     reader: Reader<'_>,
@@ -98,27 +98,27 @@ pub fn view(
     let notes = note_view(view, reader.catalog, system)?;
     let names: Vec<String> = view.columns.iter().map(|column| column.name.clone()).collect();
     let mut writer = Writer::new(&notes, reader, layout);
-    // What rules of views know the rows of before and after by.
+    // The names of the row before and after a change in rules of views.
     writer.taken = vec!["old".to_owned(), "new".to_owned()];
     writer.query(view.query()?, Naming { names: Some(&names), is_seen: true });
     Ok(writer.out)
 }
 
-/// What an expression is over.
+/// The input of an expression.
 pub struct Over<'a> {
     /// The names and types of the columns.
     pub columns: &'a [(String, SqlType)],
-    /// What it is converted to.
+    /// The type to which it is converted.
     pub target: Option<SqlType>,
-    /// The column is the value of a domain.
+    /// True if the column is the value of a domain.
     pub is_domain: bool,
 }
 
-/// Returns an expression that the catalog keeps the text of.
+/// Returns the text of a stored expression.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the expression, which a later change of an object can cause.
 pub fn expression(
     text: &str,
     over: &Over<'_>,
@@ -129,11 +129,11 @@ pub fn expression(
     written(&tree, over, reader, layout).map(|(text, _)| text)
 }
 
-/// Returns a key of an index, without a collation of its own, and whether it is a call.
+/// Returns the text of an index key without its collation, and whether it is a call.
 ///
 /// # Errors
 ///
-/// What is wrong with it by now.
+/// The error of the expression, which a later change of an object can cause.
 pub fn index_key(
     text: &str,
     over: &Over<'_>,
@@ -161,12 +161,12 @@ fn written(
     Ok((writer.out, is_call))
 }
 
-/// What the columns of a query are called by those who read it.
+/// The names of a query's columns for its reader.
 #[derive(Clone, Copy)]
 struct Naming<'n> {
-    /// Their names, if they are not the query's own.
+    /// The names, if they differ from the query's own.
     names: Option<&'n [String]>,
-    /// Whether somebody can see names at all.
+    /// False if the names are invisible.
     is_seen: bool,
 }
 
@@ -175,25 +175,25 @@ impl Naming<'_> {
     const UNSEEN: Naming<'static> = Naming { names: None, is_seen: false };
 }
 
-/// A text in the making.
+/// The state of the output.
 struct Writer<'a> {
     out: String,
     notes: &'a Notes,
     reader: Reader<'a>,
     layout: Layout,
-    /// How far clauses are moved in.
+    /// The indentation of clauses.
     indent: i32,
-    /// The entries of FROM of the queries around, by place.
+    /// The entries of FROM of the enclosing queries, by key.
     entries: HashMap<usize, Entry>,
-    /// The entries of FROM of the query at hand.
+    /// The entries of FROM of the current query.
     level: Vec<usize>,
     /// The entries whose columns were written, in order.
     used: Vec<usize>,
-    /// The names of the entries of FROM of the queries around.
+    /// The names of the entries of FROM of the enclosing queries.
     taken: Vec<String>,
-    /// The select list at hand, and the names of its columns.
+    /// The current select list, with the names of its columns.
     targets: Vec<Target<'a>>,
-    /// Whether the column that an expression is over is the value of a domain.
+    /// True if the column of an expression is the value of a domain.
     value_word: bool,
 }
 
@@ -201,9 +201,9 @@ struct Writer<'a> {
 #[derive(Clone)]
 struct Target<'a> {
     item: &'a SelectItem,
-    /// Which field of a row, if the entry is all of them.
+    /// The field, if the item is all fields of a row.
     field: Option<String>,
-    /// Its name, as the query itself knows it.
+    /// Its name in the query itself.
     name: String,
 }
 
@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
         self.out.push_str(&types::function::quote_ident(name));
     }
 
-    /// Writes what there is of a list, with commas between.
+    /// Writes a list, separated by commas.
     fn list<T>(&mut self, items: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Self, T)) {
         for (at, item) in items.into_iter().enumerate() {
             self.push(if at > 0 { ", " } else { "" });
@@ -241,8 +241,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a word that begins a line: moved in by `before` more, and by `plus` for itself; what
-    /// follows is moved in by `after` more.
+    /// Writes a keyword that begins a line: indented by `before` more, and by `plus` for itself;
+    /// what follows is indented by `after` more.
     ///
     /// Source: PostgreSQL's `appendContextKeyword`.
     fn keyword(&mut self, word: &str, before: i32, after: i32, plus: i32) {
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
         let kept = self.out.trim_end_matches(' ').len();
         self.out.truncate(kept);
         self.push("\n");
-        // Deep queries are moved in less, and from the start again at last.
+        // Deep queries are indented by less, and beyond a limit from the start again.
         let width = match self.indent < LIMIT {
             true => self.indent.max(0),
             false => (LIMIT + (self.indent - LIMIT) / (STEP / 2)) % LIMIT,
@@ -266,15 +266,14 @@ impl<'a> Writer<'a> {
         self.indent = (self.indent + after).max(0);
     }
 
-    /// Writes something to be looked at before it is put where it belongs.
+    /// Returns the output of `write`, without appending it.
     fn aside(&mut self, write: impl FnOnce(&mut Self)) -> String {
         let before = std::mem::take(&mut self.out);
         write(self);
         std::mem::replace(&mut self.out, before)
     }
 
-    /// Puts an entry of a list behind those before it, in a line of its own if this one would be
-    /// too long, or if `apart`.
+    /// Appends an entry of a list, on a new line if the line would be too long, or if `apart`.
     fn wrapped(&mut self, text: &str, apart: bool, is_first: bool) {
         let Some(width) = self.layout.wrap else { return self.push(text) };
         if text.starts_with('\n') {
@@ -289,7 +288,7 @@ impl<'a> Writer<'a> {
         self.push(text);
     }
 
-    /// Returns the type as it is written here.
+    /// Returns the name of a type.
     fn type_name(&self, sql_type: SqlType) -> String {
         let oid = sql_type.oid();
         if sql_type.domain.is_none() && sql_type.modifier < 0 {
@@ -305,7 +304,7 @@ impl<'a> Writer<'a> {
         shown.unwrap_or_else(|| sql_type.name())
     }
 
-    /// Returns the name of a table or view, with its schema unless the path finds it.
+    /// Returns the name of a table or view, qualified unless the search path finds it.
     fn relation_name(&self, schema: &str, name: &str, oid: u32) -> String {
         use types::function::quote_ident;
         let bare = ast::TableName {

@@ -1,18 +1,18 @@
-//! Expressions as PostgreSQL's analysis leaves them, which is what its ruleutils.c shows: names
-//! resolved, literals of a type, conversions explicit.
+//! Expression nodes of the deparser, in the form that PostgreSQL's analysis produces and
+//! ruleutils.c shows: names resolved, literals typed, conversions explicit.
 
 use types::SqlType;
 
 use crate::ast::{FrameBound, OrderItem, Over, Query};
 
-/// An expression to be written.
+/// An expression to write.
 pub(super) enum Node<'a> {
     /// A constant; `None` is NULL.
     Constant {
         value: Option<String>,
         sql_type: SqlType,
     },
-    /// A column or parameter, as it is written; of a whole row its type, too.
+    /// The text of a column or parameter; for a whole row with its type.
     Word {
         text: String,
         row_type: Option<SqlType>,
@@ -22,7 +22,7 @@ pub(super) enum Node<'a> {
         operands: Vec<Node<'a>>,
     },
     Call(Box<Call<'a>>),
-    /// A call in a syntax of its own: words and arguments by turns.
+    /// A call in special syntax: keywords and arguments alternate.
     Syntax {
         parts: Vec<Part<'a>>,
     },
@@ -30,17 +30,17 @@ pub(super) enum Node<'a> {
         operand: Box<Node<'a>>,
         to: SqlType,
         implicit: bool,
-        /// A function makes it, not the text of the value, and the bytes do not stay as they are.
+        /// True for a cast by a function; false for one through text, and a binary-coercible one.
         by_function: bool,
     },
     And(Vec<Node<'a>>),
     Or(Vec<Node<'a>>),
     Not(Box<Node<'a>>),
-    /// `IS …`, of whatever kind.
+    /// An `IS …` test.
     Test {
         operand: Box<Node<'a>>,
         words: &'static str,
-        /// It is one of NULL, not of truth.
+        /// True for a test of NULL, false for one of a truth value.
         of_null: bool,
     },
     Distinct(Box<Node<'a>>, Box<Node<'a>>),
@@ -51,7 +51,7 @@ pub(super) enum Node<'a> {
         symbol: String,
         word: &'static str,
         right: Box<Node<'a>>,
-        /// The type of the array, if it is as it was written.
+        /// The type of the array as written.
         array: Option<SqlType>,
     },
     CompareRows {
@@ -80,12 +80,12 @@ pub(super) enum Node<'a> {
         branches: Vec<(Node<'a>, Node<'a>)>,
         otherwise: Box<Node<'a>>,
     },
-    /// `COALESCE(…)` and its kin.
+    /// `COALESCE(…)`, `GREATEST(…)` and `LEAST(…)`.
     Listed {
         word: &'static str,
         operands: Vec<Node<'a>>,
     },
-    /// `CURRENT_DATE` and its kin.
+    /// `CURRENT_DATE` and the other functions without parentheses.
     SqlValue(String),
     Subquery {
         kind: SubqueryKind,
@@ -104,7 +104,7 @@ pub(super) enum Node<'a> {
     },
 }
 
-/// A subquery that is a value.
+/// The kind of a subquery as a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubqueryKind {
     Scalar,
@@ -112,7 +112,7 @@ pub(super) enum SubqueryKind {
     Array,
 }
 
-/// What stands between brackets: an index, or the bounds of a slice.
+/// A subscript: an index, or the bounds of a slice.
 pub(super) enum Bounds<'a> {
     Index(Node<'a>),
     Slice(Option<Node<'a>>, Option<Node<'a>>),
@@ -120,7 +120,7 @@ pub(super) enum Bounds<'a> {
 
 /// A call of a function, an aggregate or a window function.
 pub(super) struct Call<'a> {
-    /// As it is written.
+    /// Its name as text.
     pub(super) name: String,
     pub(super) arguments: Vec<(Option<String>, Node<'a>)>,
     pub(super) variadic: bool,
@@ -132,17 +132,17 @@ pub(super) struct Call<'a> {
     pub(super) over: Option<&'a Over>,
 }
 
-/// Part of a call in a syntax of its own.
+/// A part of a call in special syntax.
 pub(super) enum Part<'a> {
     Words(&'static str),
     Value(Node<'a>),
-    /// In parentheses, where it needs them.
+    /// A value in parentheses, if necessary.
     Operand(Node<'a>),
-    /// A keyword out of a literal.
+    /// A keyword that is a literal in the tree.
     Keyword(String),
 }
 
-/// Offsets of a window's frame.
+/// Returns the offset of a frame bound.
 pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
     match bound {
         FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
@@ -151,12 +151,12 @@ pub(super) fn offset_of(bound: &FrameBound) -> Option<&crate::ast::Expr> {
 }
 
 impl Node<'_> {
-    /// Returns whether it is a query that gives one value.
+    /// Returns whether it is a scalar subquery.
     pub(super) fn is_scalar_query(&self) -> bool {
         matches!(self, Node::Subquery { kind: SubqueryKind::Scalar, .. })
     }
 
-    /// Returns whether it looks like a call of a function.
+    /// Returns whether it has the form of a function call.
     pub(super) fn is_call(&self) -> bool {
         matches!(
             self,
@@ -168,7 +168,7 @@ impl Node<'_> {
         )
     }
 
-    /// Returns whether it needs no parentheses inside of another one, where these are spared.
+    /// Returns whether it needs no parentheses inside of another node in pretty layout.
     ///
     /// Source: PostgreSQL's `isSimpleNode`.
     pub(super) fn is_simple(&self, parent: &Node<'_>) -> bool {
@@ -208,7 +208,7 @@ impl Node<'_> {
         matches!(self, Node::And(_) | Node::Or(_) | Node::Not(_))
     }
 
-    /// Returns whether operands are told apart by what is around them.
+    /// Returns whether the syntax of a node separates its operands.
     fn separates(&self) -> bool {
         matches!(
             self,
@@ -222,7 +222,8 @@ impl Node<'_> {
         )
     }
 
-    /// Returns whether an operator binds tighter than the one around it, of the arithmetic ones.
+    /// Returns whether an arithmetic operator has higher precedence than the enclosing one, or the
+    /// same as its left operand.
     fn binds_tighter(&self, parent: &Node<'_>, siblings: &[Node<'_>]) -> bool {
         let rank = |node: &Node<'_>| match node {
             Node::Operator { symbol, operands } if operands.len() == 2 => match symbol.as_str() {

@@ -1,4 +1,4 @@
-//! Operators: comparisons of rows, with lists, with arrays and with queries among them.
+//! Deparsing of operators, including comparisons of rows, and with lists, arrays and queries.
 
 use types::{DataType, SqlType};
 
@@ -26,7 +26,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns an operator, the nth one of this name at a place.
+    /// Returns an operator, the nth one of this name at a position.
     pub(super) fn operation(
         &mut self,
         symbol: &str,
@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
         Node::Operator { symbol: symbol.to_owned(), operands: vec![left, right] }
     }
 
-    /// Returns both sides of an operator as it takes them.
+    /// Returns both operands of an operator, converted to its argument types.
     pub(super) fn sides(
         &mut self,
         symbol: &str,
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
         (self.value(left, wanted[0]), self.value(right, wanted[1]))
     }
 
-    /// Returns what an operator takes its sides for, where that is not what they are.
+    /// Returns the argument types of an operator, where the operands need a conversion.
     fn wanted(
         &self,
         symbol: &str,
@@ -60,10 +60,10 @@ impl<'a> Writer<'a> {
         let noted = noted.or_else(|| self.notes.operands(position, symbol, 0));
         let Some([left, right]) = noted else { return [None, None] };
         if has_mixed_operator(symbol, own[0].base, own[1].base) {
-            // Of domains there is none.
+            // For domains, the operator is that of the base types.
             return own.map(|own| Some(own.below()));
         }
-        // What is beside one character is one, too.
+        // A literal next to a `"char"` is one, too.
         if own.map(|one| one.base).contains(&DataType::InternalChar)
             && own.map(|one| one.base).contains(&DataType::Unknown)
         {
@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
         }
         let wanted = [(own[0], *left), (own[1], *right)];
         wanted.map(|(own, to)| {
-            // Values of all types can be put beside a text.
+            // `||` accepts any type next to a text.
             let is_text = matches!(
                 own.base,
                 DataType::Varchar | DataType::Char | DataType::Name | DataType::Unknown
@@ -200,7 +200,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns a comparison with an array, with both sides as the operator takes them.
+    /// Returns a comparison with an array, both sides converted to the operator's argument types.
     fn of_array(
         &self,
         (left, right): (Node<'a>, Node<'a>),
@@ -329,8 +329,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns whether an expression names no columns, nor anything else that would have to be looked
-/// for.
+/// Returns whether an expression references no columns and needs no look-up.
 fn is_fixed(expr: &Expr) -> bool {
     match expr {
         Expr::Null { .. }

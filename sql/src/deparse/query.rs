@@ -1,4 +1,4 @@
-//! Queries as text: WITH, set operations, ORDER BY and what follows.
+//! Output of queries as SQL text: WITH, set operations, ORDER BY and the clauses after it.
 //!
 //! Source: PostgreSQL's `get_query_def`, `get_select_query_def`, `get_setop_query`,
 //! `get_with_clause` (ruleutils.c).
@@ -13,7 +13,7 @@ use crate::binder::notes::entry_position;
 use crate::deparse::{Naming, STEP, Target, Writer};
 
 impl<'a> Writer<'a> {
-    /// Writes a query inside of what is being written.
+    /// Writes a nested query.
     pub(super) fn subquery(&mut self, query: &'a Query, naming: Naming<'_>) {
         let (indent, targets) = (self.indent, std::mem::take(&mut self.targets));
         let level = std::mem::take(&mut self.level);
@@ -251,7 +251,7 @@ impl<'a> Writer<'a> {
 
     // ---- ORDER BY ----
 
-    /// Writes the order of what is known by its columns alone.
+    /// Writes an ORDER BY whose keys are only known as columns of the result.
     fn order_by_number(&mut self, query: &'a Query) {
         let names = output_names(query);
         self.list(&query.order_by, |writer, item| {
@@ -271,7 +271,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// Writes keys of an order, which may be entries of a select list.
+    /// Writes the keys of an ORDER BY, which may be entries of a select list.
     pub(super) fn order_by(&mut self, items: &'a [OrderItem], targets: &[Target<'a>]) {
         self.list(items, |writer, item| {
             writer.sort_key(&item.expr, targets, true);
@@ -290,12 +290,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns whether a query is a set operation and nothing around it.
+/// Returns whether a query is a set operation without other clauses.
 fn is_operation(query: &Query) -> bool {
     matches!(query.body, QueryBody::SetOperation { .. }) && query.is_bare()
 }
 
-/// Returns the names of the columns of a query, as it knows them itself.
+/// Returns the names of a query's columns in the query itself.
 fn output_names(query: &Query) -> Vec<String> {
     match &query.body {
         QueryBody::Select(select) => {
@@ -310,7 +310,7 @@ fn output_names(query: &Query) -> Vec<String> {
     }
 }
 
-/// Adds the entries that a locking clause without names is about.
+/// Adds the entries that a locking clause without OF applies to.
 fn lockable(entry: &TableRef, found: &mut Vec<usize>) {
     match entry {
         TableRef::Join { left, right, .. } => {

@@ -1,4 +1,4 @@
-//! What the entries of FROM and their columns are called in the text.
+//! Unique names of the entries of FROM and of their columns in the text.
 //!
 //! Source: PostgreSQL's `set_rtable_names`, `set_using_names`, `set_relation_column_names`.
 
@@ -8,34 +8,34 @@ use crate::deparse::Writer;
 
 /// An entry of FROM.
 pub(super) struct Entry {
-    /// The name that it goes by in the text, unlike all others; `None` for the whole of a join.
+    /// Its name in the text, which is unique; `None` for a join without an alias.
     pub(super) name: Option<String>,
-    /// The name that it goes by in the tree.
+    /// Its name in the tree.
     pub(super) known_as: String,
-    /// Its columns that the tree knows, as they are called in the text.
+    /// The names in the text of the columns that the tree knows.
     pub(super) columns: Vec<String>,
-    /// What is listed behind the name, if something is: its columns, with those that it has got
-    /// since.
+    /// The column list after the name, if one is written: its columns, including those added
+    /// later.
     pub(super) listed: Option<Vec<String>>,
-    /// The columns that the tree does not know.
+    /// The columns that the tree does not know, because they were added later.
     later: Vec<String>,
 }
 
 /// A column of an entry of FROM.
 struct Output {
-    /// As it is called in the text.
+    /// Its name in the text.
     name: String,
-    /// As the tree knows it, if it does.
+    /// Its name in the tree, if the tree knows it.
     known: Option<String>,
 }
 
 impl Entry {
-    /// Lists the columns behind the name.
+    /// Adds a column list.
     fn list(&mut self) {
         self.list_beside(&[]);
     }
 
-    /// The same, with no column that the tree does not know under one of these names.
+    /// Adds a column list in which no later column has one of these names.
     fn list_beside(&mut self, taken: &[String]) {
         let mut names = self.columns.clone();
         for later in &mut self.later {
@@ -48,7 +48,7 @@ impl Entry {
 }
 
 impl<'a> Writer<'a> {
-    /// Gives the entries of a FROM clause names; returns how many names there were before.
+    /// Assigns names to the entries of a FROM clause; returns the previous number of names.
     pub(super) fn enter(&mut self, from: &'a [TableRef]) -> usize {
         let before = self.taken.len();
         from.iter().for_each(|entry| self.name_entry(entry));
@@ -57,12 +57,12 @@ impl<'a> Writer<'a> {
         before
     }
 
-    /// Forgets the names since.
+    /// Removes the names that were assigned after `before`.
     pub(super) fn leave(&mut self, before: usize) {
         self.taken.truncate(before);
     }
 
-    /// Returns a name that no entry around has.
+    /// Returns a name that no enclosing entry has.
     fn unique(&mut self, name: &str) -> String {
         let mut found = name.to_owned();
         let mut number = 0;
@@ -155,7 +155,7 @@ impl<'a> Writer<'a> {
         self.entries.insert(at, entry);
     }
 
-    /// Gives columns that a join merges one name, where one of them was renamed since.
+    /// Assigns the same name to columns that a join merges, where one of them was renamed.
     fn name_merged(&mut self, entry: &'a TableRef) {
         let TableRef::Join { left, right, condition, .. } = entry else {
             if let TableRef::Renamed { join, .. } = entry {
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         self.name_merged(right);
     }
 
-    /// Returns the columns that a join merges, as the tree knows them.
+    /// Returns the names in the tree of the columns that a join merges.
     pub(super) fn merged_names(
         &self,
         left: &TableRef,
@@ -188,8 +188,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Calls the column of a side of a join by the name that the tree knows it by, and no other
-    /// column.
+    /// Sets the name of a column on one side of a join to its name in the tree, and renames others
+    /// that have it.
     fn keep_name(&mut self, side: &TableRef, name: &str) {
         if let TableRef::Join { left, right, .. } = side {
             self.keep_name(left, name);
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Lists the columns of joins with names of their own, where they are not those of the join.
+    /// Adds a column list to joins with an alias, where its columns differ from the join's.
     fn list_renamed(&mut self, entry: &TableRef) {
         match entry {
             TableRef::Join { left, right, .. } => {
@@ -278,13 +278,13 @@ impl<'a> Writer<'a> {
         names.into_iter().map(|name| Output { name, known: known.next() }).collect()
     }
 
-    /// Returns the columns that NATURAL merges, as the tree knows them.
+    /// Returns the names in the tree of the columns that NATURAL merges.
     pub(super) fn natural(&self, left: &TableRef, right: &TableRef) -> Vec<String> {
         let right = self.names_of(right);
         self.names_of(left).into_iter().filter(|name| right.contains(name)).collect()
     }
 
-    /// Returns the names of the columns of an entry, as the tree knows them.
+    /// Returns the names in the tree of an entry's columns.
     fn names_of(&self, entry: &TableRef) -> Vec<String> {
         if let TableRef::Join { left, right, .. } = entry {
             let mut names = self.names_of(left);
@@ -302,7 +302,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the word for a join that has a condition, or is to have none.
+/// Returns the keyword of a join, given whether it has a condition.
 pub(super) fn join_word(kind: JoinKind, has_condition: bool) -> &'static str {
     match kind {
         JoinKind::Inner | JoinKind::Cross if has_condition => " JOIN ",

@@ -1,4 +1,4 @@
-//! From the tree to nodes: what each form of expression is once its names and types are known.
+//! Conversion of the syntax tree to nodes, with resolved names and types.
 
 use types::{DataType, SqlType};
 
@@ -8,7 +8,7 @@ use crate::deparse::convert::{explicitly, implicitly, number, type_of_number};
 use crate::deparse::node::{Bounds, Node, SubqueryKind};
 
 impl<'a> Writer<'a> {
-    /// Returns the type of an expression, before anybody converts it.
+    /// Returns the type of an expression before any conversion.
     pub(super) fn type_of(&self, expr: &Expr) -> SqlType {
         match expr {
             Expr::String { .. } | Expr::Null { .. } => DataType::Unknown.into(),
@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns an expression as a value of a type that it becomes by itself.
+    /// Returns an expression, implicitly converted to a type if given.
     pub(super) fn value(&mut self, expr: &'a Expr, wanted: Option<SqlType>) -> Node<'a> {
         let settled = |position: usize, writer: &Self| {
             let wanted =
@@ -47,7 +47,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns expressions, each as a value of the type that it is wanted as, if one is.
+    /// Returns expressions, each converted to the type if given.
     pub(super) fn values(&mut self, list: &'a [Expr], wanted: Option<SqlType>) -> Vec<Node<'a>> {
         let mut nodes = Vec::with_capacity(list.len());
         for expr in list {
@@ -72,7 +72,7 @@ impl<'a> Writer<'a> {
                 Node::Constant { value: Some(value.to_string()), sql_type: DataType::Bool.into() }
             }
             Expr::Number { text, .. } => number(text),
-            // Texts of definitions have none.
+            // Texts of definitions contain no runs.
             Expr::Constants(run) => number(&run.text),
             Expr::TypedString { value, .. } => self.literal(value, self.type_of(expr)),
             Expr::Parameter { number, .. } => {
@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
     }
 
     fn cast(&mut self, operand: &'a Expr, to: SqlType) -> Node<'a> {
-        // What is of no type is text at last.
+        // A value of unknown type becomes text.
         let to = if to.base == DataType::Unknown { DataType::Text.into() } else { to };
         match operand {
             Expr::String { value, .. } => self.literal(value, to),
@@ -289,7 +289,7 @@ fn truth_words(test: TruthTest, negated: bool) -> &'static str {
     }
 }
 
-/// Returns the text of a number with the signs in front of it.
+/// Returns the text of a number with the signs before it.
 fn signed(operand: &Expr) -> Option<String> {
     match operand {
         Expr::Number { text, .. } => Some(text.clone()),

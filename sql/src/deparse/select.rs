@@ -1,4 +1,4 @@
-//! SELECT and VALUES as text.
+//! Output of SELECT and VALUES as SQL text.
 //!
 //! Source: PostgreSQL's `get_basic_select_query`, `get_target_list`, `get_rule_sortgroupclause`,
 //! `get_rule_groupingset`, `get_rule_windowspec` (ruleutils.c).
@@ -15,7 +15,7 @@ use crate::deparse::expressions::Label;
 use crate::deparse::node::{Node, offset_of};
 use crate::deparse::{Naming, STEP, Target, Writer};
 
-/// Returns the entries of a select list; `fields`: those of a row that stands for all of its own.
+/// Returns the entries of a select list; `fields` returns the fields of a row that is expanded.
 pub(super) fn targets_of<'a>(
     items: &'a [SelectItem],
     fields: &dyn Fn(&Expr) -> Vec<String>,
@@ -39,7 +39,7 @@ pub(super) fn targets_of<'a>(
 }
 
 impl<'a> Writer<'a> {
-    /// Writes a SELECT up to its windows; leaves its select list for ORDER BY.
+    /// Writes a SELECT up to its windows; its select list remains available for ORDER BY.
     pub(super) fn select(&mut self, select: &'a Select, naming: Naming<'_>) {
         if self.layout.wrap.is_some() {
             self.indent += STEP;
@@ -191,9 +191,9 @@ impl<'a> Writer<'a> {
 
     // ---- keys ----
 
-    /// Writes an expression that rows are sorted or grouped by: an entry of the select list, which
-    /// may be named by its number or name, or any other. `outputs_first`: a name means the entry
-    /// before it means a column.
+    /// Writes a sort or grouping key: an entry of the select list, which the number or name may
+    /// refer to, or any other expression. `outputs_first`: a name refers to an entry rather than
+    /// to a column.
     pub(super) fn sort_key(&mut self, expr: &'a Expr, targets: &[Target<'a>], outputs_first: bool) {
         let found = match expr {
             Expr::Number { text, .. } if !targets.is_empty() => {
@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
             None => self.value(expr, None),
         };
         match &node {
-            // A number would be one of an entry.
+            // A bare number would refer to an entry.
             Node::Constant { value, sql_type } => {
                 self.constant(value.as_deref(), *sql_type, Label::Always);
             }
@@ -271,7 +271,7 @@ impl<'a> Writer<'a> {
 
     // ---- windows ----
 
-    /// Writes what stands behind OVER.
+    /// Writes the window of OVER.
     pub(super) fn over(&mut self, over: &'a Over) {
         match over {
             Over::Name(name) => self.name(&name.value),

@@ -1,4 +1,4 @@
-//! ALTER.
+//! Parsing of ALTER statements.
 
 use sqlparser::tokenizer::Token;
 
@@ -86,7 +86,7 @@ impl Cursor<'_> {
 
     fn alter_table(&mut self, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
-        // No table has children.
+        // ONLY has no effect, because there is no table inheritance.
         self.take_word("only");
         let name = self.table_name()?;
         if let Some(rename) = self.rename(ObjectKind::Table, if_exists, &name)? {
@@ -131,7 +131,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterQuota(Box::new(AlterQuota { of, change })))
     }
 
-    /// Reads what comes after ALTER VIEW and ALTER MATERIALIZED VIEW.
+    /// Reads the rest of ALTER VIEW and ALTER MATERIALIZED VIEW.
     fn alter_view(&mut self, kind: ObjectKind, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
@@ -182,13 +182,13 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns whether SET or RESET is next, with a list behind it.
+    /// Returns whether SET or RESET is next, followed by a list.
     fn nth_token_is_paren(&self) -> bool {
         ["set", "reset"].iter().any(|word| self.is_word(word))
             && self.parser.peek_nth_token_ref(1).token == Token::LParen
     }
 
-    /// Reads what comes after ALTER INDEX.
+    /// Reads the rest of ALTER INDEX.
     fn alter_index(&mut self, position: usize) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
@@ -224,7 +224,7 @@ impl Cursor<'_> {
         Ok(RegionAction::Split { region, points })
     }
 
-    /// `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`
+    /// Reads `ALTER ROLE r SET name { = | TO } value`, `RESET name`, `RESET ALL`.
     fn alter_role(&mut self, position: usize) -> Result<Statement> {
         if self.is_word("all") {
             return Err(unsupported("ALTER ROLE ALL".to_owned(), position));

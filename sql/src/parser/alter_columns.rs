@@ -1,4 +1,4 @@
-//! ALTER TABLE of columns and constraints.
+//! Parsing of ALTER TABLE for columns and constraints.
 
 use sqlparser::tokenizer::Token;
 
@@ -9,14 +9,14 @@ use crate::ast::{
     TableName,
 };
 
-/// Types that columns can be created with, and which are none.
+/// Pseudo-types of CREATE TABLE that are not types.
 const SERIALS: [&str; 6] = ["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"];
 
-/// The largest statistics target; larger ones are taken for it, as by PostgreSQL.
+/// The largest statistics target; larger values are reduced to it, as in PostgreSQL.
 const STATISTICS_MAX: i32 = 10_000;
 
 impl Cursor<'_> {
-    /// Reads the changes of a table, separated by commas. What gives a new name stands alone.
+    /// Reads the changes of a table, separated by commas. A rename must be the only change.
     pub(super) fn table_changes(&mut self, table: &TableName) -> Result<Vec<TableChange>> {
         if self.take_word("rename") {
             return Ok(vec![self.rename_part()?]);
@@ -81,7 +81,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads `[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`, if it is that.
+    /// Reads `[CONSTRAINT name] {UNIQUE | PRIMARY KEY} USING INDEX index`; `None` for anything
+    /// else.
     fn constraint_of_index(&mut self) -> Result<Option<TableChange>> {
         let at = if self.is_word("constraint") { 2 } else { 0 };
         let is_primary = self.nth_word_is(at, "primary") && self.nth_word_is(at + 1, "key");
@@ -90,7 +91,7 @@ impl Cursor<'_> {
         if !is_key || !self.nth_word_is(behind, "using") {
             return Ok(None);
         }
-        // Errors of the index point at the constraint, as PostgreSQL's do.
+        // As in PostgreSQL, errors of the index have the position of the constraint.
         let start = self.position();
         let name = if self.take_word("constraint") { Some(self.name()?) } else { None };
         for _ in at..behind {
@@ -114,7 +115,7 @@ impl Cursor<'_> {
         Ok(TableChange::AddColumn { if_not_exists, column, constraints })
     }
 
-    /// Reads `[COLUMN] c` and what is to be done with it.
+    /// Reads `[COLUMN] c` and its change.
     fn alter_column(&mut self) -> Result<TableChange> {
         let unsupported = |construct: &str, position| {
             ParseError::unsupported(construct, position)
@@ -168,7 +169,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads what a column retains and what has no effect; `None` for anything else.
+    /// Reads an attribute of a column that has no effect; `None` for anything else.
     fn column_attribute(&mut self) -> Result<Option<ColumnAttribute>> {
         let position = self.position();
         if self.take_words(&["set", "statistics"]) {
@@ -209,7 +210,7 @@ impl Cursor<'_> {
         Ok(None)
     }
 
-    /// Reads the name of a method by which PostgreSQL compresses long values.
+    /// Reads a compression method of PostgreSQL.
     pub(super) fn compression(&mut self) -> Result<Option<char>> {
         if self.take_word("default") {
             return Ok(None);
@@ -226,7 +227,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `{ENABLE | DISABLE} TRIGGER {ALL | USER | name}`; no table has triggers of users.
+    /// Reads `{ENABLE | DISABLE} TRIGGER {ALL | USER | name}`; there are no user-defined triggers.
     fn triggers(&mut self) -> Result<TableAttribute> {
         let enabled = self.take_word("enable");
         if !enabled {
@@ -241,7 +242,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads what a table retains and what has no effect; `None` for anything else.
+    /// Reads an attribute of a table that has no effect; `None` for anything else.
     fn table_attribute(&mut self) -> Result<Option<TableAttribute>> {
         Ok(Some(if self.take_words(&["cluster", "on"]) {
             TableAttribute::Cluster(Some(self.name()?))

@@ -1,4 +1,4 @@
-//! `ARRAY[…]`, subscripts, and fields of rows.
+//! Lowering of `ARRAY[…]`, subscripts, and fields of rows.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{AccessExpr, Expr as Parsed};
@@ -9,8 +9,8 @@ use super::error::{ParseError, Result};
 use super::expr::Placed;
 use crate::ast::{Expr, Subscript};
 
-/// Moves the names in front of the first subscript to what they qualify: in `t.a[1]` it is `t.a`
-/// that has subscripts, and `t` the name of a relation. Behind parentheses they are fields.
+/// Moves the names before the first subscript into the operand: in `t.a[1]` the operand of the
+/// subscript is `t.a`, and `t` is the name of a relation. After parentheses they are fields.
 pub(super) fn with_leading_names(node: &mut Parsed, root: Parsed) -> Parsed {
     let Parsed::CompoundFieldAccess { access_chain, .. } = node else { return root };
     let mut names = match root {
@@ -31,7 +31,7 @@ pub(super) fn with_leading_names(node: &mut Parsed, root: Parsed) -> Parsed {
 }
 
 impl Cursor<'_> {
-    /// Lowers `ARRAY[…]`, and the brackets within it.
+    /// Lowers `ARRAY[…]`, including nested brackets.
     pub(super) fn array(&mut self, array: parsed::Array) -> Result<Placed> {
         let mut elements = Vec::with_capacity(array.elem.len());
         let mut first = None;
@@ -75,8 +75,8 @@ impl Cursor<'_> {
         self.subscripted(value, subscripts, start)
     }
 
-    /// Refuses `f(x)[1]` and `row(1).f1`: PostgreSQL wants parentheses around all but names,
-    /// parameters and subqueries.
+    /// Rejects `f(x)[1]` and `row(1).f1`: PostgreSQL requires parentheses around everything except
+    /// names, parameters and subqueries.
     pub(super) fn check_accessed(&mut self, node: &Parsed, root: &Parsed) -> Result<()> {
         let Parsed::CompoundFieldAccess { access_chain, .. } = node else { return Ok(()) };
         let is_parameter =

@@ -1,4 +1,4 @@
-//! Function calls, and the special syntax that stands for them.
+//! Lowering of function calls, and of special syntax that stands for them.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{DateTimeField, Expr as Parsed, TrimWhereField};
@@ -18,7 +18,7 @@ use crate::ast::{
 /// The arguments of a call, lowered.
 struct Arguments {
     list: Vec<FunctionArgument>,
-    /// Where the last argument stands, if VARIADIC is in front of it.
+    /// The position of the last argument, if it is preceded by VARIADIC.
     variadic: Option<usize>,
     star: bool,
     distinct: bool,
@@ -27,7 +27,7 @@ struct Arguments {
 }
 
 impl Cursor<'_> {
-    /// Returns the call of a built-in function that a syntax of its own means.
+    /// Returns the call of a built-in function for its special syntax.
     pub(super) fn call_of(&self, name: &str, position: usize, arguments: Vec<Expr>) -> Expr {
         let arguments =
             arguments.into_iter().map(|value| FunctionArgument { name: None, value }).collect();
@@ -37,7 +37,7 @@ impl Cursor<'_> {
         Expr::Call(Box::new(FunctionCall { own_syntax: true, ..call }))
     }
 
-    /// Returns a prefix operator by its name, and its operand.
+    /// Returns a prefix operator, by its internal function name, with its operand.
     fn prefixed(
         &mut self,
         name: &str,
@@ -175,7 +175,7 @@ impl Cursor<'_> {
         Ok(Placed { expr, start })
     }
 
-    /// A word that is a call without parentheses.
+    /// Returns a keyword that is a call without parentheses.
     fn bare_function(&self, name: &FunctionName, start: usize) -> Result<Placed> {
         match sql_value_function(&name.name.value) {
             Some(function) => Ok(Placed {
@@ -262,7 +262,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Calls whose name is a keyword with rules of its own.
+    /// Lowers calls whose name is a keyword with special rules.
     fn special_function(
         &self,
         name: FunctionName,
@@ -312,7 +312,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// `EXTRACT`, `SUBSTRING`, `TRIM`, `POSITION`, `OVERLAY`, and what is not supported.
+    /// Lowers `EXTRACT`, `SUBSTRING`, `TRIM`, `POSITION`, `OVERLAY`, and rejects unsupported
+    /// syntax.
     pub(super) fn special_call(&mut self, node: Parsed) -> Result<Placed> {
         match node {
             Parsed::Extract { field, syntax: _, expr } => {
@@ -355,7 +356,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `text IS [NOT] [form] NORMALIZED`
+    /// Returns `text IS [NOT] [form] NORMALIZED`.
     pub(super) fn is_normalized(
         &self,
         text: Expr,
@@ -369,7 +370,7 @@ impl Cursor<'_> {
         if negated { Expr::Not(Box::new(call)) } else { call }
     }
 
-    /// `(a, b) OVERLAPS (c, d)`
+    /// Returns `(a, b) OVERLAPS (c, d)`.
     pub(super) fn overlaps(&self, left: Expr, right: Placed) -> Result<Expr> {
         let position = self.word_before(right.start, "overlaps");
         let mut arguments = Vec::with_capacity(4);
@@ -386,7 +387,7 @@ impl Cursor<'_> {
         Ok(self.call_of("overlaps", position, arguments))
     }
 
-    /// `rollup(…)` and `cube(…)` are calls where they are not in GROUP BY.
+    /// Lowers `rollup(…)` and `cube(…)` outside of GROUP BY, where they are function calls.
     fn group_call(&mut self, name: &str, items: Vec<Vec<Parsed>>) -> Result<Placed> {
         let items = items.into_iter().flatten().map(|item| self.lower_placed(item));
         let items = items.collect::<Result<Vec<Placed>>>()?;
@@ -460,7 +461,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns whether a word without quotes may stand in front of the arguments of a call.
+/// Returns whether an unquoted word may be the name of a called function.
 fn is_callable(word: &str) -> bool {
     const SPECIAL: &[&str] = &[
         "array",
@@ -480,7 +481,7 @@ fn is_callable(word: &str) -> bool {
         || sql_value_function(word).is_some()
 }
 
-/// The second argument of `normalize` is a keyword.
+/// Converts the second argument of `normalize`, which is a keyword, to a string.
 fn normal_form(mut arguments: Arguments) -> Arguments {
     if let [_, FunctionArgument { name: None, value }] = arguments.list.as_mut_slice()
         && let Expr::Column(parts) = value
@@ -513,7 +514,7 @@ fn call(
     }))
 }
 
-/// Returns the word VARIADIC and what stands behind it.
+/// Returns the word VARIADIC and the array after it.
 fn variadic(value: &Parsed) -> Option<(&parsed::Ident, &Parsed)> {
     let Parsed::Function(function) = value else { return None };
     let [part] = function.name.0.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! COLLATE: from a name to a collation.
+//! Parsing of COLLATE, and the collations by name.
 
 use sqlparser::ast::ObjectName;
 
@@ -7,7 +7,7 @@ use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{Collation, TypeName};
 
 impl Cursor<'_> {
-    /// Reads `[COLLATE name]` behind a type.
+    /// Reads a type followed by `[COLLATE name]`.
     pub(super) fn collated_type(&mut self) -> Result<TypeName> {
         let type_name = self.type_name()?;
         Ok(match self.collate()? {
@@ -16,7 +16,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads `COLLATE name` with its place, if it stands here.
+    /// Reads `COLLATE name` with its position; `None` for anything else.
     pub(super) fn collate(&mut self) -> Result<Option<(Collation, usize)>> {
         let position = self.position();
         if !self.take_word("collate") {
@@ -27,7 +27,7 @@ impl Cursor<'_> {
         Ok(Some((named(schema, &name.name.value, position)?, position)))
     }
 
-    /// Returns the collation of a name in an expression that starts at a position.
+    /// Returns the collation of a name, in an expression that starts at a position.
     pub(super) fn collation(&self, written: &ObjectName, position: usize) -> Result<Collation> {
         let parts = self.object_name(written)?;
         let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
@@ -61,7 +61,7 @@ fn named(schema: Option<&str>, name: &str, position: usize) -> Result<Collation>
     Err(ParseError::new(sqlstate::UNDEFINED_OBJECT, message, position))
 }
 
-/// Returns whether a name is one that PostgreSQL's collations of languages have: `en_US`,
+/// Returns whether a name has the form of PostgreSQL's language-specific collations: `en_US`,
 /// `de_DE.utf8`, `en-US-x-icu`.
 fn is_of_a_language(name: &str) -> bool {
     let locale = name.split('.').next().unwrap_or_default().as_bytes();

@@ -1,4 +1,4 @@
-//! Columns of CREATE TABLE and ADD COLUMN.
+//! Parsing of column definitions, for CREATE TABLE and ADD COLUMN.
 
 use sqlparser::tokenizer::Token;
 
@@ -159,7 +159,7 @@ impl Cursor<'_> {
         Ok(true)
     }
 
-    /// Reads `ALWAYS AS (…) STORED` or `… AS IDENTITY`, behind GENERATED.
+    /// Reads `ALWAYS AS (…) STORED` or `… AS IDENTITY`, after GENERATED.
     fn generated(
         &mut self,
         column: &mut ColumnDefinition,
@@ -189,7 +189,7 @@ impl Cursor<'_> {
         Err(ParseError::syntax(message, position))
     }
 
-    /// A column takes its values from one place.
+    /// Checks that a column has only one source of values: DEFAULT, a sequence or an expression.
     fn check_generated(&self, column: &ColumnDefinition, table: &str) -> Result<()> {
         let sources = [
             (column.identity.is_some() && column.default.is_some(), "both default and identity"),
@@ -218,7 +218,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Refuses what may follow a column's type and bennu does not have; false if there is nothing.
+    /// Rejects unsupported column constraints; returns false if there is none.
     fn refuse_column_constraint(&mut self) -> Result<bool> {
         self.column_attributes(false)?;
         let position = self.position();

@@ -1,4 +1,4 @@
-//! COMMENT ON.
+//! Parsing of COMMENT ON.
 
 use sqlparser::tokenizer::Token;
 

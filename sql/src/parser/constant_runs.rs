@@ -1,32 +1,32 @@
-//! Long lists of constants in a text: those of IN, and the rows of VALUES.
+//! Detection of long constant lists in a script: those of IN, and the rows of VALUES.
 //!
-//! Such a list becomes one token and one node of the tree ([`ConstantRun`]) instead of some for
-//! each constant. Only lists of nothing but plain constants do, in long texts that define nothing:
-//! all others are parsed constant by constant.
+//! Such a list becomes one token and one tree node ([`ConstantRun`]) instead of several for each
+//! constant. It must consist of plain constants only, in a long script without definitions; other
+//! lists are parsed constant by constant.
 
 use std::ops::Range;
 
 use super::lexical_span::{comment_length, dollar_quote_length, length_through};
 use crate::ast::constant_run::{Behind, ConstantReader, ConstantRun};
 
-/// A shorter text has no run.
+/// The minimum size of a script with runs.
 const TEXT_BYTES_MIN: usize = 64 << 10;
-/// Fewer constants are no run.
+/// The minimum number of constants of a run.
 const CONSTANTS_MIN: usize = 1_000;
 
-/// Stands in front of the token of a run, before the bytes of its range.
+/// The prefix of the token of a run; the byte range follows.
 const MARK: &str = "\0constants ";
 
 /// A run in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundRun {
-    /// The bytes from the first constant to the last one.
+    /// The byte range from the first constant to the last one.
     pub range: Range<usize>,
     /// The number of its constants.
     pub constant_count: usize,
 }
 
-/// Returns the runs of a text, in their order.
+/// Returns the runs of a text, in order.
 pub fn find(sql: &str) -> Vec<FoundRun> {
     let mut finder = Finder { sql, at: 0, runs: Vec::new() };
     if sql.len() >= TEXT_BYTES_MIN {
@@ -42,7 +42,7 @@ pub(super) fn token(run: &FoundRun) -> String {
     format!("{MARK}{} {}", run.range.start, run.range.end)
 }
 
-/// Returns the run that a token stands for.
+/// Returns the run of a token.
 pub(super) fn run_of(token: &str, sql: &str, position: usize) -> Option<ConstantRun> {
     let (start, end) = token.strip_prefix(MARK)?.split_once(' ')?;
     let text = sql.get(start.parse().ok()?..end.parse().ok()?)?;
@@ -60,7 +60,7 @@ impl<'a> Finder<'a> {
         &self.sql[self.at..]
     }
 
-    /// Skips what is no word; reads a word, and the run behind it.
+    /// Skips anything but a word; reads a word, and the run after it.
     fn step(&mut self) {
         let rest = self.rest();
         let first = rest.as_bytes()[0];
@@ -86,7 +86,7 @@ impl<'a> Finder<'a> {
             return self.skip_quoted('\'', true);
         }
         if word.eq_ignore_ascii_case("create") {
-            // What the catalog retains of a statement is its text, which others read.
+            // The catalog stores the text of definitions, and other parsers read it.
             (self.at, self.runs) = (self.sql.len(), Vec::new());
             return;
         }
@@ -126,8 +126,8 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Reads what stands behind a parenthesis, at so many bytes of the text, up to the end of the list,
-/// or of the rows; `None` if that is anything but constants, or rows have not one width.
+/// Reads the constants after a parenthesis, at byte `start` of the text, up to the end of the list
+/// or of the rows; `None` if there is anything else, or if rows have different widths.
 fn read(text: &str, start: usize, is_list: bool) -> Option<FoundRun> {
     let mut reader = ConstantReader::new(text, 1);
     let (mut constant_count, mut row_count, mut width) = (0, 0, 0);

@@ -1,13 +1,13 @@
-//! What stands behind a constraint: when it is checked, and for which rows.
+//! Attributes after a constraint: deferral mode, NOT VALID, NO INHERIT.
 //!
-//! Behind a constraint of a column each word is a clause of its own, so their errors name clauses;
-//! behind one of a table they are properties, in any order, and may be said twice.
+//! After a column constraint each keyword is a clause of its own, so errors name clauses; after a
+//! table constraint they are properties, in any order, and may be repeated.
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{ConstraintKind, Deferral};
 
-/// What has been read.
+/// The attributes read so far.
 #[derive(Debug, Default)]
 struct Attributes {
     /// `[NOT] DEFERRABLE`
@@ -32,7 +32,7 @@ impl Attributes {
     }
 }
 
-/// A clause that says when a constraint is checked.
+/// A clause about the deferral mode of a constraint.
 #[derive(Debug, Clone, Copy)]
 enum When {
     Deferrable(bool),
@@ -42,8 +42,7 @@ enum When {
 const CONTRADICTION: &str = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
 
 impl Cursor<'_> {
-    /// Reads what stands behind a constraint of a column; `takes` if it is one that can be
-    /// deferrable.
+    /// Reads the attributes of a column constraint; `takes` if it can be deferrable.
     pub(super) fn column_attributes(&mut self, takes: bool) -> Result<Deferral> {
         if takes && self.is_words(&["using", "index"]) {
             let what = "an index clause of a constraint";
@@ -77,8 +76,8 @@ impl Cursor<'_> {
         Ok(read.deferral())
     }
 
-    /// Reads what stands behind a constraint of a table: when it is checked, and whether rows that
-    /// are there are let be. `of` is what it is called in errors.
+    /// Reads the attributes of a table constraint; returns the deferral mode, and true for NOT
+    /// VALID. `of` is the name of the constraint kind in errors.
     pub(super) fn table_attributes(
         &mut self,
         of: &str,
@@ -127,7 +126,7 @@ impl Cursor<'_> {
         Ok((read.deferral(), read.not_valid))
     }
 
-    /// Takes a clause that says when a constraint is checked; returns its words, too.
+    /// Reads a clause about the deferral mode; returns it with its words.
     fn when(&mut self) -> Option<(When, &'static str)> {
         Some(if self.take_word("deferrable") {
             (When::Deferrable(true), "DEFERRABLE")

@@ -1,4 +1,4 @@
-//! COPY.
+//! Parsing of COPY.
 
 use sqlparser::tokenizer::Token;
 
@@ -10,7 +10,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads the boolean of an option; true if none is written.
+    /// Reads the boolean value of an option; true if omitted.
     pub(super) fn boolean_option(&mut self, name: &str) -> Result<bool> {
         if matches!(self.peek(), Token::Comma | Token::RParen) || self.at_end() {
             return Ok(true);
@@ -86,7 +86,7 @@ impl Cursor<'_> {
         Ok(Statement::Copy(Box::new(Copy { target, direction, options, filter })))
     }
 
-    /// Reads what stands in the parentheses of `COPY (…) TO`.
+    /// Reads the statement in the parentheses of `COPY (…) TO`.
     fn copied_statement(&mut self) -> Result<Statement> {
         let position = self.position();
         let statement = match self.peek_word().as_str() {
@@ -205,7 +205,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The syntax from before PostgreSQL 9.0: `CSV HEADER NULL 'NA'`.
+    /// Reads an option in the syntax before PostgreSQL 9.0: `CSV HEADER NULL 'NA'`.
     fn legacy_option(&mut self, options: &mut CopyOptions) -> Result<()> {
         let word = self.peek_word();
         match word.as_str() {

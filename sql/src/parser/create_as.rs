@@ -1,4 +1,5 @@
-//! CREATE TABLE … AS, SELECT … INTO and CREATE MATERIALIZED VIEW, which are one statement; REFRESH.
+//! Parsing of CREATE TABLE … AS, SELECT … INTO and CREATE MATERIALIZED VIEW, which are one
+//! statement in the tree; REFRESH.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
@@ -8,14 +9,14 @@ use super::ddl::temporary as temporary_name;
 use super::error::{ParseError, Result};
 use crate::ast::{CreateTableAs, Made, Query, Refresh, Statement, TableName};
 
-/// What becomes of INTO in a SELECT: only the first one of a statement may have it.
+/// The INTO clause of a SELECT: only the first SELECT of a statement may have one.
 #[derive(Debug, Clone)]
 pub(super) enum Into {
-    /// It has no place here.
+    /// It is not allowed.
     Refused,
-    /// The SELECT that begins here may have it.
+    /// The SELECT at this position may have it.
     AllowedAt(usize),
-    /// It was there.
+    /// It was read.
     Found {
         /// The table.
         name: TableName,
@@ -25,7 +26,7 @@ pub(super) enum Into {
 }
 
 impl Cursor<'_> {
-    /// Returns whether what follows the name of a table makes it one from a query.
+    /// Returns whether CREATE TABLE … AS follows after the name of a table.
     pub(super) fn begins_table_as(&self) -> bool {
         if self.is_word("as") || self.is_words(&["with"]) || self.is_words(&["on", "commit"]) {
             return true;
@@ -36,7 +37,7 @@ impl Cursor<'_> {
             && matches!(self.parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen)
     }
 
-    /// Reads CREATE TABLE … AS from behind the table's name.
+    /// Reads CREATE TABLE … AS after the table's name.
     pub(super) fn create_table_as(
         &mut self,
         if_not_exists: bool,
@@ -69,7 +70,7 @@ impl Cursor<'_> {
         })))
     }
 
-    /// Reads CREATE MATERIALIZED VIEW from the word MATERIALIZED on.
+    /// Reads CREATE MATERIALIZED VIEW from the word MATERIALIZED.
     pub(super) fn create_materialized_view(&mut self) -> Result<Statement> {
         self.expect_words(&["materialized", "view"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
@@ -117,7 +118,7 @@ impl Cursor<'_> {
         Ok(true)
     }
 
-    /// Reads a query whose first SELECT may have INTO.
+    /// Reads a query whose first SELECT may have an INTO clause.
     pub(super) fn query_or_into(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Query>,
@@ -142,7 +143,7 @@ impl Cursor<'_> {
         })))
     }
 
-    /// Returns where the next SELECT begins, behind opening parentheses.
+    /// Returns the position of the next SELECT, after opening parentheses.
     fn first_select(&self) -> Into {
         let mut ahead = 0;
         while self.parser.peek_nth_token_ref(ahead).token == Token::LParen {
@@ -157,7 +158,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Notes the table that the SELECT at a position makes.
+    /// Records the target table of SELECT … INTO.
     pub(super) fn take_into(&mut self, into: &parsed::SelectInto, select: usize) -> Result<()> {
         let parsed::SelectInto { temporary, unlogged, table: _, targets } = into;
         let parts = match targets.as_slice() {

@@ -1,7 +1,7 @@
-//! The place in the text that is being read.
+//! The token cursor of the parser.
 //!
-//! Wraps the parser of `sqlparser`, translates its errors into PostgreSQL's, and reads the small
-//! parts that every statement is made of: words, names, lists.
+//! It wraps the parser of `sqlparser`, translates that parser's errors into PostgreSQL's, and
+//! reads the elements that all statements have in common: keywords, names, lists.
 
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -16,19 +16,18 @@ use super::source::Source;
 use super::window::Exclusions;
 use crate::ast::{ColumnName, Ident, TableName};
 
-/// A reader of tokens.
+/// A token cursor.
 pub(crate) struct Cursor<'a> {
     pub(super) parser: Parser<'a>,
     pub(super) source: &'a Source<'a>,
     pub(super) token_count: usize,
-    /// Unqualified names of tables in FROM, as far as was read, less those of a WITH whose query
-    /// was read to its end.
+    /// Unqualified names of tables in FROM read so far, without those of completed WITH clauses.
     pub(super) table_names: Vec<String>,
-    /// EXCLUDE of the frames, which was taken out of the tokens.
+    /// The EXCLUDE clauses of frames, which were removed from the tokens.
     pub(super) exclusions: Exclusions,
-    /// Aliases of the columns that joins have merged, which were taken out of the tokens.
+    /// The aliases of JOIN … USING, which were removed from the tokens.
     pub(super) join_aliases: JoinAliases,
-    /// What becomes of INTO in a SELECT.
+    /// The INTO clause of a SELECT.
     pub(super) into: Into,
 }
 
@@ -46,7 +45,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns where the next token starts, or the end of the text.
+    /// Returns the position of the next token, or the end of the text.
     pub(super) fn position(&self) -> usize {
         self.position_of(self.parser.peek_token_ref())
     }
@@ -60,10 +59,10 @@ impl Cursor<'_> {
         self.source.byte(token.span.start)
     }
 
-    /// Returns the text from a byte offset to the next token, without blanks around it.
+    /// Returns the text from a byte offset to the next token, trimmed.
     pub(super) fn text_since(&self, start: usize) -> String {
-        // Words that were rewritten may have left nothing, or blanks: what is there up to the next
-        // token counts, but for comments.
+        // Rewritten tokens may have become blanks; their text counts, up to the next token, except
+        // comments.
         let mut end = self.byte();
         let last = self.parser.get_current_index();
         let behind = (last + 1..)
@@ -96,7 +95,7 @@ impl Cursor<'_> {
         if self.take(token) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// Returns whether nothing of the statement is left.
+    /// Returns whether the statement is at its end.
     pub(super) fn at_end(&self) -> bool {
         matches!(self.peek(), Token::EOF | Token::SemiColon)
     }
@@ -142,7 +141,8 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Returns the next word in lower case without taking it; empty if it is none or quoted.
+    /// Returns the next word in lower case without reading it; empty if it is not a word, or
+    /// quoted.
     pub(super) fn peek_word(&self) -> String {
         match self.peek() {
             Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
@@ -167,7 +167,7 @@ impl Cursor<'_> {
         Ok(Ident { value, position })
     }
 
-    /// Reads a name that is declared or looked up: not a reserved word unless quoted.
+    /// Reads a column or table name: not a reserved keyword unless quoted.
     pub(super) fn name(&mut self) -> Result<Ident> {
         self.identifier(key_words::is_column_name)
     }
@@ -177,7 +177,7 @@ impl Cursor<'_> {
         self.identifier(key_words::is_type_or_function)
     }
 
-    /// Reads the name of a function, which other words may be than the name of a table.
+    /// Reads the name of a function, which allows other keywords than the name of a table.
     pub(super) fn routine_name(&mut self) -> Result<TableName> {
         if self.parser.peek_nth_token_ref(1).token == Token::Period {
             return self.table_name();
@@ -185,14 +185,14 @@ impl Cursor<'_> {
         Ok(TableName { schema: None, name: self.parameter_name()? })
     }
 
-    /// Takes a word that says nothing, unless it is the name that must follow.
+    /// Reads a noise word, unless it is the name that must follow.
     pub(super) fn take_noise(&mut self, word: &str) -> bool {
         let is_last =
             matches!(self.parser.peek_nth_token_ref(1).token, Token::EOF | Token::SemiColon);
         !is_last && self.take_word(word)
     }
 
-    /// Reads a name where any word may stand: after AS or a period.
+    /// Reads a label, which may be any keyword: after AS or a period.
     pub(super) fn label(&mut self) -> Result<Ident> {
         self.identifier(|_| true)
     }
@@ -213,7 +213,7 @@ impl Cursor<'_> {
         self.without_database(parts)
     }
 
-    /// Returns the name that parts are: the last one, its schema, and perhaps the database.
+    /// Returns a name from its parts: the last one, its schema, and optionally the database.
     pub(super) fn without_database(&self, mut parts: Vec<Ident>) -> Result<TableName> {
         let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
         let written: Vec<&str> = written.iter().map(String::as_str).collect();
@@ -263,7 +263,7 @@ impl Cursor<'_> {
 
     // ---- literals ----
 
-    /// Returns whether a string literal of any form stands behind the current token.
+    /// Returns whether a string literal of any form follows the current token.
     pub(super) fn second_is_string(&self) -> bool {
         matches!(
             self.parser.peek_nth_token_ref(1).token,
@@ -274,7 +274,7 @@ impl Cursor<'_> {
         )
     }
 
-    /// Takes a string literal of any form.
+    /// Reads a string literal of any form.
     pub(super) fn string(&mut self) -> Result<String> {
         let value = match self.peek() {
             Token::SingleQuotedString(value)
@@ -287,7 +287,7 @@ impl Cursor<'_> {
         Ok(value)
     }
 
-    /// Takes the comments that stand right behind the current token and returns their texts.
+    /// Returns the texts of the comments directly after the current token.
     pub(super) fn comments(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for n in 0.. {
@@ -328,7 +328,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Translates an error of the parser, whose place is only in its message.
+    /// Translates an error of `sqlparser`, which has the position only in its message.
     pub(super) fn translate(&self, error: ParserError) -> ParseError {
         let message = match error {
             ParserError::RecursionLimitExceeded => return limits::too_complex(self.position()),
@@ -351,7 +351,7 @@ impl Cursor<'_> {
         Some(self.source.position(location)).filter(|position| *position > 0)
     }
 
-    /// Recognises PostgreSQL's syntax that the parser does not know at all.
+    /// Returns a specific error for PostgreSQL syntax that `sqlparser` does not know.
     fn unsupported_syntax(&self, position: usize) -> Option<ParseError> {
         let index = self.token_index(position)?;
         let word = |index: Option<usize>| match &self.parser.token_at(index?).token {
@@ -369,7 +369,7 @@ impl Cursor<'_> {
         Some(ParseError::unsupported(construct, position))
     }
 
-    // ---- looking around ----
+    // ---- positions of tokens ----
 
     /// Returns the index of the token that starts at a position, or the first one after it.
     pub(super) fn token_index(&self, position: usize) -> Option<usize> {
@@ -385,26 +385,26 @@ impl Cursor<'_> {
         (low < self.token_count).then_some(low)
     }
 
-    /// Returns the index of the last token before this one that is no white space.
+    /// Returns the index of the last token before this one that is not white space.
     pub(super) fn token_before(&self, index: usize) -> Option<usize> {
         (0..index)
             .rev()
             .find(|index| !matches!(self.parser.token_at(*index).token, Token::Whitespace(_)))
     }
 
-    /// Returns the index of the next token after this one that is no white space.
+    /// Returns the index of the next token after this one that is not white space.
     pub(super) fn token_after(&self, index: usize) -> Option<usize> {
         (index + 1..self.token_count)
             .find(|index| !matches!(self.parser.token_at(*index).token, Token::Whitespace(_)))
     }
 
-    /// Returns where a token starts.
+    /// Returns the position of a token.
     pub(super) fn start_of(&self, index: usize) -> usize {
         self.source.position(self.parser.token_at(index).span.start)
     }
 
-    /// Returns where the last token before `position` starts that `wanted` accepts, looking back a
-    /// few tokens only; `position` itself if there is none.
+    /// Returns the position of the last token before `position` that `wanted` accepts, among the
+    /// preceding few tokens; `position` itself if there is none.
     pub(super) fn start_before(&self, position: usize, wanted: impl Fn(&Token) -> bool) -> usize {
         let mut index = self.token_index(position);
         for _ in 0..8 {
@@ -418,7 +418,7 @@ impl Cursor<'_> {
         position
     }
 
-    /// Returns where the last word before `position` starts that is this one.
+    /// Returns the position of the last occurrence of a word before `position`.
     pub(super) fn word_before(&self, position: usize, word: &str) -> usize {
         self.start_before(position, |token| match token {
             Token::Word(found) => found.value.eq_ignore_ascii_case(word),

@@ -1,4 +1,4 @@
-//! CREATE of tables and indexes.
+//! Parsing of CREATE TABLE and CREATE INDEX, and of storage options.
 
 use sqlparser::ast::Expr as Parsed;
 use sqlparser::tokenizer::Token;
@@ -69,7 +69,7 @@ impl Cursor<'_> {
         Err(ParseError::unsupported(what, position).with_hint(hint))
     }
 
-    /// Takes `[LOCAL | GLOBAL] TEMP[ORARY]`.
+    /// Reads `[LOCAL | GLOBAL] TEMP[ORARY]`.
     fn takes_temporary(&mut self) -> bool {
         let words = ["temp", "temporary"];
         words.into_iter().any(|word| {
@@ -98,7 +98,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads what follows the word TEMPORARY: it is put into schema `pg_temp`.
+    /// Reads the rest of a statement after TEMPORARY: the object is in schema `pg_temp`.
     fn create_temporary(&mut self, or_replace: bool) -> Result<Statement> {
         let mut statement = match self.peek_word().as_str() {
             "view" | "recursive" => self.create_view(or_replace)?,
@@ -117,7 +117,7 @@ impl Cursor<'_> {
         Ok(statement)
     }
 
-    /// Reads what follows the word UNLOGGED.
+    /// Reads the rest of a statement after UNLOGGED.
     fn create_unlogged(&mut self) -> Result<Statement> {
         let position = self.position();
         if !self.is_word("table") {
@@ -133,7 +133,7 @@ impl Cursor<'_> {
         Ok(statement)
     }
 
-    /// Reads `[USING heap]`: no other access method of tables is there.
+    /// Reads `[USING heap]`, the only table access method.
     pub(super) fn heap(&mut self) -> Result<()> {
         if !self.take_word("using") {
             return Ok(());
@@ -146,7 +146,7 @@ impl Cursor<'_> {
         Err(ParseError::new("42704", message, None))
     }
 
-    /// Reads `[TABLESPACE pg_default]`: no other tablespace is there.
+    /// Reads `[TABLESPACE pg_default]`, the only tablespace.
     pub(super) fn default_tablespace(&mut self) -> Result<()> {
         if !self.take_word("tablespace") {
             return Ok(());
@@ -208,7 +208,7 @@ impl Cursor<'_> {
                     true => self.like_table(&mut table)?,
                     false => self.table_element(&mut table)?,
                 }
-                // Phoenix lets the constraint follow the last column without a comma.
+                // Phoenix allows the constraint after the last column without a comma.
                 if self.take(&Token::Comma) || self.is_word("constraint") {
                     continue;
                 }
@@ -231,7 +231,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
-    /// Returns whether a constraint of a table starts here.
+    /// Returns whether a table constraint follows.
     pub(super) fn begins_constraint(&self) -> bool {
         match self.peek_word().as_str() {
             "constraint" | "primary" | "unique" | "check" | "foreign" => true,
@@ -333,14 +333,14 @@ impl Cursor<'_> {
         Ok((order, Some(nulls_order(first))))
     }
 
-    /// Reads the expression of DEFAULT: without NOT NULL, which belongs to the column.
+    /// Reads the expression of DEFAULT, without a following NOT NULL, which belongs to the column.
     pub(super) fn default_expr(&mut self) -> Result<SourceExpr> {
         let start = self.byte();
-        // Above IS, so that `DEFAULT 1 NOT NULL` ends before NOT.
+        // The precedence above IS, so that `DEFAULT 1 NOT NULL` ends before NOT.
         const ABOVE_LIKE: u8 = 60;
         let mut parsed =
             self.parser.parse_subexpr(ABOVE_LIKE).map_err(|error| self.translate(error))?;
-        // Comparisons, which bind less, are part of it.
+        // Comparisons, which have lower precedence, are part of it.
         if let Some(op) = operator::comparison(self.peek()) {
             self.advance();
             let right = self.parser.parse_subexpr(ABOVE_LIKE);
@@ -513,7 +513,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Takes a name apart that `pg_dump` has quoted: `"f.ttl"` is `ttl` of family `f`.
+/// Splits a name that `pg_dump` has quoted: `"f.ttl"` is `ttl` of family `f`.
 fn split_option(family: Option<Ident>, name: Ident) -> (Option<Ident>, Ident) {
     let position = name.position;
     match name.value.rsplit_once('.') {
@@ -525,7 +525,7 @@ fn split_option(family: Option<Ident>, name: Ident) -> (Option<Ident>, Ident) {
     }
 }
 
-/// Returns the name of something temporary: in schema `pg_temp`.
+/// Returns the name of a temporary object: in schema `pg_temp`.
 pub(super) fn temporary(name: TableName) -> Result<TableName> {
     match &name.schema {
         Some(schema) if schema.value != TEMP => Err(ParseError::new(

@@ -1,11 +1,10 @@
-//! PostgreSQL's dialect as bennu wants it.
+//! The SQL dialect for `sqlparser`: PostgreSQL's, with bennu's differences.
 //!
-//! Everything is forwarded to [`PostgreSqlDialect`], whose type this dialect also claims, because
-//! the parser asks for it by type in many places. What differs: prefix operators bind as in
-//! PostgreSQL (`-2 ^ 2` is 4); `FOR SYSTEM_TIME`, `NEXT VALUE FOR`, `BETWEEN SYMMETRIC` are read;
-//! VALUES is a subquery like any other, `?` is an operator, and the geometric types and JSON's
-//! colons, which bennu does not have, stay names and errors. What GROUP BY alone has is read by
-//! [`parse_sets`].
+//! All settings are forwarded to [`PostgreSqlDialect`], and this dialect reports that type,
+//! because `sqlparser` checks for it in many places. Differences: prefix operators have
+//! PostgreSQL's precedence (`-2 ^ 2` is 4); `FOR SYSTEM_TIME`, `NEXT VALUE FOR`, `BETWEEN
+//! SYMMETRIC` are parsed; VALUES is allowed as any subquery, `?` is an operator, and the geometric
+//! types and JSON's colons are not special. The syntax of GROUP BY is parsed by [`parse_sets`].
 
 use std::any::TypeId;
 
@@ -24,10 +23,10 @@ use types::key_words;
 use super::grouping::parse_sets;
 use super::name;
 
-/// PostgreSQL binds a sign tighter than anything but `::` and subscripts.
+/// PostgreSQL's precedence of signs: higher than all but `::` and subscripts.
 const SIGN_PRECEDENCE: u8 = 120;
 
-/// See the module.
+/// The dialect of bennu.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BennuDialect {
     base: PostgreSqlDialect,
@@ -119,7 +118,7 @@ impl Dialect for BennuDialect {
         }
     }
 
-    /// Reads `?` behind an operand; BETWEEN SYMMETRIC; ANY and ALL.
+    /// Reads `?` after an operand; BETWEEN SYMMETRIC; ANY and ALL.
     fn parse_infix(
         &self,
         parser: &mut Parser,
@@ -163,7 +162,7 @@ impl Dialect for BennuDialect {
                 (UnaryOperator::PGSquareRoot, self.prec_value(Precedence::PgOther))
             }
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, self.prec_value(Precedence::PgOther)),
-            // The parser would take `NOT EXISTS (…)` for an operand of the operators behind it.
+            // `sqlparser` would parse `NOT EXISTS (…)` as an operand of a following operator.
             Token::Word(word) if word.keyword == Keyword::NOT => {
                 (UnaryOperator::Not, self.prec_value(Precedence::UnaryNot))
             }
@@ -196,8 +195,8 @@ impl Dialect for BennuDialect {
 }
 
 impl BennuDialect {
-    /// Reads `[NOT] BETWEEN SYMMETRIC low AND high` as PostgreSQL does: either way round;
-    /// `ASYMMETRIC` is what BETWEEN is without a word.
+    /// Reads `[NOT] BETWEEN SYMMETRIC low AND high` as PostgreSQL does, with the bounds in either
+    /// order; `ASYMMETRIC` is the default.
     fn between_symmetric(
         &self,
         parser: &mut Parser,
@@ -227,13 +226,13 @@ impl BennuDialect {
     }
 }
 
-/// Returns whether the word that was just taken has quotes or is one of these.
+/// Returns whether the current word is quoted or accepted by `allowed`.
 fn is_current(parser: &Parser, allowed: fn(&str) -> bool) -> bool {
     matches!(&parser.get_current_token().token, Token::Word(word)
         if word.quote_style.is_some() || allowed(&word.value.to_ascii_lowercase()))
 }
 
-/// Reads `COLLATE name` behind an operand that is more than one word, as a cast.
+/// Reads `COLLATE name` after an operand of any form, with the precedence of a cast.
 fn collated(parser: &mut Parser, operand: &Expr) -> Option<Result<Expr, ParserError>> {
     if !is_word(parser, 0, "collate") {
         return None;
@@ -250,13 +249,13 @@ fn is_word(parser: &Parser, ahead: usize, expected: &str) -> bool {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected))
 }
 
-/// Returns whether a parenthesis, so many tokens ahead, opens a query that begins with another one
-/// in parentheses: `((SELECT …) UNION …)`. The query alone in two pairs of parentheses is none.
+/// Returns whether a parenthesis, `ahead` tokens away, opens a query whose first operand is in
+/// parentheses: `((SELECT …) UNION …)`. A query in two pairs of parentheses is not one.
 fn is_set_operation(parser: &Parser, ahead: usize) -> bool {
     if parser.peek_nth_token_ref(ahead + 1).token != Token::LParen {
         return false;
     }
-    // What is at hand was read already. Behind the parenthesis comes the first operand.
+    // The current token is already consumed. The first operand follows the parenthesis.
     let tokens = (parser.get_current_index() + 1..).map(|index| &parser.token_at(index).token);
     let tokens = tokens.skip_while(|token| !matches!(token, Token::LParen)).skip(1);
     let (mut depth, mut begun, mut is_query) = (0_usize, false, false);
@@ -264,7 +263,7 @@ fn is_set_operation(parser: &Parser, ahead: usize) -> bool {
         match token {
             Token::Whitespace(_) => continue,
             Token::LParen => depth += 1,
-            // The parenthesis ends behind its first operand.
+            // The parenthesis closes directly after the first operand.
             Token::RParen if depth == 0 => return false,
             Token::RParen => depth -= 1,
             Token::Word(word) if !begun => {
@@ -296,8 +295,8 @@ fn in_parentheses(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     Ok(query)
 }
 
-/// Reads `= ANY (…)`, `NOT LIKE ALL (…)` and their kin behind an operand: of a query or an array;
-/// `None` for anything else.
+/// Reads `= ANY (…)`, `NOT LIKE ALL (…)` and similar forms after an operand, over a query or an
+/// array; `None` for anything else.
 fn quantified(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
     let (length, compare_op) = quantified_operator(parser)?;
     let (any, some) = (is_word(parser, length, "any"), is_word(parser, length, "some"));
@@ -323,10 +322,10 @@ fn quantified(parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserErr
     }))
 }
 
-/// Returns the operator at hand that may stand in front of ANY and ALL, and how many tokens it is.
+/// Returns the next operator, which may precede ANY and ALL, and its number of tokens.
 fn quantified_operator(parser: &Parser) -> Option<(usize, BinaryOperator)> {
     let operator = match &parser.peek_token_ref().token {
-        // These yield no boolean, which the binder says.
+        // Their result is not boolean, which the binder reports.
         Token::Plus => BinaryOperator::Plus,
         Token::Minus => BinaryOperator::Minus,
         Token::Mul => BinaryOperator::Multiply,
@@ -374,8 +373,8 @@ fn array_in_parentheses(parser: &mut Parser) -> Result<Expr, ParserError> {
     Ok(array)
 }
 
-/// Reads `substring(x FOR n FROM m)`, which the parser knows the other way round only; `None` for
-/// anything else.
+/// Reads `substring(x FOR n FROM m)`, an order that `sqlparser` does not know; `None` for anything
+/// else.
 fn substring_for(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let opens = parser.peek_nth_token_ref(1).token == Token::LParen;
     if !is_word(parser, 0, "substring") || !opens || !is_turned(parser) {
@@ -395,7 +394,7 @@ fn substring_for(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(read())
 }
 
-/// Returns whether FOR and then FROM stand in the parentheses that open behind the next word.
+/// Returns whether FOR comes before FROM in the parentheses after the next word.
 fn is_turned(parser: &Parser) -> bool {
     let tokens = (parser.get_current_index() + 1..).map(|index| &parser.token_at(index).token);
     let tokens = tokens.skip_while(|token| !matches!(token, Token::LParen));
@@ -414,8 +413,8 @@ fn is_turned(parser: &Parser) -> bool {
     false
 }
 
-/// Reads `trim(LEADING FROM text)`, of which the parser wants to know what is trimmed; `None` for
-/// anything else.
+/// Reads `trim(LEADING FROM text)`, for which `sqlparser` requires the trimmed characters; `None`
+/// for anything else.
 fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let opens = parser.peek_nth_token_ref(1).token == Token::LParen;
     if !is_word(parser, 0, "trim") || !opens {
@@ -434,7 +433,7 @@ fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         () => return None,
     };
     (0..=end).for_each(|_| parser.advance_token());
-    // Behind FROM may stand what is trimmed, too.
+    // The trimmed characters may follow FROM, too.
     let mut read = || {
         let expr = Box::new(parser.parse_expr()?);
         let trim_what = match parser.consume_token(&Token::Comma) {
@@ -447,8 +446,8 @@ fn trim_from(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(read())
 }
 
-/// Reads Phoenix's and SQL's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR s` as
-/// `currval('s')`; `None` for anything else.
+/// Reads Phoenix's and the standard's `NEXT VALUE FOR s` as `nextval('s')`, and `CURRENT VALUE FOR
+/// s` as `currval('s')`; `None` for anything else.
 fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
@@ -472,7 +471,7 @@ fn sequence_value(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(Ok(self::function(span, function, argument)))
 }
 
-/// Stands for the word VARIADIC, as the name of a function of what follows it.
+/// The internal function name that represents the word VARIADIC before its argument.
 pub(super) const VARIADIC: &str = "\0variadic";
 
 /// Reads `VARIADIC array`; `None` for anything else.
@@ -485,17 +484,17 @@ fn variadic(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(parser.parse_expr().map(|array| function(span, VARIADIC, array)))
 }
 
-/// Stands in front of the name of a prefix operator, as the name of a function of its operand.
+/// The prefix of the internal function name of a prefix operator.
 pub(super) const PREFIX: &str = "\0prefix ";
 
-/// Reads a prefix operator that has a name, and its operand.
+/// Reads a named prefix operator and its operand.
 fn prefix_operator(parser: &mut Parser, name: &str, precedence: u8) -> Result<Expr, ParserError> {
     let span = parser.peek_token_ref().span;
     parser.advance_token();
     Ok(function(span, name, parser.parse_subexpr(precedence)?))
 }
 
-/// Returns the call of a function of one argument.
+/// Returns a function call with one argument.
 fn function(span: Span, name: &str, argument: Expr) -> Expr {
     let arguments = FunctionArgumentList {
         duplicate_treatment: None,
@@ -531,8 +530,8 @@ fn precise_interval(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(parser.parse_value().map(|value| Expr::TypedString(typed(value))))
 }
 
-/// Reads `mood 'sad'` and `s.mood 'sad'`, a string of a type that the parser does not know; `None`
-/// for anything else.
+/// Reads `mood 'sad'` and `s.mood 'sad'`, a string of a type that `sqlparser` does not know;
+/// `None` for anything else.
 fn typed_string(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
     let Token::Word(word) = token(0) else { return None };
@@ -553,7 +552,7 @@ fn typed_string(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     Some(read())
 }
 
-/// Reads `VALUES (…)` as a query in the parentheses that have just begun, but for those of a call;
+/// Reads `VALUES (…)` as a query after an opening parenthesis, unless that belongs to a call;
 /// `None` for anything else.
 fn values_query(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let is_values = matches!(&parser.peek_token_ref().token, Token::Word(word)

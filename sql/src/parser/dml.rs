@@ -1,4 +1,4 @@
-//! INSERT, UPSERT, UPDATE and DELETE.
+//! Parsing of INSERT, UPSERT, UPDATE and DELETE.
 
 use sqlparser::tokenizer::Token;
 
@@ -12,7 +12,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads the hints right behind the word that was taken last.
+    /// Reads the hints directly after the current word.
     fn statement_hints(&mut self) -> Vec<Hint> {
         self.comments()
             .iter()
@@ -141,7 +141,7 @@ impl Cursor<'_> {
         if self.at_end() || self.is_word("on") || self.is_word("returning") {
             return Ok(InsertSource::Values(rows));
         }
-        // More follows: VALUES is the first part of a larger query.
+        // VALUES is followed by more: it is the first operand of a larger query.
         while self.position() > start {
             self.parser.prev_token();
         }
@@ -152,7 +152,7 @@ impl Cursor<'_> {
         let mut width = None;
         self.list(|cursor| {
             let row = cursor.parenthesized(Self::assigned_value)?;
-            // What `(row).*` stands for is not known yet.
+            // The number of values of `(row).*` is not known yet.
             if row.iter().any(|one| matches!(one, AssignedValue::Expr(one) if one.is_expanded())) {
                 width = Some(0);
             }
@@ -255,7 +255,7 @@ impl Cursor<'_> {
         Ok(Statement::Delete(Box::new(delete)))
     }
 
-    /// Reads `[AS] alias` in front of the word `next`.
+    /// Reads `[AS] alias` before the word `next`.
     pub(super) fn target_alias(&mut self, next: &str) -> Result<Option<Ident>> {
         if self.take_word("as") {
             return self.name().map(Some);
@@ -267,7 +267,7 @@ impl Cursor<'_> {
         if is_alias { self.name().map(Some) } else { Ok(None) }
     }
 
-    /// Reads the tables behind a word, if it is there.
+    /// Reads the tables after a word, if the word follows.
     fn table_refs(&mut self, word: &str) -> Result<Vec<TableRef>> {
         if !self.take_word(word) {
             return Ok(Vec::new());
@@ -312,7 +312,7 @@ impl Cursor<'_> {
         Ok(vec![Assignment::Column { column, value: Box::new(value) }])
     }
 
-    /// `(a, b) = ROW (t.*)` is `= (VALUES (t.*))`.
+    /// Converts `(a, b) = ROW (t.*)` to `= (VALUES (t.*))`.
     fn expanded_row(
         &self,
         columns: Vec<TargetColumn>,
@@ -333,7 +333,7 @@ impl Cursor<'_> {
         Ok(vec![Assignment::Subquery { columns, query }])
     }
 
-    /// `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`
+    /// Reads `(a, b) = (x, y)`, `= ROW (x, y)` or `= (SELECT …)`.
     fn row_assignment(&mut self) -> Result<Vec<Assignment>> {
         let columns = self.parenthesized(Self::target_column)?;
         self.expect(&Token::Eq)?;
@@ -358,7 +358,7 @@ impl Cursor<'_> {
         let is_whole =
             |value: &AssignedValue| matches!(value, AssignedValue::Expr(one) if one.is_expanded());
         if is_row && values.iter().any(is_whole) {
-            // How many values there are is not known yet.
+            // The number of values is not known yet.
             return self.expanded_row(columns, values, position);
         }
         if let (false, [AssignedValue::Expr(only)]) = (is_row, values.as_slice()) {

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP DOMAIN.
+//! Parsing of CREATE and ALTER DOMAIN.
 
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
@@ -8,7 +8,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads a statement from the word DOMAIN on.
+    /// Reads a statement from the word DOMAIN.
     pub(super) fn create_domain(&mut self) -> Result<Statement> {
         self.expect_words(&["domain"])?;
         let name = self.table_name()?;
@@ -59,7 +59,7 @@ impl Cursor<'_> {
         Ok(Statement::Type(Box::new(TypeStatement::CreateDomain(create))))
     }
 
-    /// Takes `CONSTRAINT name`.
+    /// Reads `CONSTRAINT name`, if it follows.
     fn constraint_name(&mut self) -> Result<Option<Ident>> {
         match self.take_word("constraint") {
             true => self.name().map(Some),
@@ -73,7 +73,7 @@ impl Cursor<'_> {
         self.check_expr()
     }
 
-    /// Returns which constraint of tables stands here.
+    /// Returns the kind of a following constraint that domains cannot have.
     fn impossible_constraint(&mut self) -> Option<&'static str> {
         Some(match self.peek_word().as_str() {
             "unique" => "unique",
@@ -84,7 +84,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads a statement behind the words ALTER DOMAIN.
+    /// Reads the rest of ALTER DOMAIN.
     pub(super) fn alter_domain(&mut self) -> Result<Statement> {
         let name = self.table_name()?;
         let position = self.position();
@@ -111,7 +111,7 @@ impl Cursor<'_> {
         } else if self.take_words(&["drop", "constraint"]) {
             let if_exists = self.take_words(&["if", "exists"]);
             let constraint = self.name()?;
-            // Nothing depends on a constraint.
+            // Constraints have no dependents, so CASCADE has no effect.
             self.cascade();
             AlterDomainAction::Drop { if_exists, constraint }
         } else if self.take_word("add") {

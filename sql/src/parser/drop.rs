@@ -1,4 +1,4 @@
-//! DROP and TRUNCATE.
+//! Parsing of DROP and TRUNCATE.
 
 use sqlparser::tokenizer::Token;
 
@@ -48,7 +48,7 @@ impl Cursor<'_> {
         Ok(Statement::Drop(Drop { kind, if_exists, names, table, cascade, concurrently }))
     }
 
-    /// Reads DROP of what there is never any of, behind the word DROP.
+    /// Reads the rest of DROP for kinds of objects that are not supported.
     fn drop_nothing(&mut self) -> Result<Option<Statement>> {
         let of_table = ["trigger", "rule", "policy"];
         let others = ["publication", "server", "database"];
@@ -73,7 +73,7 @@ impl Cursor<'_> {
         Ok(Some(Statement::DropNothing(Box::new(DropNothing { kind, if_exists, names, table }))))
     }
 
-    /// Reads the name of a database and the options behind it.
+    /// Reads the name of a database with its options.
     fn database_to_drop(&mut self) -> Result<Ident> {
         let name = self.name()?;
         let with = self.take_word("with");
@@ -103,7 +103,7 @@ impl Cursor<'_> {
         Ok(Statement::Truncate(Truncate { names, restart_identity, cascade }))
     }
 
-    /// Takes the word for a kind of object.
+    /// Reads the word for a kind of object.
     pub(super) fn take_kind(&mut self) -> Option<ObjectKind> {
         let kind = match self.peek_word().as_str() {
             "table" => ObjectKind::Table,

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP TYPE.
+//! Parsing of CREATE, ALTER and DROP TYPE.
 
 use sqlparser::tokenizer::Token;
 use types::key_words;
@@ -11,7 +11,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads a statement from the word TYPE on.
+    /// Reads a statement from the word TYPE.
     pub(super) fn create_type(&mut self) -> Result<Statement> {
         self.expect_words(&["type"])?;
         let name = self.table_name()?;
@@ -75,7 +75,7 @@ impl Cursor<'_> {
         Ok(Statement::Type(Box::new(TypeStatement::CreateComposite(create))))
     }
 
-    /// Reads a change of an attribute of ALTER TYPE; `None` if there is none.
+    /// Reads a change of an attribute in ALTER TYPE; `None` if there is none.
     fn attribute_change(&mut self) -> Result<Option<AttributeChange>> {
         let change = if self.take_words(&["add", "attribute"]) {
             AttributeChange::Add { name: self.name()?, type_name: self.collated_type()? }
@@ -94,12 +94,12 @@ impl Cursor<'_> {
         } else {
             return Ok(None);
         };
-        // There are no tables of a type that would have to follow.
+        // CASCADE has no effect, because there are no typed tables.
         self.cascade();
         Ok(Some(change))
     }
 
-    /// Reads a statement behind the words ALTER TYPE.
+    /// Reads the rest of ALTER TYPE.
     pub(super) fn alter_type(&mut self) -> Result<Statement> {
         let name = self.table_name()?;
         let position = self.position();
@@ -135,7 +135,7 @@ impl Cursor<'_> {
         Ok(Statement::Type(Box::new(TypeStatement::Alter(AlterType { name, action }))))
     }
 
-    /// Reads a statement behind the words DROP TYPE or DROP DOMAIN.
+    /// Reads a name of DROP TYPE or DROP DOMAIN.
     fn dropped_type(&mut self) -> Result<TableName> {
         if self.parser.peek_nth_token_ref(1).token == Token::Period {
             return self.table_name();

@@ -1,19 +1,19 @@
-//! What is wrong with the text of a statement.
+//! Errors of the parser.
 
 use std::fmt;
 
-/// A statement that cannot be parsed, or says what bennu does not support.
+/// An error in the text of a statement: invalid syntax, or a feature that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// PostgreSQL's five-character code.
     pub sqlstate: &'static str,
     /// One sentence, lower case, without a full stop.
     pub message: String,
-    /// 1-based character offset into the text, if one place is to blame.
+    /// 1-based character offset into the text, if the error has a position.
     pub position: Option<usize>,
-    /// More about it, a full sentence.
+    /// Detail, a full sentence.
     pub detail: Option<String>,
-    /// What to do instead, a full sentence.
+    /// Hint, a full sentence.
     pub hint: Option<String>,
 }
 
@@ -44,14 +44,14 @@ pub mod sqlstate {
     pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
     /// `invalid_escape_sequence`
     pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
-    /// `invalid_character_value` of a NUL byte
+    /// `invalid_character_value` for a NUL byte
     pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
     /// `query_canceled`
     pub const QUERY_CANCELED: &str = "57014";
 }
 
 impl ParseError {
-    /// Returns an error at a place.
+    /// Returns an error at a position.
     pub fn new(
         sqlstate: &'static str,
         message: impl Into<String>,

@@ -1,4 +1,4 @@
-//! EXPLAIN.
+//! Parsing of EXPLAIN.
 
 use sqlparser::tokenizer::Token;
 
@@ -105,7 +105,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Reads the value of the option FORMAT, which stands at `position`.
+    /// Reads the value of the option FORMAT, which is at `position`.
     fn explain_format(&mut self, position: usize) -> Result<ExplainFormat> {
         let value_position = self.position();
         let (OptionValue::Word(word) | OptionValue::String(word)) = self.option_value()? else {

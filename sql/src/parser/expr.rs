@@ -1,10 +1,10 @@
-//! Expressions: from the parser's tree to ours.
+//! Lowering of expressions, from `sqlparser`'s tree to the syntax tree.
 //!
-//! Trees that lean to the left (`a + b + c …`) may be long, so the left spine is taken apart in a
-//! loop; recursion follows parentheses and right operands only, whose depth is limited.
+//! Left-deep trees (`a + b + c …`) may be long, so the left spine is lowered in a loop; recursion
+//! follows only parentheses and right operands, whose depth is limited.
 //!
-//! The parser keeps no position of operators and keywords. They are found by looking back from the
-//! operand that follows them.
+//! `sqlparser` does not store positions of operators and keywords. They are found by searching
+//! backward from the operand that follows them.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{ArrayElemTypeDef, CastKind, Expr as Parsed, Value, ValueWithSpan};
@@ -26,7 +26,7 @@ use crate::ast::{
     TruthTest, TypeName,
 };
 
-/// An expression and the position of its first character, parentheses included.
+/// An expression with the position of its first character, parentheses included.
 pub(super) struct Placed {
     pub(super) expr: Expr,
     pub(super) start: usize,
@@ -43,7 +43,7 @@ impl Cursor<'_> {
         self.lower(parsed)
     }
 
-    /// Reads an expression and keeps its text.
+    /// Reads an expression with its text.
     pub(super) fn source_expr(&mut self) -> Result<SourceExpr> {
         let start = self.byte();
         let expr = self.expr()?;
@@ -62,7 +62,7 @@ impl Cursor<'_> {
         self.lower(*parsed).map(Box::new)
     }
 
-    /// Lowers the leaf of the left spine, then everything that stands on it.
+    /// Lowers the leaf of the left spine, then the nodes above it.
     pub(super) fn lower_placed(&mut self, parsed: Parsed) -> Result<Placed> {
         limits::with_stack(|| self.lower_spine(parsed))
     }
@@ -85,7 +85,7 @@ impl Cursor<'_> {
         Ok(left)
     }
 
-    /// Returns the syntax error for a second comparison in a row.
+    /// Returns the syntax error for a chained non-associative operator.
     fn not_associative(&mut self, node: &mut Parsed) -> ParseError {
         let right = match node {
             Parsed::BinaryOp { right, .. }
@@ -111,7 +111,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Lowers a node whose left operand is lowered already.
+    /// Lowers a node whose left operand is already lowered.
     fn lower_onto(&mut self, node: Parsed, left: Placed) -> Result<Expr> {
         let start = left.start;
         let operand = Box::new(left.expr);
@@ -157,7 +157,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes on with [`Cursor::lower_onto`]: patterns, ANY and ALL, and what is not supported.
+    /// Continues [`Cursor::lower_onto`] with patterns, ANY and ALL, and unsupported syntax.
     fn lower_onto_pattern(
         &mut self,
         node: Parsed,
@@ -196,7 +196,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns what stands for an operator that bennu does not have.
+    /// Returns the internal call for an operator that bennu does not have.
     pub(super) fn unknown_operator(
         &self,
         name: &str,
@@ -278,8 +278,7 @@ impl Cursor<'_> {
         Ok(Expr::IsDistinct { left, right: Box::new(right.expr), negated, position })
     }
 
-    /// Returns where the test that this word names stands, before what starts at `position`: at its
-    /// NOT if it has one.
+    /// Returns the position of a test with this keyword before `position`, including its NOT.
     fn test_before(&self, position: usize, word: &str, negated: bool) -> usize {
         let found = self.word_before(position, word);
         if negated { self.word_before(found, "not") } else { found }
@@ -335,7 +334,7 @@ impl Cursor<'_> {
         Ok(Expr::Quantified { left: Box::new(left), operator, quantifier, right, position })
     }
 
-    /// `operand::type`. The `::` is the first one behind the operand.
+    /// Returns `operand::type`. The `::` is the first one after the operand.
     fn postfix_cast(
         &self,
         operand: Box<Expr>,
@@ -356,7 +355,7 @@ impl Cursor<'_> {
         Ok(Expr::Cast { operand, type_name, position })
     }
 
-    /// Returns where the next `::` outside parentheses stands, and the token behind it.
+    /// Returns the position of the next `::` outside of parentheses, and of the token after it.
     fn double_colon_after(&self, from: usize) -> (usize, usize) {
         let Some(first) = self.token_index(from) else { return (from, from) };
         let mut depth = 0_i32;
@@ -391,7 +390,8 @@ impl Cursor<'_> {
             Parsed::Nested(inner) => {
                 let inner = self.lower_placed(*inner)?;
                 let start = self.start_before(inner.start, |token| *token == Token::LParen);
-                // A row in parentheses of its own, or a chain: `(a and b) and c` stays as it is.
+                // The inner expression remains a node of its own: `(a and b) and c` is not
+                // flattened, and a row remains a row.
                 placed(inner.expr, start)
             }
             Parsed::Tuple(fields) if fields.is_empty() => Err(self.unexpected()),
@@ -458,7 +458,8 @@ impl Cursor<'_> {
         placed(expr, position)
     }
 
-    /// Returns where the name of a type stands, or `otherwise` for one whose words have no place.
+    /// Returns the position of a type name, or `otherwise` for one whose keywords have no
+    /// position.
     pub(super) fn type_position(&self, data_type: &parsed::DataType, otherwise: usize) -> usize {
         let mut data_type = data_type;
         while let parsed::DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = data_type {
@@ -511,14 +512,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// Folds the parts of a name, of which the first one is declared somewhere.
+    /// Folds the parts of a name; the first one must be allowed as a column name.
     pub(super) fn qualified(&self, parts: &[parsed::Ident]) -> Result<Vec<Ident>> {
         if let Some(first) = parts.first() {
             self.declared(first)?;
         }
         let mut parts: Vec<Ident> = parts.iter().map(|part| self.ident(part)).collect();
         if parts.len() == 4 {
-            // The database, a schema, a table and a column.
+            // Database, schema, table and column.
             let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
             let written: Vec<&str> = written.iter().map(String::as_str).collect();
             name::check_database(&parts[..1], &written)?;
@@ -656,7 +657,7 @@ fn left_operand(node: &mut Parsed) -> Option<&mut Parsed> {
     }
 }
 
-/// Refuses `a < b < c` and `a like b like c`, which PostgreSQL's grammar does not have.
+/// Rejects `a < b < c` and `a like b like c`, which PostgreSQL's grammar does not allow.
 fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), ()> {
     let class = |node: &Parsed| match node {
         Parsed::BinaryOp { op, .. } if operator::is_comparison(op) => 1,
@@ -671,7 +672,7 @@ fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), 
         | Parsed::SimilarTo { .. } => 2,
         _ => 0,
     };
-    // The parenthesis behind ANY ends an operand.
+    // The parenthesis after ANY ends the operand.
     let ends = matches!(left, Parsed::AnyOp { .. } | Parsed::AllOp { .. });
     match (class(node), class(left)) {
         _ if ends => Ok(()),
@@ -680,7 +681,7 @@ fn check_associativity(node: &Parsed, left: &Parsed) -> std::result::Result<(), 
     }
 }
 
-/// Returns one element of an array, for its type; the only column of a query.
+/// Returns an element of an array, or the only column of a query, for its type.
 fn element_of(array: ArraySource, position: usize) -> Expr {
     match array {
         ArraySource::Subquery(query) => Expr::Subquery(query),
@@ -702,7 +703,7 @@ fn parameter(text: &str, position: usize) -> Option<Expr> {
     (1..=MAX_PARAMETER).contains(&number).then_some(Expr::Parameter { number, position })
 }
 
-/// Returns the constant that `B'…'` or `X'…'` is.
+/// Returns the constant of `B'…'` or `X'…'`.
 fn bit_string(form: char, digits: &str, position: usize) -> Expr {
     let sql_type = types::DataType::Bit.into();
     let type_name = TypeName { sql_type, named: None, collation: None, position };

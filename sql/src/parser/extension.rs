@@ -1,4 +1,4 @@
-//! CREATE EXTENSION, ALTER EXTENSION and DROP EXTENSION.
+//! Parsing of CREATE EXTENSION, ALTER EXTENSION and DROP EXTENSION.
 
 use sqlparser::tokenizer::Token;
 
@@ -37,7 +37,7 @@ impl Cursor<'_> {
         Ok(Statement::Extension(Box::new(create)))
     }
 
-    /// Reads what follows ALTER EXTENSION.
+    /// Reads the rest of ALTER EXTENSION.
     pub(super) fn alter_extension(&mut self, position: usize) -> Result<Statement> {
         let name = self.name()?;
         if self.take_word("update") {
@@ -59,7 +59,7 @@ impl Cursor<'_> {
             .with_hint("Use DROP EXTENSION and CREATE EXTENSION."))
     }
 
-    /// Reads what follows DROP EXTENSION.
+    /// Reads the rest of DROP EXTENSION.
     pub(super) fn drop_extension(&mut self) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let names = self.list(Self::name)?;

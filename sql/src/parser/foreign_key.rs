@@ -1,4 +1,4 @@
-//! REFERENCES.
+//! Parsing of REFERENCES.
 
 use sqlparser::tokenizer::Token;
 
@@ -7,7 +7,7 @@ use super::error::{ParseError, Result, sqlstate};
 use crate::ast::{ForeignKey, Ident, ReferentialAction};
 
 impl Cursor<'_> {
-    /// Reads REFERENCES and what follows it, for these columns.
+    /// Reads a REFERENCES clause for these columns.
     pub(super) fn references(&mut self, columns: Vec<Ident>) -> Result<ForeignKey> {
         self.expect_words(&["references"])?;
         let table = self.table_name()?;
@@ -71,7 +71,7 @@ impl Cursor<'_> {
         Ok(action)
     }
 
-    /// Reads the columns that an action sets, if they are listed.
+    /// Reads the column list of an `ON DELETE SET …` action, if there is one.
     fn action_columns(&mut self, action: ReferentialAction, deleted: bool) -> Result<Vec<Ident>> {
         let words = match action {
             ReferentialAction::SetNull => "SET NULL",

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP FUNCTION.
+//! Parsing of CREATE, ALTER and DROP FUNCTION, DO and CALL.
 
 use sqlparser::tokenizer::Token;
 
@@ -16,7 +16,7 @@ use crate::ast::{
 /// `invalid_function_definition`
 const INVALID_DEFINITION: &str = "42P13";
 
-/// The clauses of CREATE FUNCTION behind RETURNS.
+/// The clauses of CREATE FUNCTION after RETURNS.
 #[derive(Default)]
 struct Clauses {
     language: Option<(String, usize)>,
@@ -25,7 +25,7 @@ struct Clauses {
 }
 
 impl Cursor<'_> {
-    /// Takes the word for functions, procedures or both.
+    /// Reads FUNCTION, PROCEDURE or ROUTINE.
     pub(super) fn routine_word(&mut self) -> Option<RoutineWord> {
         let word = match self.peek_word().as_str() {
             "function" => RoutineWord::Function,
@@ -37,7 +37,7 @@ impl Cursor<'_> {
         Some(word)
     }
 
-    /// Reads a statement behind the words CREATE FUNCTION or CREATE PROCEDURE.
+    /// Reads the rest of CREATE FUNCTION or CREATE PROCEDURE.
     pub(super) fn create_function(
         &mut self,
         or_replace: bool,
@@ -111,7 +111,7 @@ impl Cursor<'_> {
 
     fn function_parameter(&mut self) -> Result<FunctionParameter> {
         let mode = self.parameter_mode();
-        // A name, unless the type follows at once.
+        // The parameter is named, unless the first word begins its type.
         let named = match (self.peek(), &self.parser.peek_nth_token_ref(1).token) {
             (Token::Word(_), Token::Word(word)) => {
                 let next = word.value.to_ascii_lowercase();
@@ -156,7 +156,7 @@ impl Cursor<'_> {
         Ok(Returns::Value(self.signature_type()?))
     }
 
-    /// Reads a type of a signature, which may be `relation.column%TYPE`.
+    /// Reads a type in a signature, which may be `relation.column%TYPE`.
     fn signature_type(&mut self) -> Result<TypeName> {
         let token = |cursor: &Self, at: usize| cursor.parser.peek_nth_token_ref(at).token.clone();
         let is_name = |token: &Token| matches!(token, Token::Word(_));
@@ -197,7 +197,7 @@ impl Cursor<'_> {
         Ok(TypeName { sql_type, named, collation: None, position })
     }
 
-    /// Reads one of the clauses behind RETURNS; false if there is none.
+    /// Reads one clause after RETURNS; returns false if there is none.
     fn function_clause(&mut self, clauses: &mut Clauses) -> Result<bool> {
         let position = self.position();
         let mut again = false;
@@ -208,7 +208,7 @@ impl Cursor<'_> {
             };
             again = clauses.language.replace((language, position)).is_some();
         } else if self.function_attribute(&mut clauses.attributes)? {
-            // It was noted.
+            // It is already stored.
         } else if self.take_word("as") {
             let position = self.position();
             let rest = &self.source.text()[self.byte()..];
@@ -233,7 +233,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads the statements of a body to its END; returns their text.
+    /// Reads the statements of a body up to END; returns their text.
     fn atomic_statements(&mut self) -> Result<String> {
         let start = self.byte();
         let mut end = start;
@@ -253,7 +253,7 @@ impl Cursor<'_> {
         Ok(text)
     }
 
-    /// Reads one of the clauses that CREATE and ALTER have in common; false if there is none.
+    /// Reads one of the clauses common to CREATE and ALTER; returns false if there is none.
     fn function_attribute(&mut self, attributes: &mut FunctionAttributes) -> Result<bool> {
         let position = self.position();
         let mut of_functions = true;
@@ -344,12 +344,12 @@ impl Cursor<'_> {
         self.take_words(&["called", "on", "null", "input"]).then_some(false)
     }
 
-    /// Reads a function's name, with the types of its parameters if they are given.
+    /// Reads a function's name, and the types of its parameters if present.
     pub(super) fn function_reference(&mut self) -> Result<FunctionReference> {
         let name = match self.parser.peek_nth_token_ref(1).token {
             Token::Period => self.table_name()?,
             Token::LParen => self.routine_name()?,
-            // Without parentheses it cannot be taken for anything else.
+            // Without parentheses, reserved words are the only restriction.
             _ => {
                 let name = self.identifier(key_words::is_not_reserved)?;
                 TableName { schema: None, name }
@@ -366,7 +366,7 @@ impl Cursor<'_> {
         Ok(FunctionReference { name, arguments: Some(arguments) })
     }
 
-    /// Reads a statement behind the words ALTER FUNCTION and their kin.
+    /// Reads the rest of ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE.
     pub(super) fn alter_function(&mut self, word: RoutineWord) -> Result<Statement> {
         let function = self.function_reference()?;
         let position = self.position();
@@ -390,7 +390,7 @@ impl Cursor<'_> {
         Ok(Statement::Function(Box::new(FunctionStatement::Alter(alter))))
     }
 
-    /// Reads a statement behind the words DROP FUNCTION and their kin.
+    /// Reads the rest of DROP FUNCTION, DROP PROCEDURE or DROP ROUTINE.
     pub(super) fn drop_function(&mut self, word: RoutineWord) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let functions = self.list(Self::function_reference)?;
@@ -400,7 +400,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns where the text of a literal stands that begins at `position`; `None` if it is not
+/// Returns the position of the text in a literal that begins at `position`; `None` if it is not
 /// written character by character.
 fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace> {
     let is_quoted = literal.starts_with('\'');

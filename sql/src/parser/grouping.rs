@@ -1,8 +1,8 @@
-//! GROUP BY: expressions, lists of them, ROLLUP, CUBE and GROUPING SETS.
+//! Parsing of GROUP BY: expressions, lists of them, ROLLUP, CUBE and GROUPING SETS.
 //!
-//! The parser of `sqlparser` knows grouping sets of expressions only; PostgreSQL nests them. So
-//! they are read where an expression may begin ([`parse_sets`]), and become nested tuples. GROUP
-//! BY DISTINCT is a word of ours in front of the first entry ([`rewrite`](super::rewrite)).
+//! `sqlparser` knows only grouping sets of expressions; PostgreSQL nests them. So they are parsed
+//! where an expression may begin ([`parse_sets`]), as nested tuples. GROUP BY DISTINCT is an
+//! internal marker token before the first entry ([`rewrite`](super::rewrite)).
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::Expr as Parsed;
@@ -15,8 +15,8 @@ use super::limits;
 use super::rewrite::DISTINCT_GROUPS;
 use crate::ast::{Expr, GroupItem};
 
-/// Reads what only GROUP BY has, if it is next: `()`, `ROLLUP (…)`, `CUBE (…)`, `GROUPING SETS (…)`
-/// and the word for DISTINCT.
+/// Reads syntax specific to GROUP BY, if it is next: `()`, `ROLLUP (…)`, `CUBE (…)`, `GROUPING
+/// SETS (…)` and the marker of DISTINCT.
 pub(super) fn parse_sets(parser: &mut Parser) -> Option<std::result::Result<Parsed, ParserError>> {
     let is = |n: usize, token: &Token| parser.peek_nth_token_ref(n).token == *token;
     let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
@@ -104,7 +104,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Lowers what stands in ROLLUP and CUBE: expressions, and lists of them.
+    /// Lowers the elements of ROLLUP and CUBE: expressions, and lists of them.
     fn group_units(&mut self, items: Vec<Vec<Parsed>>) -> Result<Vec<Vec<Expr>>> {
         let unit = |item| match item {
             Parsed::Tuple(list) if !list.is_empty() => self.lower_list(list),

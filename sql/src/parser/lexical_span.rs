@@ -1,9 +1,9 @@
-//! Lengths of quoted texts and comments, for scanners that look for something else in a text.
+//! Lengths of quoted texts and comments, for scanners that search a text for something else.
 //!
-//! Each function takes a text from the first byte of the construct on and returns the number of its
-//! bytes; a construct without an end takes the rest of the text.
+//! Each function takes a text that begins with the construct and returns the length of the
+//! construct in bytes; an unterminated construct extends to the end of the text.
 
-/// Returns the length up to the end of `mark`, which is searched behind the first bytes.
+/// Returns the length through the end of `mark`, which is searched after the first bytes.
 pub(super) fn length_through(text: &str, first: usize, mark: &str) -> usize {
     let behind = &text[first..];
     first + behind.find(mark).map_or(behind.len(), |found| found + mark.len())
@@ -28,7 +28,7 @@ pub(super) fn comment_length(text: &str) -> usize {
     }
 }
 
-/// Returns the length of `$tag$…$tag$`, or 1 for the dollar of something else.
+/// Returns the length of `$tag$…$tag$`, or 1 if the dollar does not begin a tag.
 pub(super) fn dollar_quote_length(text: &str) -> usize {
     let tag = text[1..].find('$').map(|length| &text[..length + 2]);
     let is_tag = |tag: &&str| {

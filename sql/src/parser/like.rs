@@ -1,11 +1,11 @@
-//! LIKE in CREATE TABLE.
+//! Parsing of LIKE in CREATE TABLE.
 
 use super::cursor::Cursor;
 use super::error::Result;
 use crate::ast::{CreateTable, LikeParts, LikeTable};
 
 impl Cursor<'_> {
-    /// Reads what follows LIKE.
+    /// Reads the rest of a LIKE clause.
     pub(super) fn like_table(&mut self, into: &mut CreateTable) -> Result<()> {
         let table = self.table_name()?;
         let mut including = LikeParts::default();
@@ -37,7 +37,7 @@ impl Cursor<'_> {
                 "comments" => including.comments = on,
                 "compression" => including.compression = on,
                 "storage" => including.storage = on,
-                // Tables have none.
+                // Extended statistics do not exist.
                 "statistics" => {}
                 _ => return Err(self.unexpected()),
             }

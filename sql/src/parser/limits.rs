@@ -1,72 +1,72 @@
-//! Limits on the form of a statement, checked on its tokens before it is parsed.
+//! Limits on the size of a statement, checked on its tokens before it is parsed.
 //!
-//! A recursive parser and the trees it builds overflow the stack on hostile text: deep nesting,
-//! and long chains of operators, which make trees that lean to the left. Both are refused here
-//! with SQLSTATE 54001, whatever the stack of the calling thread.
+//! A recursive parser and the trees it builds could overflow the stack on hostile text: by deep
+//! nesting, and by long chains of operators, which make left-deep trees. Both are rejected with
+//! SQLSTATE 54001, independent of the stack of the calling thread.
 //!
-//! A chain is counted between commas, at one level of nesting; with the deepest one in parentheses
-//! it makes a tree, whose depth has a limit of its own. AND and OR have a larger limit, because
-//! their chains become lists; so has UNION.
+//! A chain is counted between commas, at one level of nesting; its depth and that of the deepest
+//! tree in parentheses within it add up to the tree depth, which has a limit of its own. AND and
+//! OR have a larger limit, because their chains become lists; so has UNION.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::error::{ParseError, Result, sqlstate};
 use super::source::Source;
 
-/// Bytes of a script. A statement of this size takes some hundred MiB to parse.
+/// The maximum bytes of a script. A statement of this size needs some hundred MiB to parse.
 pub const SCRIPT_BYTES: usize = 16 << 20;
-/// Parentheses, brackets and CASEs within each other.
+/// The maximum nesting of parentheses, brackets and CASEs.
 pub const NESTING_DEPTH: usize = 64;
-/// Operators in a row, other than AND and OR.
+/// The maximum length of a chain of operators other than AND and OR.
 pub const CHAINED_OPERATORS: usize = 1_000;
-/// Operators and joins in a row, with those in parentheses among them, and so on.
+/// The maximum depth of a tree of operators and joins, including those in parentheses.
 pub const TREE_DEPTH: usize = CHAINED_OPERATORS + NESTING_DEPTH;
-/// ANDs and ORs in a row.
+/// The maximum length of a chain of ANDs and ORs.
 pub const CHAINED_CONDITIONS: usize = 50_000;
-/// INTERSECT, EXCEPT and JOIN in one query.
+/// The maximum number of INTERSECTs, EXCEPTs and JOINs in one query.
 pub const CHAINED_QUERIES: usize = 250;
-/// UNIONs in one query, which are bound in a loop and make one list.
+/// The maximum number of UNIONs in one query, which are bound in a loop and make one list.
 pub const CHAINED_UNIONS: usize = 1_000;
-/// What the parser is given as its own limit: calls in a nest of [`NESTING_DEPTH`], with room for
-/// the levels of precedence and for prefix operators.
+/// The recursion limit of `sqlparser`: for a nesting of [`NESTING_DEPTH`], with room for the
+/// precedence levels and prefix operators.
 pub(crate) const PARSER_DEPTH: usize = 250;
 
-/// Bytes of stack that a step of lowering may need before the next check.
+/// The bytes of stack that a lowering step may need before the next check.
 const RED_ZONE_BYTES: usize = 256 << 10;
-/// Bytes of stack that are added when less than [`RED_ZONE_BYTES`] is left.
+/// The bytes of stack that are added when less than [`RED_ZONE_BYTES`] is left.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Runs a step of a recursion with enough stack, as `sqlparser` does while it parses.
+/// Runs a step of a recursion with enough stack, as `sqlparser` does when parsing.
 pub(crate) fn with_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, step)
 }
 
-/// Counts at one level of nesting.
+/// The counts at one level of nesting.
 #[derive(Default)]
 struct Level {
-    /// Opened by CASE and closed by END.
+    /// True if it is opened by CASE and closed by END.
     case: bool,
-    /// The next AND belongs to a BETWEEN.
+    /// True if the next AND belongs to a BETWEEN.
     between: bool,
     operators: usize,
     conditions: usize,
     queries: usize,
     unions: usize,
-    /// The deepest tree in parentheses that belongs to the chain at hand.
+    /// The deepest tree in parentheses that belongs to the current chain.
     inner: usize,
     /// The deepest tree so far.
     depth: usize,
 }
 
 impl Level {
-    /// Ends a chain: what follows is beside it, not above.
+    /// Ends a chain: what follows is its sibling in the tree.
     fn restart(&mut self) {
         self.operators = 0;
         self.inner = 0;
     }
 }
 
-/// What a token does to the counts.
+/// The effect of a token on the counts.
 enum Effect {
     Open {
         case: bool,
@@ -79,7 +79,7 @@ enum Effect {
     Condition,
     QueryOperator,
     Union,
-    /// Starts another expression.
+    /// Begins another expression.
     Restart,
     Statement,
     Nothing,
@@ -126,7 +126,7 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
                     Effect::Union => level.unions += 1,
                     _ => level.queries += 1,
                 }
-                // What was in parentheses may be its left side.
+                // A preceding expression in parentheses may be its left operand.
                 level.operators = 0;
                 level.conditions = 0;
             }
@@ -140,7 +140,7 @@ pub(crate) fn check_tokens(tokens: &[TokenWithSpan], source: &Source<'_>) -> Res
         }
         let nesting = levels.len();
         let level = &mut levels[nesting - 1];
-        // A join takes more of the stack than an operator.
+        // A join needs more stack than an operator.
         let own = level.operators + 2 * level.queries;
         level.depth = level.depth.max(own + level.inner);
         if nesting > NESTING_DEPTH

@@ -1,8 +1,8 @@
-//! Strings and names with escapes: `E'…'`, `U&'…'`, `U&"…"`.
+//! Tokens of strings and names with escapes: `E'…'`, `U&'…'`, `U&"…"`.
 //!
-//! The tokenizer gives the pieces of `U&'…'`: a word, an operator and a string as it is written.
-//! They become one token here. Of `E'…'` it knows the common escapes; where it stops, the string is
-//! read by PostgreSQL's rules, and the tokenizer goes on behind it.
+//! The tokenizer of `sqlparser` splits `U&'…'` into a word, an operator and an unescaped string;
+//! they are combined into one token here. It knows only the common escapes of `E'…'`; where it
+//! stops, the string is read by PostgreSQL's rules, and the tokenizer continues after it.
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
@@ -15,7 +15,7 @@ use super::token_error;
 /// Returns the tokens of a text.
 pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = Vec::with_capacity(source.text().len() / 4);
-    // What the tokenizer reads is the text from here on.
+    // The start of the text that the tokenizer reads next.
     let mut from = Location::new(1, 1);
     let mut runs = source.runs().iter().peekable();
     loop {
@@ -63,7 +63,7 @@ pub(super) fn tokens(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<
     Ok(tokens)
 }
 
-/// Returns which of the tokens is the first `E'…'` that goes on in another line.
+/// Returns the index of the first `E'…'` token that continues on another line.
 fn continued(tokens: &[TokenWithSpan], source: &Source<'_>) -> Option<usize> {
     let goes_on = |token: &TokenWithSpan| {
         matches!(token.token, Token::EscapedStringLiteral(_))
@@ -72,8 +72,8 @@ fn continued(tokens: &[TokenWithSpan], source: &Source<'_>) -> Option<usize> {
     tokens.iter().position(goes_on)
 }
 
-/// Returns the length of what is between a string and its continuation: blanks with the end of a
-/// line among them, and comments.
+/// Returns the length of the separator between a string and its continuation: blanks that include
+/// a newline, and comments.
 fn continuation(text: &str) -> Option<usize> {
     let mut rest = text;
     let mut has_newline = false;
@@ -89,7 +89,7 @@ fn continuation(text: &str) -> Option<usize> {
     (has_newline && rest.starts_with('\'')).then(|| text.len() - rest.len())
 }
 
-/// Returns where a location of a part of the text is that begins at `from`.
+/// Converts a location in the part of the text that begins at `from`.
 fn moved(location: Location, from: Location) -> Location {
     match location.line {
         1 => Location::new(from.line, from.column + location.column - 1),
@@ -97,21 +97,21 @@ fn moved(location: Location, from: Location) -> Location {
     }
 }
 
-/// Four digits, as hints show them.
+/// Four digits, as in hints.
 const X4: &str = concat!("XX", "XX");
 
-/// The first half of a surrogate pair in front of what is read, if there is one.
+/// The pending first half of a surrogate pair, if any.
 #[derive(Default)]
 struct Pair(Option<u32>);
 
-/// What is wrong with an escaped character.
+/// The error of an escaped character.
 enum Wrong {
     Pair,
     Value,
 }
 
 impl Pair {
-    /// Takes an escaped character; `None` for the first half of a pair.
+    /// Adds an escaped character; returns `None` for the first half of a pair.
     fn take(&mut self, code: u32) -> std::result::Result<Option<char>, Wrong> {
         let code = match (self.0.take(), code) {
             (None, 0xD800..=0xDBFF) => {
@@ -126,7 +126,7 @@ impl Pair {
     }
 }
 
-/// A string `E'…'` that is being read.
+/// Reader of a string `E'…'`.
 struct Escaped<'a> {
     source: &'a Source<'a>,
     rest: &'a str,
@@ -136,7 +136,7 @@ struct Escaped<'a> {
 }
 
 impl<'a> Escaped<'a> {
-    /// Reads the string that begins at a location, with all that it goes on with in other lines.
+    /// Reads the string at a location, with its continuations on other lines.
     fn read(
         source: &'a Source<'a>,
         start: Location,
@@ -197,7 +197,7 @@ impl<'a> Escaped<'a> {
         self.value.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
-    /// Takes up to so many digits.
+    /// Reads at most `most` digits.
     fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
         let mut code = None;
         for _ in 0..most {
@@ -210,7 +210,7 @@ impl<'a> Escaped<'a> {
         code
     }
 
-    /// Reads what follows a backslash, which stands at `before`.
+    /// Reads the rest of an escape whose backslash is at `before`.
     fn escape(&mut self, before: (&str, Location)) -> Result<()> {
         let Some(c) = self.next() else { return Ok(()) };
         if let 'u' | 'U' = c {
@@ -271,7 +271,7 @@ impl<'a> Escaped<'a> {
         }
     }
 
-    /// Refuses the first half of a pair that has no second one at `before`.
+    /// Rejects the first half of a surrogate pair without a second one at `before`.
     fn pair_ends(&self, before: (&str, Location)) -> Result<()> {
         if self.pair.0.is_none() {
             return Ok(());
@@ -282,7 +282,7 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// Returns the error of bytes that are no text.
+/// Returns the error for bytes that are not valid UTF-8.
 fn no_text(bytes: &[u8]) -> ParseError {
     let length = match bytes.first() {
         Some(0xC0..=0xDF) => 2,
@@ -296,7 +296,7 @@ fn no_text(bytes: &[u8]) -> ParseError {
     ParseError::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message, None)
 }
 
-/// Makes one token of each `U&'…'` and `U&"…"`, with the UESCAPE behind it.
+/// Combines each `U&'…'` and `U&"…"` with its UESCAPE into one token.
 fn unicode(tokens: &mut Vec<TokenWithSpan>, source: &Source<'_>) -> Result<()> {
     let is_start = |tokens: &[TokenWithSpan]| match tokens {
         [word, ampersand, text, ..] => {
@@ -335,7 +335,7 @@ fn is_piece(token: &Token) -> bool {
     }
 }
 
-/// Reads the string or name that begins with the first of these tokens; returns how many it is.
+/// Reads the string or name at the start of these tokens; also returns the number of its tokens.
 fn one(tokens: &[TokenWithSpan], source: &Source<'_>) -> Result<(TokenWithSpan, usize)> {
     let mut used = 3;
     let (mut text, is_name) = match &tokens[2].token {
@@ -403,7 +403,7 @@ fn escape_character(token: Option<&TokenWithSpan>, source: &Source<'_>) -> Resul
     }
 }
 
-/// Returns a text with its escapes replaced; its first character stands at a position.
+/// Returns a text with its escapes decoded; its first character is at `position`.
 fn decoded(text: &str, escape: char, position: usize) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut pair = Pair::default();

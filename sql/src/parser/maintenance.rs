@@ -1,4 +1,4 @@
-//! LOCK TABLE and REINDEX.
+//! Parsing of LOCK TABLE and REINDEX.
 
 use sqlparser::tokenizer::Token;
 use store::transaction::TableLockMode;
@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{Ident, LockTables, OptionValue, Reindex, ReindexTarget, Statement};
 
-/// Modes of LOCK TABLE, those that begin like others first.
+/// Modes of LOCK TABLE, longer ones before their prefixes.
 const MODES: &[(&[&str], TableLockMode)] = &[
     (&["access", "share"], TableLockMode::AccessShare),
     (&["access", "exclusive"], TableLockMode::AccessExclusive),

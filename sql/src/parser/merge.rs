@@ -1,4 +1,4 @@
-//! MERGE.
+//! Parsing of MERGE.
 
 use sqlparser::tokenizer::Token;
 

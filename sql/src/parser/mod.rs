@@ -1,4 +1,4 @@
-//! From text to [`ast`](crate::ast).
+//! The parser: from SQL text to [`ast`](crate::ast).
 //!
 //! ```text
 //! text ──tokens──▶ limits ──▶ statement heads (ours) ──▶ expressions, queries, types (sqlparser)
@@ -6,12 +6,12 @@
 //!                                       └──────────────▶ ast ◀──────────┘
 //! ```
 //!
-//! The crate `sqlparser` gives the tokens and parses expressions, queries and type names under a
-//! dialect of ours. The heads of statements are read here, because most of bennu's differ from
-//! what `sqlparser` knows. Its trees never leave this module: they are lowered as soon as they are
-//! parsed, in one pass that takes them apart field by field, so that nothing is ignored silently.
+//! The crate `sqlparser` provides the tokenizer, and parses expressions, queries and type names
+//! with a dialect of ours. The heads of statements are parsed here, because most of bennu's differ
+//! from `sqlparser`'s. Its trees never leave this module: they are lowered as soon as they are
+//! parsed, in one pass that destructures every field, so that no syntax is silently ignored.
 //!
-//! Syntax errors read as PostgreSQL's: `syntax error at or near "x"`, with the position.
+//! Syntax errors have PostgreSQL's wording, `syntax error at or near "x"`, with the position.
 
 pub mod error;
 mod lexical_span;
@@ -90,13 +90,13 @@ use source::Source;
 /// One statement of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedStatement {
-    /// What it says.
+    /// The syntax tree.
     pub statement: Statement,
-    /// Its own text, without the semicolon and the blanks around it.
+    /// Its text, without the semicolon and surrounding blanks.
     pub text: StatementText,
 }
 
-/// The text of a statement, within the script that it came with. Cheap to clone.
+/// The text of a statement, as a range of its script. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementText {
     /// The script.
@@ -122,12 +122,12 @@ impl fmt::Display for StatementText {
     }
 }
 
-/// Parses a script: statements separated by semicolons. Empty statements are left out, so an empty
+/// Parses a script: statements separated by semicolons. Empty statements are omitted, so an empty
 /// text gives an empty list.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong with any of the statements; none is returned then.
+/// The first error in any of the statements; none is returned then.
 pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, ParseError> {
     with_cursor(Source::new(sql).with_runs(), |cursor| {
         let mut statements = Vec::new();
@@ -149,11 +149,11 @@ pub fn parse_statements(sql: &str) -> std::result::Result<Vec<ParsedStatement>, 
     })
 }
 
-/// Parses an expression that stands alone, as the catalog keeps it.
+/// Parses a standalone expression, such as one stored in the catalog.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Its first syntax error.
 pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
     with_cursor(Source::new(sql), |cursor| {
         let expression = cursor.expr()?;
@@ -164,11 +164,11 @@ pub fn parse_expression(sql: &str) -> std::result::Result<Expr, ParseError> {
     })
 }
 
-/// Parses a query that stands alone, as the catalog keeps it.
+/// Parses a standalone query, such as one stored in the catalog.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Its first syntax error.
 pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
     with_cursor(Source::new(sql), |cursor| {
         let query = cursor.query()?;
@@ -179,11 +179,11 @@ pub fn parse_query(sql: &str) -> std::result::Result<Query, ParseError> {
     })
 }
 
-/// Parses the name of a table, view or sequence that stands alone, as text gives it.
+/// Parses the standalone name of a table, view or sequence.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Its first syntax error.
 pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseError> {
     let invalid = || ParseError::new(error::sqlstate::INVALID_NAME, "invalid name syntax", None);
     let ident = |value: String| Ident { value, position: 1 };
@@ -195,11 +195,11 @@ pub fn parse_relation_name(text: &str) -> std::result::Result<TableName, ParseEr
     Ok(TableName { schema, name })
 }
 
-/// Parses a type with its modifier, as `regtype` takes it.
+/// Parses a type with its modifier, as an input of `regtype`.
 ///
 /// # Errors
 ///
-/// 42601 if it is none; 42704 for a type that there is not.
+/// 42601 if it is not a type name; 42704 for a type that does not exist.
 pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, ParseError> {
     if text.trim().is_empty() {
         return Err(ParseError::syntax(format!("invalid type name \"{text}\""), None));
@@ -213,12 +213,12 @@ pub fn parse_type(text: &str) -> std::result::Result<crate::ast::TypeName, Parse
     })
 }
 
-/// Returns the text of an expression with another name in the place of a column's, wherever it is
-/// no function's, type's or field's.
+/// Returns the text of an expression with the name of a column replaced, except where it is the
+/// name of a function, type or field.
 ///
 /// # Errors
 ///
-/// 42601 if the text cannot be read.
+/// 42601 if the text cannot be tokenized.
 pub fn rename_identifier(
     text: &str,
     old: &str,
@@ -247,9 +247,9 @@ pub fn rename_identifier(
     Ok(out)
 }
 
-/// Reads a list of names, as the value of `search_path` is one: PostgreSQL's
-/// `SplitIdentifierString`. There may be none, and in quotes one may be empty; `None` if it is
-/// something else.
+/// Parses a list of names, such as the value of `search_path`: PostgreSQL's
+/// `SplitIdentifierString`. The list may be empty, and a quoted name may be empty; `None` for
+/// anything else.
 pub fn parse_name_list(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start();
@@ -318,7 +318,7 @@ fn with_cursor<T>(
     parse(&mut { cursor })
 }
 
-/// Fails between two walks over all tokens if the statement is to end.
+/// Fails if the statement was cancelled; called between two passes over all tokens.
 fn check_time() -> Result<()> {
     check_planned()
         .map_err(|error| ParseError::new(error::sqlstate::QUERY_CANCELED, error.message, None))
@@ -347,7 +347,8 @@ fn tokenize(dialect: &BennuDialect, source: &Source<'_>) -> Result<Vec<TokenWith
     }
 }
 
-/// Returns the first string that would go on with one before it but for a comment between them.
+/// Returns the first string that would continue a preceding one, except for a comment between
+/// them.
 fn broken_continuation(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let mut after_string = None;
     for token in tokens {
@@ -369,7 +370,7 @@ fn broken_continuation(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     None
 }
 
-/// Returns the first number or parameter with letters right behind it, and where it stands.
+/// Returns the first number or parameter directly followed by letters, with its position.
 fn junk<'a>(
     tokens: &[TokenWithSpan],
     source: &Source<'a>,
@@ -401,7 +402,7 @@ fn junk<'a>(
     })
 }
 
-/// Translates what the tokenizer says into PostgreSQL's words.
+/// Translates an error of the tokenizer into PostgreSQL's wording.
 fn token_error(error: &TokenizerError, source: &Source<'_>) -> ParseError {
     let position = source.position(error.location).max(1);
     let rest = &source.text()[source.byte(error.location)..];
@@ -423,7 +424,7 @@ fn token_error(error: &TokenizerError, source: &Source<'_>) -> ParseError {
 }
 
 impl Cursor<'_> {
-    /// Reads one statement by its first word.
+    /// Reads one statement by its first keyword.
     pub(super) fn statement(&mut self) -> Result<Statement> {
         let position = self.position();
         match self.peek_word().as_str() {
@@ -470,7 +471,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `WITH …` in front of a query or of a statement that changes data.
+    /// Reads `WITH …` before a query or a data-modifying statement.
     fn with_statement(&mut self) -> Result<Statement> {
         let (with, mut statement) = self.with(|cursor| match cursor.peek_word().as_str() {
             "insert" => cursor.insert(),
@@ -503,7 +504,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns the refusal of a statement that PostgreSQL or Phoenix has and bennu has not.
+/// Returns the error for a statement of PostgreSQL or Phoenix that bennu does not support.
 fn unknown_statement(word: &str, position: usize) -> Option<ParseError> {
     const OTHERS: &[&str] = &[
         "checkpoint",

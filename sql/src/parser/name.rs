@@ -1,14 +1,14 @@
-//! Identifiers: folding, truncation, and texts that are names.
+//! Identifiers: folding, truncation, and names given as text.
 
 use types::text::unquoted_name;
 
 use super::error::{ParseError, Result};
 use crate::ast::{DATABASE, Ident};
 
-/// Bytes of an identifier, as in PostgreSQL (NAMEDATALEN - 1).
+/// The maximum bytes of an identifier, as in PostgreSQL (NAMEDATALEN - 1).
 pub(crate) const IDENTIFIER_BYTES: usize = 63;
 
-/// Returns the identifier that a word means: lower case unless quoted, cut to 63 bytes.
+/// Returns the identifier of a word: lower case unless quoted, truncated to 63 bytes.
 pub(crate) fn fold(word: &str, quoted: bool) -> String {
     let mut folded = if quoted { word.to_owned() } else { word.to_ascii_lowercase() };
     if folded.len() > IDENTIFIER_BYTES {
@@ -21,12 +21,12 @@ pub(crate) fn fold(word: &str, quoted: bool) -> String {
     folded
 }
 
-/// Checks what stands before schema and name: nothing, or the name of the database. `written` is
-/// the whole name.
+/// Checks the parts before schema and name: none, or the name of the database. `written` is the
+/// whole name.
 ///
 /// # Errors
 ///
-/// 0A000 for another database, 42601 if there is more.
+/// 0A000 for another database, 42601 for more parts.
 pub(super) fn check_database(before: &[Ident], written: &[&str]) -> Result<()> {
     let (code, message) = match before {
         [] => return Ok(()),
@@ -40,8 +40,8 @@ pub(super) fn check_database(before: &[Ident], written: &[&str]) -> Result<()> {
     Err(ParseError::new(code, format!("{message}: {written}"), position))
 }
 
-/// Returns the parts of a name that a text is, between dots: quoted, or anything without blanks and
-/// dots, folded. Source: PostgreSQL's `SplitIdentifierString`.
+/// Returns the parts of a dotted name: each quoted, or anything without blanks and dots, folded.
+/// Source: PostgreSQL's `SplitIdentifierString`.
 pub(super) fn split(text: &str) -> Option<Vec<String>> {
     let mut rest = text.trim();
     let mut parts = Vec::new();

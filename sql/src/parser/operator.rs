@@ -1,18 +1,18 @@
-//! Operators: from the parser's to ours.
+//! Lowering of operators.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{BinaryOperator, UnaryOperator};
 
-/// What an infix operator means.
+/// A lowered infix operator.
 pub(super) enum Operator {
     And,
     Or,
     Plain(BinaryOperator),
 }
 
-/// Returns the meaning of an operator; None if bennu does not have it.
+/// Lowers an infix operator; None if bennu does not have it.
 pub(super) fn lower(op: &parsed::BinaryOperator) -> Option<Operator> {
     use parsed::BinaryOperator as Parsed;
     Some(Operator::Plain(match op {
@@ -69,8 +69,8 @@ fn named(name: &str) -> Option<Operator> {
     BinaryOperator::named(symbol).map(Operator::Plain)
 }
 
-/// Returns the name of a function that stands for an operator that bennu does not have, with its
-/// schema if one is written: the binder says that there is none for these operands.
+/// Returns the internal function name for an operator that bennu does not have, with its schema if
+/// written: the binder reports that it does not exist for its operand types.
 pub(super) fn unknown(name: &str) -> (Option<&str>, String) {
     let (schema, symbol) = match name.rsplit_once('.') {
         Some((schema, symbol)) => (Some(schema), symbol),
@@ -79,7 +79,7 @@ pub(super) fn unknown(name: &str) -> (Option<&str>, String) {
     (schema, format!("{}{symbol}", crate::ast::UNKNOWN_OPERATOR))
 }
 
-/// Returns the comparison that a token is.
+/// Returns the comparison operator of a token.
 pub(super) fn comparison(token: &Token) -> Option<parsed::BinaryOperator> {
     use parsed::BinaryOperator as Parsed;
     Some(match token {
@@ -99,7 +99,7 @@ pub(super) fn is_comparison(op: &parsed::BinaryOperator) -> bool {
     matches!(op, Parsed::Eq | Parsed::NotEq | Parsed::Lt | Parsed::LtEq | Parsed::Gt | Parsed::GtEq)
 }
 
-/// Returns the meaning of a prefix operator other than NOT; None if bennu does not have it.
+/// Lowers a prefix operator other than NOT; None if bennu does not have it.
 pub(super) fn lower_unary(op: &parsed::UnaryOperator) -> Option<UnaryOperator> {
     use parsed::UnaryOperator as Parsed;
     Some(match op {

@@ -1,10 +1,10 @@
-//! Operators as PostgreSQL's lexer cuts them: the longest run of the characters that operators are
-//! made of, without the signs at its end unless one of `~!@#%^&|?` or a back-quote is in it. So
-//! `1 %- 2` has one operator, and `1 *- 2` has two.
+//! Operator tokens by the rules of PostgreSQL's lexer: the longest sequence of operator
+//! characters, without trailing signs unless it contains one of `~!@#%^&|?` or a back-quote. So `1
+//! %- 2` has one operator, and `1 *- 2` has two.
 //!
-//! What bennu knows stays the token that it was; any other operator is a
-//! [`Token::CustomBinaryOperator`], and so is `OPERATOR(schema.+)`, with the name of the schema in
-//! front of its symbol.
+//! Operators that `sqlparser` knows remain its tokens; any other operator becomes a
+//! [`Token::CustomBinaryOperator`], and so does `OPERATOR(schema.+)`, with the name of the schema
+//! before its symbol.
 
 use sqlparser::dialect::Dialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -16,7 +16,7 @@ use crate::ast::BinaryOperator;
 const CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
 const KEEP_SIGNS: [char; 10] = ['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'];
 
-/// Cuts all operators of a text.
+/// Splits and combines the operator tokens of a text.
 pub(super) fn cut(dialect: &dyn Dialect, tokens: &mut Vec<TokenWithSpan>) {
     let mut index = 0;
     while index < tokens.len() {
@@ -59,12 +59,12 @@ fn symbol_of(token: &Token) -> Option<String> {
     (!text.is_empty() && text.chars().all(|c| CHARACTERS.contains(c))).then_some(text)
 }
 
-/// Returns whether the parser knows an operator by a token of its own.
+/// Returns whether `sqlparser` has a token for an operator.
 fn is_known(symbol: &str) -> bool {
     ["!=", "=>", "@", "|/", "||/"].contains(&symbol) || BinaryOperator::of_grammar(symbol).is_some()
 }
 
-/// Returns the tokens of a run of operators that begins where `first` does.
+/// Returns the tokens of a sequence of operators that begins at `first`.
 fn parts(dialect: &dyn Dialect, text: &str, first: &TokenWithSpan) -> Vec<TokenWithSpan> {
     let mut parts = Vec::new();
     let (mut rest, mut span) = (text, first.span);
@@ -90,7 +90,7 @@ fn parts(dialect: &dyn Dialect, text: &str, first: &TokenWithSpan) -> Vec<TokenW
     parts
 }
 
-/// `OPERATOR(schema.+)` is one token.
+/// Combines `OPERATOR(schema.+)` into one token.
 fn named(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     if !is_word(&tokens[index], "operator") {
         return;

@@ -1,9 +1,9 @@
-//! Backslashes in plain strings: texts of clients that set `standard_conforming_strings = off`.
+//! Backslashes in plain strings, for sessions with `standard_conforming_strings = off`.
 //!
-//! Such a text is rewritten before it is parsed: a plain string with a backslash, `'a\'b'`, becomes
-//! `E'a\'b'`, which means the same whatever the setting. So what the catalog retains of the text,
-//! and what is parsed again later, means what it meant to the client. Positions in errors count the
-//! letters that were put in.
+//! The text is rewritten before it is parsed: a plain string with a backslash, `'a\'b'`, becomes
+//! `E'a\'b'`, whose meaning does not depend on the setting. So texts that the catalog stores, and
+//! that are parsed again later, keep their meaning. Positions in errors include the inserted
+//! letters.
 //!
 //! Source: PostgreSQL's scan.l (`xqs`, `xe`, `warn_on_first_escape`).
 
@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::error::{ParseError, Result, sqlstate};
 use super::lexical_span::{comment_length, dollar_quote_length, length_through};
 
-/// What PostgreSQL warns of: the first escape of a string.
+/// The first escape of a string, of which PostgreSQL warns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EscapeInString {
     /// `\'`
@@ -23,12 +23,12 @@ pub enum EscapeInString {
     Other,
 }
 
-/// Returns a text with its plain strings rewritten, and the first escape of each of them, with the
-/// place of the string, in characters from 1 on.
+/// Returns a text with its plain strings rewritten, and the first escape of each of them with the
+/// position of the string, 1-based in characters.
 ///
 /// # Errors
 ///
-/// 0A000 for `U&'…'`, in which a backslash would have two meanings.
+/// 0A000 for `U&'…'`, in which a backslash would be ambiguous.
 pub fn conforming(sql: &str) -> Result<(String, Vec<(EscapeInString, usize)>)> {
     let mut reader = Reader { sql, at: 0, copied: 0, out: String::new(), escapes: Vec::new() };
     while reader.at < sql.len() {
@@ -41,7 +41,7 @@ pub fn conforming(sql: &str) -> Result<(String, Vec<(EscapeInString, usize)>)> {
 struct Reader<'a> {
     sql: &'a str,
     at: usize,
-    /// So much of the text is in `out`.
+    /// The number of bytes that were copied to `out`.
     copied: usize,
     out: String,
     escapes: Vec<(EscapeInString, usize)>,
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         &self.sql[self.at..]
     }
 
-    /// Skips what is no string; reads a string.
+    /// Skips anything but a string; reads a string.
     fn token(&mut self) -> Result<()> {
         let rest = self.rest();
         let first = rest.as_bytes()[0];
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the string that a letter in front of it gives another meaning.
+    /// Reads a string whose prefix letter changes its syntax.
     fn after_word(&mut self, word: &str, start: usize) -> Result<()> {
         let rest = self.rest();
         let is_unicode = word.eq_ignore_ascii_case("u") && rest.starts_with("&'");
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a plain string, the letter in front of which stands at `start`.
+    /// Reads a plain string; its prefix letter, if any, is at `start`.
     fn plain(&mut self, start: usize) {
         let quote = self.at;
         let mut first = None;
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         self.copy(&gaps);
     }
 
-    /// Copies a string whose parts on several lines become one.
+    /// Copies a string, joining its continuations on further lines.
     fn copy(&mut self, gaps: &[Range<usize>]) {
         for gap in gaps {
             self.out.push_str(&self.sql[self.copied..gap.start]);
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a string with escapes and what continues it on further lines; returns what lies
+    /// Skips a string with escapes and its continuations on further lines; returns the gaps
     /// between the parts, quotes included.
     fn string(&mut self, mut found: impl FnMut(EscapeInString)) -> Vec<Range<usize>> {
         let bytes = self.sql.as_bytes();

@@ -1,4 +1,4 @@
-//! Queries: from the parser's tree to ours.
+//! Parsing and lowering of queries.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{SetExpr, TableFactor};
@@ -88,7 +88,7 @@ impl Cursor<'_> {
         Ok(query)
     }
 
-    /// Lowers LIMIT, OFFSET and FETCH: how many rows, whether with ties, and after how many.
+    /// Lowers LIMIT, OFFSET and FETCH: the row count, whether WITH TIES, and the offset.
     fn limits(
         &mut self,
         limit_clause: Option<parsed::LimitClause>,
@@ -169,7 +169,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Lowers a chain of set operators, which leans to the left, in a loop.
+    /// Lowers a left-deep chain of set operators, in a loop.
     fn set_operation(
         &mut self,
         left: SetExpr,
@@ -233,7 +233,7 @@ impl Cursor<'_> {
         let mut lowered = Vec::with_capacity(rows.len());
         for row in rows {
             lowered.push(self.lower_list(row.content)?);
-            // What `t.*` means is not known yet.
+            // The expansion of `t.*` is not known yet.
             let has_row = |row: &Vec<Expr>| row.iter().any(Expr::is_expanded);
             let (first, last) = (&lowered[0], &lowered[lowered.len() - 1]);
             if first.len() != last.len() && !has_row(first) && !has_row(last) {
@@ -299,7 +299,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Refuses every clause of other dialects, and the ones that bennu does not have yet.
+    /// Rejects all clauses of other dialects, and clauses that are not supported.
     fn refuse_foreign_clauses(&self, select: &parsed::Select, position: usize) -> Result<()> {
         let parsed::Select {
             select_token: _,
@@ -393,7 +393,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns where a `*` stands, refusing what other dialects put behind it.
+    /// Returns the position of a `*`; rejects the modifiers of other dialects.
     fn wildcard(&self, options: &parsed::WildcardAdditionalOptions) -> Result<usize> {
         let parsed::WildcardAdditionalOptions {
             wildcard_token,
@@ -484,11 +484,11 @@ impl Cursor<'_> {
         Ok(Locking { strength, of, wait, pushed: false, position })
     }
 
-    /// Refuses a string as a name, which the parser would take.
+    /// Rejects a string as a name, which `sqlparser` accepts.
     fn named(&self, parsed: &parsed::Ident) -> Result<Ident> {
         let ident = self.ident(parsed);
         match parsed.quote_style {
-            // The parser keeps no position of it.
+            // `sqlparser` does not store its position.
             Some('\'') => {
                 let is_it = |index: &usize| {
                     matches!(&self.parser.token_at(*index).token,
@@ -503,7 +503,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Refuses an alias that PostgreSQL's grammar would not take without quotes.
+    /// Rejects an unquoted alias that PostgreSQL's grammar does not allow.
     pub(super) fn declared(&self, parsed: &parsed::Ident) -> Result<Ident> {
         let ident = self.named(parsed)?;
         if parsed.quote_style.is_none() && !key_words::is_column_name(&ident.value) {
@@ -512,7 +512,7 @@ impl Cursor<'_> {
         Ok(ident)
     }
 
-    /// Returns the refusal of an entry of FROM.
+    /// Returns the error for an unsupported entry of FROM.
     pub(super) fn refuse_factor(&self, factor: &TableFactor) -> ParseError {
         let construct = match factor {
             TableFactor::UNNEST { .. } => "UNNEST WITH OFFSET",
@@ -528,13 +528,13 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns whether an item stands for a list that is empty.
+/// Returns whether an item is the marker of an empty list.
 fn is_nothing(item: &parsed::SelectItem) -> bool {
     matches!(item, parsed::SelectItem::UnnamedExpr(parsed::Expr::Identifier(ident))
         if ident.value == NOTHING)
 }
 
-/// A query in parentheses may have had a WITH of its own.
+/// Adds a WITH clause to a query; a query in parentheses may already have one.
 pub(super) fn with_query(with: With, query: Query) -> Result<Query> {
     if query.with.is_some() {
         return Err(ParseError::syntax("multiple WITH clauses not allowed", with.position));
@@ -542,7 +542,7 @@ pub(super) fn with_query(with: With, query: Query) -> Result<Query> {
     Ok(Query { with: Some(with), ..query })
 }
 
-/// WITH TIES needs an order, and rows that stay where they are.
+/// Checks the requirements of WITH TIES: ORDER BY, and no SKIP LOCKED.
 fn check_ties(query: &Query) -> Result<()> {
     if query.order_by.is_empty() {
         let message = "WITH TIES cannot be specified without ORDER BY clause";
@@ -572,7 +572,8 @@ fn no_ordering(operator: &parsed::ObjectName, expr: &Expr) -> ParseError {
         .with_hint("Order by < or >, or write ASC or DESC.")
 }
 
-/// A query in parentheses with clauses both inside and outside: the inner one becomes a table.
+/// Turns a query in parentheses with clauses both inside and outside into a SELECT from a
+/// subquery.
 fn wrap(query: Query) -> Select {
     let position = query.position;
     let name = Ident { value: "subquery".to_owned(), position };
@@ -595,7 +596,7 @@ pub(super) fn nulls_order(first: bool) -> NullsOrder {
     if first { NullsOrder::First } else { NullsOrder::Last }
 }
 
-/// Reads the text of a hint comment behind its `+`: names, each with arguments in parentheses.
+/// Parses a hint comment after its `+`: names, each with arguments in parentheses.
 pub(super) fn hints(text: &str) -> Vec<Hint> {
     let mut hints: Vec<Hint> = Vec::new();
     let mut rest = text.trim_start();
@@ -616,7 +617,7 @@ pub(super) fn hints(text: &str) -> Vec<Hint> {
     hints
 }
 
-/// Splits at blanks and commas, folding each name; a quoted name may hold both.
+/// Splits at blanks and commas, and folds each name; a quoted name may contain both.
 fn hint_arguments(text: &str) -> Vec<String> {
     let separator = |c: char| c.is_whitespace() || c == ',';
     let mut arguments = Vec::new();

@@ -1,5 +1,5 @@
-//! Where a text names types and has strings: for texts that the catalog keeps, in which names are
-//! changed when what they name is renamed.
+//! References to types and functions, and string literals, in a text: used to update stored texts
+//! when the referenced object is renamed.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use super::error::ParseError;
 use super::source::Source;
 use super::{limits, name, tokenize};
 
-/// The name of a type or a function in a text.
+/// A reference to a type or a function in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Its bytes, without `[]`.
+    /// Its byte range, without `[]`.
     pub range: Range<usize>,
-    /// The schema, if one is given.
+    /// The schema, if qualified.
     pub schema: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// Returns the names of types in a text: behind `::`, behind AS in a CAST, and before a string.
-/// Built-in types are among them; the texts must have been parsed before.
+/// Returns the references to types in a text: after `::`, after AS in a CAST, and before a string.
+/// Built-in types are included; the text must be valid SQL.
 ///
 /// # Errors
 ///
-/// 42601 if the text cannot be read.
+/// 42601 if the text cannot be tokenized.
 pub fn type_references(text: &str) -> Result<Vec<Reference>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
     let mut found: Vec<Reference> = Vec::new();
-    // Of each parenthesis that is open, whether it is a CAST's.
+    // For each open parenthesis, whether it belongs to a CAST.
     let mut open = Vec::new();
     for (at, one) in tokens.iter().enumerate() {
         let behind_cast = at.checked_sub(1).is_some_and(|before| is_word(&tokens[before], "cast"));
@@ -63,11 +63,11 @@ pub fn type_references(text: &str) -> Result<Vec<Reference>, ParseError> {
     Ok(found)
 }
 
-/// Returns the names of functions that a text calls, built-in ones among them.
+/// Returns the references to called functions in a text, built-in ones included.
 ///
 /// # Errors
 ///
-/// 42601 if the text cannot be read.
+/// 42601 if the text cannot be tokenized.
 pub fn call_references(text: &str) -> Result<Vec<Reference>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
     let mut found = Vec::new();
@@ -86,11 +86,11 @@ pub fn call_references(text: &str) -> Result<Vec<Reference>, ParseError> {
     Ok(found)
 }
 
-/// Returns the strings of a text with their bytes, quotes included.
+/// Returns the strings of a text with their byte ranges, quotes included.
 ///
 /// # Errors
 ///
-/// 42601 if the text cannot be read.
+/// 42601 if the text cannot be tokenized.
 pub fn strings(text: &str) -> Result<Vec<(Range<usize>, String)>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
     let string = |one: &TokenWithSpan| match &one.token {
@@ -102,12 +102,12 @@ pub fn strings(text: &str) -> Result<Vec<(Range<usize>, String)>, ParseError> {
     Ok(tokens.iter().filter_map(string).collect())
 }
 
-/// Returns where the string literals of a text stand: the position of the first character, as trees
-/// have it, and the bytes. Strings that continue each other are one.
+/// Returns the string literals of a text: the position of the first character, as in syntax trees,
+/// and the byte range. Strings that continue each other are one.
 ///
 /// # Errors
 ///
-/// 42601 if the text cannot be read.
+/// 42601 if the text cannot be tokenized.
 pub fn string_places(text: &str) -> Result<Vec<(usize, Range<usize>)>, ParseError> {
     let (source, tokens) = tokens_of(text)?;
     let mut places: Vec<(usize, Range<usize>)> = Vec::new();
@@ -131,7 +131,7 @@ pub fn string_places(text: &str) -> Result<Vec<(usize, Range<usize>)>, ParseErro
     Ok(places)
 }
 
-/// Returns a text with others in some places, which ascend.
+/// Returns a text with these ranges replaced, which must be ascending.
 pub fn replace(text: &str, places: &[(Range<usize>, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
@@ -152,7 +152,7 @@ fn tokens_of(text: &str) -> Result<(Source<'_>, Vec<TokenWithSpan>), ParseError>
     Ok((source, tokens))
 }
 
-/// Returns the name that begins at a token, and the token behind it.
+/// Returns the name that begins at a token, and the index of the token after it.
 fn named(source: &Source<'_>, tokens: &[TokenWithSpan], at: usize) -> (Reference, usize) {
     let word = |at: usize| match tokens.get(at).map(|one| &one.token) {
         Some(Token::Word(word)) => Some(name::fold(&word.value, word.quote_style.is_some())),

@@ -1,9 +1,9 @@
-//! Forms of PostgreSQL that the parser of `sqlparser` does not know, written in others that it
-//! does, before it sees the tokens.
+//! Token rewriting: PostgreSQL syntax that `sqlparser` does not know is replaced by syntax that it
+//! does, before it parses the tokens.
 //!
-//! A word that begins with the character zero cannot come from a client, so such words carry what
-//! the other form has no place for. What is put in stands where that was which it is for, so that
-//! positions still ascend.
+//! A word that begins with a NUL character cannot come from a client, so such marker words carry
+//! information that the replacement has no syntax for. Inserted tokens have the position of the
+//! token that they belong to, so that positions remain ascending.
 
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -14,26 +14,25 @@ use super::name;
 use super::rewrite_from::rows_from;
 use super::tokens::{ends_operand, is_blank, is_word, next, parenthesis_of, previous};
 
-/// Stands for the word DISTINCT of GROUP BY DISTINCT.
+/// The marker of GROUP BY DISTINCT.
 pub(super) const DISTINCT_GROUPS: &str = "\0distinct";
 
-/// Stands for the list of a SELECT that has none.
+/// The marker of an empty select list.
 pub(super) const NOTHING: &str = "\0nothing";
 
-/// The name of a function of the number of rows of FETCH … WITH TIES.
+/// The marker function of FETCH … WITH TIES; its argument is the row count.
 pub(super) const WITH_TIES: &str = "\0with ties";
 
-/// The name of a function that stands for a sample: its method as a call, and its seed.
+/// The marker function of TABLESAMPLE; its arguments are the method as a call, and the seed.
 pub(super) const SAMPLE: &str = "\0sample";
 
-/// Stands in front of the name behind OF, or in its place, for the words NO KEY of FOR NO KEY
-/// UPDATE.
+/// The marker of FOR NO KEY UPDATE, before the name after OF, or in its place.
 pub(super) const NO_KEY: &str = "\0no key";
 
-/// Likewise, for the word KEY of FOR KEY SHARE.
+/// The marker of FOR KEY SHARE, likewise.
 pub(super) const KEY: &str = "\0key";
 
-/// The name of a field that stands for all of them: `(row).*`.
+/// The field name for all fields: `(row).*`.
 pub(super) const ALL_FIELDS: &str = crate::ast::ALL_FIELDS;
 
 /// Rewrites all tokens of a text.
@@ -74,8 +73,9 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// What begins with a text in front of PRECEDING or FOLLOWING gets parentheses, `'1 day'::interval`
-/// too: it is no interval without the word. Returns where PRECEDING or FOLLOWING is then.
+/// Encloses the offset before PRECEDING or FOLLOWING in parentheses if it begins with a string, as
+/// `'1 day'::interval` does: `sqlparser` would expect the word INTERVAL. Returns the new index of
+/// PRECEDING or FOLLOWING.
 fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     const BEFORE: [&str; 5] = ["rows", "range", "groups", "between", "and"];
     let mut begin = index;
@@ -99,7 +99,7 @@ fn frame_offset(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     index + 2
 }
 
-/// `substring(x SIMILAR p ESCAPE e)` is a call with three arguments.
+/// Rewrites `substring(x SIMILAR p ESCAPE e)` to a call with three arguments.
 fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
     let Some(open) = next(tokens, index).filter(|at| tokens[*at].token == Token::LParen) else {
         return;
@@ -124,8 +124,8 @@ fn similar_substring(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// `integer ARRAY` is `integer[]`, and `integer ARRAY[4]` is `integer[4]`. Otherwise the word ARRAY
-/// before brackets or a query begins a constructor.
+/// Rewrites `integer ARRAY` to `integer[]`, and `integer ARRAY[4]` to `integer[4]`. Elsewhere
+/// ARRAY before brackets or a query begins a constructor.
 fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     if has_length(tokens, index) && previous(tokens, index).is_some_and(|at| ends_type(tokens, at))
     {
@@ -134,7 +134,7 @@ fn array_type(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
     let constructs = next(tokens, index)
         .is_some_and(|at| matches!(tokens[at].token, Token::LBracket | Token::LParen));
-    // Behind AS it is a name.
+    // After AS it is a name.
     let follows = previous(tokens, index).is_some_and(|at| {
         matches!(tokens[at].token, Token::Word(_) | Token::RParen) && !is_word(&tokens[at], "as")
     });
@@ -159,8 +159,8 @@ fn has_length(tokens: &[TokenWithSpan], index: usize) -> bool {
         && follows(|token| *token == Token::RBracket)
 }
 
-/// Returns whether the name of a type may end with a token: a word that is no key word in front of
-/// an expression, or the numbers behind such a word.
+/// Returns whether a type name may end with a token: a word that is not a keyword that precedes
+/// expressions, or the modifier after such a word.
 fn ends_type(tokens: &[TokenWithSpan], index: usize) -> bool {
     const BEFORE_EXPRESSIONS: [&str; 3] = ["between", "by", "return"];
     let of_modifier = |token: &Token| {
@@ -180,7 +180,7 @@ fn ends_type(tokens: &[TokenWithSpan], index: usize) -> bool {
         || key_words::is_column_name(&name) && !BEFORE_EXPRESSIONS.contains(&name.as_str())
 }
 
-/// Drops ONLY in front of a table: no table has others that inherit from it.
+/// Removes ONLY before a table: there is no table inheritance.
 fn only(tokens: &mut [TokenWithSpan], index: usize) {
     const BEFORE: [&str; 9] =
         ["from", "join", "into", "update", "table", "truncate", "on", "using", "exists"];
@@ -193,10 +193,10 @@ fn only(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// Stands for the alias that `f(…) AS (a int, …)` does without.
+/// The marker of the missing alias in `f(…) AS (a int, …)`.
 pub(super) const NO_ALIAS: &str = "\0no alias";
 
-/// `f(…) AS (a int, …)` has an alias.
+/// Inserts an alias into `f(…) AS (a int, …)`.
 fn column_definitions(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     const QUERIES: [&str; 8] =
         ["select", "with", "values", "table", "insert", "update", "delete", "merge"];
@@ -214,7 +214,7 @@ fn column_definitions(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
-/// `FETCH FIRST (expression) ROWS ONLY` is LIMIT; with ties it is that of a function of ours.
+/// Rewrites `FETCH FIRST (expression) ROWS ONLY` to LIMIT; WITH TIES becomes a marker function.
 fn fetch_expression(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let words = |at: usize, words: &[&str]| {
         let next = next(tokens, at)?;
@@ -235,13 +235,13 @@ fn fetch_expression(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     taken.into_iter().for_each(|at| tokens[at].token = Token::Whitespace(Whitespace::Space));
     tokens[index].token = Token::make_word("LIMIT", None);
     if ties.is_some() {
-        // The parentheses of the expression stay: it may be a query.
+        // The parentheses of the expression remain: it may be a query.
         tokens[rows].token = Token::RParen;
         put(tokens, first, vec![Token::make_word(WITH_TIES, Some('"')), Token::LParen]);
     }
 }
 
-/// `SELECT` without a list has an item of ours.
+/// Inserts a marker item into a `SELECT` without a list.
 fn empty_list(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     const BEHIND: [&str; 12] = [
         "union",
@@ -270,7 +270,7 @@ fn empty_list(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
-/// `(row).*` is a field with a name of its own.
+/// Rewrites `(row).*` to a marker field.
 fn all_fields(tokens: &mut [TokenWithSpan], index: usize) {
     let of_value = previous(tokens, index)
         .is_some_and(|at| matches!(tokens[at].token, Token::RParen | Token::RBracket));
@@ -281,8 +281,8 @@ fn all_fields(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// `t.*` in front of an operator gets parentheses: it is no list of columns. Returns where the
-/// period is then.
+/// Encloses `t.*` before an operator in parentheses: it is not a list of columns. Returns the new
+/// index of the period.
 fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     const OPERATORS: [&str; 2] = ["is", "in"];
     let Some(star) = next(tokens, index).filter(|&at| tokens[at].token == Token::Mul) else {
@@ -306,8 +306,8 @@ fn whole_row(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     index + 1
 }
 
-/// `ISNULL` behind an operand is `IS NULL`; it may be the name of a function or, behind AS, of a
-/// column.
+/// Rewrites `ISNULL` after an operand to `IS NULL`; elsewhere it may be the name of a function or,
+/// after AS, of a column.
 fn is_null(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let is_behind = previous(tokens, index).is_some_and(|at| ends_operand(&tokens[at]));
     let is_called = next(tokens, index).is_some_and(|at| {
@@ -318,14 +318,14 @@ fn is_null(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
-/// Puts words where a token is.
+/// Replaces a token by others.
 fn put(tokens: &mut Vec<TokenWithSpan>, index: usize, words: Vec<Token>) {
     let span = tokens[index].span;
     let words = words.into_iter().map(|token| TokenWithSpan { token, span });
     tokens.splice(index..=index, words);
 }
 
-/// `TABLE t` is `SELECT * FROM t` where a query may begin.
+/// Rewrites `TABLE t` to `SELECT * FROM t` where a query may begin.
 fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     const BEFORE: [&str; 11] = [
         "union",
@@ -364,7 +364,7 @@ fn table_query(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
-/// Returns whether a token is part of a statement that begins with a word.
+/// Returns whether a token is in a statement that begins with a word.
 fn is_of(tokens: &[TokenWithSpan], index: usize, word: &str) -> bool {
     let end = (0..index).rev().find(|&at| tokens[at].token == Token::SemiColon);
     let first = match end {
@@ -375,7 +375,7 @@ fn is_of(tokens: &[TokenWithSpan], index: usize, word: &str) -> bool {
     first.is_some_and(|at| is_word(&tokens[at], word))
 }
 
-/// Returns whether a word ends what INSERT writes to: a name, or its alias.
+/// Returns whether a word ends the target of INSERT: a name, or its alias.
 fn is_target(tokens: &[TokenWithSpan], mut index: usize) -> bool {
     while let Some(before) = previous(tokens, index) {
         if is_word(&tokens[before], "into") {
@@ -390,8 +390,8 @@ fn is_target(tokens: &[TokenWithSpan], mut index: usize) -> bool {
     false
 }
 
-/// `FOR UPDATE OF a, b NOWAIT` is a clause for each name; NO KEY and KEY stand in the name. Returns
-/// the last token of the clause.
+/// Rewrites `FOR UPDATE OF a, b NOWAIT` to one clause for each name; NO KEY and KEY become
+/// markers. Returns the last token of the clause.
 fn locking(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     let words = |at: usize, words: &[&str]| {
         let mut last = at;
@@ -429,7 +429,7 @@ fn locking(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     }
     let mut clauses: Vec<TokenWithSpan> = Vec::new();
     for name in names {
-        // Words that were put in stand where the name does.
+        // Inserted words have the position of the name.
         let span = match (name.first(), clauses.is_empty()) {
             (Some(first), false) => first.span,
             _ => tokens[index].span,
@@ -451,7 +451,7 @@ fn locking(tokens: &mut Vec<TokenWithSpan>, index: usize) -> usize {
     index + count - 1
 }
 
-/// Returns the names behind the word OF at `index`, and the last token of them.
+/// Returns the names after the word OF at `index`, and the last token of them.
 fn locked_names(tokens: &[TokenWithSpan], index: usize) -> (Vec<Vec<TokenWithSpan>>, usize) {
     let mut names = Vec::new();
     let mut at = index;
@@ -481,7 +481,7 @@ fn is_name(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Word(_))
 }
 
-/// `GROUP BY ALL` is GROUP BY, and `GROUP BY DISTINCT` has a word of ours.
+/// Rewrites `GROUP BY ALL` to GROUP BY, and `GROUP BY DISTINCT` to a marker.
 fn group_by(tokens: &mut [TokenWithSpan], index: usize) {
     let Some(by) = next(tokens, index).filter(|&at| is_word(&tokens[at], "by")) else { return };
     let Some(after) = next(tokens, by) else { return };
@@ -492,7 +492,8 @@ fn group_by(tokens: &mut [TokenWithSpan], index: usize) {
     }
 }
 
-/// `TABLESAMPLE method (…) REPEATABLE (seed)` is a sample of the size `sample(method (…), seed)`.
+/// Rewrites `TABLESAMPLE method (…) REPEATABLE (seed)` to a sample whose size is the marker call
+/// `sample(method (…), seed)`.
 fn table_sample(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let Some(method) = next(tokens, index).filter(|&at| is_name(&tokens[at])) else { return };
     let mut name = method;
@@ -521,7 +522,7 @@ fn table_sample(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     tokens.splice(method..method, open.map(|token| TokenWithSpan { token, span }));
 }
 
-/// Returns whether a name is one of ours.
+/// Returns whether a name is a marker.
 pub(super) fn is_own(name: &ObjectName, own: &str) -> bool {
     let [part] = name.0.as_slice() else { return false };
     part.as_ident().is_some_and(|ident| ident.value == own)

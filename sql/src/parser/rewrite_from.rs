@@ -1,28 +1,27 @@
-//! Forms of FROM that the parser of `sqlparser` does not know, written in others that it does; a
-//! part of [`rewrite`](super::rewrite).
+//! Token rewriting for FROM; a part of [`rewrite`](super::rewrite).
 
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::source::Source;
 use super::tokens::{is_word, next, parenthesis_of, previous};
 
-/// Stands for the words ROWS FROM, as the name of a function.
+/// The marker function of ROWS FROM.
 pub(super) const ROWS_FROM: &str = "\0rows from";
 
-/// The name of a function that stands for a call with a column definition list: `f(…) AS (a int)`
-/// is `defined(f(…), a => NULL::int)`.
+/// The marker function of a call with a column definition list: `f(…) AS (a int)` becomes
+/// `defined(f(…), a => NULL::int)`.
 pub(super) const DEFINED: &str = "\0defined";
 
-/// Names of the columns that joins have merged, by the place of the first one in USING.
+/// Aliases of JOIN … USING, by the position of the first column in USING.
 pub(super) type JoinAliases = Vec<(usize, TokenWithSpan)>;
 
-/// `ROWS FROM (` has a name of ours for the words.
+/// Rewrites `ROWS FROM (` to a call of the marker function.
 pub(super) fn rows_from(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     let Some(from) = next(tokens, index).filter(|&at| is_word(&tokens[at], "from")) else { return };
     let Some(open) = next(tokens, from).filter(|&at| tokens[at].token == Token::LParen) else {
         return;
     };
-    // It may be a column in front of FROM.
+    // It may be a column before FROM.
     let is_entry = next(tokens, open).is_some_and(|at| {
         let begins = ["select", "values", "with", "table"];
         let is_query = begins.iter().any(|word| is_word(&tokens[at], word));
@@ -57,8 +56,8 @@ pub(super) fn rows_from(tokens: &mut Vec<TokenWithSpan>, index: usize) {
     }
 }
 
-/// Rewrites a call that begins at `begin` and whose column definition list follows the word AS at
-/// `index`; returns where the list ends.
+/// Rewrites a call that begins at `begin` with the column definition list after the word AS at
+/// `index`; returns the end of the list.
 fn definitions(tokens: &mut Vec<TokenWithSpan>, begin: usize, index: usize) -> Option<usize> {
     let open = next(tokens, index).filter(|&at| tokens[at].token == Token::LParen)?;
     let close = parenthesis_of(tokens, open)?;
@@ -88,7 +87,7 @@ fn definitions(tokens: &mut Vec<TokenWithSpan>, begin: usize, index: usize) -> O
     Some(close + added + 2)
 }
 
-/// Takes the alias out of each `JOIN … USING (a, b) AS alias`.
+/// Removes the alias from each `JOIN … USING (a, b) AS alias`.
 pub(super) fn take_join_aliases(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> JoinAliases {
     let mut aliases = JoinAliases::new();
     for index in 0..tokens.len() {
@@ -111,7 +110,7 @@ pub(super) fn take_join_aliases(tokens: &mut [TokenWithSpan], source: &Source<'_
     aliases
 }
 
-/// Returns the first of the names in the parentheses behind a word, and the closing one.
+/// Returns the first of the names in the parentheses after a word, and the closing parenthesis.
 fn names_behind(tokens: &[TokenWithSpan], index: usize) -> Option<(usize, usize)> {
     let open = next(tokens, index).filter(|&at| tokens[at].token == Token::LParen)?;
     let close = parenthesis_of(tokens, open)?;

@@ -1,4 +1,4 @@
-//! CREATE and ALTER SCHEMA, and new names of what is in one.
+//! Parsing of CREATE and ALTER SCHEMA, RENAME TO, SET SCHEMA and OWNER TO.
 
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
@@ -10,7 +10,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads a statement from the word SCHEMA on.
+    /// Reads a statement from the word SCHEMA.
     pub(super) fn create_schema(&mut self) -> Result<Statement> {
         self.expect_words(&["schema"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
@@ -32,7 +32,7 @@ impl Cursor<'_> {
             }
             elements.push(self.schema_element()?);
         }
-        // One kind after the other, whatever the order in which they are written.
+        // The elements are created by kind, regardless of their order in the text.
         elements.sort_by_key(|element| match element {
             Statement::CreateSequence(_) => 0,
             Statement::CreateTable(_) => 1,
@@ -42,13 +42,14 @@ impl Cursor<'_> {
         Ok(Statement::CreateSchema(CreateSchema { if_not_exists, name, owner, elements }))
     }
 
-    /// Returns whether the semicolon comes that [`part_elements`] has put in front of an element.
+    /// Returns whether the next token is the semicolon that [`part_elements`] has inserted before
+    /// an element.
     fn is_before_element(&self) -> bool {
         let place = |n| self.parser.peek_nth_token_ref(n).span.start;
         self.peek() == &Token::SemiColon && place(0) == place(1)
     }
 
-    /// Reads what is created in a schema by the same statement.
+    /// Reads an element of CREATE SCHEMA.
     fn schema_element(&mut self) -> Result<Statement> {
         let words = [
             "table",
@@ -78,7 +79,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads the role that things are to belong to.
+    /// Reads a role that becomes the owner of an object.
     pub(super) fn role(&mut self) -> Result<Role> {
         let words = ["current_user", "current_role", "session_user"];
         if words.iter().any(|word| self.is_word(word)) {
@@ -89,7 +90,7 @@ impl Cursor<'_> {
         self.name().map(Role::Named)
     }
 
-    /// Reads a statement behind the words ALTER SCHEMA.
+    /// Reads the rest of ALTER SCHEMA.
     pub(super) fn alter_schema(&mut self) -> Result<Statement> {
         let name = self.name()?;
         if self.take_words(&["owner", "to"]) {
@@ -110,7 +111,7 @@ impl Cursor<'_> {
         Ok(Statement::RenameSchema(RenameSchema { name, new_name }))
     }
 
-    /// Reads `RENAME TO name` or `SET SCHEMA name` of ALTER, if the statement goes on so.
+    /// Reads `RENAME TO name`, `SET SCHEMA name` or `OWNER TO role` of ALTER, if it follows.
     pub(super) fn rename(
         &mut self,
         kind: ObjectKind,
@@ -130,8 +131,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Puts a semicolon in front of each element of CREATE SCHEMA, at the place where the element
-/// begins: so statements end there. CREATE and GRANT are no names without quotes.
+/// Inserts a semicolon before each element of CREATE SCHEMA, at the element's position, so that
+/// statements end there. CREATE and GRANT cannot be unquoted names.
 pub(super) fn part_elements(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = next(tokens, 0).filter(|_| tokens.first().is_some_and(is_blank)).unwrap_or(0);
     while at < tokens.len() {

@@ -1,4 +1,4 @@
-//! CREATE and ALTER SEQUENCE; serial and identity columns.
+//! Parsing of CREATE and ALTER SEQUENCE, and of serial and identity columns.
 
 use sqlparser::tokenizer::Token;
 use types::DataType;
@@ -11,7 +11,7 @@ use crate::ast::{
 };
 
 impl Cursor<'_> {
-    /// Reads a statement from the word SEQUENCE on.
+    /// Reads a statement from the word SEQUENCE.
     pub(super) fn create_sequence(&mut self) -> Result<Statement> {
         self.expect_words(&["sequence"])?;
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
@@ -20,7 +20,7 @@ impl Cursor<'_> {
         Ok(Statement::CreateSequence(Box::new(CreateSequence { if_not_exists, name, options })))
     }
 
-    /// Reads a statement behind the words ALTER SEQUENCE.
+    /// Reads the rest of ALTER SEQUENCE.
     pub(super) fn alter_sequence(&mut self) -> Result<Statement> {
         let if_exists = self.take_words(&["if", "exists"]);
         let name = self.table_name()?;
@@ -114,7 +114,7 @@ impl Cursor<'_> {
             || (self.is_word("set") && OPTIONS.iter().any(|word| self.nth_word_is(1, word)))
     }
 
-    /// Reads what is to change of an identity column.
+    /// Reads the changes of an identity column.
     pub(super) fn identity_changes(&mut self) -> Result<(Option<IdentityKind>, SequenceOptions)> {
         let (mut kind, mut options) = (None, SequenceOptions::default());
         while self.alters_identity() {
@@ -170,7 +170,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Takes `serial` and its kin in place of a type.
+    /// Reads `serial` or a variant of it, in place of a type.
     pub(super) fn take_serial(&mut self) -> Option<TypeName> {
         let base = match self.peek_word().as_str() {
             "smallserial" | "serial2" => DataType::Int2,
@@ -183,7 +183,7 @@ impl Cursor<'_> {
         Some(TypeName { sql_type: base.into(), named: None, collation: None, position })
     }
 
-    /// Reads `GENERATED … AS IDENTITY` from behind GENERATED.
+    /// Reads `GENERATED … AS IDENTITY` after GENERATED.
     pub(super) fn identity(&mut self) -> Result<Identity> {
         let position = self.position();
         let kind = self.identity_kind()?;
@@ -204,7 +204,8 @@ impl Cursor<'_> {
                     }
                     options.name = Some(self.table_name()?);
                 } else if self.take_word("logged") || self.take_word("unlogged") {
-                    // Dumps say it of a sequence whose table is not so: all sequences are logged.
+                    // Dumps have LOGGED for the sequence of an unlogged table; all sequences are
+                    // logged.
                 } else if !self.sequence_option(false, &mut options)? {
                     break;
                 }

@@ -1,4 +1,5 @@
-//! Transactions, settings, prepared statements, cursors and maintenance.
+//! Parsing of transaction control, settings, prepared statements, cursors and maintenance
+//! commands.
 
 use sqlparser::tokenizer::Token;
 use types::key_words;
@@ -30,7 +31,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads the constant behind INTERVAL: the offset of a zone, as text that the setting takes.
+    /// Reads the constant after INTERVAL: the offset of a time zone, as text for the setting.
     fn zone_interval(&mut self) -> Result<OptionValue> {
         let offset = self.string()?.replace('\'', "''");
         for words in [&["hour", "to", "minute"][..], &["hour"]] {
@@ -75,7 +76,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `COMMIT`, `END`, `ROLLBACK [TO]`, `ABORT`
+    /// Reads `COMMIT`, `END`, `ROLLBACK [TO]`, `ABORT`.
     pub(super) fn finish(&mut self) -> Result<Statement> {
         let (commit_word, rollback_word) = (self.is_word("commit"), self.is_word("rollback"));
         let commit = commit_word || self.is_word("end");
@@ -147,7 +148,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads `SET …` or `RESET …` of a function.
+    /// Reads a `SET …` or `RESET …` clause of a function.
     pub(super) fn setting_clause(&mut self) -> Result<SettingClause> {
         if self.take_word("reset") {
             return Ok(SettingClause::Reset(self.shown_name()?));
@@ -218,7 +219,7 @@ impl Cursor<'_> {
         Ok(Some(Statement::Set(SetVariable { scope, name, value })))
     }
 
-    /// Reads a value of a setting: words that are reserved are none, but for those of a boolean.
+    /// Reads a value of a setting: not a reserved keyword, except a boolean.
     fn setting_value(&mut self) -> Result<OptionValue> {
         let word = self.peek_word();
         if !key_words::is_not_reserved(&word) && !["true", "false", "on"].contains(&word.as_str()) {
@@ -231,7 +232,7 @@ impl Cursor<'_> {
         let mut name = self.name()?;
         while self.take(&Token::Period) {
             name.value.push('.');
-            // Behind a period any word was taken for a name; of a setting it is not.
+            // A part after a period may not be just any keyword here.
             let is_quoted = self.source.text()[self.byte()..].starts_with('"');
             let part = self.name()?;
             if !is_quoted && !key_words::is_column_name(&part.value) {
@@ -242,7 +243,7 @@ impl Cursor<'_> {
         Ok(name)
     }
 
-    /// Reads the name behind SHOW or RESET; None for ALL.
+    /// Reads the name after SHOW or RESET; None for ALL.
     fn shown_name(&mut self) -> Result<Option<Ident>> {
         let position = self.position();
         let named = |value: &str| Ok(Some(Ident { value: value.to_owned(), position }));
@@ -555,7 +556,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "parallel",
 ];
 
-/// Notes an option of DECLARE; what it says may be said again, and not be taken back.
+/// Stores an option of DECLARE, which may be repeated but not contradicted.
 fn declare_once(option: &mut Option<bool>, value: bool, both: &str) -> Result<()> {
     if option.is_some_and(|said| said != value) {
         let message = format!("cannot specify both {both}");

@@ -1,11 +1,12 @@
-//! Which words of a text are key words where they stand, found out before anything else is read.
+//! Context-sensitive keywords: a pass over the tokens that decides which words are keywords,
+//! before anything is parsed.
 //!
-//! The parser of `sqlparser` knows the words of many dialects and cannot tell everywhere whether
-//! one is meant as a name. So a word keeps its meaning only where PostgreSQL's grammar of queries,
-//! expressions and types has it: any other word is a name to that parser. A key word that can only
-//! be a name where it stands (behind a period; as a label where an operator would have no operand)
-//! is quoted, so that nobody takes it for anything else. The heads of statements are read by their
-//! text; what may be a name there [`key_words`] says.
+//! `sqlparser` knows the keywords of many dialects and cannot always decide whether a word is a
+//! name. So a word remains a keyword only where PostgreSQL's grammar of queries, expressions and
+//! types has it; any other word becomes a name for `sqlparser`. A keyword that can only be a name
+//! in its context (after a period; as a label where an operator would have no operand) is quoted,
+//! so that it is never taken for a keyword. Statement heads are parsed by the text of words;
+//! [`key_words`] determines which of them may be names.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -14,7 +15,7 @@ use types::key_words::{self, Category};
 use super::name;
 use super::tokens::{ends_operand, is_word, next};
 
-/// Words that are no key words of PostgreSQL and yet mean something to the parser.
+/// Keywords of `sqlparser` that are not keywords of PostgreSQL.
 const OWN: &[&str] = &["system_time"];
 
 /// Unreserved words of queries, expressions and types.
@@ -66,7 +67,7 @@ const OF_QUERIES: &[&str] = &[
     "zone",
 ];
 
-/// Words that mean something in front of a parenthesis only.
+/// Keywords only before a parenthesis.
 const CALLS: &[&str] = &[
     "exists",
     "extract",
@@ -83,7 +84,7 @@ const CALLS: &[&str] = &[
 const OPERATORS: &[&str] =
     &["and", "between", "collate", "ilike", "in", "is", "like", "operator", "or", "similar"];
 
-/// What may stand behind the label of a column.
+/// Tokens that may follow the label of a column.
 const BEHIND_LABEL: &[&str] = &[
     "except",
     "fetch",
@@ -104,10 +105,10 @@ const BEHIND_LABEL: &[&str] = &[
 /// Fields of an interval, which may follow its type.
 const FIELDS: &[&str] = &["year", "month", "day", "hour", "minute", "second"];
 
-/// Settles all words of a text.
+/// Classifies all words of a text.
 pub(super) fn settle(tokens: &mut [TokenWithSpan]) {
     let mut before = None;
-    // For each open parenthesis, and around all, whether a list of columns of a SELECT is read.
+    // For each open parenthesis, and for the top level, whether it is in a select list.
     let mut lists = vec![false];
     for index in 0..tokens.len() {
         match &tokens[index].token {
@@ -131,20 +132,20 @@ pub(super) fn settle(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Where a word stands.
+/// The context of a word.
 struct Place {
-    /// The token before it.
+    /// The preceding token.
     before: Option<usize>,
     index: usize,
-    /// Whether a list of columns of a SELECT is read there.
+    /// True in a select list.
     in_list: bool,
 }
 
-/// What a word is.
+/// The classification of a word.
 enum Meaning {
-    /// A key word, to the parser as well.
+    /// A keyword, for `sqlparser`, too.
     KeyWord,
-    /// Nothing to the parser: a name if PostgreSQL lets it be one.
+    /// No keyword for `sqlparser`: a name if PostgreSQL allows it as one.
     Word,
     /// A name.
     Name,
@@ -202,7 +203,7 @@ fn meaning(tokens: &[TokenWithSpan], word: &str, place: Place) -> Meaning {
     if is_meant { Meaning::KeyWord } else { Meaning::Word }
 }
 
-/// Returns whether an operator stands behind an operand and in front of none.
+/// Returns whether an operator word follows an operand and precedes none.
 fn is_label(tokens: &[TokenWithSpan], before: Option<usize>, behind: Option<usize>) -> bool {
     before.is_some_and(|at| ends_operand(&tokens[at]) && !is_word(&tokens[at], "over"))
         && behind.is_none_or(|at| match &tokens[at].token {

@@ -1,7 +1,7 @@
-//! The text of a script, and where its characters are.
+//! The text of a script, with conversions between positions.
 //!
-//! The tokenizer reports lines and columns; PostgreSQL's clients want one character offset, and
-//! taking text out of the script wants a byte offset. A table of line starts serves both.
+//! The tokenizer reports lines and columns; PostgreSQL's clients expect one character offset, and
+//! slicing the text needs a byte offset. A table of line starts serves both.
 
 use sqlparser::tokenizer::Location;
 
@@ -11,15 +11,15 @@ use super::constant_runs::{self, FoundRun};
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     text: &'a str,
-    /// Byte and character offset, from 0, of the first character of each line.
+    /// 0-based byte and character offset of the first character of each line.
     lines: Vec<(usize, usize)>,
-    /// Byte offset of every [`STRIDE`]th character; empty if all are of one byte.
+    /// Byte offset of every [`STRIDE`]th character; empty if the text is ASCII.
     marks: Vec<usize>,
     /// Long lists of constants.
     runs: Vec<FoundRun>,
 }
 
-/// Characters between two marks.
+/// The number of characters between two marks.
 const STRIDE: usize = 64;
 
 impl<'a> Source<'a> {
@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
         Source { text, lines, marks, runs: Vec::new() }
     }
 
-    /// Has long lists of constants become one token each.
+    /// Finds long lists of constants, so that each becomes one token.
     pub(crate) fn with_runs(self) -> Source<'a> {
         Source { runs: constant_runs::find(self.text), ..self }
     }
@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
         self.text
     }
 
-    /// Returns the 1-based character offset of a location, or 0 if it is none of this text.
+    /// Returns the 1-based character offset of a location, or 0 if it is not in this text.
     pub(crate) fn position(&self, location: Location) -> usize {
         if location.line == 0 {
             return 0;
@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
         self.lines.get(line).map_or(0, |(_, character)| character + column)
     }
 
-    /// Returns the location of a byte at which a character begins.
+    /// Returns the location of the character at a byte offset.
     pub(crate) fn location(&self, byte: usize) -> Location {
         let line = self.lines.partition_point(|(start, _)| *start <= byte).saturating_sub(1);
         let start = self.lines[line].0;
@@ -88,7 +88,7 @@ impl<'a> Source<'a> {
         behind.nth(character % STRIDE).map_or(self.text.len(), |(offset, _)| mark + offset)
     }
 
-    /// Returns the position just behind the last character.
+    /// Returns the position after the last character.
     pub(crate) fn end(&self) -> usize {
         let (byte, character) = self.lines[self.lines.len() - 1];
         character + self.text[byte..].chars().count() + 1

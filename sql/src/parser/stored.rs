@@ -1,11 +1,12 @@
-//! Texts that the catalog keeps, written when the parser took more than it does by now.
+//! Migration of SQL texts in the catalog that were written for an older parser.
 //!
-//! A text is stored as it was given, and read by every build that opens the data directory. Where
-//! the parser takes a word for a name no more, the text says what it said once the word is quoted:
-//! the parser tells at which word it stopped. So no build needs to know what those before it took.
-//! A text that can be read stays as it is; one that cannot be mended, too.
+//! A text is stored as written, and parsed by every version that opens the data directory. If a
+//! word that was a name has become a keyword, the text regains its meaning when the word is
+//! quoted: the parser reports the word at which it stopped. So no version needs to know the
+//! keywords of older ones. A text that can be parsed is not changed, nor is one that cannot be
+//! repaired.
 //!
-//! An operator that there is not was several once: `a !=-1` was `a != -1`.
+//! An unknown operator may have been several: `a !=-1` was `a != -1`.
 
 use std::ops::Range;
 
@@ -21,30 +22,30 @@ use super::{
 };
 use crate::ast::{BinaryOperator, UnaryOperator};
 
-/// How many words before the one where the parser stopped may be what it stopped for.
+/// The number of words before the position of the error that may be its cause.
 const WORDS_BEFORE: usize = 4;
 
-/// Quotes words of a stored expression that it takes to read it.
+/// Quotes words of a stored expression that prevent parsing it.
 pub fn mend_expression(text: &mut String) {
     mend(text, |text| parse_expression(text).map(drop));
 }
 
-/// Quotes words of a stored query that it takes to read it.
+/// Quotes words of a stored query that prevent parsing it.
 pub fn mend_query(text: &mut String) {
     mend(text, |text| parse_query(text).map(drop));
 }
 
-/// Quotes words of stored statements that it takes to read them.
+/// Quotes words of stored statements that prevent parsing them.
 pub fn mend_statements(text: &mut String) {
     mend(text, |text| parse_statements(text).map(drop));
 }
 
-/// Quotes one word after the other, until the text can be read or no word helps.
+/// Quotes words one by one, until the text can be parsed or no word helps.
 fn mend(text: &mut String, parse: impl Fn(&str) -> Result<()>) {
     part_operators(text);
     let Err(mut error) = parse(text) else { return };
     let mut mended = text.clone();
-    // Each time round there is one word less that has no quotes.
+    // Each iteration leaves one unquoted word less, so the loop ends.
     while let Some((next, left)) = quote_one(&mended, &error, &parse) {
         mended = next;
         match left {
@@ -57,7 +58,7 @@ fn mend(text: &mut String, parse: impl Fn(&str) -> Result<()>) {
     }
 }
 
-/// Puts blanks into operators that there are not, and that were several once.
+/// Splits unknown operators that were several in an older version.
 fn part_operators(text: &mut String) {
     let places: Vec<(Range<usize>, String)> = {
         let source = Source::new(text);
@@ -78,7 +79,7 @@ fn part_operators(text: &mut String) {
     }
 }
 
-/// Returns an operator as one that bennu has and others in front of the operand behind it.
+/// Splits an operator into a known one followed by prefix operators.
 fn parted(symbol: &str, known: fn(&str) -> Option<&'static str>) -> Option<String> {
     (1..=symbol.len()).rev().find_map(|at| {
         let (first, behind) = symbol.split_at_checked(at)?;
@@ -95,7 +96,7 @@ fn prefix(symbol: &str) -> Option<&'static str> {
 }
 
 fn operator(symbol: &str) -> Option<&'static str> {
-    // Other ways to write two of them.
+    // Synonyms of two operators.
     let symbol = match symbol {
         "==" => "=",
         "!=" => "<>",
@@ -104,16 +105,16 @@ fn operator(symbol: &str) -> Option<&'static str> {
     BinaryOperator::named(symbol).map(BinaryOperator::symbol).or_else(|| prefix(symbol))
 }
 
-/// A word without quotes.
+/// An unquoted word.
 struct Word {
     bytes: Range<usize>,
-    /// Where it starts, as errors have it.
+    /// Its position, as in errors.
     position: usize,
-    /// The name that it would be.
+    /// Its name when quoted.
     name: String,
 }
 
-/// Returns the text with the word in quotes that was in the way, and what is wrong with it then.
+/// Returns the text with the word quoted that caused the error, and the next error, if any.
 fn quote_one(
     text: &str,
     error: &ParseError,
@@ -125,7 +126,7 @@ fn quote_one(
         match parse(&quoted) {
             Ok(()) => Some((quoted, None)),
             Err(next) => {
-                // What comes behind the word has moved by its quotes.
+                // The quotes have shifted what follows the word.
                 let helps = match (next.position?, word.position == stop) {
                     (position, true) => position != stop,
                     (position, false) => position > stop + 2,
@@ -136,7 +137,7 @@ fn quote_one(
     })
 }
 
-/// Returns the words without quotes up to a place that may be names, the last one first.
+/// Returns the unquoted words up to a position that may be names, the last one first.
 fn words_before(text: &str, position: usize) -> Vec<Word> {
     let source = Source::new(text);
     let tokens = tokenize(&BennuDialect::default(), &source).unwrap_or_default();
@@ -157,14 +158,14 @@ fn words_before(text: &str, position: usize) -> Vec<Word> {
     words
 }
 
-/// Returns whether a word may follow an expression, and so has a meaning almost everywhere.
+/// Returns whether a word may follow an expression, and so is a keyword almost everywhere.
 fn begins_clause(word: &str) -> bool {
     key_words::key_word(word)
         .is_some_and(|found| found.category == Category::Reserved && !found.is_bare_label)
 }
 
-/// Returns whether a word stands where nothing but a name was ever taken: in front of a period or
-/// of arguments, or alone in a list in parentheses.
+/// Returns whether a word is where only a name was ever allowed: before a period or arguments, or
+/// alone in a parenthesized list.
 fn is_name(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = previous(tokens, at).map(|at| &tokens[at].token);
     let behind = next(tokens, at).map(|at| &tokens[at].token);

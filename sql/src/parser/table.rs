@@ -1,4 +1,4 @@
-//! FROM: tables, joins and table functions.
+//! Lowering of FROM: tables, joins and functions.
 
 use sqlparser::ast as parsed;
 use sqlparser::ast::{JoinOperator, TableFactor};
@@ -96,7 +96,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns the name that a token is.
+    /// Returns the name of a token.
     fn alias_of(&self, token: &TokenWithSpan) -> Result<Ident> {
         let Token::Word(word) = &token.token else { return Err(self.syntax_error_at(token)) };
         let quoted = word.quote_style.is_some();
@@ -142,7 +142,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A table, or a function with arguments.
+    /// Lowers a table, or a function with arguments.
     fn plain_table(&mut self, factor: TableFactor) -> Result<TableRef> {
         let TableFactor::Table {
             name,
@@ -205,7 +205,7 @@ impl Cursor<'_> {
         Ok(TableRef::Table { name, alias, as_of, sample, locking: Vec::new() })
     }
 
-    /// `TABLESAMPLE`, as [`rewrite`](super::rewrite) has left it.
+    /// Lowers `TABLESAMPLE` in the form that [`rewrite`](super::rewrite) produces.
     fn table_sample(
         &mut self,
         kind: parsed::TableSampleKind,
@@ -279,7 +279,7 @@ impl Cursor<'_> {
         Ok(TableRef::Function(Box::new(function)))
     }
 
-    /// `ROWS FROM (…)`: the functions are the arguments.
+    /// Lowers `ROWS FROM (…)`: the functions are the arguments.
     fn rows_from(
         &mut self,
         functions: Vec<parsed::FunctionArg>,
@@ -322,7 +322,7 @@ impl Cursor<'_> {
         Ok(TableRef::Function(Box::new(function)))
     }
 
-    /// A call in `ROWS FROM (…)`, with its column definition list.
+    /// Lowers a call in `ROWS FROM (…)`, with its column definition list.
     fn call_in_from(&mut self, call: parsed::Expr) -> Result<FromCall> {
         let mut function = match call {
             parsed::Expr::Function(function) if is_own(&function.name, DEFINED) => function,
@@ -358,7 +358,7 @@ impl Cursor<'_> {
         Ok(FromCall { call, definitions })
     }
 
-    /// `unnest(…)`, which the parser tells apart from other functions.
+    /// Lowers `unnest(…)`, for which `sqlparser` has a node of its own.
     fn unnest(
         &mut self,
         arrays: Vec<parsed::Expr>,
@@ -403,7 +403,7 @@ impl Cursor<'_> {
         Ok(Some(TableAlias { name, columns: lowered }))
     }
 
-    /// Takes the types out of the alias of a function: a column definition list.
+    /// Removes a column definition list from the alias of a function, and returns it.
     fn definitions(
         &mut self,
         alias: &mut Option<parsed::TableAlias>,
@@ -425,7 +425,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns the call of a function in FROM.
+/// Returns a function in FROM as a call.
 fn from_call(placed: Placed) -> Result<FunctionCall> {
     match placed.expr {
         Expr::Call(call) if call.star => {

@@ -1,11 +1,12 @@
-//! Looking around in the tokens of a text, white space left out.
+//! Navigation in the tokens of a text, ignoring white space.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use types::key_words;
 
 use crate::ast::SqlValueFunction;
 
-/// Returns the parenthesis that closes the one at `open`, if there is one and something inside.
+/// Returns the parenthesis that closes the one at `open`, if there is one and the parentheses are
+/// not empty.
 pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0;
     for at in open..tokens.len() {
@@ -21,13 +22,13 @@ pub(super) fn parenthesis_of(tokens: &[TokenWithSpan], open: usize) -> Option<us
     None
 }
 
-/// Returns whether a token is this word, without quotes.
+/// Returns whether a token is this word, unquoted.
 pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
     matches!(&token.token, Token::Word(found)
         if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether an operand may end with a token: a constant, a name, something in parentheses.
+/// Returns whether an operand may end with a token: a constant, a name, a closing parenthesis.
 pub(super) fn ends_operand(token: &TokenWithSpan) -> bool {
     match &token.token {
         Token::Word(word) => {
@@ -46,17 +47,17 @@ pub(super) fn is_blank(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
-/// Returns the next token that is no white space.
+/// Returns the next token that is not white space.
 pub(super) fn next(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     (index + 1..tokens.len()).find(|&index| !is_blank(&tokens[index]))
 }
 
-/// Returns the last token before this one that is no white space.
+/// Returns the last token before this one that is not white space.
 pub(super) fn previous(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     (0..index).rev().find(|&index| !is_blank(&tokens[index]))
 }
 
-/// Returns the function that a word calls without parentheses.
+/// Returns the function of a keyword that is a call without parentheses.
 pub(super) fn sql_value_function(word: &str) -> Option<SqlValueFunction> {
     Some(match word {
         "current_date" => SqlValueFunction::CurrentDate,

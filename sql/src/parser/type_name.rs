@@ -1,4 +1,4 @@
-//! Type names: from the parser's to [`SqlType`].
+//! Parsing of type names to [`SqlType`].
 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharLengthUnits, CharacterLength, DataType as Parsed,
@@ -13,9 +13,9 @@ use super::error::{ParseError, Result, sqlstate};
 use super::name;
 use crate::ast::{DATABASE, NamedType, TypeName};
 
-/// Characters of `varchar(n)` and `char(n)` at most, as in PostgreSQL.
+/// The maximum length of `varchar(n)` and `char(n)`, as in PostgreSQL.
 const MAX_CHARACTERS: u64 = 10_485_760;
-/// Digits of a declared `numeric` at most, as in PostgreSQL.
+/// The maximum precision of a declared `numeric`, as in PostgreSQL.
 const MAX_PRECISION: u64 = 1_000;
 
 /// Types of PostgreSQL that bennu does not have.
@@ -32,7 +32,7 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         let parsed = self.parser.parse_data_type().map_err(|error| self.translate(error))?;
-        // `integer ARRAY[4]`: the length says nothing.
+        // `integer ARRAY[4]`: the length has no effect.
         let bounded = self.is_word("array")
             && matches!(self.parser.peek_nth_token_ref(2).token, Token::Number(..));
         if !bounded {
@@ -46,7 +46,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns the type that a parsed name means.
+/// Lowers a type name.
 pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
     let plain = |base: DataType| Ok(SqlType::from(base));
     let sql_type = match parsed {
@@ -119,7 +119,7 @@ pub(super) fn lower_type(parsed: &Parsed, position: usize) -> Result<TypeName> {
     Ok(TypeName { sql_type, named: None, collation: None, position })
 }
 
-/// An array of any number of dimensions, which are not told apart.
+/// Returns an array type. As in PostgreSQL, the number of dimensions is not part of the type.
 fn array_of(element: &Parsed, position: usize) -> Result<TypeName> {
     let mut element = element;
     while let Parsed::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = element {
@@ -144,7 +144,7 @@ fn array_of(element: &Parsed, position: usize) -> Result<TypeName> {
     }
 }
 
-/// A name that the parser has no variant for.
+/// Lowers a name for which `sqlparser` has no variant.
 fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<TypeName> {
     let mut parts = Vec::with_capacity(name.0.len());
     for part in &name.0 {
@@ -195,7 +195,7 @@ fn custom(name: &ObjectName, modifiers: &[String], position: usize) -> Result<Ty
     Ok(TypeName { sql_type, named: None, collation: None, position })
 }
 
-/// Returns a type with what stands in parentheses behind its name.
+/// Returns a type with the modifiers in parentheses after its name.
 fn modified(
     base: DataType,
     modifiers: &[String],
@@ -237,7 +237,7 @@ fn modified(
     })
 }
 
-/// A type that only the catalog can know.
+/// Returns a type name that only the catalog can resolve.
 fn user_type(schema: Option<&str>, name: &str, position: usize) -> TypeName {
     let schema = schema.map(str::to_owned);
     let named = NamedType { schema, name: name.to_owned(), of_column: None, is_array: false };
@@ -245,7 +245,7 @@ fn user_type(schema: Option<&str>, name: &str, position: usize) -> TypeName {
     TypeName { sql_type: DataType::Unknown.into(), named, collation: None, position }
 }
 
-/// Returns whether a name is that of a type of PostgreSQL or Phoenix that bennu does not have.
+/// Returns whether a name is of a type of PostgreSQL or Phoenix that bennu does not have.
 fn is_foreign(name: &str) -> bool {
     foreign_type(name, 0).sqlstate == sqlstate::FEATURE_NOT_SUPPORTED
 }
@@ -324,7 +324,7 @@ fn characters(
     Ok(SqlType::new(base, modifier))
 }
 
-/// The number of bits; `None`: any.
+/// Returns a bit string type; without a length it is unlimited.
 fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType> {
     /// PostgreSQL's `MaxAttrSize` in bits.
     const BITS_MAX: u64 = 83_886_080;
@@ -341,7 +341,7 @@ fn bits(base: DataType, length: Option<u64>, position: usize) -> Result<SqlType>
     Ok(SqlType::new(base, modifier))
 }
 
-/// Digits of the second; more than 6 mean 6, as in PostgreSQL.
+/// Returns a type with a precision of seconds; more than 6 digits mean 6, as in PostgreSQL.
 fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlType> {
     let Some(digits) = digits else { return Ok(SqlType::from(base)) };
     if i32::try_from(digits).is_err() {
@@ -351,7 +351,7 @@ fn seconds(base: DataType, digits: Option<u64>, position: usize) -> Result<SqlTy
     Ok(SqlType::new(base, modifier))
 }
 
-/// An interval of some fields, with so many digits of the second.
+/// Returns the interval type with these fields and this precision of seconds.
 pub(super) fn interval(
     fields: Option<IntervalFields>,
     digits: Option<u64>,
@@ -370,7 +370,7 @@ fn undefined_type(name: &str, position: usize) -> ParseError {
     ParseError::new(sqlstate::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"), position)
 }
 
-/// A type that bennu does not have: PostgreSQL's and Phoenix's get a hint.
+/// Returns the error for an unknown type, with a hint for types of PostgreSQL and Phoenix.
 fn foreign_type(name: &str, position: usize) -> ParseError {
     let bare = name.split('(').next().unwrap_or(name).trim();
     let hint = match bare {

@@ -1,4 +1,4 @@
-//! CREATE VIEW.
+//! Parsing of CREATE VIEW.
 
 use sqlparser::tokenizer::Token;
 
@@ -8,7 +8,7 @@ use super::{parse_query, quoted};
 use crate::ast::{CheckOption, CreateView, Ident, OptionValue, SourceQuery, Statement};
 
 impl Cursor<'_> {
-    /// Reads a statement from the word VIEW on.
+    /// Reads a statement from the word VIEW.
     pub(super) fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
         let recursive = self.take_word("recursive");
         self.expect_words(&["view"])?;
@@ -67,7 +67,7 @@ impl Cursor<'_> {
         Ok(check_option)
     }
 
-    /// Refuses options of views that are not there.
+    /// Rejects unsupported and unknown options of views.
     pub(super) fn check_view_option(&self, name: &Ident) -> Result<()> {
         match name.value.as_str() {
             "check_option" => Ok(()),
@@ -82,7 +82,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads a query and keeps its text.
+    /// Reads a query with its text.
     pub(super) fn source_query(&mut self) -> Result<SourceQuery> {
         let (position, start) = (self.position(), self.byte());
         match self.peek_word().as_str() {

@@ -1,8 +1,8 @@
-//! OVER and WINDOW.
+//! Parsing and lowering of OVER and WINDOW.
 //!
-//! The parser does not know EXCLUDE. Its words are taken out of the tokens before
-//! ([`take_exclusions`]), and found again by the place of what the window belongs to: the name of
-//! the function, or of the window.
+//! `sqlparser` does not know EXCLUDE. The clause is removed from the tokens before parsing
+//! ([`take_exclusions`]), and looked up during lowering by the position of the window's owner: the
+//! name of the function, or of the named window.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -13,10 +13,10 @@ use super::source::Source;
 use super::tokens::{is_word, next, previous};
 use crate::ast::{Exclusion, Frame, FrameBound, FrameUnits, NamedWindow, Over, Window};
 
-/// What frames leave out, by the place of what they belong to.
+/// The exclusions of frames, by the position of the window's owner.
 pub(super) type Exclusions = Vec<(usize, Exclusion)>;
 
-/// Takes EXCLUDE out of the frames.
+/// Removes EXCLUDE from the frames.
 pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &Source<'_>) -> Exclusions {
     let mut exclusions = Exclusions::new();
     for index in 0..tokens.len() {
@@ -33,7 +33,8 @@ pub(super) fn take_exclusions(tokens: &mut [TokenWithSpan], source: &Source<'_>)
     exclusions
 }
 
-/// Reads the exclusion that begins with the word at `index`; returns it with its last word.
+/// Reads the exclusion that begins with the word at `index`; returns it with the index of its last
+/// word.
 fn exclusion_at(tokens: &[TokenWithSpan], index: usize) -> Option<(Exclusion, usize)> {
     const FORMS: [(&[&str], Exclusion); 4] = [
         (&["current", "row"], Exclusion::CurrentRow),
@@ -55,7 +56,7 @@ fn exclusion_at(tokens: &[TokenWithSpan], index: usize) -> Option<(Exclusion, us
     })
 }
 
-/// Returns the token before a parenthesis that is closed at `index`, or that surrounds it.
+/// Returns the token before the parenthesis that closes at `index`, or that encloses it.
 fn before_parenthesis(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     let mut depth = 1;
     let opening = (0..index).rev().find(|&at| {
@@ -69,7 +70,7 @@ fn before_parenthesis(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     previous(tokens, opening)
 }
 
-/// Returns the first token of the name of the function or window whose frame is at `index`.
+/// Returns the first token of the name of the function or window that owns the frame at `index`.
 fn owner_of(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
     let word = before_parenthesis(tokens, index)?;
     if !is_word(&tokens[word], "over") {
@@ -88,7 +89,7 @@ fn owner_of(tokens: &[TokenWithSpan], index: usize) -> Option<usize> {
 }
 
 impl Cursor<'_> {
-    /// Lowers what stands behind OVER, of the call at `position`.
+    /// Lowers the window of OVER, for the call at `position`.
     pub(super) fn over(&mut self, over: parsed::WindowType, position: usize) -> Result<Over> {
         match over {
             parsed::WindowType::NamedWindow(name) => Ok(Over::Name(self.declared(&name)?)),
@@ -98,7 +99,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Lowers WINDOW.
+    /// Lowers the WINDOW clause.
     pub(super) fn named_windows(
         &mut self,
         windows: Vec<parsed::NamedWindowDefinition>,
@@ -123,7 +124,7 @@ impl Cursor<'_> {
         let parsed::WindowSpec { window_name, partition_by, order_by, window_frame } = window;
         let mut base = window_name.map(|name| self.declared(&name)).transpose()?;
         if let Some(base) = &mut base {
-            // Errors about it point at the parenthesis, as PostgreSQL's do.
+            // As in PostgreSQL, errors of it have the position of the parenthesis.
             base.position = self.start_before(base.position, |token| *token == Token::LParen);
         }
         let partition_by = self.lower_list(partition_by)?;
@@ -155,7 +156,7 @@ impl Cursor<'_> {
         Ok(Frame { units, start, is_between: !is_short, end, exclusion })
     }
 
-    /// Returns the token that opens the window of the call, or the name, at `position`.
+    /// Returns the opening token of the window of the call, or the name, at `position`.
     fn opening(&self, position: usize) -> Option<usize> {
         let mut depth = 0_usize;
         let mut index = self.token_index(position)?;
@@ -174,7 +175,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns where a bound stands of the frame in the window of what is at `position`.
+    /// Returns the position of a frame bound in the window of the call or name at `position`.
     fn bound_position(&self, position: usize, is_end: bool) -> Option<usize> {
         let mut depth = 0_usize;
         let mut index = self.opening(position)?;
@@ -213,8 +214,8 @@ impl Cursor<'_> {
     }
 }
 
-/// A frame does not end before it starts; a short one has no end written. An error comes with
-/// whether it is of the end.
+/// Checks that a frame does not end before it starts; a short frame has no written end. The flag
+/// of an error is true if the end is invalid.
 fn check_bounds(
     start: &FrameBound,
     end: &FrameBound,

@@ -1,8 +1,8 @@
-//! WITH: at the head of a statement word by word, inside of expressions from the parser's tree.
+//! Parsing of WITH: at the head of a statement by tokens, inside of expressions by lowering.
 //!
-//! Whether a query of WITH RECURSIVE reads itself is known from the names of tables that were met
-//! while it was lowered ([`Cursor::table_names`]); those that mean a query of a WITH inside of it
-//! are taken out again.
+//! A query of WITH RECURSIVE is recursive if the names of tables that were recorded while it was
+//! parsed ([`Cursor::table_names`]) contain its own; names that refer to a nested WITH are removed
+//! again.
 
 use sqlparser::ast as parsed;
 use sqlparser::tokenizer::Token;
@@ -11,15 +11,15 @@ use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{Cycle, Ident, NamedQuery, NamedQueryBody, Search, Statement, With};
 
-/// The names that a WITH has declared so far.
+/// The names that a WITH clause has declared so far.
 #[derive(Default)]
 struct Declared {
-    /// Each with the number of tables that were met before it could be read.
+    /// Each name with the number of tables that were recorded before it became visible.
     names: Vec<(String, usize)>,
 }
 
 impl Cursor<'_> {
-    /// Reads `WITH …` and what follows it.
+    /// Reads `WITH …` and the statement after it.
     pub(super) fn with<T>(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<T>,
@@ -70,7 +70,7 @@ impl Cursor<'_> {
         Ok(NamedQuery { name, columns, materialized, body, is_recursive, search, cycle })
     }
 
-    /// Reads `SEARCH …`, if it is there.
+    /// Reads `SEARCH …`, if it follows.
     fn search(&mut self) -> Result<Option<Search>> {
         let position = self.position();
         if !self.take_word("search") {
@@ -87,7 +87,7 @@ impl Cursor<'_> {
         Ok(Some(Search { depth_first, columns, sequence, position }))
     }
 
-    /// Reads `CYCLE …`, if it is there.
+    /// Reads `CYCLE …`, if it follows.
     fn cycle(&mut self) -> Result<Option<Cycle>> {
         let position = self.position();
         if !self.take_word("cycle") {
@@ -115,7 +115,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Lowers the parser's WITH, then what follows it.
+    /// Lowers a WITH clause, then its query.
     pub(super) fn lower_with<T>(
         &mut self,
         with: parsed::With,
@@ -160,14 +160,14 @@ impl Cursor<'_> {
         let before = self.table_names.len();
         let body = NamedQueryBody::Query(Box::new(self.lower_query(*query)?));
         let is_recursive = self.note_name(recursive, &name, before, declared);
-        // The parser reads neither SEARCH nor CYCLE inside of expressions.
+        // `sqlparser` parses neither SEARCH nor CYCLE inside of expressions.
         let (search, cycle) = (None, None);
         let columns = names;
         Ok(NamedQuery { name, columns, materialized, body, is_recursive, search, cycle })
     }
 
-    /// Notes that a named query was read whose tables are those after the first `before`. Returns
-    /// whether it reads itself.
+    /// Records that a named query was read whose tables are those after the first `before`.
+    /// Returns whether it is recursive.
     fn note_name(
         &mut self,
         recursive: bool,
@@ -181,7 +181,7 @@ impl Cursor<'_> {
         reads_itself
     }
 
-    /// Takes out the tables that are queries of a WITH which was read to its end.
+    /// Removes the tables that are queries of a completed WITH clause.
     fn forget(&mut self, declared: &Declared) {
         for (name, from) in declared.names.iter().rev() {
             let later = self.table_names.split_off(*from);

@@ -1,8 +1,8 @@
-//! The names of conditions: what PL/pgSQL calls SQLSTATEs.
+//! Condition names of PL/pgSQL and their SQLSTATEs.
 //!
 //! Source: PostgreSQL's `errcodes.txt`, in its order. Some names stand for several codes.
 
-/// Name and code.
+/// Condition names with their codes.
 #[rustfmt::skip]
 const CONDITIONS: &[(&str, &str)] = &[
     ("warning", "01000"),
@@ -266,7 +266,7 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("index_corrupted", "XX002"),
 ];
 
-/// Returns the codes that a name stands for; none if there is no such condition.
+/// Returns the codes of a condition name; none if the name is unknown.
 pub fn codes_of(name: &str) -> Vec<&'static str> {
     let named = CONDITIONS.iter().filter(|(known, _)| *known == name);
     named.map(|(_, code)| *code).collect()

@@ -1,4 +1,4 @@
-//! OPEN, FETCH, MOVE and CLOSE.
+//! Parsing of OPEN, FETCH, MOVE and CLOSE.
 
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
@@ -7,7 +7,7 @@ use crate::ast::FetchDirection;
 use crate::parser::ParseError;
 
 impl BodyParser<'_> {
-    /// Reads the variable of a cursor.
+    /// Reads a cursor variable.
     fn cursor(&mut self) -> Result<usize> {
         let position = self.position();
         let Some((target, length)) = self.target_at_hand() else { return Err(self.no_variable()) };
@@ -41,7 +41,7 @@ impl BodyParser<'_> {
         Ok(Action::Open(Open { cursor, query, scroll }))
     }
 
-    /// Reads the arguments that a bound cursor is opened with.
+    /// Reads the arguments for opening a bound cursor.
     pub(super) fn cursor_arguments(
         &mut self,
         cursor: usize,
@@ -143,7 +143,7 @@ impl BodyParser<'_> {
             "relative" => (Some(CountedDirection::Relative), FetchDirection::Relative(0)),
             _ => return fixed(FetchDirection::Forward(1)),
         };
-        // The variable of the cursor may be called so.
+        // The cursor variable may have that name.
         if self.target_at_hand().is_some()
             && (self.is_word_at(1, "into") || self.is_symbol_at(1, ";"))
         {

@@ -1,4 +1,4 @@
-//! DECLARE: variables, aliases and cursors.
+//! Parsing of DECLARE: variables, aliases and cursors.
 
 use super::parser::{BodyParser, Result};
 use super::token::TokenKind;
@@ -6,7 +6,7 @@ use super::tree::{BoundCursor, VariableType};
 use crate::parser::{ParseError, parse_type};
 
 impl BodyParser<'_> {
-    /// Reads declarations up to BEGIN; returns the variables that get a value there.
+    /// Reads declarations up to BEGIN; returns the variables that are initialised there.
     pub(super) fn declarations(&mut self) -> Result<Vec<usize>> {
         let mut declared = Vec::new();
         while !self.is_word("begin") {
@@ -97,7 +97,7 @@ impl BodyParser<'_> {
         self.expect_word("cursor")?;
         let outer = self.place;
         let mut arguments = Vec::new();
-        // They are seen by the query alone.
+        // The arguments are visible only in the query.
         self.place = self.names.push_label(self.place, "");
         if self.take_symbol("(") {
             loop {
@@ -131,7 +131,7 @@ impl BodyParser<'_> {
         self.take_word("scroll").then_some(true)
     }
 
-    /// Reads a type up to one of some words or symbols.
+    /// Reads a type up to one of these words or symbols.
     fn data_type(&mut self, ends: &[&str]) -> Result<VariableType> {
         let (first, position) = (self.at, self.position());
         if self.is_symbol(";") || self.token().kind == TokenKind::End {
@@ -177,7 +177,7 @@ impl BodyParser<'_> {
         Ok(VariableType::Named(parse_type(&text).map_err(placed)?, text))
     }
 
-    /// Returns the type that `name%TYPE` or `name%ROWTYPE` is, if the tokens are that.
+    /// Returns the type of `name%TYPE` or `name%ROWTYPE`, if the tokens have that form.
     fn referenced_type(&self, first: usize) -> Result<Option<VariableType>> {
         let end = self.at;
         let symbol = |at: usize, wanted: &str| {
@@ -212,7 +212,7 @@ impl BodyParser<'_> {
     }
 }
 
-/// Returns whether a word is reserved in the language.
+/// Returns whether a word is a reserved keyword of PL/pgSQL.
 fn is_reserved(word: &str) -> bool {
     const RESERVED: &[&str] = &[
         "all", "begin", "by", "case", "declare", "else", "end", "execute", "for", "foreach",

@@ -1,4 +1,4 @@
-//! Loops, and what leaves them and the body: EXIT, CONTINUE, RETURN.
+//! Parsing of loops, EXIT, CONTINUE and RETURN.
 
 use super::parser::{BodyParser, Result, Returning};
 use super::token::TokenKind;
@@ -26,7 +26,7 @@ impl BodyParser<'_> {
         Ok(Action::Loop(Loop { label, over, body }))
     }
 
-    /// Reads what stands between FOR and LOOP.
+    /// Reads the clause between FOR and LOOP.
     fn for_clause(&mut self) -> Result<Over> {
         let (first, line) = (self.at, self.line());
         let known = self.target_at_hand();
@@ -60,7 +60,7 @@ impl BodyParser<'_> {
         Ok(Over::Rows(self.row_targets(targets, first)?, query))
     }
 
-    /// Returns whether `..` comes before LOOP.
+    /// Returns whether `..` comes before LOOP, so that the loop is over integers.
     fn has_range(&self) -> bool {
         let mut depth = 0_i32;
         for ahead in 0.. {
@@ -95,7 +95,7 @@ impl BodyParser<'_> {
             let position = self.position_of(self.nth_token(first));
             return Err(ParseError::syntax(message, position));
         }
-        // The loop has a variable of its own, whatever is called like it outside.
+        // The loop declares its own variable, even if an outer one has the same name.
         let name = self.name_at(first);
         let int = super::parser::builtin(types::DataType::Int4);
         let of = VariableType::Named(int, "integer".to_owned());

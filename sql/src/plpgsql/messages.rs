@@ -1,4 +1,4 @@
-//! RAISE, ASSERT and GET DIAGNOSTICS.
+//! Parsing of RAISE, ASSERT and GET DIAGNOSTICS.
 
 use super::condition::codes_of;
 use super::parser::{BodyParser, Result};
@@ -141,7 +141,7 @@ impl BodyParser<'_> {
     }
 }
 
-/// Returns an item, and whether it is one of an error.
+/// Returns a diagnostics item, with true if it is available only with STACKED.
 fn diagnostic(name: &str) -> Option<(Diagnostic, bool)> {
     Some(match name {
         "row_count" => (Diagnostic::RowCount, false),
@@ -160,7 +160,7 @@ fn diagnostic(name: &str) -> Option<(Diagnostic, bool)> {
     })
 }
 
-/// Checks that the format of RAISE has a place for each argument.
+/// Checks that RAISE has as many arguments as its format has placeholders.
 fn check_arguments(raise: &Raise) -> Result<()> {
     let Some(format) = &raise.format else { return Ok(()) };
     let places = format.replace("%%", "").matches('%').count();

@@ -1,10 +1,10 @@
-//! PL/pgSQL: from the text of a body to its tree.
+//! PL/pgSQL: from the text of a body to its statement tree.
 //!
-//! A body is a block of statements of its own language, with SQL in them: the statements of SQL,
-//! and expressions, which are SQL behind a SELECT. The language is read here; what is SQL is cut
-//! out as text, parsed by the [`parser`](crate::parser), and bound and run by the session that runs
-//! the body. Names of variables are known here, so that it is known of every piece of SQL which
-//! ones it sees; their types are not, for which it takes the catalog.
+//! A body is a block of PL/pgSQL statements that contain SQL: statements, and expressions, which
+//! are the select list of a SELECT. PL/pgSQL is parsed here; each SQL fragment is extracted as
+//! text, parsed by the [`parser`](crate::parser), and bound and executed by the session that runs
+//! the body. Variable names are resolved here, so that each fragment has the set of visible
+//! variables; their types are resolved at execution, because that needs the catalog.
 //!
 //! Source: PostgreSQL's `pl_gram.y`, `pl_scanner.c` and `plpgsql_ns_lookup` (pl_funcs.c).
 

@@ -1,8 +1,8 @@
-//! What the pieces of SQL in a body see: variables, by blocks with labels.
+//! Scopes of a body: the visible variables at each SQL fragment, by labelled blocks.
 //!
 //! Source: PostgreSQL's `plpgsql_ns_lookup` (pl_funcs.c).
 
-/// A name, and what it was declared behind.
+/// A declaration, linked to the preceding one.
 #[derive(Debug, Clone)]
 struct Entry {
     before: Option<usize>,
@@ -11,36 +11,36 @@ struct Entry {
 
 #[derive(Debug, Clone)]
 enum EntryKind {
-    /// A block or a loop begins, perhaps with a label.
+    /// The start of a block or a loop, with its label or an empty one.
     Label(String),
     Variable(String, usize),
 }
 
-/// A place in a body: all that was declared up to it is seen.
+/// A position among the declarations of a body: all declarations up to it are visible.
 pub type Place = Option<usize>;
 
-/// The names of a body.
+/// The declarations of a body.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     entries: Vec<Entry>,
 }
 
-/// What a name with perhaps several parts leads to.
+/// The resolution of a name, which may have several parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The number of the variable.
     pub variable: usize,
-    /// How many parts of the name are the variable's; the others are fields of it.
+    /// The number of parts that identify the variable; the others are fields of it.
     pub parts: usize,
 }
 
 impl Names {
-    /// Begins a block; returns the place in it.
+    /// Begins a block; returns the position inside.
     pub(super) fn push_label(&mut self, place: Place, label: &str) -> Place {
         self.push(place, EntryKind::Label(label.to_owned()))
     }
 
-    /// Declares a variable; returns the place behind it.
+    /// Declares a variable; returns the position after it.
     pub(super) fn push_variable(&mut self, place: Place, name: &str, number: usize) -> Place {
         self.push(place, EntryKind::Variable(name.to_owned(), number))
     }
@@ -50,7 +50,8 @@ impl Names {
         Some(self.entries.len() - 1)
     }
 
-    /// Returns the variable that a name leads to at a place; `is_row` tells whether one has fields.
+    /// Returns the variable that a name refers to at a position; `is_row` returns whether a
+    /// variable has fields.
     pub fn find(
         &self,
         place: Place,
@@ -77,8 +78,8 @@ impl Names {
         None
     }
 
-    /// Returns a variable that was declared in the block of a place, and label and surroundings of
-    /// the block.
+    /// Returns a variable declared in the block of a position, and the block's label with the
+    /// enclosing position.
     fn in_block(&self, place: Place, name: &str) -> (Option<usize>, Option<(&str, Place)>) {
         let (mut at, mut found) = (place, None);
         while let Some(entry) = at.map(|at| &self.entries[at]) {
@@ -94,7 +95,7 @@ impl Names {
         (found, None)
     }
 
-    /// Returns whether the block of a place declares a variable.
+    /// Returns whether the block of a position declares a variable.
     pub(super) fn is_declared(&self, place: Place, name: &str) -> bool {
         self.in_block(place, name).0.is_some()
     }

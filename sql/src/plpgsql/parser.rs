@@ -1,4 +1,4 @@
-//! Statements of a body.
+//! Parser of a PL/pgSQL body: blocks, statements and SQL fragments.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::plpgsql::tree::{
     Handlers, IntoClause, Query, Step, Target, Variable, VariableType,
 };
 
-/// The result of reading a body.
+/// The result of parsing.
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
 /// `undefined_object`
@@ -23,7 +23,7 @@ const DATATYPE_MISMATCH: &str = "42804";
 /// `error_in_assignment`
 const ERROR_IN_ASSIGNMENT: &str = "22005";
 
-/// Blocks in blocks; more would need too much stack.
+/// The maximum nesting of blocks, which bounds the stack.
 const DEPTH_MAX: usize = 200;
 
 /// A parameter of a body.
@@ -31,40 +31,40 @@ const DEPTH_MAX: usize = 200;
 pub struct BodyParameter {
     /// Its name; empty without one.
     pub name: String,
-    /// It has fields.
+    /// True if it has fields.
     pub is_row: bool,
 }
 
-/// What is wrong with a body.
+/// An error in a body.
 #[derive(Debug)]
 pub struct BodyError {
     /// The error.
     pub error: ParseError,
-    /// The line that was read.
+    /// The current line.
     pub line: u32,
 }
 
-/// What RETURN may do in a body.
+/// The kind of result that RETURN may have in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returning {
-    /// Nothing is returned: of DO, of a procedure without OUT parameters, of `void`.
+    /// No result: DO, a procedure without OUT parameters, or `void`.
     Nothing,
-    /// A value.
+    /// A single value.
     Value,
-    /// What the OUT parameters are.
+    /// The values of the OUT parameters.
     Parameters,
-    /// Values.
+    /// A set of values.
     Set,
-    /// Rows of the OUT parameters.
+    /// A set of rows of the OUT parameters.
     SetOfParameters,
 }
 
-/// Reads a body of a function called `label` with these parameters; `returning` tells what it
-/// returns.
+/// Parses the body of a function named `label` with these parameters; `returning` is the kind of
+/// its result.
 ///
 /// # Errors
 ///
-/// PostgreSQL's, with positions in the text, and the line that was read.
+/// PostgreSQL's, with positions in the text, and the current line.
 pub fn parse_body(
     text: &str,
     label: &str,
@@ -120,7 +120,7 @@ pub(super) struct BodyParser<'a> {
     pub(super) place: Place,
     pub(super) variables: Vec<Variable>,
     fragment_count: usize,
-    /// The blocks and loops around: label, and whether it is a loop.
+    /// The enclosing blocks and loops: label, and whether it is a loop.
     pub(super) labels: Vec<(Option<String>, bool)>,
     pub(super) returning: Returning,
     pub(super) is_procedure: bool,
@@ -143,7 +143,7 @@ impl BodyParser<'_> {
         self.token().line
     }
 
-    /// Returns a token by its number in the body.
+    /// Returns a token by its index in the body.
     pub(super) fn nth_token(&self, at: usize) -> &Token {
         &self.tokens[at.min(self.tokens.len() - 1)]
     }
@@ -193,7 +193,7 @@ impl BodyParser<'_> {
         if self.take_symbol(symbol) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// Reads a name that may be any word.
+    /// Reads a name, which may be any word.
     pub(super) fn any_name(&mut self) -> Result<String> {
         let name = match &self.token().kind {
             TokenKind::Word(name) | TokenKind::Quoted(name) => name.clone(),
@@ -213,12 +213,12 @@ impl BodyParser<'_> {
         self.position_of(self.token())
     }
 
-    /// Returns the error of a token that cannot stand there.
+    /// Returns the error for an unexpected token.
     pub(super) fn unexpected(&self) -> ParseError {
         self.wrong("syntax error")
     }
 
-    /// Returns an error that names the token at hand.
+    /// Returns an error that names the current token.
     pub(super) fn wrong(&self, message: &str) -> ParseError {
         let token = self.token();
         let message = match token.kind {
@@ -234,7 +234,7 @@ impl BodyParser<'_> {
 
     // ---- variables ----
 
-    /// Returns the number of a new variable.
+    /// Adds a variable, and returns its number.
     pub(super) fn variable(&mut self, name: &str, of: VariableType, line: u32) -> usize {
         self.variables.push(Variable {
             name: name.to_owned(),
@@ -249,7 +249,7 @@ impl BodyParser<'_> {
         self.variables.len() - 1
     }
 
-    /// Declares a variable.
+    /// Adds a variable and declares its name.
     pub(super) fn declare(&mut self, name: &str, of: VariableType, line: u32) -> usize {
         let number = self.variable(name, of, line);
         self.place = self.names.push_variable(self.place, name, number);
@@ -268,7 +268,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Returns the parts of the name at hand, and how many tokens it takes.
+    /// Returns the parts of the name at the current position, and its number of tokens.
     fn name_parts(&self) -> (Vec<String>, usize) {
         let (mut parts, mut ahead) = (Vec::new(), 0);
         loop {
@@ -286,7 +286,8 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Returns the variable that stands at hand, perhaps with fields, and how many tokens it takes.
+    /// Returns the variable at the current position, optionally with fields, and its number of
+    /// tokens.
     pub(super) fn target_at_hand(&self) -> Option<(Target, usize)> {
         let (parts, length) = self.name_parts();
         let names: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -297,7 +298,7 @@ impl BodyParser<'_> {
         Some((Target { variable: found.variable, path }, length))
     }
 
-    /// Reads a variable, perhaps with fields, that is assigned.
+    /// Reads the target of an assignment: a variable, optionally with fields.
     pub(super) fn target(&mut self) -> Result<Target> {
         let Some((target, length)) = self.target_at_hand() else { return Err(self.no_variable()) };
         self.check_assignable(&target)?;
@@ -324,10 +325,10 @@ impl BodyParser<'_> {
         Err(ParseError::new(ERROR_IN_ASSIGNMENT, message, self.position()))
     }
 
-    // ---- pieces of SQL ----
+    // ---- SQL fragments ----
 
-    /// Reads tokens up to one of some words or symbols that stands in no parentheses; returns where
-    /// they begin and end.
+    /// Reads tokens up to one of these words or symbols outside of parentheses; returns their
+    /// range.
     fn tokens_until(&mut self, ends: &[&str], is_expression: bool) -> Result<(usize, usize)> {
         let first = self.at;
         let mut depth = 0_i32;
@@ -371,7 +372,7 @@ impl BodyParser<'_> {
         Ok((first, self.at))
     }
 
-    /// Reads an expression up to one of some words or symbols, which is not taken.
+    /// Reads an expression up to one of these words or symbols, which is not consumed.
     pub(super) fn expression(&mut self, ends: &[&str]) -> Result<Fragment> {
         let (first, end) = self.tokens_until(ends, true)?;
         let text = self.slice(first, end).to_owned();
@@ -383,8 +384,8 @@ impl BodyParser<'_> {
         &self.text[self.tokens[first].start..self.tokens[end - 1].end]
     }
 
-    /// Returns the expression with this text; `shown` is what messages show of it, which begins at
-    /// a position of the body, and in which the expression begins behind so many characters.
+    /// Returns the expression with this text; `shown` is the text for messages, which begins at
+    /// `position` of the body and contains the expression after `behind` characters.
     pub(super) fn expression_of(
         &mut self,
         text: &str,
@@ -407,7 +408,7 @@ impl BodyParser<'_> {
         Ok(self.fragment(shown, parsed, (kind, position, shift)))
     }
 
-    /// Parses a piece of SQL; what is wrong with it has its place in the body.
+    /// Parses an SQL fragment; errors have positions in the body.
     fn parsed(&self, text: &str, (position, shift): (usize, isize)) -> Result<ParsedStatement> {
         let placed = |error: ParseError| {
             let at = error.position.map(|at| (position + at).saturating_add_signed(shift) - 1);
@@ -438,7 +439,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Reads a statement of SQL up to one of some words or symbols, which is not taken.
+    /// Reads an SQL statement up to one of these words or symbols, which is not consumed.
     pub(super) fn sql(&mut self, ends: &[&str]) -> Result<Fragment> {
         let (first, end) = self.tokens_until(ends, false)?;
         let text = self.slice(first, end).to_owned();
@@ -492,7 +493,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Reads `<<label>>`, if there is one.
+    /// Reads `<<label>>`, if it follows.
     fn label(&mut self) -> Result<Option<String>> {
         if !self.take_symbol("<<") {
             return Ok(None);
@@ -516,7 +517,7 @@ impl BodyParser<'_> {
         Ok(outer)
     }
 
-    /// Ends a block or a loop whose END is read but for the label that may follow.
+    /// Ends a block or a loop after its END; an optional label may follow.
     pub(super) fn leave(&mut self, outer: Place) -> Result<()> {
         self.depth -= 1;
         self.place = outer;
@@ -610,7 +611,7 @@ impl BodyParser<'_> {
 
     // ---- statements ----
 
-    /// Reads statements up to one of some words that begins no statement.
+    /// Reads statements up to one of these words, which begin no statement.
     pub(super) fn statements(&mut self, ends: &[&str]) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         while !ends.iter().any(|word| self.is_word(word)) {
@@ -673,7 +674,8 @@ impl BodyParser<'_> {
         Ok(Step { line, action })
     }
 
-    /// Returns whether a variable is assigned here: a word that begins a statement may be one's.
+    /// Returns whether an assignment follows: a keyword that begins a statement may also be the
+    /// name of a variable.
     fn is_assignment(&self) -> bool {
         let (_, length) = self.name_parts();
         let assigns = [":=", "=", "["].iter().any(|one| self.is_symbol_at(length, one));
@@ -710,7 +712,7 @@ impl BodyParser<'_> {
         Ok(Action::Assign { target, value })
     }
 
-    /// Returns the subscripts and fields that tokens behind a variable are.
+    /// Returns the subscripts and fields in the tokens after a variable.
     fn steps(&self, first: usize, end: usize) -> Result<Vec<TargetStep>> {
         const BEFORE: &str = "UPDATE x SET x";
         let at = self.position_of(&self.tokens[first]);
@@ -793,7 +795,7 @@ impl BodyParser<'_> {
         let rest = &self.text[self.tokens[value - 1].end..self.tokens[end - 1].end];
         let text = format!("SELECT{rest}");
         let at = self.position_of(&self.tokens[first]);
-        // PERFORM is a letter longer.
+        // SELECT replaces PERFORM, which is one letter longer.
         let parsed = self.parsed(&text, (at, 1))?;
         let fragment = self.fragment(&text, parsed, (FragmentKind::Statement, at, 0));
         self.expect_symbol(";")?;
@@ -839,7 +841,7 @@ impl BodyParser<'_> {
         }
     }
 
-    /// Reads USING and what follows it.
+    /// Reads a USING clause.
     pub(super) fn using(&mut self, ends: &[&str]) -> Result<Vec<Fragment>> {
         let mut values = Vec::new();
         while self.take_word("using") || (!values.is_empty() && self.take_symbol(",")) {
@@ -848,7 +850,7 @@ impl BodyParser<'_> {
         Ok(values)
     }
 
-    /// Reads the targets behind INTO.
+    /// Reads the targets of INTO.
     pub(super) fn into(&mut self) -> Result<IntoClause> {
         let strict = self.take_word("strict");
         let mut targets = vec![self.target()?];
@@ -861,7 +863,7 @@ impl BodyParser<'_> {
         Ok(IntoClause { targets, strict })
     }
 
-    /// Returns whether a target is a whole row for certain.
+    /// Returns whether a target is certainly a whole row.
     pub(super) fn is_record(&self, target: &Target) -> bool {
         let of = &self.variables[target.variable].of;
         let is_row = matches!(of, VariableType::Record | VariableType::RowOf(_));
@@ -917,8 +919,8 @@ impl BodyParser<'_> {
         Ok(Action::Sql(fragment, into.map(|(into, _)| into)))
     }
 
-    /// Returns whether the statement at hand is CREATE FUNCTION or CREATE PROCEDURE, whose body may
-    /// have semicolons.
+    /// Returns whether the current statement is CREATE FUNCTION or CREATE PROCEDURE, whose body
+    /// may contain semicolons.
     fn defines_routine(&self) -> bool {
         let replaces = self.is_word_at(1, "or") && self.is_word_at(2, "replace");
         let at = if replaces { 3 } else { 1 };
@@ -939,12 +941,12 @@ impl BodyParser<'_> {
         Ok(Action::End { commits, chain })
     }
 
-    /// Returns the error of RETURN with something that the function does not return.
+    /// Returns the error for RETURN with a result that the function does not return.
     pub(super) fn mismatch(&self, message: &str) -> ParseError {
         ParseError::new(DATATYPE_MISMATCH, message, self.position())
     }
 
-    /// Reads a query whose rows are wanted: SQL, or EXECUTE.
+    /// Reads a query that returns rows: SQL, or EXECUTE.
     pub(super) fn query(&mut self, ends: &[&str]) -> Result<Query> {
         if !self.take_word("execute") {
             return Ok(Query::Fixed(self.sql(ends)?));
@@ -957,7 +959,7 @@ impl BodyParser<'_> {
     }
 }
 
-/// Returns whether a token may begin a statement of SQL.
+/// Returns whether a token may begin an SQL statement.
 fn is_statement_word(token: &Token) -> bool {
     let TokenKind::Word(word) = &token.kind else { return false };
     const OTHERS: &[&str] = &["upsert", "major", "compact", "flush", "merge"];

@@ -1,18 +1,18 @@
-//! Tokens of a body: where words, literals and operators begin and end.
+//! Tokenizer of PL/pgSQL bodies.
 //!
-//! What is SQL in a body is handed to the SQL parser as text, so values of literals matter only
-//! where the language itself has them: the format of RAISE, SQLSTATEs.
+//! SQL fragments are passed to the SQL parser as text, so values of literals are decoded only for
+//! PL/pgSQL itself: the format of RAISE, SQLSTATEs.
 //!
 //! Source: PostgreSQL's scan.l, which both languages share.
 
 use crate::parser::ParseError;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A word without quotes, folded.
+    /// An unquoted word, folded.
     Word(String),
-    /// A name in quotes.
+    /// A quoted name.
     Quoted(String),
     /// A string literal.
     Text(String),
@@ -22,29 +22,29 @@ pub(super) enum TokenKind {
     Parameter,
     /// An operator or a punctuation mark.
     Symbol,
-    /// Behind the last one.
+    /// The end of the text.
     End,
 }
 
-/// A token, and where it stands.
+/// A token with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     /// Byte offsets.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// From 1.
+    /// The line, from 1.
     pub(super) line: u32,
 }
 
 /// The characters of operators.
 const OPERATORS: &[u8] = b"+-*/<>=~!@#%^&|`?";
 
-/// Returns the tokens of a text, with one of kind [`TokenKind::End`] behind them.
+/// Returns the tokens of a text, followed by one of kind [`TokenKind::End`].
 ///
 /// # Errors
 ///
-/// 42601 for what is not terminated.
+/// 42601 for an unterminated token.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut scanner = Scanner { text, at: 0, line: 1 };
     let mut tokens = Vec::new();
@@ -272,7 +272,7 @@ impl Scanner<'_> {
         while length > 1 && !is_special && matches!(bytes[length - 1], b'+' | b'-') {
             length -= 1;
         }
-        // All that is not ASCII is part of a word.
+        // Non-ASCII characters are part of words.
         self.at += length.max(1);
         TokenKind::Symbol
     }

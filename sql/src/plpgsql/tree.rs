@@ -1,4 +1,4 @@
-//! The tree of a body.
+//! Statement tree of a PL/pgSQL body.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use crate::plpgsql::names::{Names, Place};
 /// A body.
 #[derive(Debug)]
 pub struct Body {
-    /// All its variables, by number.
+    /// The variables, by number.
     pub variables: Vec<Variable>,
     /// Their names.
     pub names: Names,
-    /// How many pieces of SQL there are.
+    /// The number of SQL fragments.
     pub fragment_count: usize,
     /// `#variable_conflict`
     pub conflict: Option<Conflict>,
-    /// The number of `found`.
+    /// The number of the variable `found`.
     pub found: usize,
-    /// It has COMMIT or ROLLBACK.
+    /// True if it contains COMMIT or ROLLBACK.
     pub ends_transactions: bool,
     /// The statements.
     pub block: Step,
 }
 
-/// What a name means that is both a variable's and a column's.
+/// The resolution of a name that is both a variable and a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflict {
-    /// That is an error.
+    /// `error`
     Error,
-    /// The variable.
+    /// `use_variable`
     Variable,
-    /// The column.
+    /// `use_column`
     Column,
 }
 
@@ -41,30 +41,30 @@ pub enum Conflict {
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// What it is of.
+    /// Its type.
     pub of: VariableType,
     /// `CONSTANT`
     pub is_constant: bool,
     /// `NOT NULL`
     pub not_null: bool,
-    /// What it is at first.
+    /// Its initial value.
     pub default: Option<Fragment>,
-    /// The query that it is bound to, if it is a cursor's.
+    /// The query of a bound cursor.
     pub cursor: Option<BoundCursor>,
-    /// It is a parameter with fields.
+    /// True for a parameter with fields.
     pub is_row_parameter: bool,
-    /// Where it is declared.
+    /// The line of its declaration.
     pub line: u32,
 }
 
-/// What a variable is of.
+/// The type of a variable.
 #[derive(Debug, Clone)]
 pub enum VariableType {
     /// The n-th parameter of the body.
     Parameter(usize),
-    /// A type, by its name; with the name as it was written.
+    /// A named type, with the name as written.
     Named(TypeName, String),
-    /// `t.c%TYPE` or `variable%TYPE`; an array of it
+    /// `t.c%TYPE` or `variable%TYPE`; true for an array of it
     Like(Vec<String>, bool),
     /// `t%ROWTYPE`
     RowOf(Vec<String>),
@@ -74,14 +74,14 @@ pub enum VariableType {
     Record,
     /// `refcursor`
     Cursor,
-    /// The type of what it was last given: the operand of CASE.
+    /// The type of the last assigned value: for the operand of CASE.
     Operand,
 }
 
 /// The query of a bound cursor.
 #[derive(Debug, Clone)]
 pub struct BoundCursor {
-    /// Its arguments: variables.
+    /// The variables of its arguments.
     pub arguments: Vec<usize>,
     /// The query.
     pub query: Fragment,
@@ -89,87 +89,87 @@ pub struct BoundCursor {
     pub scroll: Option<bool>,
 }
 
-/// A piece of SQL.
+/// An SQL fragment.
 #[derive(Debug, Clone)]
 pub struct Fragment {
     /// Its number in the body.
     pub number: usize,
     /// Its text.
     pub text: String,
-    /// The character of the body that it begins with, from 1.
+    /// The position of its first character in the body, from 1.
     pub position: usize,
-    /// What it sees.
+    /// The position that determines the visible variables.
     pub place: Place,
-    /// What it is.
+    /// Its kind.
     pub kind: FragmentKind,
-    /// What is to be added to a position in the parsed text for one in `text`.
+    /// The offset from a position in the parsed text to one in `text`.
     pub shift: isize,
-    /// It, parsed.
+    /// The parsed statement.
     pub statement: Arc<ParsedStatement>,
 }
 
-/// What a piece of SQL is.
+/// The kind of an SQL fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FragmentKind {
     /// A statement.
     Statement,
-    /// An expression: the query that returns it.
+    /// An expression, parsed as the query that returns it.
     Expression,
-    /// The same, with the variable that it is assigned to in its text.
+    /// An expression whose text includes the assigned variable.
     Assignment,
 }
 
-/// A statement, and the line that it stands in.
+/// A statement with its line.
 #[derive(Debug)]
 pub struct Step {
-    /// From 1.
+    /// The line, from 1.
     pub line: u32,
-    /// What it does.
+    /// The statement.
     pub action: Action,
 }
 
-/// A variable that is assigned, or a part of one.
+/// A target of an assignment: a variable, or a part of one.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The variable.
     pub variable: usize,
-    /// What of it.
+    /// The path to the part.
     pub path: Vec<TargetStep>,
 }
 
 /// `INTO`
 #[derive(Debug, Clone)]
 pub struct IntoClause {
-    /// Where the columns go. Whether the only target is a row, its type tells.
+    /// The targets of the columns. The type of a single target determines whether it is a row.
     pub targets: Vec<Target>,
     /// `STRICT`: exactly one row.
     pub strict: bool,
 }
 
-/// What a statement does.
+/// A statement.
 #[derive(Debug)]
 pub enum Action {
     /// `BEGIN … END`
     Block(Block),
     /// `target := value`
     Assign {
-        /// What is assigned.
+        /// The target.
         target: Target,
         /// The value.
         value: Fragment,
     },
     /// `IF`
     If {
-        /// The conditions.
+        /// The conditions, with their statements.
         branches: Vec<(Fragment, Vec<Step>)>,
         /// `ELSE`
         otherwise: Vec<Step>,
     },
     /// `CASE`
     Case {
-        /// The variable with the operand, and the operand.
+        /// The variable of the operand, and the operand.
         operand: Option<(usize, Fragment)>,
-        /// The conditions.
+        /// The conditions, with their statements.
         branches: Vec<(Fragment, Vec<Step>)>,
         /// `ELSE`
         otherwise: Option<Vec<Step>>,
@@ -180,7 +180,7 @@ pub enum Action {
     Leave {
         /// `CONTINUE`
         continues: bool,
-        /// Of which loop or block.
+        /// The label of the loop or block.
         label: Option<String>,
         /// `WHEN`
         condition: Option<Fragment>,
@@ -195,11 +195,11 @@ pub enum Action {
     Raise(Raise),
     /// `ASSERT`
     Assert(Fragment, Option<Fragment>),
-    /// A statement of SQL.
+    /// An SQL statement.
     Sql(Fragment, Option<IntoClause>),
     /// `PERFORM`
     Perform(Fragment),
-    /// `CALL`: the places of its arguments that are variables.
+    /// `CALL`, with the targets of its output arguments.
     Call(Fragment, CallTargets),
     /// `EXECUTE`
     Execute(Dynamic, Option<IntoClause>),
@@ -207,7 +207,7 @@ pub enum Action {
     Diagnostics {
         /// `STACKED`
         stacked: bool,
-        /// What goes where.
+        /// The targets with their items.
         items: Vec<(Target, Diagnostic)>,
     },
     /// `OPEN`
@@ -216,9 +216,9 @@ pub enum Action {
     Fetch {
         /// The variable with the cursor.
         cursor: usize,
-        /// Which rows.
+        /// The direction and count.
         direction: Direction,
-        /// Where they go; nowhere for MOVE.
+        /// The targets; none for MOVE.
         into: Option<IntoClause>,
     },
     /// `CLOSE`
@@ -234,7 +234,7 @@ pub enum Action {
     Nothing,
 }
 
-/// By argument of CALL: the variable that it is, if it is one.
+/// The variable of each argument of CALL, if the argument is one.
 pub type CallTargets = Vec<Option<Target>>;
 
 /// `BEGIN … END`
@@ -242,7 +242,7 @@ pub type CallTargets = Vec<Option<Target>>;
 pub struct Block {
     /// `<<label>>`
     pub label: Option<String>,
-    /// The variables that get their first values.
+    /// The variables to initialise.
     pub declared: Vec<usize>,
     /// The statements.
     pub body: Vec<Step>,
@@ -261,12 +261,12 @@ pub struct Handlers {
     pub branches: Vec<(Vec<Condition>, Vec<Step>)>,
 }
 
-/// What an exception handler is for.
+/// A condition of an exception handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// Everything but cancellation and failed assertions.
+    /// `OTHERS`: all errors except cancellation and failed assertions.
     Others,
-    /// A code; of one that ends in three zeros the whole class.
+    /// A SQLSTATE; one that ends in three zeros stands for its class.
     Code(String),
 }
 
@@ -275,13 +275,13 @@ pub enum Condition {
 pub struct Loop {
     /// `<<label>>`
     pub label: Option<String>,
-    /// What it goes over.
+    /// The iteration.
     pub over: Over,
     /// The statements.
     pub body: Vec<Step>,
 }
 
-/// What a loop goes over.
+/// The iteration of a loop.
 #[derive(Debug)]
 pub enum Over {
     /// `LOOP`
@@ -305,7 +305,7 @@ pub enum Over {
     Rows(IntoClause, Query),
     /// `FOR r IN cursor`
     Cursor {
-        /// The row.
+        /// The variable of the row.
         row: usize,
         /// The cursor.
         cursor: usize,
@@ -314,7 +314,7 @@ pub enum Over {
     },
     /// `FOREACH x IN ARRAY`
     Elements {
-        /// What is assigned.
+        /// The targets.
         targets: IntoClause,
         /// `SLICE`
         slice: u32,
@@ -323,10 +323,10 @@ pub enum Over {
     },
 }
 
-/// A query whose rows are wanted.
+/// A query that returns rows.
 #[derive(Debug)]
 pub enum Query {
-    /// One of the body.
+    /// A static query.
     Fixed(Fragment),
     /// `EXECUTE`
     Dynamic(Dynamic),
@@ -346,9 +346,9 @@ pub struct Dynamic {
 pub struct Raise {
     /// `NOTICE` and the others; an error is `EXCEPTION`.
     pub level: RaiseLevel,
-    /// A condition that is raised: name or SQLSTATE, and its code.
+    /// The condition: name or SQLSTATE, and its code.
     pub condition: Option<(String, String)>,
-    /// The text, with `%` for arguments.
+    /// The format, with `%` as placeholder of arguments.
     pub format: Option<String>,
     /// The arguments.
     pub arguments: Vec<Fragment>,
@@ -357,13 +357,13 @@ pub struct Raise {
 }
 
 impl Raise {
-    /// Returns whether it says nothing but RAISE: the error at hand is raised again.
+    /// Returns whether it has no arguments: the current error is raised again.
     pub fn is_bare(&self) -> bool {
         self.condition.is_none() && self.format.is_none() && self.options.is_empty()
     }
 }
 
-/// How much RAISE means.
+/// The level of RAISE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaiseLevel {
     /// `DEBUG`
@@ -380,7 +380,7 @@ pub enum RaiseLevel {
     Exception,
 }
 
-/// What USING of RAISE gives.
+/// An option of RAISE … USING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaiseOption {
     /// `ERRCODE`
@@ -404,7 +404,7 @@ pub enum RaiseOption {
 }
 
 impl RaiseOption {
-    /// Returns its word.
+    /// Returns its keyword.
     pub fn word(self) -> &'static str {
         match self {
             RaiseOption::Code => "ERRCODE",
@@ -420,7 +420,7 @@ impl RaiseOption {
     }
 }
 
-/// What GET DIAGNOSTICS asks for.
+/// An item of GET DIAGNOSTICS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Diagnostic {
     /// `ROW_COUNT`
@@ -454,13 +454,13 @@ pub enum Diagnostic {
 pub struct Open {
     /// The variable with the cursor.
     pub cursor: usize,
-    /// What it is of.
+    /// Its query.
     pub query: OpenQuery,
     /// `SCROLL`, `NO SCROLL`
     pub scroll: Option<bool>,
 }
 
-/// What a cursor is of.
+/// The query of OPEN.
 #[derive(Debug)]
 pub enum OpenQuery {
     /// The arguments of a bound cursor, by number of the argument.
@@ -469,16 +469,16 @@ pub enum OpenQuery {
     Query(Query),
 }
 
-/// Which rows FETCH takes.
+/// The direction of FETCH.
 #[derive(Debug)]
 pub enum Direction {
-    /// Known when the body is read.
+    /// A direction with a constant count, or none.
     Fixed(FetchDirection),
     /// `FORWARD`, `BACKWARD`, `ABSOLUTE` and `RELATIVE` with an expression.
     Counted(CountedDirection, Fragment),
 }
 
-/// A direction with a number behind it.
+/// A direction with a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountedDirection {
     /// `FORWARD`
@@ -492,7 +492,7 @@ pub enum CountedDirection {
 }
 
 impl Step {
-    /// Returns what CONTEXT calls the statement.
+    /// Returns the name of the statement in CONTEXT.
     pub fn name(&self) -> &'static str {
         match &self.action {
             Action::Block(_) => "statement block",

@@ -1,5 +1,8 @@
-//! `bennu.coprocessors` and `bennu.available_coprocessors`: what is attached, with what the store
-//! has counted, and what could be. Also the calls of endpoints that are attached.
+//! System views `bennu.coprocessors` and `bennu.available_coprocessors`, and calls of attached
+//! endpoints.
+//!
+//! The first view joins the chains in the catalog with the counters of the store; the second lists
+//! the registry of the server. [`call`] runs an endpoint for a table function in FROM.
 
 use std::sync::Arc;
 
@@ -48,7 +51,7 @@ pub(super) const AVAILABLE: View = View {
     rows: available,
 };
 
-/// A link of a chain, as the catalog has it.
+/// An attached coprocessor, as the catalog has it.
 struct Link {
     priority: i32,
     name: String,
@@ -59,7 +62,8 @@ struct Link {
     is_available: bool,
 }
 
-/// Lists the chain of each table, in the order in which it runs, with what the store has counted.
+/// Returns the rows of `bennu.coprocessors`: the chain of each table, in execution order, with the
+/// counters of the store.
 fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
     let figures = source.engine.store().coprocessors();
     let mut rows = Vec::new();
@@ -68,7 +72,8 @@ fn coprocessors(source: &SystemRowSource) -> Result<Vec<Row>> {
         let links = links(source, table);
         let figures: Vec<_> = figures.iter().filter(|one| one.scope == scope).collect();
         for (position, link) in links.iter().enumerate() {
-            // Both are in the order of the chain; a transaction may see another one.
+            // Both lists are in chain order, but a transaction may see another chain than the
+            // store runs.
             let figures = figures
                 .get(position)
                 .filter(|figures| figures.priority == link.priority && figures.name == link.name);
@@ -151,7 +156,7 @@ fn coprocessor_row(table: &str, link: &Link, figures: Option<&CoprocessorStatus>
             Datum::Float8(figures.spent.as_secs_f64() * 1e3),
             figures.last_error.as_deref().map_or(Datum::Null, text),
         ]),
-        // It is not in the chain that runs: attached or detached by an open transaction.
+        // It is not in the running chain: an open transaction has attached or detached it.
         None => row.extend(std::iter::repeat_n(Datum::Null, 5)),
     }
     row
@@ -164,7 +169,8 @@ fn kind_name(kind: CoprocessorKind) -> &'static str {
     }
 }
 
-/// Lists what ATTACH COPROCESSOR knows.
+/// Returns the rows of `bennu.available_coprocessors`: the factories that ATTACH COPROCESSOR
+/// accepts.
 fn available(source: &SystemRowSource) -> Result<Vec<Row>> {
     let registry = source.engine.coprocessors.registry();
     let row = |name: &str, kind, parameters: &[Parameter], about: &str| {
@@ -185,7 +191,7 @@ fn available(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Returns `width integer required`.
+/// Returns a parameter as text, such as `width integer required`.
 fn parameter_text(parameter: &Parameter) -> String {
     let kind = match parameter.kind {
         ArgumentKind::Text => "text",
@@ -203,7 +209,7 @@ fn parameter_text(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns what the binder is to know of an endpoint.
+/// Returns the parameters and columns of an endpoint, for the binder.
 pub(super) fn shape(
     coprocessors: &Coprocessors,
     table: &Table,
@@ -216,7 +222,7 @@ pub(super) fn shape(
     Ok(EndpointShape { parameters, columns: output(&columns) })
 }
 
-/// Calls an endpoint that is attached to a table. Arguments of the call go before those of ATTACH.
+/// Calls an endpoint that is attached to a table. Arguments of the call override those of ATTACH.
 pub(super) fn call(
     source: &SystemRowSource,
     request: &EndpointRequest<'_>,
@@ -230,7 +236,7 @@ pub(super) fn call(
     let arguments = Arguments::read(name, endpoint.parameters(), &shape, &written)?;
     let attached = source.transaction.attached_endpoint(table.id, name).map_err(|error| {
         match error {
-            // Another transaction is about to detach it.
+            // Another transaction is detaching it.
             store::Error::InvalidRequest(message) => {
                 Error::new(sqlstate::UNDEFINED_OBJECT, message)
             }

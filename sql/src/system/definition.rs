@@ -1,4 +1,8 @@
-//! SQL text of what is in the catalog, as PostgreSQL's `pg_get_…def` write it.
+//! SQL text of catalog objects, as PostgreSQL's `pg_get_…def` functions (ruleutils.c) write it.
+//!
+//! Called by the `pg_get_…` functions and by system views that show definitions. Expressions and
+//! queries are stored as SQL text; [`deparse`] parses and binds them again and writes them in the
+//! requested [`Layout`].
 
 use types::expr::Expr;
 use types::{DataType, SqlType};
@@ -23,7 +27,7 @@ pub(super) fn qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", identifier(schema), identifier(name))
 }
 
-/// Returns the text of an expression over the columns of a table, as something of type `target`.
+/// Returns the text of an expression over the columns of a table, coerced to `target`.
 pub(super) fn over_table(
     text: &str,
     (table, target): (&Table, Option<SqlType>),
@@ -40,7 +44,7 @@ fn columns_by_name(table: &Table) -> Vec<(String, SqlType)> {
     columns.map(|column| (column.shown_name().to_owned(), column.sql_type)).collect()
 }
 
-/// Returns the text of an expression over a value of a domain.
+/// Returns the text of an expression over `VALUE` of a domain.
 pub(super) fn over_value(
     text: &str,
     domain: &Domain,
@@ -52,7 +56,7 @@ pub(super) fn over_value(
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Returns the text of a default as clients get it to have it shown: of a literal with its type.
+/// Returns the stored text of a column's default for `pg_attrdef`: a literal gets its type.
 pub(super) fn stored_default(text: &str, sql_type: SqlType, catalog: &Catalog) -> String {
     match parser::parse_expression(text) {
         Ok(ast::Expr::String { .. } | ast::Expr::Null { .. }) => {
@@ -67,7 +71,7 @@ pub(super) fn default(text: &str, domain: &Domain, reader: Reader<'_>) -> String
     alone(text, Some(domain.over.below()), reader, Layout::QUERY)
 }
 
-/// Returns the text of an expression over nothing, as something of type `target`.
+/// Returns the text of an expression without columns, coerced to `target`.
 pub(super) fn alone(
     text: &str,
     target: Option<SqlType>,
@@ -78,7 +82,8 @@ pub(super) fn alone(
     deparse::expression(text, &over, reader, layout).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Returns the positions of the columns that an expression reads, ascending.
+/// Returns the positions of the columns that an expression reads, ascending and without
+/// duplicates.
 pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
     let mut columns = expr.columns();
     columns.sort_unstable();
@@ -88,20 +93,20 @@ pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
 
 /// A key or included column of an index.
 pub(super) struct IndexKey {
-    /// The name that the index's column has.
+    /// The name of the column of the index.
     pub(super) name: String,
-    /// Number of the column, 0 for an expression.
+    /// Attribute number of the key column, 0 for an expression.
     pub(super) number: i16,
     pub(super) sql_type: SqlType,
     pub(super) descending: bool,
     pub(super) nulls_first: bool,
-    /// Its collation, if its values can have one.
+    /// Its collation, if its type is collatable.
     pub(super) collation: Option<Collation>,
-    /// It is not that of the column or expression.
+    /// True if the collation differs from that of the column or expression.
     pub(super) is_collated: bool,
 }
 
-/// Returns the keys of an index, without included columns.
+/// Returns the key columns of an index, without included columns.
 pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
     let keys = index.spec.keys.iter().zip(&index.spec.layout.key);
     let key = |((expr, order), written): ((&Expr, &types::rowcode::KeyColumn), _)| {
@@ -133,8 +138,8 @@ pub(super) fn index_keys(table: &Table, index: &Index) -> Vec<IndexKey> {
     keys.zip(index.collations.iter().copied()).map(key).collect()
 }
 
-/// Returns the texts of the keys of an index: a column or a call stands bare, all else in
-/// parentheses.
+/// Returns the texts of the keys of an index. Columns and function calls have no parentheses, all
+/// other expressions do.
 pub(super) fn key_texts(
     (table, index): (&Table, &Index),
     reader: Reader<'_>,
@@ -155,7 +160,7 @@ pub(super) fn key_texts(
     index.spec.keys.iter().zip(index.key_texts()).map(key).collect()
 }
 
-/// Returns the keys of a primary key.
+/// Returns the key columns of a primary key.
 pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
     let key = |key: &types::rowcode::KeyColumn| {
         let column = &table.columns[key.column];
@@ -172,14 +177,14 @@ pub(super) fn primary_key(table: &Table) -> Vec<IndexKey> {
     table.layout.key.iter().map(key).collect()
 }
 
-/// Returns the numbers of the columns that a primary key includes.
+/// Returns the attribute numbers of the included columns of a primary key.
 pub(super) fn key_included(table: &Table, catalog: &Catalog) -> Vec<i16> {
     let record = catalog.record(table.oid);
     let include = record.iter().flat_map(|record| &record.retained.key_include);
     include.map(|column| number_of_column(table, *column as usize)).collect()
 }
 
-/// Returns ` INCLUDE (…)` of the index of a constraint; empty if it includes nothing.
+/// Returns ` INCLUDE (…)` for the index of a constraint; empty without included columns.
 fn constraint_include(objects: &Objects, index: u32, catalog: &Catalog) -> String {
     let names: Vec<String> = match objects.relation(index).map(|one| &one.kind) {
         Some(Kind::PrimaryKey(table)) => {
@@ -196,7 +201,7 @@ fn constraint_include(objects: &Objects, index: u32, catalog: &Catalog) -> Strin
     if names.is_empty() { String::new() } else { format!(" INCLUDE ({})", names.join(", ")) }
 }
 
-/// Returns the numbers of the columns that an index includes.
+/// Returns the attribute numbers of the included columns of an index.
 pub(super) fn included(table: &Table, index: &Index) -> Vec<i16> {
     index.spec.include.iter().map(|column| number_of_column(table, *column)).collect()
 }
@@ -217,18 +222,18 @@ fn ordered(key: &IndexKey, mut text: String, (class, is_primary): (Option<&str>,
     text
 }
 
-/// Whose names a definition is for, and how it is laid out.
+/// Context and format of an index definition.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) reader: Reader<'a>,
     pub(super) layout: Layout,
-    /// The table stands without its schema.
+    /// True if the table's name is written without its schema.
     pub(super) hides_schema: bool,
-    /// Options that PostgreSQL does not know are left out.
+    /// True if options that PostgreSQL does not know are left out.
     pub(super) is_portable: bool,
 }
 
-/// `pg_get_indexdef`: all of it, or one column counted from 1.
+/// `pg_get_indexdef`: the whole definition, or one column, counted from 1.
 pub(super) fn index(
     objects: &Objects,
     relation: &Relation,
@@ -301,7 +306,7 @@ pub(super) fn index(
     Some(text)
 }
 
-/// Returns the text of the condition of a partial index.
+/// Returns the text of the predicate of a partial index.
 pub(super) fn index_predicate(
     relation: &Relation,
     reader: Reader<'_>,
@@ -312,7 +317,7 @@ pub(super) fn index_predicate(
     Some(over_table(text, (table, Some(DataType::Bool.into())), reader, layout))
 }
 
-/// `pg_get_expr`: the text of an expression, which the catalog has shown, over the columns of a
+/// `pg_get_expr`: the text of an expression that a catalog column has shown, over the columns of a
 /// relation.
 pub(super) fn shown_expression(
     text: &str,
@@ -322,7 +327,7 @@ pub(super) fn shown_expression(
 ) -> String {
     match relation.map(|relation| &relation.kind) {
         Some(Kind::Table(table) | Kind::Materialized(table, _)) => {
-            // Of a default the length of its column is part.
+            // A default is coerced to its column's type, with the type modifier.
             let mut columns = relation.iter().flat_map(|relation| &relation.columns);
             let of_column = columns.find(|column| column.default.as_deref() == Some(text));
             let target = of_column.map(|column| column.sql_type);
@@ -332,7 +337,7 @@ pub(super) fn shown_expression(
     }
 }
 
-/// Returns the text of the condition of a CHECK.
+/// Returns the text of the condition of a CHECK constraint.
 pub(super) fn check(
     text: &str,
     objects: &Objects,
@@ -400,7 +405,7 @@ fn deferral_words(deferral: Deferral) -> &'static str {
     }
 }
 
-/// Returns whether an index is that of a primary key.
+/// Returns true if an index is that of a primary key.
 pub(super) fn is_primary(index: &Relation) -> bool {
     match &index.kind {
         Kind::PrimaryKey(_) => true,
@@ -409,7 +414,7 @@ pub(super) fn is_primary(index: &Relation) -> bool {
     }
 }
 
-/// Returns when the constraint of an index is checked.
+/// Returns the DEFERRABLE mode of the constraint of an index.
 pub(super) fn deferral(relation: &Relation) -> Deferral {
     match &relation.kind {
         Kind::Index(_, index) => index.deferral,
@@ -417,7 +422,7 @@ pub(super) fn deferral(relation: &Relation) -> Deferral {
     }
 }
 
-/// Returns when a constraint is checked.
+/// Returns the DEFERRABLE mode of a constraint.
 pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) -> Deferral {
     match &constraint.kind {
         ConstraintKind::ForeignKey(reference) => *reference.key.deferral,
@@ -428,12 +433,13 @@ pub(super) fn constraint_deferral(objects: &Objects, constraint: &Constraint) ->
     }
 }
 
-/// Returns whether NULLs collide in an index.
+/// Returns true if an index is NULLS NOT DISTINCT.
 pub(super) fn nulls_not_distinct(relation: &Relation) -> bool {
     matches!(&relation.kind, Kind::Index(_, index) if index.spec.nulls_not_distinct)
 }
 
-/// Returns what follows the name of the referenced table of a foreign key.
+/// Returns the text behind the name of the referenced table of a foreign key: columns, MATCH FULL
+/// and actions.
 fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) -> String {
     let name = |number: &i16| {
         let column = table.columns.iter().find(|column| column.number == *number)?;
@@ -452,7 +458,7 @@ fn references(table: &Relation, ForeignKey { columns, key, .. }: &ForeignKey) ->
     out
 }
 
-/// Returns the list of columns behind ON DELETE, which is the last of a foreign key.
+/// Returns the column list of ON DELETE SET NULL or SET DEFAULT, which ends a foreign key.
 fn delete_columns(objects: &Objects, constraint: &Constraint, key: &ForeignKey) -> String {
     let Some(table) = objects.relation(constraint.table) else { return String::new() };
     let name = |number: &i16| {
@@ -465,7 +471,7 @@ fn delete_columns(objects: &Objects, constraint: &Constraint, key: &ForeignKey) 
     }
 }
 
-/// Returns an action as SQL writes it.
+/// Returns a referential action in SQL.
 pub(super) fn action_words(action: ReferentialAction) -> &'static str {
     match action {
         ReferentialAction::NoAction => "NO ACTION",
@@ -493,12 +499,12 @@ pub(super) fn view(relation: &Relation, viewer: &Viewer<'_>, layout: Layout) -> 
     let names = SystemNames { coprocessors: viewer.coprocessors, settings: None };
     Some(match deparse::view(view, reader, &names, layout) {
         Ok(text) => format!("{text};"),
-        // What a definition means may be gone, as an endpoint of a coprocessor.
+        // The query may no longer bind, for example if a coprocessor's endpoint has been detached.
         Err(_) => format!(" {};", view.text.trim().trim_end_matches(';')),
     })
 }
 
-/// Returns the rule that a view is, as `pg_get_ruledef` shows it.
+/// `pg_get_ruledef`: the `_RETURN` rule of a view.
 pub(super) fn rule(
     relation: &Relation,
     viewer: &Viewer<'_>,

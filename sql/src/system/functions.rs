@@ -1,4 +1,8 @@
-//! The functions that ask the catalog or the session (PostgreSQL's chapters 9.26 and 9.27).
+//! System information and administration functions (PostgreSQL's documentation, 9.26 and 9.27)
+//! that read the catalog or the session, and the setting changes of a running statement.
+//!
+//! The executor calls them by name through [`SystemSource`]; functions on privileges, names, text
+//! search and sessions are in modules of their own.
 
 use std::sync::Arc;
 
@@ -32,14 +36,14 @@ use crate::system::{
     user_functions,
 };
 
-/// The arguments of a call. Of those that may be NULL none was, unless the function takes it.
+/// The arguments of a call. Arguments of strict functions are not NULL.
 pub(super) type Arguments<'a> = &'a [Datum];
 
 fn text_at(arguments: Arguments<'_>, at: usize) -> &str {
     arguments.get(at).and_then(Datum::as_str).unwrap_or_default()
 }
 
-/// Returns an OID; 0 if there is no such argument.
+/// Returns an argument as an OID; 0 if it is missing.
 pub(super) fn oid_at(arguments: Arguments<'_>, at: usize) -> u32 {
     let value = arguments.get(at).and_then(Datum::as_i64);
     value.and_then(|value| u32::try_from(value).ok()).unwrap_or_default()
@@ -49,7 +53,7 @@ fn is_true(arguments: Arguments<'_>, at: usize) -> bool {
     arguments.get(at) == Some(&Datum::Bool(true))
 }
 
-/// The names of one catalog, for reading and writing values of `reg…` types.
+/// The names of one catalog, for input and output of values of `reg…` types.
 pub struct CatalogNames {
     /// The catalog.
     pub catalog: Arc<Catalog>,
@@ -100,7 +104,7 @@ impl SystemSource for SystemRowSource {
     }
 }
 
-/// Returns the value of a function that returns a row of these columns.
+/// Returns the value of a user-defined function from the row that it returned.
 fn value_of(routine: &Routine, mut row: Row) -> Datum {
     match &routine.fields {
         Some(fields) => {
@@ -177,7 +181,8 @@ fn call(
             Datum::Int8(WordKind::Xid8.of_unsigned(number))
         }
         "inet_client_addr" | "inet_client_port" | "inet_server_addr" | "inet_server_port" => {
-            // As in PostgreSQL where the client did not come over TCP: sessions know no sockets.
+            // PostgreSQL returns NULL to clients on Unix-domain sockets. Sessions do not know the
+            // socket.
             Datum::Null
         }
         _ => {
@@ -220,7 +225,7 @@ fn index_definition(
     text_or_null(definition::index(objects, relation, column, shown))
 }
 
-/// Returns what COMMENT ON has said.
+/// Returns the comment that COMMENT ON has set.
 fn description<'o>(
     objects: &'o Objects,
     function: &str,
@@ -253,7 +258,7 @@ fn description<'o>(
     comment.map(|comment| &**comment)
 }
 
-/// Functions that write definitions; `None` for other ones.
+/// Calls a function that returns a definition; `None` for other functions.
 fn defined(
     source: &SystemRowSource,
     objects: &Objects,
@@ -319,14 +324,14 @@ fn defined(
             text_or_null(view.and_then(|view| definition::rule(view, &viewer, objects, pretty)))
         }
         "pg_get_partkeydef" | "pg_get_statisticsobjdef_columns" | "pg_get_triggerdef" => {
-            // Nothing of the kind is in the catalog.
+            // The catalog has no objects of this kind.
             Datum::Null
         }
         _ => return Ok(None),
     }))
 }
 
-/// `pg_get_viewdef` of an OID or a name, which is given how lines are to be laid out, perhaps.
+/// `pg_get_viewdef` of a view by OID or name, with an optional argument for the layout.
 fn view_definition(
     source: &SystemRowSource,
     objects: &Objects,
@@ -338,7 +343,7 @@ fn view_definition(
         _ => objects.relation(oid_at(arguments, 0)),
     };
     let layout = match arguments.get(1) {
-        // The width that lines of lists have, if they have one.
+        // The column at which lists are wrapped, if any.
         Some(Datum::Int4(width)) => {
             let width = usize::try_from(*width).unwrap_or(usize::MAX);
             Layout { pretty: true, wrap: Some(width) }
@@ -348,7 +353,7 @@ fn view_definition(
     Ok(text_or_null(view.and_then(|view| definition::view(view, &viewer, layout))))
 }
 
-/// Asks something of the function of users with an OID; `None` if there is none.
+/// Calls `ask` with the user-defined function of an OID; `None` if it does not exist.
 fn of_user_function<T>(
     source: &SystemRowSource,
     oid: u32,
@@ -392,7 +397,7 @@ fn format_type(catalog: &Catalog, path: &SearchPath, arguments: Arguments<'_>) -
         number => catalog.type_with_oid(number),
     };
     match known {
-        // Without a modifier `character` is `bpchar` to SQL, which has no length.
+        // Without a modifier, `character` is written `bpchar`, which has no length.
         Some(SqlType { base: DataType::Char, .. }) if modifier < 0 && !arguments[1].is_null() => {
             text("bpchar")
         }
@@ -434,7 +439,7 @@ fn visible(source: &SystemRowSource, objects: &Objects, function: &str, oid: u32
     known.map_or(Datum::Null, Datum::Bool)
 }
 
-/// Returns the relation that an argument names, by text or by OID.
+/// Returns the relation of an argument that is a name or an OID.
 pub(super) fn relation_at<'o>(
     source: &SystemRowSource,
     objects: &'o Objects,
@@ -474,7 +479,7 @@ fn relation_size(
             (Some(table.id), indexes.collect())
         }
         Kind::Index(_, index) => (Some(index.spec.store_table), Vec::new()),
-        // The primary key is in the table itself.
+        // The primary key is stored in the table itself.
         _ => (None, Vec::new()),
     };
     let bytes = |tables: &[TableId]| -> store::Result<u64> {
@@ -489,7 +494,7 @@ fn relation_size(
     };
     match bytes {
         Ok(bytes) => Ok(int8(bytes)),
-        // It was dropped, or its rows replaced, since the catalog was read.
+        // A concurrent transaction has dropped it or replaced its storage.
         Err(store::Error::NoSuchTable(_)) => Ok(Datum::Null),
         Err(error) => Err(error.into()),
     }
@@ -527,15 +532,15 @@ fn set_config(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datu
     Ok(text(value))
 }
 
-/// Settings that functions of the running statement change; the session takes them over.
+/// Settings that functions of the running statement change; the session adopts them at its end.
 #[derive(Default)]
 pub struct ChangedSettings(parking_lot::Mutex<NotedChanges>);
 
-/// The changes, in their order.
+/// The changes, in order.
 #[derive(Default)]
 struct NotedChanges {
     list: Vec<ChangedSetting>,
-    /// How often there have been others.
+    /// Incremented by each change of the list.
     generation: u64,
 }
 
@@ -546,25 +551,25 @@ impl NotedChanges {
     }
 }
 
-/// One of them.
+/// A change of a setting.
 pub struct ChangedSetting {
     /// Its name.
     pub name: String,
     /// The new value; `None` for the default.
     pub value: Option<String>,
-    /// For the rest of the transaction only.
+    /// Valid until the end of the transaction only, as with SET LOCAL.
     pub local: bool,
 }
 
 impl ChangedSettings {
-    /// Returns the settings with the changes.
+    /// Returns `before` with the changes applied.
     fn settings(&self, before: &Settings) -> Settings {
         let mut settings = before.clone();
         self.show_in(&mut settings);
         settings
     }
 
-    /// Notes a change of some settings; returns the value as it is shown.
+    /// Records a change of a setting; returns the new value as SHOW displays it.
     ///
     /// # Errors
     ///
@@ -584,22 +589,22 @@ impl ChangedSettings {
         Ok(shown)
     }
 
-    /// Returns how many changes there are.
+    /// Returns the number of changes.
     pub fn count(&self) -> usize {
         self.0.lock().list.len()
     }
 
-    /// Returns a number that is another one whenever the changes are others.
+    /// Returns a number that differs after each modification of the list of changes.
     pub fn generation(&self) -> u64 {
         self.0.lock().generation
     }
 
-    /// Forgets all changes but the first ones.
+    /// Discards all changes but the first `count`.
     pub fn truncate(&self, count: usize) {
         self.0.lock().change(|list| list.truncate(count));
     }
 
-    /// Notes the settings that a function runs with, which were tried.
+    /// Records the settings of a function's SET clauses, which the caller has validated.
     pub fn enter(&self, settings: &[(String, String)]) {
         let noted = settings.iter().map(|(name, value)| ChangedSetting {
             name: name.clone(),
@@ -609,8 +614,9 @@ impl ChangedSettings {
         self.0.lock().change(|list| list.extend(noted));
     }
 
-    /// Forgets what has become of the settings of a function since there were `count` changes, but
-    /// for what it has set for the session.
+    /// Discards the changes since there were `count` of them that are local and concern the
+    /// settings of the function's SET clauses. Changes that the function made for the session
+    /// stay.
     pub fn leave(&self, settings: &[(String, String)], count: usize) {
         let is_of = |one: &ChangedSetting| {
             one.local && settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(&one.name))
@@ -621,15 +627,15 @@ impl ChangedSettings {
         });
     }
 
-    /// Makes the changes in some settings.
+    /// Applies the changes to some settings.
     pub fn show_in(&self, settings: &mut Settings) {
         for one in &self.0.lock().list {
-            // It was tried before it was noted.
+            // `set` validated it before it was recorded.
             let _ = settings.set(&one.name, one.value.as_deref());
         }
     }
 
-    /// Takes what was changed.
+    /// Removes and returns the changes.
     pub fn take(&self) -> Vec<ChangedSetting> {
         let mut noted = self.0.lock();
         if !noted.list.is_empty() {
@@ -639,8 +645,8 @@ impl ChangedSettings {
     }
 }
 
-/// Returns the schemas of the search path that are there; if that is asked for, with those that it
-/// need not name first.
+/// Returns the existing schemas of the search path; if the argument is true, also the implicit
+/// ones: the temporary schema and `pg_catalog`.
 fn current_schemas(source: &SystemRowSource, objects: &Objects, arguments: Arguments<'_>) -> Datum {
     let path = source.viewer().search_path();
     let all = is_true(arguments, 0);
@@ -651,7 +657,7 @@ fn current_schemas(source: &SystemRowSource, objects: &Objects, arguments: Argum
     let temp = temp.map(String::as_str);
     let known = path.schemas().iter().map(String::as_str);
     let is_there = |name: &&str| {
-        // A user may be called like the schema of our own views.
+        // A user may have the name of schema `bennu` of the system views.
         *name != "bennu" && objects.namespace_named(name).is_some()
     };
     let (temp, known) = (temp.filter(is_there), known.filter(is_there));

@@ -1,8 +1,7 @@
-//! The views of `information_schema` that tell who may do what.
+//! Privilege views of `information_schema`, such as `table_privileges` and `routine_privileges`.
 //!
-//! There are no access lists: what PostgreSQL says of objects of which none was granted is said of
-//! all. The owner may do everything, everybody may use types and call functions, and may read the
-//! relations of the catalog.
+//! There are no access control lists. All objects have the privileges that PostgreSQL gives by
+//! default: the owner has all, PUBLIC may use types, execute functions and read system catalogs.
 
 use types::Datum;
 
@@ -17,7 +16,7 @@ use crate::system::value::{text, yes_or_no};
 
 const EVERYBODY: &str = "PUBLIC";
 
-/// Computes the rows of a view; `None` if it is not one of these.
+/// Returns the rows of a view; `None` if it is not one of these.
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
     let relations = || objects.relations.iter().filter(|one| is_table(one) || is_view(one));
     Some(match shape.name {
@@ -45,7 +44,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
     })
 }
 
-/// Returns a row for each who may: the owner, who may pass it on, and everybody.
+/// Returns two rows of a privilege: the owner with grant option, and PUBLIC.
 fn for_all(row: Row, shape: &Shape, privilege: &str) -> [Row; 2] {
     let to = |grantee: &str, is_grantable: bool| {
         let mut row = row.clone();
@@ -61,7 +60,7 @@ fn for_all(row: Row, shape: &Shape, privilege: &str) -> [Row; 2] {
     [to(OWNER_NAME, true), to(EVERYBODY, false)]
 }
 
-/// Returns the privileges on a relation that this view tells of, and who has them.
+/// Returns the privileges on a relation, and their grantee.
 fn granted(
     relation: &Relation,
     all: &'static [&'static str],

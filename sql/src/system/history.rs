@@ -1,4 +1,5 @@
-//! Where the histories of tables begin: the catalog's marks and what the store has dropped.
+//! Begin of the history of tables, for time travel: marks in the catalog and the cells that the
+//! store has dropped.
 
 use store::{CellBatch, Get, Timestamp};
 
@@ -9,7 +10,7 @@ use crate::error::Result;
 use crate::exec::HistoryBegin;
 use crate::system::SystemRowSource;
 
-/// Returns where the history of a table begins, as far as these columns of it are shown.
+/// Returns the begin of the history of a table for queries that read these columns.
 pub(super) fn begin(
     source: &SystemRowSource,
     table: &Table,
@@ -24,8 +25,8 @@ pub(super) fn begin(
     Ok(HistoryBegin { defined, retained })
 }
 
-/// Returns the time of a mark: the present transaction's own, or the newest that there is, for the
-/// catalog is newer than the snapshot of a transaction may be.
+/// Returns the timestamp of a mark: that of the present transaction or the newest committed one,
+/// since the catalog may be newer than the snapshot of a transaction.
 fn marked(source: &SystemRowSource, key: Vec<u8>) -> Result<Timestamp> {
     let (get, mut found) = (Get::new(key), CellBatch::new());
     source.transaction.get(CATALOG_TABLE, &get, &mut found)?;

@@ -1,4 +1,11 @@
-//! Rows of the views of `information_schema`, as the SQL standard and PostgreSQL have them.
+//! Rows of the views of `information_schema`, as in the SQL standard and PostgreSQL.
+//!
+//! Modules [`grants`], [`usage`] and [`type_limits`] have the views of privileges, of type usage
+//! and the columns of type modifiers.
+//!
+//! [`grants`]: crate::system::grants
+//! [`usage`]: crate::system::usage
+//! [`type_limits`]: crate::system::type_limits
 
 use types::{DataType, Datum, SqlType};
 
@@ -18,13 +25,13 @@ use crate::system::value::{int4, text, text_or_null, yes_or_no};
 use crate::system::views::Viewer;
 use crate::system::{Row, definition, grants, type_limits, usage, user_functions};
 
-/// Computes the rows of `views`.
+/// Returns the rows of `views`.
 pub(super) fn views(shape: &Shape, objects: &Objects, viewer: &Viewer<'_>) -> Vec<Row> {
     objects.relations.iter().filter_map(|one| view(shape, (objects, viewer), one)).collect()
 }
 
-/// Computes the rows of a view that is made of nothing but the catalog, with texts for a reader;
-/// `None` if there are never any.
+/// Returns the rows of a view that depends on nothing but the catalog and the search path of
+/// `reader`; `None` if it is always empty.
 pub(super) fn rows(shape: &Shape, reader: Reader<'_>, objects: &Objects) -> Option<Vec<Row>> {
     let catalog = reader.catalog;
     let relations = objects.relations.iter();
@@ -85,7 +92,7 @@ pub(super) fn rows(shape: &Shape, reader: Reader<'_>, objects: &Objects) -> Opti
     })
 }
 
-/// Computes the rows of a relation that tells of types.
+/// Returns the rows of a view that describes types.
 fn of_types(shape: &Shape, (objects, reader): (&Objects, Reader<'_>)) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     let constraints = objects.constraints.iter();
@@ -172,7 +179,7 @@ fn table(
     ]))
 }
 
-/// Returns what the standard calls a type, and its schema and name.
+/// Returns the `data_type` of the standard for a type, and the type's schema and name.
 pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) {
     if let Some(domain) = sql_type.domain.and_then(|oid| objects.domain(oid)) {
         return ("USER-DEFINED", &domain.record.schema, &domain.record.name);
@@ -199,7 +206,7 @@ fn domain(shape: &Shape, (objects, reader): (&Objects, Reader<'_>), domain: &Dom
     let default = domain.record.default.as_ref();
     let default = default.map(|text| definition::default(text, domain, reader));
     let (data_type, udt_schema, udt_name) = named(objects, domain.over);
-    // PostgreSQL says ARRAY of columns only.
+    // PostgreSQL shows ARRAY for columns only.
     let data_type = if data_type == "ARRAY" { domain.over.base.sql_name() } else { data_type };
     let mut row = shape.row([
         ("domain_catalog", text(DATABASE_NAME)),
@@ -297,7 +304,7 @@ fn attribute(shape: &Shape, objects: &Objects, composite: &Relation, one: &Attri
     row
 }
 
-/// What is said of a collation that is not the database's.
+/// Returns the columns of a collation; NULL for the database's default.
 fn collation_columns(collation: Option<Collation>) -> [(&'static str, Datum); 3] {
     let shown = collation.filter(|collation| *collation != Collation::Default);
     [
@@ -415,7 +422,7 @@ fn sequence(shape: &Shape, objects: &Objects, relation: &Relation) -> Option<Row
     ]))
 }
 
-/// NOT NULL of a column, which the standard takes for a CHECK.
+/// NOT NULL of a column, which the standard represents as a CHECK constraint.
 struct NotNull<'o> {
     schema: &'o str,
     table: &'o Relation,
@@ -432,7 +439,7 @@ fn not_nulls<'o>(objects: &'o Objects, relation: &'o Relation) -> Vec<NotNull<'o
 }
 
 impl NotNull<'_> {
-    /// Returns the name that PostgreSQL makes for it: of OIDs, so that it is unique.
+    /// Returns the name that PostgreSQL generates for it; the OIDs make it unique.
     fn name(&self) -> String {
         let NotNull { table, column, .. } = self;
         format!("{}_{}_{}_not_null", table.schema, table.oid, column.number)
@@ -522,8 +529,8 @@ fn key_columns(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Vec
     column_names(objects, constraint).into_iter().enumerate().map(row).collect()
 }
 
-/// Returns where the column that a column of a foreign key refers to is in the constraint of the
-/// referenced table.
+/// Returns the position, in the referenced unique constraint, of the column that a column of a
+/// foreign key references.
 fn position_there(objects: &Objects, constraint: &Constraint, position: usize) -> Datum {
     let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Datum::Null };
     let unique = objects.constraint_of(key.index);
@@ -533,8 +540,8 @@ fn position_there(objects: &Objects, constraint: &Constraint, position: usize) -
     there.map_or(Datum::Null, |there| int4(there + 1))
 }
 
-/// Returns the table that a constraint uses, and the columns: of a foreign key those that it refers
-/// to.
+/// Returns the table and the columns that a constraint uses: those referenced for a foreign key,
+/// else its own.
 fn used<'o>(objects: &'o Objects, constraint: &'o Constraint) -> (Option<&'o Relation>, &'o [i16]) {
     match &constraint.kind {
         ConstraintKind::ForeignKey(key) => (objects.relation(key.table), &key.columns),

@@ -1,13 +1,15 @@
-//! `pg_locks`: who has or waits for which lock, as PostgreSQL shows it.
+//! View `pg_locks`: held and awaited locks, in PostgreSQL's form.
 //!
-//! * `relation`: locks of tables and sequences, with `fastpath` those of readers that nobody is to
-//!   wait for.
-//! * `virtualxid`, `transactionid`: what each open transaction has of itself, the second once it
-//!   has locked something to change it.
-//! * A row lock is shown where somebody waits for it, as in PostgreSQL: the first in the queue
-//!   waits for the transaction that has the row, and has the row's `tuple` lock; those behind it
-//!   wait for that. Rows have no place that could be shown: page and tuple are made of the key's
-//!   hash.
+//! Rows are computed from the lock manager of the store, the advisory locks and the sessions:
+//!
+//! * `relation`: locks on tables and sequences. `fastpath` is true for AccessShareLocks of readers
+//!   that are not in the lock table.
+//! * `virtualxid` and `transactionid`: the locks of each open transaction on itself; the second
+//!   only if it has locked rows or tables for writing.
+//! * A row lock appears only if a transaction waits for it, as in PostgreSQL: the first waiter
+//!   holds the `tuple` lock and waits for the `transactionid` of the row's holder; further waiters
+//!   wait for the `tuple` lock. Rows have no physical address: page and tuple number are made of a
+//!   hash of the key.
 //! * `advisory`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,19 +40,19 @@ pub(super) fn locks(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     view.found
 }
 
-/// The rows of the view so far.
+/// Builder of the rows.
 struct View<'a> {
     shape: &'a Shape,
     source: &'a SystemRowSource,
     /// Sessions by their open transactions.
     sessions: BTreeMap<u64, i32>,
     prepared: BTreeSet<u64>,
-    /// Transactions that have locked what they are to change.
+    /// Transactions that hold a lock for writing.
     writing: BTreeSet<u64>,
     found: Vec<Row>,
 }
 
-/// What of a lock tells it from others.
+/// Columns that identify the locked object.
 type Target = Vec<(&'static str, Datum)>;
 
 impl<'a> View<'a> {
@@ -67,14 +69,15 @@ impl<'a> View<'a> {
         View { shape, source, sessions, prepared, writing, found: Vec::new() }
     }
 
-    /// Adds a lock of an owner, who may have waited for it since a time.
+    /// Adds a row for a lock of an owner; `since` is the begin of the wait, `None` if the lock is
+    /// held.
     fn add(&mut self, owner: LockOwner, target: Target, mode: &str, since: Option<i64>) {
         let (session, transaction) = match owner {
             LockOwner::Session(session) => (Some(session.cast_signed()), 0),
             LockOwner::Transaction(number) => (self.sessions.get(&number).copied(), number),
         };
         let mut columns = target;
-        // A transaction that has ended since its lock was seen is left out.
+        // A transaction that has ended after its lock was listed is left out.
         match session {
             Some(session) => {
                 columns.push(("pid", int4(session)));
@@ -94,7 +97,7 @@ impl<'a> View<'a> {
         self.found.push(self.shape.row(columns));
     }
 
-    /// Returns since when somebody waits.
+    /// Returns the begin of the wait of a waiter, in microseconds.
     fn since(&self, lock: &LockStatus) -> Option<i64> {
         let now = self.source.engine.store().now_micros();
         let micros = |waits: std::time::Duration| i64::try_from(waits.as_micros()).unwrap_or(0);
@@ -176,7 +179,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Shows who waits for the end of a transaction: PostgreSQL has virtual transactions for that.
+    /// Adds a waiter for the end of a transaction, which PostgreSQL shows on the `virtualxid`.
     fn end_waited_for(&mut self, lock: &LockStatus) {
         let Some(since) = self.since(lock) else { return };
         if let Some(LockOwner::Transaction(other)) = lock.blockers.first() {
@@ -230,7 +233,7 @@ fn row_mode(mode: LockMode) -> &'static str {
 }
 
 fn advisory_lock(shape: &Shape, lock: &ShownLock) -> Row {
-    // As PostgreSQL cuts a number in two, and tells numbers from pairs.
+    // PostgreSQL's encoding: `objsubid` is 1 for one bigint key and 2 for two integer keys.
     let (class, object, kind) = match lock.key {
         Key::One(number) => ((number >> 32) as u32, number as u32, 1_i16),
         Key::Two(first, second) => (first.cast_unsigned(), second.cast_unsigned(), 2),

@@ -1,4 +1,5 @@
-//! `bennu.memory`: who holds how much of the memory account, and which limit each has.
+//! View `bennu.memory`: bytes and limits in the memory account of the server, its components and
+//! sessions.
 
 use store::memory;
 use store::memory::AccountId;
@@ -19,7 +20,7 @@ pub(super) const VIEW: View = View {
     rows,
 };
 
-/// Returns a row for the whole, one for each share of the server, and one for each session.
+/// Returns a row for the total, one for each component of the server, and one for each session.
 fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
     let store = source.engine.store();
     let (status, cache) = (store.status(), store.cache());

@@ -1,4 +1,7 @@
-//! Objects by the text that names them, for the `reg…` types and the `to_reg…` functions.
+//! Input and output of `reg…` values: resolution of names to OIDs, and names of OIDs.
+//!
+//! Used by the `reg…` types, the `to_reg…` functions and functions with an argument of type
+//! `regclass`. The search path comes from the [`Viewer`].
 
 use std::sync::Arc;
 
@@ -18,7 +21,7 @@ use crate::system::shape::PG_CATALOG;
 use crate::system::views::{Viewer, roles};
 use crate::system::{text_search, user_functions};
 
-/// Returns the schemas in which a name without one is looked for.
+/// Returns the OIDs of the schemas that are searched for an unqualified name, in order.
 fn searched(viewer: &Viewer<'_>, objects: &Objects) -> Vec<u32> {
     let path = viewer.search_path();
     let named = path.of_relations().filter_map(|name| objects.namespace_named(name));
@@ -29,13 +32,13 @@ fn searched(viewer: &Viewer<'_>, objects: &Objects) -> Vec<u32> {
     schemas
 }
 
-/// Returns the parts of a name.
+/// Parses an optionally qualified name.
 fn parse(text: &str) -> Result<TableName> {
     let invalid = || Error::new(sqlstate::INVALID_NAME, "invalid name syntax");
     parser::parse_relation_name(text).map_err(|_| invalid())
 }
 
-/// Returns the name of what is in no schema.
+/// Parses the name of an object that belongs to no schema.
 fn parse_alone(text: &str) -> Result<String> {
     match parse(text)? {
         TableName { schema: None, name } => Ok(name.value),
@@ -50,7 +53,7 @@ fn shown(name: &TableName) -> String {
     }
 }
 
-/// Returns the relation that a text names.
+/// Returns the relation of a name.
 ///
 /// # Errors
 ///
@@ -83,18 +86,18 @@ pub(super) fn relation<'o>(
     found.ok_or_else(undefined)
 }
 
-/// Returns whether the name alone finds a relation.
+/// Returns true if the unqualified name resolves to a relation (`pg_table_is_visible`).
 pub(super) fn is_visible(viewer: &Viewer<'_>, objects: &Objects, relation: &Relation) -> bool {
     let mut searched = searched(viewer, objects).into_iter();
     let first = searched.find_map(|schema| objects.relation_named(schema, &relation.name));
     first.is_some_and(|first| first.oid == relation.oid)
 }
 
-/// Returns the OID of what a text names.
+/// Returns the OID of the object that a text names.
 ///
 /// # Errors
 ///
-/// PostgreSQL's if there is nothing of that name.
+/// PostgreSQL's error of the kind if there is no such object.
 pub(super) fn oid_of(
     viewer: &Viewer<'_>,
     objects: &Objects,
@@ -170,7 +173,8 @@ pub(super) fn oid_of(
     }
 }
 
-/// Finds `symbol(type, type)`; a prefix operator has NONE for the first one.
+/// Returns the OID of the operator of `symbol(type, type)`; a prefix operator has NONE as the
+/// first type.
 fn operator(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> {
     let (name, list) = name_and_types(text)?;
     check_schema(viewer, objects, &name)?;
@@ -200,7 +204,7 @@ fn operator(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> {
     })
 }
 
-/// Returns the collation that a text names.
+/// Returns the OID of the collation of a name.
 fn collation(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> {
     let name = parse(text)?;
     check_schema(viewer, objects, &name)?;
@@ -214,7 +218,7 @@ fn collation(viewer: &Viewer<'_>, objects: &Objects, text: &str) -> Result<u32> 
     })
 }
 
-/// Returns the configuration or dictionary of text search that a text names.
+/// Returns the OID of the text search configuration or dictionary of a name.
 fn text_search_object(
     viewer: &Viewer<'_>,
     objects: &Objects,
@@ -234,7 +238,7 @@ fn text_search_object(
     })
 }
 
-/// Returns the name and the types of `name(type, …)`.
+/// Splits `name(type, …)` into the name and the types.
 fn name_and_types(text: &str) -> Result<(TableName, Vec<&str>)> {
     let expected = |what: &str| {
         Error::new(sqlstate::INVALID_TEXT_REPRESENTATION, format!("expected a {what} parenthesis"))
@@ -246,7 +250,7 @@ fn name_and_types(text: &str) -> Result<(TableName, Vec<&str>)> {
     Ok((name, types.collect()))
 }
 
-/// Checks that there is the schema that a name has.
+/// Returns an error if the schema of a qualified name does not exist.
 fn check_schema(viewer: &Viewer<'_>, objects: &Objects, name: &TableName) -> Result<()> {
     let Some(schema) = name.schema.as_ref().map(|one| one.value.as_str()) else { return Ok(()) };
     let path = viewer.search_path();
@@ -266,7 +270,7 @@ fn functions(name: &TableName) -> Vec<Named> {
     }
 }
 
-/// Returns the OID of the type that a text names.
+/// Returns the OID of the type of a name.
 fn type_oid(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     if let Some(known) = pseudo_types::named(text) {
         return Ok(known);
@@ -275,7 +279,7 @@ fn type_oid(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     Ok(viewer.catalog.type_named(&name, &viewer.search_path())?.oid())
 }
 
-/// Finds `name(type, …)`.
+/// Returns the OID of the function of `name(type, …)`.
 fn procedure(viewer: &Viewer<'_>, text: &str) -> Result<u32> {
     let undefined = || {
         let message = format!("function \"{text}\" does not exist");
@@ -300,7 +304,7 @@ fn of_users<'v>(viewer: &'v Viewer<'_>, oid: u32) -> Option<&'v Arc<Function>> {
     viewer.catalog.function(oid.checked_sub(OID_OFFSET)?)
 }
 
-/// Returns what an OID is written as.
+/// Returns the output of a `reg…` value; `None` if there is no such object.
 pub(super) fn name_of(
     viewer: &Viewer<'_>,
     objects: &Objects,

@@ -1,10 +1,14 @@
-//! What is in the catalog, by OID and by name: the one place that knows what OIDs things have.
+//! Catalog objects by OID and by name, as clients see them: the module that defines the OIDs of
+//! all objects.
 //!
-//! Made once for each catalog snapshot, when somebody asks. OIDs are the numbers that the catalog
-//! gives out, moved to where PostgreSQL's begin for what users create; they stay for the life of a
-//! thing. The primary key, which is no index of its own here, is one to clients; its OID is its
-//! table's with a bit set. Constraints and defaults have OIDs made of those of their tables and
-//! their names.
+//! Built once for each catalog snapshot, at the first query of a system catalog
+//! ([`Snapshot::of`]). User objects keep the number that the catalog has assigned for their life;
+//! their OID is that number shifted to PostgreSQL's first user OID ([`shown`]). The primary key is
+//! stored in its table, but clients see it as an index, whose OID is the table's with bit
+//! [`PRIMARY_KEY`]. OIDs of constraints and defaults are hashes of the OID of the table and the
+//! name ([`made`]).
+//!
+//! [`Snapshot::of`]: crate::system::snapshot::Snapshot::of
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
@@ -32,27 +36,27 @@ use crate::catalog::{Catalog, collation};
 use crate::system::definition;
 use crate::system::shape::{self, SHAPES, Shape};
 
-/// The first OID of what users create, in PostgreSQL.
+/// First OID of user objects, as in PostgreSQL.
 const FIRST_USER_OID: u32 = 16_384;
-/// Set in the OID of the index of a primary key.
+/// The bit that is set in the OID of the index of a primary key.
 const PRIMARY_KEY: u32 = 0x4000_0000;
-/// Set in OIDs that are made of names.
+/// The bit that is set in hashed OIDs.
 const MADE: u32 = 0x8000_0000;
 
 /// OID of extension `plpgsql`.
 const PLPGSQL_EXTENSION: u32 = 13_559;
 
-/// OID of the role that owns everything.
+/// OID of the role that owns all objects.
 pub(super) const OWNER: u32 = 10;
-/// Its name.
+/// Name of that role.
 pub(super) const OWNER_NAME: &str = name::OWNER;
 /// OID of the role that owns schema `public`, as in PostgreSQL.
 pub(super) const DATABASE_OWNER: u32 = 6_171;
-/// Its name.
+/// Name of that role.
 pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 /// OID of the database.
 pub(super) const DATABASE: u32 = 5;
-/// Its name.
+/// Name of the database.
 pub(super) const DATABASE_NAME: &str = name::DATABASE;
 
 /// A table, index, view or sequence.
@@ -66,7 +70,7 @@ pub(super) struct Relation {
     pub(super) columns: Vec<Attribute>,
 }
 
-/// What a relation is.
+/// Kind of a relation, with its catalog object.
 #[derive(Debug)]
 pub(super) enum Kind {
     Table(Arc<Table>),
@@ -74,92 +78,92 @@ pub(super) enum Kind {
     PrimaryKey(Arc<Table>),
     Index(Arc<Table>, Arc<Index>),
     View(Arc<View>),
-    /// A materialized view: its rows, and its query.
+    /// A materialized view: its stored table and its query.
     Materialized(Arc<Table>, Arc<View>),
     Sequence(Arc<Sequence>),
-    /// A composite type, whose attributes clients see by a relation of its own.
+    /// A composite type, whose attributes are in `pg_attribute` under a relation of kind `c`.
     Composite(u32),
     System(&'static Shape),
 }
 
-/// OID of the catalog's table of relations, as that of what `pg_description` tells of.
+/// OID of `pg_class`, for `classoid` of `pg_description`.
 const CLASS: u32 = 1_259;
-/// Likewise, of constraints.
+/// OID of `pg_constraint`.
 const CONSTRAINT: u32 = 2_606;
-/// Likewise, of databases.
+/// OID of `pg_database`.
 pub(super) const DATABASE_CLASS: u32 = 1_262;
-/// Likewise, of functions.
+/// OID of `pg_proc`.
 const PROC: u32 = 1_255;
-/// Likewise, of schemas.
+/// OID of `pg_namespace`.
 const NAMESPACE: u32 = 2_615;
-/// Likewise, of types.
+/// OID of `pg_type`.
 const TYPE: u32 = 1_247;
-/// Likewise, of extensions.
+/// OID of `pg_extension`.
 pub(super) const EXTENSION: u32 = 3_079;
 
 /// A column of a relation.
 #[derive(Debug)]
 pub(super) struct Attribute {
-    /// Counted from 1.
+    /// Attribute number, from 1.
     pub(super) number: i16,
     pub(super) name: String,
     pub(super) sql_type: SqlType,
     pub(super) not_null: bool,
-    /// SQL text of the default, or of what makes the value, as the catalog has it.
+    /// SQL text of the DEFAULT or the GENERATED expression, as the catalog has it.
     pub(super) default: Option<String>,
-    /// The numbers of the sequences that the default takes values from, or the identity.
+    /// Numbers of the sequences that the default or the identity uses.
     pub(super) sequences: Vec<u32>,
     pub(super) is_generated: bool,
     pub(super) identity: Option<IdentityRecord>,
-    /// Its collation, if its values can have one.
+    /// Its collation, if its type is collatable.
     pub(super) collation: Option<Collation>,
 }
 
-/// A constraint of a table.
+/// A constraint of a table or domain.
 #[derive(Debug)]
 pub(super) struct Constraint {
     pub(super) oid: u32,
     pub(super) name: String,
-    /// OID of its table, 0 for one of a domain.
+    /// OID of its table; 0 for a domain constraint.
     pub(super) table: u32,
-    /// OID of its domain, 0 for one of a table.
+    /// OID of its domain; 0 for a table constraint.
     pub(super) domain: u32,
     pub(super) schema: u32,
     pub(super) kind: ConstraintKind,
-    /// Numbers of the columns, in the order of the constraint.
+    /// Attribute numbers of the columns, in the order of the constraint.
     pub(super) columns: Vec<i16>,
-    /// All rows and values pass it; else only those that were written since.
+    /// False for a constraint that was added NOT VALID and not yet validated.
     pub(super) valid: bool,
 }
 
-/// What a constraint demands.
+/// Kind of a constraint, with its details.
 #[derive(Debug)]
 pub(super) enum ConstraintKind {
-    /// An expression is not false.
+    /// CHECK constraint.
     Check {
         /// Its SQL text, as the catalog has it.
         text: String,
     },
-    /// The index with this OID keeps it.
+    /// PRIMARY KEY, with the OID of its index.
     PrimaryKey(u32),
-    /// Likewise.
+    /// UNIQUE, with the OID of its index.
     Unique(u32),
-    /// Its columns refer to those of another table.
+    /// FOREIGN KEY.
     ForeignKey(ForeignKey),
 }
 
-/// What a foreign key refers to.
+/// The referenced side of a foreign key.
 #[derive(Debug)]
 pub(super) struct ForeignKey {
     /// OID of the referenced table.
     pub(super) table: u32,
-    /// Numbers of its columns, each for one of the constraint's.
+    /// Attribute numbers of the referenced columns, parallel to the constraint's.
     pub(super) columns: Vec<i16>,
-    /// OID of the unique index over them.
+    /// OID of the unique index on them.
     pub(super) index: u32,
-    /// Numbers of the columns that ON DELETE sets; none for all.
+    /// Attribute numbers of the columns that ON DELETE sets; empty for all.
     pub(super) delete_columns: Vec<i16>,
-    /// The constraint as the catalog has it.
+    /// The foreign key as the catalog has it.
     pub(super) key: foreign_key::ForeignKey,
 }
 
@@ -170,30 +174,30 @@ pub(super) struct Namespace {
     pub(super) name: String,
 }
 
-/// Everything, by OID and by name.
+/// All objects, by OID and by name.
 #[derive(Debug)]
 pub(super) struct Objects {
     pub(super) namespaces: Vec<Namespace>,
-    /// By OID.
+    /// Sorted by OID.
     pub(super) relations: Vec<Relation>,
     pub(super) constraints: Vec<Constraint>,
-    /// By OID.
+    /// Sorted by OID.
     pub(super) domains: Vec<Arc<Domain>>,
     relation_by_oid: AHashMap<u32, usize>,
     relation_by_name: AHashMap<(u32, String), usize>,
     constraint_by_oid: AHashMap<u32, usize>,
     constraint_by_index: AHashMap<u32, usize>,
     sequence_by_column: AHashMap<(u32, i16), usize>,
-    /// By class, OID and number of the column.
+    /// By OID of the catalog, OID of the object and attribute number, as in `pg_description`.
     pub(super) comments: BTreeMap<(u32, u32, i32), Arc<str>>,
 }
 
-/// Returns the OID of what the catalog gave this number.
+/// Returns the OID of a user object by its number in the catalog.
 pub(super) fn shown(number: u32) -> u32 {
     number.saturating_sub(FIRST_USER_TABLE).saturating_add(FIRST_USER_OID)
 }
 
-/// Returns the OID of the relation that clients see the attributes of a composite type by.
+/// Returns the OID of the `pg_class` row of a composite type.
 pub(super) fn relation_of_type(number: u32) -> u32 {
     shown(number + 2)
 }
@@ -207,9 +211,9 @@ pub(super) fn shown_schema(schema: &Schema) -> u32 {
     }
 }
 
-/// Returns an OID made of the OID of what something belongs to, and its name there.
+/// Returns the OID of a dependent object: a hash of its owner's OID and its name.
 pub(super) fn made(owner: u32, name: &str) -> u32 {
-    // Fixed keys: it is to be the same after a restart.
+    // Fixed seeds, since the OID must not change after a restart.
     let state = ahash::RandomState::with_seeds(1, 2, 3, 4);
     let mut hasher = state.build_hasher();
     hasher.write_u32(owner);
@@ -217,8 +221,8 @@ pub(super) fn made(owner: u32, name: &str) -> u32 {
     MADE | (hasher.finish() as u32)
 }
 
-/// Returns the OID of an extension. That of PL/pgSQL is one of PostgreSQL's own, so that dumps
-/// leave it out.
+/// Returns the OID of an extension. That of PL/pgSQL is PostgreSQL's own, so that pg_dump leaves
+/// it out.
 pub(super) fn extension_oid(extension: &Extension) -> u32 {
     match extension.number == extension::PLPGSQL.number {
         true => PLPGSQL_EXTENSION,
@@ -227,7 +231,7 @@ pub(super) fn extension_oid(extension: &Extension) -> u32 {
 }
 
 impl Objects {
-    /// Returns what a catalog has.
+    /// Returns the objects of a catalog.
     pub(super) fn of(catalog: &Catalog) -> Objects {
         let namespace = |oid, name: &str| Namespace { oid, name: name.to_owned() };
         let mut objects = Objects {
@@ -276,7 +280,8 @@ impl Objects {
         objects
     }
 
-    /// Returns the class, the OID and the number of the column of what a comment is about.
+    /// Returns the OID of the catalog, the OID of the object and the attribute number of the
+    /// subject of a comment.
     fn address_of(&self, catalog: &Catalog, subject: &Subject) -> Option<(u32, u32, i32)> {
         Some(match subject {
             Subject::Relation(number) => (CLASS, shown(*number), 0),
@@ -322,7 +327,7 @@ impl Objects {
             self.relation_by_name.insert((relation.schema, relation.name.clone()), at);
         }
         for (at, constraint) in self.constraints.iter_mut().enumerate() {
-            // Names that make the same OID are told apart in the order of the tables.
+            // A hash collision is resolved by the next free OID, in the order of the tables.
             while self.constraint_by_oid.contains_key(&constraint.oid) {
                 constraint.oid = MADE | constraint.oid.wrapping_add(1);
             }
@@ -398,7 +403,7 @@ impl Objects {
     fn add_domain(&mut self, domain: &Arc<Domain>) {
         let schema = self.schema_oid(&domain.record.schema);
         let oid = domain.sql_type.oid();
-        // Those of the domain below come first.
+        // CHECK constraints of the domain itself; those of a base domain belong to that domain.
         for record in &domain.record.checks {
             let name = &record.name;
             let kind = ConstraintKind::Check { text: record.predicate.clone() };
@@ -419,7 +424,7 @@ impl Objects {
         self.domains.push(Arc::clone(domain));
     }
 
-    /// Returns the type of arrays of a domain by OID.
+    /// Returns the array type of a domain by its OID.
     pub(super) fn array_of_domain(&self, oid: u32) -> Option<&Arc<Domain>> {
         let mut arrays = self.domains.iter().filter_map(|domain| domain.array.as_ref());
         arrays.find(|array| array.sql_type.oid() == oid)
@@ -541,12 +546,12 @@ impl Objects {
         self.constraint_by_oid.get(&oid).map(|at| &self.constraints[*at])
     }
 
-    /// Returns the constraint that an index keeps.
+    /// Returns the constraint that an index enforces.
     pub(super) fn constraint_of(&self, index: u32) -> Option<&Constraint> {
         self.constraint_by_index.get(&index).map(|at| &self.constraints[*at])
     }
 
-    /// Returns the sequence of a column.
+    /// Returns the sequence that a column owns.
     pub(super) fn sequence_of(&self, table: u32, column: &Attribute) -> Option<&Arc<Sequence>> {
         let at = self.sequence_by_column.get(&(table, column.number))?;
         match &self.relations[*at].kind {
@@ -555,7 +560,7 @@ impl Objects {
         }
     }
 
-    /// Returns the table and column that a sequence goes with.
+    /// Returns the table and the column that own a sequence.
     pub(super) fn owner(&self, sequence: &Sequence) -> Option<(&Relation, &Attribute)> {
         let (table, column) = sequence.owned_by?;
         let relation = self.relation(shown(table))?;
@@ -564,14 +569,14 @@ impl Objects {
         Some((relation, relation.columns.iter().find(|column| column.number == number)?))
     }
 
-    /// Returns whether a sequence is that of an identity column.
+    /// Returns true if a sequence belongs to an identity column.
     pub(super) fn is_identity(&self, sequence: &Sequence) -> bool {
         self.owner(sequence).is_some_and(|(_, column)| {
             column.identity.is_some() && column.sequences.contains(&sequence.oid)
         })
     }
 
-    /// Returns what the query of a view names; nothing for other relations.
+    /// Returns the relations that the query of a view reads; none for other relations.
     pub(super) fn read_by<'o>(
         &'o self,
         relation: &'o Relation,
@@ -586,7 +591,7 @@ impl Objects {
         oids.into_iter().filter_map(|oid| self.relation(shown(oid)))
     }
 
-    /// Returns the OID of a schema of the catalog.
+    /// Returns the OID of a schema by name; 0 if there is none.
     pub(super) fn schema_oid(&self, name: &str) -> u32 {
         self.namespace_named(name).map_or(0, |namespace| namespace.oid)
     }
@@ -596,7 +601,7 @@ impl Objects {
         self.namespaces.iter().find(|namespace| namespace.name == name)
     }
 
-    /// Returns the name of a schema.
+    /// Returns the name of a schema by OID; empty if there is none.
     pub(super) fn namespace(&self, oid: u32) -> &str {
         let found = self.namespaces.iter().find(|namespace| namespace.oid == oid);
         found.map_or("", |namespace| &namespace.name)
@@ -618,7 +623,7 @@ impl Relation {
         }
     }
 
-    /// Returns whether it has the rows that it is to have: a materialized view may not yet.
+    /// Returns false for a materialized view that has not been refreshed (`relispopulated`).
     pub(super) fn is_populated(&self) -> bool {
         match &self.kind {
             Kind::Materialized(table, _) => {
@@ -628,7 +633,7 @@ impl Relation {
         }
     }
 
-    /// Returns the highest number that a column of it has, or had before it was dropped.
+    /// Returns the highest attribute number, dropped columns included.
     pub(super) fn last_column(&self) -> i16 {
         match &self.kind {
             Kind::Table(table) | Kind::Materialized(table, _) => {
@@ -639,13 +644,13 @@ impl Relation {
         }
     }
 
-    /// Returns the numbers of the columns that were dropped.
+    /// Returns the attribute numbers of the dropped columns.
     pub(super) fn dropped_columns(&self) -> impl Iterator<Item = i16> {
         let there: HashSet<i16> = self.columns.iter().map(|column| column.number).collect();
         (1..=self.last_column()).filter(move |number| !there.contains(number))
     }
 
-    /// Returns the OID of the type of its rows, or 0.
+    /// Returns the OID of its row type, or 0.
     pub(super) fn row_type(&self) -> u32 {
         match &self.kind {
             Kind::Table(_) | Kind::View(_) | Kind::Materialized(..) => self.oid,
@@ -654,7 +659,7 @@ impl Relation {
         }
     }
 
-    /// Returns whether it is not of the system.
+    /// Returns true if it is not a system catalog or view.
     pub(super) fn is_user(&self) -> bool {
         !matches!(self.kind, Kind::System(_))
     }
@@ -666,7 +671,7 @@ impl Relation {
 }
 
 impl Constraint {
-    /// Returns the OID of the index that keeps it, or 0.
+    /// Returns the OID of the index that enforces it, or 0.
     pub(super) fn index(&self) -> u32 {
         match self.kind {
             ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_) => 0,
@@ -675,7 +680,7 @@ impl Constraint {
     }
 }
 
-/// Returns columns that have nothing but names and types.
+/// Returns attributes from names and types alone.
 fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute> {
     let column = |(number, (name, sql_type)): (i16, (&str, SqlType))| Attribute {
         number,
@@ -691,7 +696,7 @@ fn plain<'a>(columns: impl Iterator<Item = (&'a str, SqlType)>) -> Vec<Attribute
     (1..).zip(columns).map(column).collect()
 }
 
-/// Returns the number that clients know a column of a table by; 0 for one that they do not see.
+/// Returns the attribute number of a column of a table; 0 for the hidden row ID.
 pub(super) fn number_of_column(table: &Table, column: usize) -> i16 {
     let hidden = table.row_id_column();
     if hidden == Some(column) {
@@ -710,10 +715,10 @@ fn attributes(
         let written = record.and_then(|record| record.columns.get(column));
         let number = number_of_column(table, column);
         let column = &table.columns[column];
-        // The default of an identity column is its sequence, of which clients are told apart.
+        // An identity column's default is its sequence, which clients see as the identity instead.
         let default = written.and_then(|written| {
             let is_null = matches!(column.default, Some(Expr::Constant { value: Datum::Null, .. }));
-            // NULL is what a column is without a default.
+            // A default of NULL is the same as none.
             let default = written.default.as_ref();
             let default = default.filter(|_| column.identity.is_none() && !is_null);
             default.or(written.generated.as_ref())

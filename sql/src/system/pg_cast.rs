@@ -1,6 +1,7 @@
-//! Rows of `pg_cast`: the casts of `casts.txt`, which are PostgreSQL's between types that are here.
+//! Rows of `pg_cast`: the casts of `casts.txt`, which are PostgreSQL's between the supported
+//! types.
 //!
-//! What casts do, [`types::cast`] knows; a test holds the contexts to it.
+//! Casts are executed by [`types::cast`]; a test compares its contexts with these rows.
 
 use types::DataType;
 
@@ -9,12 +10,12 @@ use crate::system::pg_proc;
 use crate::system::shape::Shape;
 use crate::system::value::{char, oid};
 
-/// A cast that the catalog tells of.
+/// A row of `pg_cast`.
 pub(super) struct Cast {
     oid: u32,
     pub(super) source: DataType,
     pub(super) target: DataType,
-    /// The name of its function; none where values stay as they are, or go by their text.
+    /// The name of the cast function; `None` for a binary-coercible cast or one through text.
     pub(super) function: Option<&'static str>,
     context: char,
     method: char,
@@ -39,12 +40,12 @@ pub(super) fn all() -> impl Iterator<Item = Cast> {
     })
 }
 
-/// Returns the type that `pg_type` has under a name.
+/// Returns the type of a `pg_type.typname`.
 fn named(name: &str) -> Option<DataType> {
     DataType::all().find(|one| one.internal_name() == name)
 }
 
-/// Returns the rows.
+/// Returns the rows of `pg_cast`.
 pub(super) fn rows(shape: &Shape) -> Vec<Row> {
     let row = |cast: Cast| {
         let function = cast.function.map_or(0, |name| pg_proc::cast_oid(name, cast.source));

@@ -1,7 +1,7 @@
-//! Rows of the tables of `pg_catalog`, made of what the catalog has.
+//! Rows of the tables of `pg_catalog`, computed from the catalog.
 //!
-//! A relation that is not named in [`rows`] is empty, because there is nothing of its kind:
-//! triggers, policies, partitions and so on.
+//! A table that is not listed in [`rows`] is empty, since there are no such objects: triggers,
+//! policies, partitions and so on.
 
 use std::sync::Arc;
 
@@ -38,18 +38,18 @@ use crate::system::{
 pub(super) const HEAP: u32 = 2;
 /// OID of access method `btree`.
 pub(super) const BTREE: u32 = 403;
-/// OID of access method `hash`; such indexes are ordered here as all are.
+/// OID of access method `hash`; hash indexes are stored ordered, as all are.
 pub(super) const HASH: u32 = 405;
 /// OID of tablespace `pg_default`.
 pub(super) const TABLESPACE: u32 = 1_663;
-/// `pg_index.indoption`: from large to small.
+/// `pg_index.indoption`: descending order.
 const DESCENDING: i16 = 1;
-/// `pg_index.indoption`: NULLs before all values.
+/// `pg_index.indoption`: NULLS FIRST.
 const NULLS_FIRST: i16 = 2;
 /// `pg_char_to_encoding('UTF8')`
 pub(super) const UTF8: i32 = 6;
 
-/// Computes the rows of a relation; `None` if there are never any.
+/// Returns the rows of a table; `None` if it is always empty.
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
     Some(match shape.name {
         "pg_class" => {
@@ -106,8 +106,8 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
     })
 }
 
-/// Returns the row of a relation. `portable`: its options without those that PostgreSQL does not
-/// know.
+/// Returns the `pg_class` row of a relation. `portable` leaves out the options that PostgreSQL
+/// does not know.
 pub(super) fn class(
     shape: &Shape,
     relation: &Relation,
@@ -140,7 +140,8 @@ pub(super) fn class(
         Kind::System(shape) if shape.is_table => (HEAP, -1.0, 0, false),
         Kind::System(_) => (0, -1.0, 0, false),
     };
-    // Foreign keys are kept by triggers there, and clients ask for them only where there are some.
+    // In PostgreSQL, triggers enforce foreign keys; clients read `pg_constraint` only if
+    // `relhastriggers` is true.
     let refers = match &relation.kind {
         Kind::Table(table) => {
             !table.foreign_keys.is_empty() || catalog.referencing(table.oid).next().is_some()
@@ -179,9 +180,9 @@ pub(super) fn class(
     ])
 }
 
-/// Returns the letters of `relpersistence` and `relreplident`.
+/// Returns `relpersistence` and `relreplident`.
 fn persistence(relation: &Relation, objects: &Objects, catalog: &Catalog) -> (char, char) {
-    // A sequence is as its identity column is, so that a dump says nothing of it.
+    // A sequence has the persistence of the table of its identity column; pg_dump then omits it.
     let identity_of = |sequence: &Sequence| {
         let is_identity = objects.is_identity(sequence);
         sequence.owned_by.filter(|_| is_identity).and_then(|(table, _)| catalog.table(table))
@@ -203,8 +204,8 @@ fn persistence(relation: &Relation, objects: &Objects, catalog: &Catalog) -> (ch
     (if record.retained.unlogged { 'u' } else { 'p' }, identity)
 }
 
-/// Returns the storage parameters of a relation, and its own options unless they are to be
-/// `portable`.
+/// Returns the storage parameters of a relation and, unless `portable`, the options that only
+/// bennu has.
 fn options(relation: &Relation, catalog: &Catalog, portable: bool) -> Vec<Parameter> {
     let record = |table: &Table| catalog.record(table.oid);
     match &relation.kind {
@@ -262,8 +263,8 @@ fn attributes(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Vec<Row> {
     rows
 }
 
-/// Returns the row of a column that was dropped. It keeps its number, and pg_dump stops at a
-/// relation whose numbers have gaps.
+/// Returns the row of a dropped column. It retains its attribute number, since pg_dump rejects a
+/// relation with gaps.
 fn dropped_attribute(shape: &Shape, relation: &Relation, number: i16) -> Row {
     shape.row([
         ("attrelid", oid(relation.oid)),
@@ -282,7 +283,8 @@ fn dropped_attribute(shape: &Shape, relation: &Relation, number: i16) -> Row {
     ])
 }
 
-/// Puts what is only shown of a column into its row.
+/// Sets the properties of a column that are stored but have no effect: statistics target, storage
+/// and compression.
 fn set_retained(shape: &Shape, row: &mut Row, retained: &RetainedColumn) {
     if let Some(target) = retained.statistics {
         shape.set(row, [("attstattarget", int4(target))]);
@@ -372,7 +374,7 @@ fn namespaces(shape: &Shape, objects: &Objects) -> Vec<Row> {
             ("nspacl", if is_public { grants } else { Datum::Null }),
         ])
     };
-    // The views of schema `bennu` are in no catalog: a dump would have the schema alone.
+    // The views of schema `bennu` are not in `pg_class`: a dump would contain an empty schema.
     let shown = objects.namespaces.iter().filter(|namespace| namespace.oid != BENNU);
     shown.map(row).collect()
 }
@@ -413,7 +415,8 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     built_in.chain(pseudo).chain(of_users).chain(domains.flatten()).collect()
 }
 
-/// A base type has functions of users, and the modifiers and collations of none.
+/// Sets the I/O functions of a base type, which are user-defined. It has no modifiers or
+/// collation.
 fn set_functions(shape: &Shape, row: &mut Row, record: &BaseTypeRecord) {
     let of_users = |number: u32| oid(number + OID_OFFSET);
     let (input, output) = match &record.definition {
@@ -436,7 +439,7 @@ fn set_functions(shape: &Shape, row: &mut Row, record: &BaseTypeRecord) {
     shape.set(row, own);
 }
 
-/// The type of arrays of a domain is told of as that of arrays of its base type, but for names.
+/// Returns the row of a domain's array type: that of the base type's array with its own names.
 fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Row> {
     let array = domain.array.as_ref()?;
     let mut row = type_row(shape, &pg_type::of(array.sql_type.base)?, namespace);
@@ -451,7 +454,7 @@ fn domain_array_row(shape: &Shape, domain: &Domain, namespace: u32) -> Option<Ro
     Some(row)
 }
 
-/// A domain is told of as its base type is, but for what is its own.
+/// Returns the row of a domain: that of its base type with the columns of the domain.
 fn domain_row(shape: &Shape, domain: &Domain, namespace: u32, catalog: &Catalog) -> Option<Row> {
     let mut row = type_row(shape, &pg_type::of(domain.sql_type.base)?, namespace);
     let function = |name: &str| oid(pg_proc::internal_oid(name));
@@ -666,7 +669,7 @@ fn constraint(shape: &Shape, objects: &Objects, constraint: &Constraint) -> Row 
     row
 }
 
-/// Returns the letter of an action.
+/// Returns the `confupdtype` or `confdeltype` letter of a referential action.
 fn action(action: ReferentialAction) -> char {
     match action {
         ReferentialAction::NoAction => 'a',
@@ -690,7 +693,7 @@ fn sequence(shape: &Shape, sequence: &Sequence) -> Row {
     ])
 }
 
-/// Every view has the rule that PostgreSQL gives it.
+/// Returns the `_RETURN` rule of a view.
 fn rule(shape: &Shape, relation: &Relation) -> Option<Row> {
     let (Kind::View(view) | Kind::Materialized(_, view)) = &relation.kind else { return None };
     Some(shape.row([
@@ -772,7 +775,7 @@ fn languages(shape: &Shape) -> Vec<Row> {
     ]
 }
 
-/// Returns the extensions that have been created, with the OIDs of their schemas.
+/// Returns the installed extensions with the OIDs of their schemas.
 pub(super) fn created_extensions(
     catalog: &Catalog,
 ) -> impl Iterator<Item = (&'static Extension, u32)> {
@@ -840,7 +843,7 @@ fn database(shape: &Shape) -> Row {
     ])
 }
 
-/// What ANALYZE found out, in the words of PostgreSQL.
+/// Returns the rows of `pg_stats` from the statistics of ANALYZE.
 fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in catalog.tables() {
@@ -868,7 +871,7 @@ fn statistics(shape: &Shape, catalog: &Catalog) -> Vec<Row> {
                 text(String::from_utf8_lossy(&out))
             };
             let rows_known = statistics.rows as f64;
-            // More than a tenth of the rows: a part of them, as PostgreSQL gives it.
+            // Above a tenth of the rows, `n_distinct` is the negative fraction of the rows.
             let distinct = match column.distinct > rows_known / 10.0 && rows_known > 0.0 {
                 true => -(column.distinct / rows_known),
                 false => column.distinct,

@@ -1,9 +1,9 @@
-//! `pg_depend`: what depends on what.
+//! Rows of `pg_depend`.
 //!
 //! Relations depend on their schemas; defaults, constraints, indexes and owned sequences on their
-//! columns; rules on their views and on what the views read; what the catalog finds of types,
-//! functions and keys that queries group by ([`dependencies`]) comes behind. A dump is in an order
-//! that these rows allow.
+//! columns; rules on their views and on the relations that the views read. The dependencies that
+//! the catalog tracks ([`dependencies`]) follow: types, functions, and the primary keys that a
+//! GROUP BY relies on. pg_dump derives its order from these rows.
 
 use crate::catalog::Catalog;
 use crate::catalog::user_type::{OID_OFFSET, UserType};
@@ -26,7 +26,7 @@ const ATTRDEF: u32 = 2_604;
 const CONSTRAINT: u32 = 2_606;
 const REWRITE: u32 = 2_618;
 
-/// The class, the OID and the number of the column of something.
+/// The OID of the catalog, the OID of the object and the attribute number.
 type Address = (u32, u32, i32);
 
 /// Returns the rows of `pg_depend`.
@@ -121,7 +121,7 @@ fn of_constraints(objects: &Objects, all: &mut Vec<(Address, Address, char)>) {
     }
 }
 
-/// The relation of the attributes of a composite type belongs to the type.
+/// Adds the dependency of the `pg_class` row of each composite type on the type.
 fn of_composites(catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
     let composites = catalog.types().filter(|one| !one.is_of_rows());
     for one in composites.filter(|one| matches!(one.as_ref(), UserType::Composite(_))) {
@@ -130,7 +130,7 @@ fn of_composites(catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
     }
 }
 
-/// Types and functions are in schemas, as relations are.
+/// Adds the dependencies of types, functions and extensions on their schemas.
 fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Address, char)>) {
     let types = catalog.types().filter(|one| !one.is_of_rows());
     let types = types.map(|one| ((TYPE, one.oid(), 0), one.schema()));
@@ -139,7 +139,7 @@ fn of_schemas(objects: &Objects, catalog: &Catalog, all: &mut Vec<(Address, Addr
     for (itself, schema) in types.chain(functions) {
         all.push((itself, (NAMESPACE, objects.schema_oid(schema), 0), 'n'));
     }
-    // What is in `pg_catalog` is there for good.
+    // Schema `pg_catalog` cannot be dropped, so nothing depends on it.
     for (extension, schema) in
         created_extensions(catalog).filter(|(_, schema)| *schema != PG_CATALOG)
     {

@@ -1,7 +1,7 @@
-//! Rows of `pg_opclass` and `pg_opfamily`: how the keys of indexes are ordered.
+//! Rows of `pg_opclass`, `pg_opfamily` and `pg_amop`: operator classes of index keys.
 //!
-//! All operator classes of a type order alike here; an index is told to be of the default one.
-//! OIDs are PostgreSQL's.
+//! All operator classes of a type have the same order here. An index shows the class that its
+//! definition names, else the default of the type. OIDs are PostgreSQL's.
 
 use types::{DataType, Datum};
 
@@ -47,7 +47,7 @@ const CLASSES: &[Class] = &[
     (10_088, "jsonb_ops", 4_033, DataType::Jsonb, true),
 ];
 
-/// Those of hash indexes.
+/// Operator classes of hash indexes.
 const HASH_CLASSES: &[Class] = &[
     (10_001, "array_ops", 627, DataType::AnyArray, true),
     (10_005, "bpchar_ops", 427, DataType::Char, true),
@@ -79,19 +79,19 @@ const HASH_CLASSES: &[Class] = &[
     (10_089, "jsonb_ops", 4_034, DataType::Jsonb, true),
 ];
 
-/// Added to the OID of an operator to make that of its row of `pg_amop`.
+/// Offset from the OID of an operator to the OID of its row in `pg_amop`.
 const FIRST_MEMBER: u32 = 5_000;
 
-/// Families that are not called as the first of their classes.
+/// Operator families whose name differs from that of their first class.
 const FAMILIES: &[(u32, &str)] =
     &[(434, "datetime_ops"), (1_970, "float_ops"), (1_976, "integer_ops")];
 
-/// Likewise, of hash indexes.
+/// The same for hash indexes.
 const HASH_FAMILIES: &[(u32, &str)] =
     &[(1_971, "float_ops"), (1_977, "integer_ops"), (1_995, "text_ops")];
 
-/// Returns the OID of the class of a key of a type, by its name, or the type's default; 0 without
-/// one.
+/// Returns the OID of the operator class of a key: the named one, or the type's default; 0 if
+/// there is none.
 pub(super) fn of_key(data_type: DataType, name: Option<&str>, is_hash: bool) -> u32 {
     let classes = if is_hash { HASH_CLASSES } else { CLASSES };
     let of = match data_type {
@@ -126,12 +126,12 @@ pub(super) fn classes(shape: &Shape) -> Vec<Row> {
     of_trees.chain(HASH_CLASSES.iter().map(|class| row(HASH, class))).collect()
 }
 
-/// Returns the family that orders a type.
+/// Returns the btree operator family of a type.
 fn family_of(data_type: DataType) -> Option<u32> {
     CLASSES.iter().find(|class| class.3 == data_type && class.4).map(|class| class.2)
 }
 
-/// Returns the rows of `pg_amop`: the operators that compare types of one family.
+/// Returns the rows of `pg_amop`: the comparison operators between types of one family.
 pub(super) fn operators(shape: &Shape) -> Vec<Row> {
     let strategies = (1_i16..).zip(["<", "<=", "=", ">=", ">"]);
     let all = strategies.flat_map(|(strategy, symbol)| {

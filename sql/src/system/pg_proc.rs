@@ -1,6 +1,8 @@
-//! Functions and operators as `pg_proc` and `pg_operator` tell of them.
+//! Rows of `pg_proc` and `pg_operator`, and the OIDs of built-in functions and operators.
 //!
-//! OIDs of built-in ones count from [`FIRST_FUNCTION`], in the order of their names.
+//! OIDs of built-in functions and operators count from [`FIRST_FUNCTION`], in the order of their
+//! names. Functions that only the catalogs reference (I/O functions, cast functions, handlers)
+//! follow from [`FIRST_INTERNAL`]. Module `user_functions` has the rows of user-defined functions.
 
 use std::sync::LazyLock;
 
@@ -19,31 +21,31 @@ use crate::system::value::{array, char, int2, oid, text, vector};
 pub(super) const INTERNAL: u32 = 12;
 /// OID of language `sql`.
 pub(super) const SQL: u32 = 14;
-/// OID of the language PL/pgSQL, as PostgreSQL 15 numbers it mostly.
+/// OID of language `plpgsql`, usual in PostgreSQL 15.
 pub(super) const PLPGSQL: u32 = 13_545;
 
-/// The OID of the first built-in function.
+/// OID of the first built-in function.
 const FIRST_FUNCTION: u32 = 6_500;
-/// The OID of the first function that only types and access methods name.
+/// OID of the first function that only types, casts and access methods reference.
 const FIRST_INTERNAL: u32 = 11_000;
 
-/// A function that only types, casts and access methods name.
+/// A function that only types, casts and access methods reference.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Internal {
     name: String,
-    /// OIDs of types.
+    /// OIDs of the argument types.
     arguments: Vec<u32>,
     result: u32,
 }
 
-/// Functions that types, casts and access methods name, by name.
+/// Functions that types, casts and access methods reference, sorted by name.
 static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
     let internal = |name: String, arguments: &[u32], result: u32| Internal {
         name,
         arguments: arguments.to_vec(),
         result,
     };
-    // Those of arrays of `cstring` are those of all arrays.
+    // `cstring[]` has the I/O functions of all arrays.
     let pseudo = pseudo_types::ALL.iter().filter(|one| one.oid != pseudo_types::CSTRING_ARRAY);
     let of_pseudo = pseudo.flat_map(|one| input_and_output(one.io(), one.oid, &[]));
     let handlers = [
@@ -67,10 +69,10 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
             internal(name.to_owned(), &cast_arguments(cast.source, cast.target), cast.target.oid())
         })
     });
-    // Those of cursors' names are those of text.
+    // `refcursor` has the I/O functions of `text`.
     let with_own = pg_type::all().filter(|one| one.data_type != DataType::RefCursor);
     let of_types = with_own.flat_map(functions_of_type);
-    // No type is an enumerated type before a user makes one.
+    // There is no built-in enum type.
     let of_enums = ["enum_in", "enum_out", "enum_recv", "enum_send"].map(str::to_owned);
     let enums = input_and_output(of_enums, DataType::AnyEnum.oid(), &more[..1]);
     let others = of_pseudo.chain(enums).chain(handlers).chain(shells).chain(domains).chain(casts);
@@ -82,7 +84,7 @@ static INTERNALS: LazyLock<Vec<Internal>> = LazyLock::new(|| {
 
 const ANY_ARRAY: u32 = 2277;
 
-/// Returns the functions that read and write values of a type, and its modifiers.
+/// Returns the I/O functions of a type, and those of its modifiers.
 fn functions_of_type(facts: &Facts) -> Vec<Internal> {
     let (oid_type, int4) = (DataType::Oid.oid(), DataType::Int4.oid());
     let stem = facts.functions.trim_end_matches('_');
@@ -104,8 +106,8 @@ fn functions_of_type(facts: &Facts) -> Vec<Internal> {
     all
 }
 
-/// Returns the functions of these names that read and write values of a type: as text, then in
-/// binary form. Those that read have more arguments; an empty name is none.
+/// Returns the I/O functions of a type by their names: input, output, receive, send. An empty name
+/// stands for a missing function. Input and receive functions have the arguments `more` besides.
 fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<Internal> {
     let reads = |from: u32| [&[from], more].concat();
     let [input, output, receive, send] = names;
@@ -119,7 +121,7 @@ fn input_and_output(names: [String; 4], own: u32, more: &[u32]) -> Vec<Internal>
     named.map(|(name, arguments, result)| Internal { name, arguments, result }).collect()
 }
 
-/// Returns what the function of a cast takes: that of a type to itself applies a modifier.
+/// Returns the argument types of a cast function: that of a type to itself applies a modifier.
 fn cast_arguments(source: DataType, target: DataType) -> Vec<u32> {
     use DataType::{Bit, Char, Varbit, Varchar};
     let (int4, boolean) = (DataType::Int4.oid(), DataType::Bool.oid());
@@ -130,7 +132,8 @@ fn cast_arguments(source: DataType, target: DataType) -> Vec<u32> {
     }
 }
 
-/// Returns the OID of a function that a type or an access method names.
+/// Returns the OID of a function that a type, cast or access method references; 0 if there is
+/// none.
 pub(super) fn internal_oid(name: &str) -> u32 {
     let at = INTERNALS.partition_point(|known| known.name.as_str() < name);
     match INTERNALS.get(at).is_some_and(|found| found.name == name) {
@@ -139,7 +142,7 @@ pub(super) fn internal_oid(name: &str) -> u32 {
     }
 }
 
-/// Returns the OID of the function that casts a type, by its name.
+/// Returns the OID of the cast function of a name for a source type.
 pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
     let internal = || {
         let takes = |one: &Internal| one.name == name && one.arguments[0] == source.oid();
@@ -148,7 +151,7 @@ pub(super) fn cast_oid(name: &str, source: DataType) -> u32 {
     overload_of(name, source).map_or_else(internal, function_oid)
 }
 
-/// Returns the function of a name that takes a type first.
+/// Returns the overload of a name whose first argument has a type.
 fn overload_of(name: &str, first: DataType) -> Option<&'static Signature> {
     function::overloads(name).iter().find(|one| one.arguments.first() == Some(&first))
 }
@@ -158,11 +161,11 @@ pub(super) fn function_oid(signature: &Signature) -> u32 {
     FIRST_FUNCTION + u32::from(signature.id.0)
 }
 
-/// A function that has a name.
+/// A function with its name and signature.
 pub(super) struct Named {
     pub(super) oid: u32,
     pub(super) name: String,
-    /// OIDs of types.
+    /// OIDs of the argument types.
     pub(super) arguments: Vec<u32>,
     result: u32,
 }
@@ -182,13 +185,13 @@ impl Named {
         Named { oid: FIRST_INTERNAL + at as u32, name, arguments, result }
     }
 
-    /// Returns the types of the arguments, as SQL writes them, with this between them.
+    /// Returns the SQL names of the argument types, joined by `separator`.
     pub(super) fn argument_list(&self, separator: &str) -> String {
         let types: Vec<&str> = self.arguments.iter().map(|one| type_name(*one)).collect();
         types.join(separator)
     }
 
-    /// Returns the type of the result, as SQL writes it.
+    /// Returns the SQL name of the result type.
     pub(super) fn result(&self) -> String {
         type_name(self.result).to_owned()
     }
@@ -203,7 +206,7 @@ fn is_function(signature: &&Signature) -> bool {
     !function::is_operator(signature.name) && !function::is_internal(signature.name)
 }
 
-/// Returns the functions of a name.
+/// Returns the built-in functions of a name.
 pub(super) fn named(name: &str) -> Vec<Named> {
     if function::is_operator(name) || function::is_internal(name) {
         return Vec::new();
@@ -213,7 +216,7 @@ pub(super) fn named(name: &str) -> Vec<Named> {
     of_sql.chain(internal.map(Named::of_internal)).collect()
 }
 
-/// Returns the function with an OID.
+/// Returns the built-in function of an OID.
 pub(super) fn by_oid(number: u32) -> Option<Named> {
     if let Some(at) = number.checked_sub(FIRST_INTERNAL) {
         let at = at as usize;
@@ -223,26 +226,26 @@ pub(super) fn by_oid(number: u32) -> Option<Named> {
     is_function(&signature).then(|| Named::of(signature))
 }
 
-/// Returns the symbol of the operator with an OID.
+/// Returns the symbol of the operator of an OID.
 pub(super) fn operator_by_oid(number: u32) -> Option<&'static str> {
     let signature = function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?;
     function::is_operator(signature.name).then_some(signature.name)
 }
 
-/// Returns the OID of the operator of a symbol that takes these types.
+/// Returns the OID of the operator of a symbol with these argument types.
 pub(super) fn operator(symbol: &str, arguments: &[DataType]) -> Option<u32> {
     let mut overloads = function::overloads(symbol).iter();
     let found = overloads.find(|one| one.arguments == arguments);
     found.filter(|one| function::is_operator(one.name)).map(function_oid)
 }
 
-/// Returns what the operator with an OID takes.
+/// Returns the argument types of the operator of an OID.
 pub(super) fn operator_arguments(number: u32) -> Option<&'static [DataType]> {
     operator_by_oid(number)?;
     Some(function::all().get(number.checked_sub(FIRST_FUNCTION)? as usize)?.arguments)
 }
 
-/// Returns the OIDs of the operators of a symbol.
+/// Returns the OIDs of all operators of a symbol.
 pub(super) fn operators_named(symbol: &str) -> Vec<u32> {
     match function::is_operator(symbol) {
         true => function::overloads(symbol).iter().map(function_oid).collect(),

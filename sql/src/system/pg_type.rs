@@ -1,11 +1,11 @@
-//! Types as `pg_type` and `format_type` tell of them.
+//! Properties of types for `pg_type` and `format_type`.
 
 use std::sync::LazyLock;
 
 use types::datatype::base::BaseType;
 use types::{DataType, GeometryKind, WordKind};
 
-/// What `pg_type` has beside what [`DataType`] knows.
+/// Columns of `pg_type` of a type that [`DataType`] does not have.
 #[derive(Clone, Copy)]
 pub(super) struct Facts {
     pub(super) data_type: DataType,
@@ -15,9 +15,9 @@ pub(super) struct Facts {
     pub(super) preferred: bool,
     pub(super) align: char,
     pub(super) storage: char,
-    /// What the names of its functions for input and output begin with: `int4` of `int4in`.
+    /// The prefix of the names of its I/O functions: `int4` of `int4in`.
     pub(super) functions: &'static str,
-    /// Whether it has modifiers.
+    /// True if it has type modifiers.
     pub(super) modified: bool,
 }
 
@@ -48,19 +48,19 @@ const INTEGER: (char, char) = ('i', 'p');
 const LONG: (char, char) = ('d', 'p');
 const VARIABLE: (char, char) = ('i', 'x');
 
-/// All types but arrays, by OID.
+/// All types that can be named, by OID.
 static BASE: LazyLock<Vec<Facts>> = LazyLock::new(|| {
     let mut all: Vec<Facts> = DataType::all().filter_map(of).collect();
     all.sort_by_key(|one| one.data_type.oid());
     all
 });
 
-/// Returns the facts of all types that can be named, by OID, arrays among them.
+/// Returns all types that can be named, arrays included, by OID.
 pub(super) fn all() -> impl Iterator<Item = &'static Facts> {
     BASE.iter()
 }
 
-/// Returns the facts of a type.
+/// Returns the properties of a type; `None` if it has no row in `pg_type`.
 pub(super) fn of(data_type: DataType) -> Option<Facts> {
     use DataType as T;
     let number = (true, 'b', 'N', false);
@@ -118,7 +118,7 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
     })
 }
 
-/// Returns the facts of a type that stands in signatures alone.
+/// Returns the properties of a type that occurs in signatures only.
 fn of_signature(data_type: DataType) -> Option<Facts> {
     use DataType as T;
     let arrays = ((false, 'p', 'P', false), ('d', 'x'));
@@ -138,7 +138,8 @@ fn of_signature(data_type: DataType) -> Option<Facts> {
     Some(facts(data_type, flags, storage, functions))
 }
 
-/// Returns the facts of a base type of users: those of the type that it is held as, or of a shell.
+/// Returns the properties of a user-defined base type: those of its internal type, or of a shell
+/// type.
 fn of_base(data_type: DataType, base: &BaseType) -> Option<Facts> {
     if base.held() == DataType::Void {
         return Some(facts(data_type, (true, 'p', 'P', false), INTEGER, "shell_"));
@@ -177,11 +178,10 @@ fn of_geometry(kind: GeometryKind) -> Facts {
 }
 
 impl Facts {
-    /// Returns the names of the functions that read and write values: as text, then in binary form;
-    /// empty for those that are not there.
+    /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
     pub(super) fn io(&self) -> [String; 4] {
         ["in", "out", "recv", "send"].map(|suffix| match (self.data_type, suffix) {
-            // It has no binary form.
+            // `aclitem` has no binary format.
             (DataType::AclItem, "recv" | "send") => String::new(),
             _ => format!("{}{suffix}", self.functions),
         })

@@ -1,7 +1,7 @@
-//! `has_table_privilege()` and its kin.
+//! Privilege inquiry functions: `has_…_privilege`, `pg_has_role` and `acldefault`.
 //!
-//! All roles own everything: they may do what they like with what there is. So a question for a
-//! privilege is answered by whether the object exists and has such a privilege.
+//! All roles have all privileges. A function therefore checks the privilege's name, and returns
+//! true if the role and the object exist.
 
 use types::Datum;
 use types::datatype::RegKind;
@@ -14,7 +14,7 @@ use crate::system::value::{array, text};
 use crate::system::views::{Viewer, roles};
 use crate::system::{SystemRowSource, names, pg_catalog, pg_proc};
 
-/// The privileges that kinds of objects have.
+/// Returns the privileges that an inquiry function knows.
 fn privileges_of(function: &str) -> &'static [&'static str] {
     match function {
         "has_table_privilege" => {
@@ -33,7 +33,7 @@ fn privileges_of(function: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers `has_…_privilege`, `pg_has_role` and `acldefault`.
+/// Computes `has_…_privilege`, `pg_has_role` and `acldefault`.
 pub(super) fn privilege(
     source: &SystemRowSource,
     objects: &Objects,
@@ -68,7 +68,7 @@ pub(super) fn privilege(
     Ok(if exists { Datum::Bool(true) } else { Datum::Null })
 }
 
-/// Returns whether there is what a function asks the privileges on.
+/// Returns true if the object of a privilege inquiry exists.
 fn object_exists(
     source: &SystemRowSource,
     objects: &Objects,
@@ -127,7 +127,7 @@ fn object_exists(
     })
 }
 
-/// `acldefault`: who has which privileges on an object of a kind where none was granted.
+/// `acldefault`: the default privileges of an object of a kind.
 fn default_list(viewer: &Viewer<'_>, arguments: Arguments<'_>) -> Result<Datum> {
     let kind = match arguments.first() {
         Some(Datum::Text(kind)) => kind.to_string(),

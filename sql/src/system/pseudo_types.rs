@@ -1,8 +1,7 @@
-//! Pseudo-types that only signatures in the catalog name: no value, column or function of a user
-//! has one.
+//! Pseudo-types that occur only in signatures of `pg_proc`: no value, column or user-defined
+//! function has one.
 //!
-//! Tools that read `pg_proc` join it with `pg_type`: what a function takes and returns must be
-//! there.
+//! They have rows in `pg_type`, since clients join `pg_proc` with it on argument and result types.
 
 use types::DataType;
 
@@ -33,9 +32,9 @@ const PG_DDL_COMMAND: u32 = 32;
 pub(super) struct PseudoType {
     pub(super) oid: u32,
     name: &'static str,
-    /// As SQL writes it.
+    /// Its SQL name.
     sql_name: &'static str,
-    /// As `pg_type.typlen`.
+    /// Its `pg_type.typlen`.
     length: i16,
 }
 
@@ -43,7 +42,7 @@ const fn pseudo(oid: u32, name: &'static str, length: i16) -> PseudoType {
     PseudoType { oid, name, sql_name: name, length }
 }
 
-/// The pseudo-types, and the arrays of `cstring`.
+/// The pseudo-types, and the type `cstring[]`.
 pub(super) const ALL: [PseudoType; 11] = [
     pseudo(PG_DDL_COMMAND, "pg_ddl_command", 8),
     pseudo(TABLE_AM_HANDLER, "table_am_handler", 4),
@@ -58,21 +57,20 @@ pub(super) const ALL: [PseudoType; 11] = [
     pseudo(3838, "event_trigger", 4),
 ];
 
-/// Returns the type that a text names as SQL does, or as `pg_type` does.
+/// Returns the OID of a pseudo-type by its SQL name or its `typname`.
 pub(super) fn named(name: &str) -> Option<u32> {
     let name = name.trim();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     ALL.iter().find(|one| one.sql_name == name || one.name == name).map(|one| one.oid)
 }
 
-/// Returns how SQL writes the type with an OID.
+/// Returns the SQL name of the pseudo-type of an OID.
 pub(super) fn sql_name(oid: u32) -> Option<&'static str> {
     ALL.iter().find(|one| one.oid == oid).map(|one| one.sql_name)
 }
 
 impl PseudoType {
-    /// Returns the functions for input and output, as text and in binary form; empty names for
-    /// those that are not there.
+    /// Returns the names of its I/O functions: input, output, receive, send; empty if missing.
     pub(super) fn io(&self) -> [String; 4] {
         let named = |stem: &str, suffix: &str| format!("{stem}_{suffix}");
         match self.oid {

@@ -1,7 +1,7 @@
-//! `bennu.regions`: where each region begins and ends, what it holds and what it does.
+//! View `bennu.regions`: boundaries, size and load counters of each region.
 //!
-//! Boundaries are shown twice: as bytes, which are exact, and as the values of the key columns that
-//! they begin with, as they would be written in SQL. The salt byte stands in a column of its own.
+//! Boundaries appear in two forms: as bytes, which are exact, and as SQL literals of the key
+//! columns that they begin with. The salt byte has its own column.
 
 use store::store::{Load, RegionStatus};
 use types::rowcode::RowLayout;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::plan::literal;
 use crate::system::{Row, SystemRowSource, View, bytes, int8, text};
 
-/// Columns of the figures that are shown in all and per second.
+/// Number of load counters, which appear in total and per second.
 const FIGURES: usize = 9;
 
 pub(super) const VIEW: View = View {
@@ -102,9 +102,9 @@ fn figures<T: Copy>(load: &Load<T>) -> [T; FIGURES] {
     ]
 }
 
-/// Returns the values of the key columns that a boundary begins with, such as `(42, 'abc')`; what
-/// is not the form of a value ends the list as bytes. NULL if the boundary is that of a bucket, or
-/// no boundary at all.
+/// Returns the values of the key columns that a boundary begins with, such as `(42, 'abc')`. A
+/// rest that does not decode as a key column is shown as bytes. NULL if the boundary consists of a
+/// salt byte or is empty.
 fn key_values(layout: &RowLayout, boundary: &[u8]) -> Datum {
     let mut rest = match layout.salt_buckets {
         0 => boundary,

@@ -1,4 +1,6 @@
-//! What sessions do to each other: advisory locks, waiting, cancelling, and the views of it.
+//! Functions and views that act on or show sessions: advisory locks, `pg_sleep`, cancelling and
+//! terminating, exported snapshots, blocking sessions, `pg_stat_activity`, prepared statements and
+//! cursors.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -22,12 +24,12 @@ use crate::system::value::{array, int4, int8, oid, text, text_or_null};
 use crate::system::views::{instant, roles};
 use crate::system::{Row, SystemRowSource};
 
-/// How often a statement that sleeps looks whether it was cancelled.
+/// Interval at which `pg_sleep` checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
-/// Microseconds of a month, as PostgreSQL takes it for a span of time.
+/// Microseconds of a month, which PostgreSQL takes as 30 days in an interval.
 const MICROS_PER_MONTH: i64 = 30 * MICROS_PER_DAY;
 
-/// Calls a function that acts on sessions; `None` for other ones.
+/// Calls a function on sessions; `None` for other functions.
 pub(super) fn call(
     source: &SystemRowSource,
     function: &str,
@@ -87,13 +89,13 @@ pub(super) fn call(
     }))
 }
 
-/// Returns the name that clients know an exported snapshot by, of PostgreSQL's form.
+/// Returns the identifier of an exported snapshot, in PostgreSQL's form.
 fn name_of_exported(snapshot: ExportedSnapshot) -> String {
     let ExportedSnapshot { transaction, number } = snapshot;
     format!("{:08X}-{:08X}-{number}", transaction >> 32, transaction & u64::from(u32::MAX))
 }
 
-/// Returns the snapshot of a name; `None` if it is none.
+/// Returns the snapshot of an identifier; `None` if it is malformed.
 pub(crate) fn exported_named(name: &str) -> Option<ExportedSnapshot> {
     let mut parts = name.splitn(3, '-');
     let mut half = || u32::from_str_radix(parts.next()?, 16).ok().map(u64::from);
@@ -102,12 +104,12 @@ pub(crate) fn exported_named(name: &str) -> Option<ExportedSnapshot> {
     (name_of_exported(snapshot) == name).then_some(snapshot)
 }
 
-/// Returns the sessions that a session waits for, by row locks or advisory locks.
+/// `pg_blocking_pids`: the sessions that a session waits for, in row, table or advisory locks.
 fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
     let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let Some(session) = asked else { return Vec::new() };
     let sessions = source.engine.sessions.by_transaction();
-    // What no session holds is a prepared transaction's: PostgreSQL shows 0.
+    // An owner without session is a prepared transaction, for which PostgreSQL shows 0.
     let of = |owner: &LockOwner| session_of(owner, &sessions).unwrap_or(0);
     let locks = source.engine.store().contended_locks();
     let own = locks.iter().filter(|lock| lock.waits.is_some() && of(&lock.owner) == session);
@@ -118,7 +120,8 @@ fn blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
     found
 }
 
-/// Returns the sessions that a READ ONLY DEFERRABLE transaction of a session waits for.
+/// `pg_safe_snapshot_blocking_pids`: the sessions that a READ ONLY DEFERRABLE transaction waits
+/// for.
 fn snapshot_blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<i32> {
     let asked = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let sessions = source.engine.sessions.by_transaction();
@@ -128,7 +131,7 @@ fn snapshot_blockers(source: &SystemRowSource, arguments: Arguments<'_>) -> Vec<
     found.map(|transaction| sessions.get(&transaction).copied().unwrap_or(0)).collect()
 }
 
-/// Returns the session of who has a lock or waits for it.
+/// Returns the session of the owner of a lock.
 fn session_of(owner: &LockOwner, sessions: &BTreeMap<u64, i32>) -> Option<i32> {
     match owner {
         LockOwner::Transaction(number) => sessions.get(number).copied(),
@@ -136,7 +139,7 @@ fn session_of(owner: &LockOwner, sessions: &BTreeMap<u64, i32>) -> Option<i32> {
     }
 }
 
-/// Ends a session; waits until it has ended if there is a time to do so in.
+/// `pg_terminate_backend`: terminates a session, and waits for its end up to the timeout, if any.
 fn terminate(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum> {
     let session = arguments[0].as_i64().and_then(|session| i32::try_from(session).ok());
     let millis = arguments.get(1).and_then(Datum::as_i64).unwrap_or(0);
@@ -159,7 +162,7 @@ fn terminate(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<Datum
     Ok(Datum::Bool(timeout.is_zero() || !sessions.is_open(session)))
 }
 
-/// The value of type `void`.
+/// Returns the value of type `void`.
 fn nothing() -> Datum {
     text("")
 }
@@ -191,7 +194,7 @@ fn sleep(source: &SystemRowSource, arguments: Arguments<'_>) -> Result<()> {
         }
         _ => 0.0,
     };
-    // What is not a number of seconds ahead is no time at all; what has no end is cut off.
+    // Negative and NaN durations are zero; long and infinite ones are limited.
     let micros = micros.clamp(0.0, 1e15) as u64;
     let end = Instant::now() + Duration::from_micros(micros);
     source.engine.store().wait_aside(&mut || {
@@ -265,7 +268,7 @@ pub(super) fn prepared_transactions(shape: &Shape, source: &SystemRowSource) -> 
     source.engine.prepared.shown().into_iter().map(row).collect()
 }
 
-/// All runs are of one plan, which is PostgreSQL's generic one.
+/// Returns the rows of `pg_prepared_statements`. All executions count as generic plans.
 pub(super) fn prepared_statements(shape: &Shape, source: &SystemRowSource) -> Vec<Row> {
     let row = |(name, statement): (String, ShownStatement)| {
         let types = statement.parameter_types.iter().map(|one| oid(one.oid()));

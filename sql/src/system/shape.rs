@@ -1,8 +1,8 @@
-//! The shapes of the relations of `pg_catalog` and `information_schema`: names, OIDs, columns.
+//! Definitions of the relations of `pg_catalog` and `information_schema`: names, OIDs and columns.
 //!
-//! They stand in `relations.txt`, as PostgreSQL 15 has them. Types that bennu has not got are of
-//! those that hold the same here: a domain of `information_schema` is its base type; an expression
-//! tree is its SQL text.
+//! They are read from `relations.txt`, which has PostgreSQL 15's. A type that bennu lacks is
+//! replaced by one with the same values: a domain of `information_schema` by its base type, an
+//! expression tree by SQL text.
 
 use std::sync::LazyLock;
 
@@ -16,10 +16,10 @@ pub(super) const INFORMATION_SCHEMA: u32 = 13_000;
 /// OID of schema `bennu`.
 pub(super) const BENNU: u32 = 13_001;
 
-/// Relations that PostgreSQL gives no fixed OID count from here.
+/// First OID of relations that have no fixed OID in PostgreSQL.
 const FIRST_FREE_OID: u32 = 13_100;
 
-/// One relation.
+/// Definition of a relation.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) oid: u32,
@@ -27,15 +27,15 @@ pub(super) struct Shape {
     pub(super) schema: u32,
     pub(super) name: &'static str,
     pub(super) columns: Vec<(&'static str, SqlType)>,
-    /// Whether PostgreSQL has it as a table.
+    /// True if PostgreSQL has it as a table.
     pub(super) is_table: bool,
     positions: AHashMap<&'static str, usize>,
 }
 
-/// All of them.
+/// All relations.
 pub(super) static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(read);
 
-/// Returns a relation of a schema, `pg_catalog` without one.
+/// Returns a relation by schema and name; `None` as schema means `pg_catalog`.
 pub(super) fn find(schema: Option<&str>, name: &str) -> Option<&'static Shape> {
     let schema = match schema {
         None | Some("pg_catalog") => PG_CATALOG,
@@ -98,8 +98,8 @@ fn type_named(name: &str) -> SqlType {
 }
 
 impl Shape {
-    /// Returns a row with these values. What is not named is what PostgreSQL has where there is
-    /// nothing: in tables 0, false and the empty name, NULL for what may be NULL; in views NULL.
+    /// Returns a row with these values. Other columns have PostgreSQL's empty value: NULL in
+    /// views; in tables 0, false or the empty name, NULL for nullable types.
     pub(super) fn row<'v>(&self, values: impl IntoIterator<Item = (&'v str, Datum)>) -> Vec<Datum> {
         let mut row: Vec<Datum> = match self.is_table {
             true => self.columns.iter().map(|(_, sql_type)| nothing(sql_type.base)).collect(),
@@ -109,14 +109,14 @@ impl Shape {
         row
     }
 
-    /// Changes values of a row.
+    /// Sets columns of a row; names that the relation lacks are ignored.
     pub(super) fn set<'v>(
         &self,
         row: &mut [Datum],
         values: impl IntoIterator<Item = (&'v str, Datum)>,
     ) {
         for (name, value) in values {
-            // Some functions make the rows of several views, of which not all have each column.
+            // Some callers build rows of several views, not all of which have each column.
             if let Some(position) = self.positions.get(name) {
                 row[*position] = value;
             }

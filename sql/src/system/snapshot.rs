@@ -1,4 +1,5 @@
-//! What is derived of a catalog snapshot once, and shared by all statements that see it.
+//! Cache of catalog objects and system view rows, one for each catalog snapshot and shared by all
+//! statements that read it.
 
 use std::sync::Arc;
 
@@ -13,27 +14,27 @@ use crate::system::Row;
 use crate::system::objects::Objects;
 use crate::system::shape::Shape;
 
-/// The objects of a catalog, and the rows of the views that were asked for.
+/// The objects of a catalog snapshot, and the rows of the views that were read.
 pub(super) struct Snapshot {
     pub(super) objects: Objects,
     views: Mutex<AHashMap<u32, Shared>>,
 }
 
-/// The rows of a view, and the search path that their texts are for: `None` if for any.
+/// The rows of a view, and the search path that their texts depend on; `None` if on none.
 struct Shared {
     path: Option<SearchPath>,
     rows: Arc<Vec<Batch>>,
 }
 
 impl Snapshot {
-    /// Returns that of a catalog.
+    /// Returns the cache of a catalog; the first call creates it.
     pub(super) fn of(catalog: &Catalog) -> Arc<Snapshot> {
         catalog
             .derived(|catalog| Snapshot { objects: Objects::of(catalog), views: Mutex::default() })
     }
 
-    /// Returns the rows of a view that depends on nothing but the catalog and, if one is given, a
-    /// search path, made by the first call; `None` if `make` says that it is no such view.
+    /// Returns the rows of a view that depends on nothing but the catalog and, if given, the
+    /// search path. They are cached for the last search path. `None` if `make` returns `None`.
     pub(super) fn view(
         &self,
         shape: &Shape,

@@ -1,4 +1,4 @@
-//! `bennu.statistics`: what ANALYZE found out about the columns of tables.
+//! View `bennu.statistics`: column statistics of ANALYZE.
 
 use types::{DataType, Datum, keycode};
 
@@ -43,7 +43,7 @@ fn rows(source: &SystemRowSource) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Values as they would be written in SQL; NULL if there are none.
+/// Returns values as SQL literals; NULL if there are none.
 fn values<'a>(forms: impl Iterator<Item = &'a Vec<u8>>, data_type: DataType) -> Datum {
     let value = |form: &Vec<u8>| match keycode::decode(form, data_type, false, false) {
         Ok((value, _)) => literal(&value, data_type),

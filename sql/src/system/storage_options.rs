@@ -1,8 +1,8 @@
-//! `pg_class.reloptions`: storage parameters that were set, and the options that only bennu has,
-//! where they are not the defaults, in the form that CREATE TABLE and CREATE INDEX take.
+//! `pg_class.reloptions`: storage parameters, and bennu's own options that differ from the
+//! defaults, in the form that CREATE TABLE and CREATE INDEX accept.
 //!
-//! So a dump has them. PostgreSQL does not know the second kind: with `portable_definitions` they
-//! are left out.
+//! pg_dump copies them to its output. The second kind is left out under `portable_definitions`,
+//! since PostgreSQL does not know it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use types::function::quote_ident;
 use crate::catalog::record::{IndexRecord, TableRecord};
 use crate::catalog::retained::Parameter;
 
-/// The name of the family of columns that name none.
+/// Name of the default column family.
 const DEFAULT_FAMILY: &str = "0";
 
 /// Returns the options of a table.
@@ -57,7 +57,7 @@ pub(super) fn of_index(index: &IndexRecord, portable: bool) -> Vec<Parameter> {
     options
 }
 
-/// Returns ` WITH (…)` of a definition; empty without options.
+/// Returns ` WITH (…)` for a definition; empty without options.
 pub(super) fn with_clause(options: &[Parameter]) -> String {
     if options.is_empty() {
         return String::new();
@@ -92,7 +92,8 @@ fn split_options(split: &SplitOptions) -> Vec<Parameter> {
     options
 }
 
-/// Returns the families of columns that are not in the one of columns that name none.
+/// Returns option `column_families`: the columns outside the default family; `None` if there are
+/// none.
 fn column_families(record: &TableRecord) -> Option<Parameter> {
     let mut listed: Vec<String> = Vec::new();
     for (at, family) in record.descriptor.families.iter().enumerate() {
@@ -112,8 +113,8 @@ fn column_families(record: &TableRecord) -> Option<Parameter> {
     (!listed.is_empty()).then(|| ("column_families".to_owned(), listed.join(", ")))
 }
 
-/// Returns the rules of families: under their own names where all have the same, with the family's
-/// name before them where not.
+/// Returns the options of column families: under their own names if all families have the same,
+/// else prefixed by the name of the family.
 fn family_options(descriptor: &TableDescriptor) -> Vec<Parameter> {
     let of_families: Vec<Vec<Parameter>> = descriptor.families.iter().map(rules).collect();
     let [first, others @ ..] = of_families.as_slice() else { return Vec::new() };
@@ -129,7 +130,7 @@ fn family_options(descriptor: &TableDescriptor) -> Vec<Parameter> {
         .collect()
 }
 
-/// Returns the rules of a family that are not the defaults.
+/// Returns the options of a family that differ from the defaults.
 fn rules(family: &FamilyDescriptor) -> Vec<Parameter> {
     let default = FamilyDescriptor::new("");
     let mut rules: Vec<(&str, String)> = Vec::new();
@@ -182,7 +183,7 @@ fn rules(family: &FamilyDescriptor) -> Vec<Parameter> {
     rules.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns a time as an interval that options take.
+/// Returns a duration as an interval that options accept.
 fn seconds(time: Duration) -> String {
     match time.subsec_micros() {
         0 => format!("{} seconds", time.as_secs()),

@@ -1,9 +1,9 @@
-//! The names of text search: configurations and dictionaries.
+//! Names of text search configurations and dictionaries.
 //!
-//! There are no text search types or functions; the names are here for `regconfig` and
-//! `regdictionary`, whose values tables of other servers bring along, and for the clients that list
-//! them. They and their OIDs are those of a PostgreSQL 15 that nobody has added to: `simple`, and
-//! for each language a dictionary `LANGUAGE_stem` and, with the next OID, a configuration.
+//! There are no text search types or functions. The names exist for values of `regconfig` and
+//! `regdictionary` in tables from other servers, and for clients that list them. Names and OIDs
+//! are those of a new PostgreSQL 15 cluster: `simple`, and for each language a dictionary
+//! `LANGUAGE_stem` and a configuration with the next OID.
 
 use crate::system::Row;
 use crate::system::objects::OWNER;
@@ -13,10 +13,10 @@ use crate::system::value::{oid, text, text_or_null};
 const SIMPLE: &str = "simple";
 const SIMPLE_CONFIGURATION: u32 = 3748;
 const SIMPLE_DICTIONARY: u32 = 3765;
-/// The dictionary of the first language.
+/// OID of the dictionary of the first language.
 const FIRST_DICTIONARY: u32 = 13151;
 
-/// The languages, and whether their dictionaries leave out stop words.
+/// The languages; the flag is true if the dictionary removes stop words.
 const LANGUAGES: [(&str, bool); 28] = [
     ("arabic", false),
     ("armenian", false),
@@ -48,13 +48,13 @@ const LANGUAGES: [(&str, bool); 28] = [
     ("yiddish", false),
 ];
 
-/// Returns the OID of a language's dictionary; its configuration has the next one.
+/// Returns the OID of the dictionary of a language; its configuration has the next OID.
 fn dictionary_of(language: &str) -> Option<u32> {
     let place = LANGUAGES.iter().position(|(known, _)| *known == language)?;
     Some(FIRST_DICTIONARY + 2 * u32::try_from(place).ok()?)
 }
 
-/// Returns the language whose dictionary has an OID.
+/// Returns the language of a dictionary's OID.
 fn language_of(dictionary: u32) -> Option<&'static str> {
     let distance = dictionary.checked_sub(FIRST_DICTIONARY).filter(|one| one % 2 == 0)?;
     LANGUAGES.get(usize::try_from(distance / 2).ok()?).map(|(language, _)| *language)

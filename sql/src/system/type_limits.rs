@@ -1,4 +1,5 @@
-//! What `information_schema` tells of a type by its modifier: lengths, precisions and scales.
+//! Columns of `information_schema` views that depend on type modifiers: lengths, precisions and
+//! scales.
 
 use types::{DataType, Datum, SqlType};
 
@@ -6,11 +7,10 @@ use crate::system::Row;
 use crate::system::shape::Shape;
 use crate::system::value::{int4, text_or_null};
 
-/// The modifier of an interval that is restricted to no fields has these bits, of which the lower
-/// ones are its digits.
+/// Mask of the precision in the modifier of an interval; all bits are set without a precision.
 const DIGITS: i32 = 0xffff;
 
-/// Sets the columns of a row that tell of a type; a domain has nothing to tell of itself.
+/// Sets the type columns of a row. They are NULL for a domain.
 pub(super) fn set(shape: &Shape, row: &mut Row, sql_type: SqlType) {
     if sql_type.domain.is_some() {
         return;
@@ -40,7 +40,7 @@ fn lengths(base: DataType, modifier: i32) -> (Option<i32>, Option<i32>) {
     };
     let octets = match base {
         DataType::Text | DataType::Varchar | DataType::Char => {
-            // Four bytes a character, 1 GiB without a limit.
+            // Four bytes per character; 1 GiB without a length limit.
             Some(characters.map_or(1 << 30, |characters| characters.saturating_mul(4)))
         }
         _ => None,
@@ -48,7 +48,7 @@ fn lengths(base: DataType, modifier: i32) -> (Option<i32>, Option<i32>) {
     (characters, octets)
 }
 
-/// Returns precision, radix and scale.
+/// Returns numeric precision, radix and scale.
 pub(super) fn number(base: DataType, modifier: i32) -> [Datum; 3] {
     let binary = |bits: i32, scale: Datum| [int4(bits), int4(2), scale];
     match base {

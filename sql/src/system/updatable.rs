@@ -1,5 +1,5 @@
-//! Which relations rows can be written to through, as `information_schema` and the functions
-//! `pg_relation_is_updatable` and `pg_column_is_updatable` tell it.
+//! Updatability of relations, for `information_schema` and the functions
+//! `pg_relation_is_updatable` and `pg_column_is_updatable`.
 
 use crate::binder;
 use crate::catalog::Catalog;
@@ -13,23 +13,23 @@ const INSERT: i32 = 8;
 /// `1 << CMD_DELETE`
 const DELETE: i32 = 16;
 
-/// What can be written to.
+/// The columns of a relation that DML can write.
 pub(super) enum Updatable {
     /// Nothing.
     No,
-    /// All columns.
+    /// All columns of a table.
     All,
-    /// Some columns: whether each can.
+    /// The columns of a view: true for updatable ones.
     Columns(Vec<bool>),
 }
 
 impl Updatable {
-    /// Returns what of a relation can be written to.
+    /// Returns the updatable columns of a relation.
     pub(super) fn of(catalog: &Catalog, relation: &Relation) -> Updatable {
         match &relation.kind {
             Kind::Table(_) => Updatable::All,
             Kind::View(view) => {
-                // An endpoint is no row of a table, so that none has to be known here.
+                // Endpoints are not updatable, so they need not be known here.
                 let names = SystemNames { coprocessors: None, settings: None };
                 let columns = binder::updatable_columns(view, catalog, &names);
                 columns.map_or(Updatable::No, Updatable::Columns)
@@ -38,7 +38,7 @@ impl Updatable {
         }
     }
 
-    /// Returns the bits of the statements that there can be.
+    /// Returns the bit mask of supported commands, as in `pg_relation_is_updatable`.
     pub(super) fn events(&self) -> i32 {
         match self {
             Updatable::No => 0,
@@ -47,17 +47,17 @@ impl Updatable {
         }
     }
 
-    /// Returns whether rows can be changed and deleted.
+    /// Returns true if UPDATE and DELETE are supported.
     pub(super) fn is_updatable(&self) -> bool {
         self.events() & (UPDATE | DELETE) == UPDATE | DELETE
     }
 
-    /// Returns whether rows can be added.
+    /// Returns true if INSERT is supported.
     pub(super) fn is_insertable(&self) -> bool {
         self.events() & INSERT != 0
     }
 
-    /// Returns whether a column can be changed, by its number.
+    /// Returns true if a column is updatable, by its attribute number.
     pub(super) fn has_column(&self, number: i64) -> bool {
         match self {
             Updatable::No => false,

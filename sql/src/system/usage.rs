@@ -1,5 +1,5 @@
-//! The views of `information_schema` that tell what uses what: columns and domains types, views and
-//! generated columns columns; and what the elements of arrays are.
+//! Usage views of `information_schema`: types that columns and domains use, columns that views and
+//! generated columns read, and element types of arrays.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::system::shape::Shape;
 use crate::system::value::{text, text_or_null};
 use crate::system::{Row, definition};
 
-/// Something with a type.
+/// An object that has a type: a column, attribute, domain, parameter or result.
 struct Typed<'o> {
     schema: &'o str,
     name: String,
     /// `TABLE`, `DOMAIN`, `ROUTINE`, `USER-DEFINED TYPE`
     kind: &'static str,
-    /// What tells it from others with types in the same object; none for what has no type.
+    /// `dtd_identifier`: unique within the object; `None` for a procedure, which has no result.
     identifier: Option<String>,
     sql_type: Option<SqlType>,
 }
 
-/// Computes the rows of a view; `None` if it is not one of these.
+/// Returns the rows of a view; `None` if it is not one of these.
 pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Option<Vec<Row>> {
     let relations = || objects.relations.iter().filter(|one| is_table(one) || is_view(one));
     Some(match shape.name {
@@ -69,7 +69,7 @@ pub(super) fn rows(shape: &Shape, objects: &Objects, catalog: &Catalog) -> Optio
     })
 }
 
-/// Returns the type below a domain; other types are themselves.
+/// Returns the base type of a domain; other types unchanged.
 fn below(objects: &Objects, sql_type: SqlType) -> SqlType {
     let domain = sql_type.domain.and_then(|oid| objects.domain(oid));
     domain.map_or(sql_type, |domain| domain.over)
@@ -91,7 +91,7 @@ fn columns(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
     relation.columns.iter().map(row).collect()
 }
 
-/// Returns everything that has a type.
+/// Returns all objects that have a type.
 fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
     let mut all = Vec::new();
     for relation in &objects.relations {
@@ -121,7 +121,7 @@ fn all<'o>(objects: &'o Objects, catalog: &'o Catalog) -> Vec<Typed<'o>> {
     all
 }
 
-/// Adds what a function takes and gives.
+/// Adds the parameters and the result of a function.
 fn routine<'o>(catalog: &Catalog, function: &'o Function, all: &mut Vec<Typed<'o>>) {
     let record = &function.record;
     let typed = |identifier: Option<String>, sql_type: Option<SqlType>| Typed {
@@ -152,7 +152,7 @@ impl Typed<'_> {
         ])
     }
 
-    /// The row of `element_types`, if it is an array and no domain over one.
+    /// Returns the row of `element_types`, if the type is an array and not a domain over one.
     fn element(&self, shape: &Shape, objects: &Objects) -> Option<Row> {
         let identifier = self.identifier.as_ref()?;
         let sql_type = self.sql_type.filter(|one| one.domain.is_none())?;
@@ -172,7 +172,7 @@ impl Typed<'_> {
     }
 }
 
-/// The collations that text can have.
+/// Returns the rows of `collations` and `collation_character_set_applicability`.
 fn collations(shape: &Shape) -> Vec<Row> {
     let row = |collation: &Collation| {
         shape.row([
@@ -186,7 +186,7 @@ fn collations(shape: &Shape) -> Vec<Row> {
     Collation::ALL.iter().map(row).collect()
 }
 
-/// The columns that generated columns are made of.
+/// Returns the rows of `column_column_usage`: the columns that generated columns depend on.
 fn generated_from(shape: &Shape, objects: &Objects, relation: &Relation) -> Vec<Row> {
     let Kind::Table(table) = &relation.kind else { return Vec::new() };
     let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! Functions of users as `pg_proc`, `information_schema.routines` and `pg_get_functiondef` tell of
-//! them.
+//! User-defined functions in `pg_proc`, `information_schema.routines` and `parameters`, and in
+//! `pg_get_functiondef` and related functions.
 
 use types::{DataType, Datum, SqlType};
 
@@ -22,7 +22,7 @@ use crate::system::value::{array, char, int2, int4, oid, text, text_or_null, vec
 /// `pg_type.oid` of `record`.
 const RECORD: u32 = 2_249;
 
-/// The names of types, for one session.
+/// Names of types and functions for a search path.
 pub(super) struct Names<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) path: &'a SearchPath,
@@ -76,7 +76,7 @@ impl Names<'_> {
         Some(default_text(reader, one.default?, sql_type))
     }
 
-    /// `pg_get_function_result`; procedures have none.
+    /// `pg_get_function_result`; `None` for procedures.
     pub(super) fn result(&self, function: &Function) -> Option<String> {
         if function.record.is_procedure() {
             return None;
@@ -94,13 +94,13 @@ impl Names<'_> {
         })
     }
 
-    /// `regprocedure`: `f(integer,text)`
+    /// Returns the output of `regprocedure`: `f(integer,text)`.
     pub(super) fn signature(&self, function: &Function) -> String {
         let types: Vec<String> = function.parameters.iter().map(|one| self.shown(*one)).collect();
         format!("{}({})", self.name(function), types.join(","))
     }
 
-    /// The name, with its schema unless the search path finds it.
+    /// Returns the name, qualified unless the search path finds it.
     pub(super) fn name(&self, function: &Function) -> String {
         let record = &function.record;
         match self.is_visible(function) {
@@ -115,7 +115,7 @@ impl Names<'_> {
         found.iter().any(|one| one.record.number == function.record.number)
     }
 
-    /// `pg_get_function_sqlbody`: a body that is no text.
+    /// `pg_get_function_sqlbody`: an SQL-standard body.
     pub(super) fn body(&self, function: &Function) -> Option<String> {
         let record = &function.record;
         record.search_path.as_ref()?;
@@ -128,7 +128,7 @@ impl Names<'_> {
         })
     }
 
-    /// The expression of a function that is `RETURN expression`.
+    /// Returns the expression of a body `RETURN expression`.
     fn returned(&self, function: &Function, text: &str) -> String {
         let names = function.record.parameters.iter().map(|one| one.name.clone());
         let columns: Vec<(String, SqlType)> =
@@ -140,7 +140,7 @@ impl Names<'_> {
         let over = Over { columns: &columns, target, is_domain: false };
         let reader = Reader::by(self.catalog, self.path);
         let shown = deparse::expression(text, &over, reader, Layout::EXPRESSION);
-        // Numbered parameters are none of its columns.
+        // Deparsing fails for numbered parameters, which are not columns of the expression.
         shown.unwrap_or_else(|_| text.to_owned())
     }
 
@@ -175,7 +175,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns what `pg_get_functiondef` says of a function beside names, types and body.
+/// Returns the attributes of `pg_get_functiondef`, such as volatility, STRICT and COST.
 fn attributes(function: &Function) -> Vec<String> {
     let record = &function.record;
     let mut words: Vec<String> = Vec::new();
@@ -206,7 +206,7 @@ fn attributes(function: &Function) -> Vec<String> {
     words
 }
 
-/// Returns the value of a setting as SET takes it.
+/// Returns the value of a setting in the syntax of SET.
 fn setting_text(name: &str, value: &str) -> String {
     match Settings::is_list(name) {
         true => {
@@ -223,7 +223,7 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Returns the dollar quotes that a body stands between.
+/// Returns a dollar quote delimiter that does not occur in the body.
 fn dollar_quote(record: &FunctionRecord) -> String {
     let mut tag = record.noun().to_owned();
     while record.body.contains(&format!("${tag}$")) {
@@ -232,7 +232,7 @@ fn dollar_quote(record: &FunctionRecord) -> String {
     format!("${tag}$")
 }
 
-/// Returns statements with a semicolon behind the last one, which those of old records are without.
+/// Returns statements with a semicolon behind the last one, which bodies in older records lack.
 fn terminated(body: &str) -> String {
     match body.is_empty() || body.ends_with(';') {
         true => body.to_owned(),
@@ -240,7 +240,7 @@ fn terminated(body: &str) -> String {
     }
 }
 
-/// Returns the text of a default as PostgreSQL writes it, with what was left to be understood.
+/// Returns the text of a parameter's default, with explicit casts, as PostgreSQL writes it.
 fn default_text(reader: Reader<'_>, text: &str, sql_type: Option<SqlType>) -> String {
     definition::alone(text, sql_type, reader, Layout::EXPRESSION)
 }
@@ -261,7 +261,7 @@ fn parallel(function: &Function) -> Datum {
     })
 }
 
-/// Returns the OID of the type that a function returns.
+/// Returns the OID of the result type of a function.
 fn result_oid(function: &Function) -> u32 {
     match &function.record.returns {
         ReturnRecord::Value(oid) | ReturnRecord::Set(oid) => *oid,
@@ -270,7 +270,7 @@ fn result_oid(function: &Function) -> u32 {
     }
 }
 
-/// Returns the OID of the language that a body is written in.
+/// Returns the OID of the language of a function.
 fn language(record: &FunctionRecord) -> u32 {
     match *record.language {
         Language::Sql => SQL,
@@ -279,7 +279,7 @@ fn language(record: &FunctionRecord) -> u32 {
     }
 }
 
-/// The row of `pg_proc`.
+/// Returns the row of `pg_proc`.
 pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row {
     let record = &function.record;
     let schema = objects.namespace_named(&record.schema).map_or(0, |namespace| namespace.oid);
@@ -332,7 +332,7 @@ pub(super) fn row(shape: &Shape, objects: &Objects, function: &Function) -> Row 
     ])
 }
 
-/// The row of `information_schema.routines`.
+/// Returns the row of `information_schema.routines`.
 pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> Row {
     let record = &function.record;
     let specific = format!("{}_{}", record.name, function.oid());
@@ -374,8 +374,8 @@ pub(super) fn routine(shape: &Shape, objects: &Objects, function: &Function) -> 
     ])
 }
 
-/// The rows of `information_schema.parameters`: what a function takes, then the columns of the
-/// table that it returns.
+/// Returns the rows of `information_schema.parameters`: parameters, then the columns of RETURNS
+/// TABLE.
 pub(super) fn parameters(
     shape: &Shape,
     reader: Reader<'_>,

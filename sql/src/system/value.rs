@@ -1,4 +1,4 @@
-//! Values of the columns of system views.
+//! Constructors of values for system views.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) fn text(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())
 }
 
-/// A text, or NULL.
+/// Returns a text, or NULL.
 pub(super) fn text_or_null(value: Option<impl AsRef<str>>) -> Datum {
     value.map_or(Datum::Null, text)
 }
@@ -37,7 +37,7 @@ pub(super) fn oid(value: u32) -> Datum {
     Datum::Int8(i64::from(value))
 }
 
-/// A value of a `"char"` column.
+/// Returns a value of type `"char"`.
 pub(super) fn char(value: char) -> Datum {
     text(value.encode_utf8(&mut [0; 4]))
 }
@@ -50,7 +50,7 @@ pub(super) fn array(elements: Vec<Datum>) -> Datum {
     Datum::Nested(Nested::Array(Arc::new(Array::from_elements(elements))))
 }
 
-/// An `int2vector` or `oidvector`.
+/// Returns an `int2vector` or `oidvector`.
 pub(super) fn vector(elements: Vec<Datum>) -> Datum {
     Datum::Nested(Nested::Array(Arc::new(Array::from_zero(elements))))
 }

@@ -1,4 +1,9 @@
-//! Rows of the views of `pg_catalog`.
+//! Rows of the views of `pg_catalog`, and dispatch of all rows that depend on the session.
+//!
+//! [`shared_rows`] has the views that [`Snapshot`] caches; [`rows`] computes the others for each
+//! scan.
+//!
+//! [`Snapshot`]: crate::system::snapshot::Snapshot
 
 use types::Datum;
 use types::datetime::UNIX_EPOCH_SECONDS;
@@ -19,7 +24,7 @@ use crate::system::{
     Row, SystemRowSource, definition, information_schema, locks, pg_catalog, session,
 };
 
-/// Computes the rows of a view that is made of nothing but the catalog; `None` if it is not one.
+/// Returns the rows of a view that depends on nothing but the catalog; `None` for other views.
 pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> {
     let relations = objects.relations.iter();
     Some(match shape.name {
@@ -28,7 +33,7 @@ pub(super) fn shared_rows(shape: &Shape, objects: &Objects) -> Option<Vec<Row>> 
     })
 }
 
-/// Computes the rows of another view; `None` if there are never any.
+/// Returns the rows of a view that depends on the session; `None` if it is always empty.
 pub(super) fn rows(
     shape: &Shape,
     objects: &Objects,
@@ -36,7 +41,7 @@ pub(super) fn rows(
 ) -> Result<Option<Vec<Row>>> {
     let (relations, viewer) = (objects.relations.iter(), source.viewer());
     Ok(Some(match shape.name {
-        // Asked only with `portable_definitions`: else it is shared.
+        // Reached only under `portable_definitions`; otherwise the cached rows are used.
         "pg_class" => {
             let row = |one| pg_catalog::class(shape, one, (objects, viewer.catalog), true);
             relations.map(row).collect()
@@ -67,27 +72,28 @@ pub(super) fn rows(
     }))
 }
 
-/// Who looks, at which catalog.
+/// The catalog and the session for which definitions and names are written.
 pub(super) struct Viewer<'s> {
     pub(super) catalog: &'s Catalog,
     pub(super) settings: &'s Settings,
-    /// The endpoints that views may call; `None` where no view is looked at.
+    /// The callable endpoints of coprocessors; `None` where no view is deparsed.
     pub(super) coprocessors: Option<&'s Coprocessors>,
 }
 
 impl Viewer<'_> {
-    /// Returns whose names and literals definitions are shown with.
+    /// Returns the context in which definitions are deparsed: catalog, search path and literal
+    /// style.
     pub(super) fn reader<'a>(&'a self, path: &'a SearchPath) -> Reader<'a> {
         Reader { catalog: self.catalog, path, style: self.settings.style() }
     }
 
-    /// Returns where the session looks for names without a schema.
+    /// Returns the search path of the session.
     pub(super) fn search_path(&self) -> SearchPath {
         self.settings.search_path()
     }
 }
 
-/// Roles are names that clients connect as: the owner, the session's, and those with quotas.
+/// Returns the roles: the owner, the database owner, the session's user, and those with quotas.
 pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
     let mut roles =
         vec![(OWNER, OWNER_NAME.to_owned()), (DATABASE_OWNER, DATABASE_OWNER_NAME.to_owned())];
@@ -103,7 +109,7 @@ pub(super) fn roles(viewer: &Viewer<'_>) -> Vec<(u32, String)> {
     roles
 }
 
-/// Every role may do everything, but for the one that stands for the owner of the database.
+/// Returns the row of a role. All roles are superusers, except `pg_database_owner`.
 fn role(shape: &Shape, number: u32, name: &str) -> Row {
     if number == DATABASE_OWNER {
         return shape.row([
@@ -135,8 +141,8 @@ fn role(shape: &Shape, number: u32, name: &str) -> Row {
     ])
 }
 
-/// Returns the password of a role in a view: roles have none, and PostgreSQL's views for everybody
-/// hide that.
+/// Returns the password column of a role: roles have no password, and PostgreSQL's public views
+/// mask it.
 fn password(shape: &Shape) -> Datum {
     match shape.name {
         "pg_authid" | "pg_shadow" => Datum::Null,
