@@ -62,12 +62,11 @@ const ADVICE: &[(&str, &[&str])] = &[
         &["UPDATE t SET v = 2 WHERE id = 1 AND _timestamp = '2024-05-01 12:00:00.123456+00'"],
     ),
     (
-        "then do a full CREATE TYPE",
+        "Create an enum (CREATE TYPE … AS ENUM (…))",
         &[
-            "CREATE TYPE own",
-            "CREATE FUNCTION own_in(cstring) RETURNS own LANGUAGE internal IMMUTABLE STRICT AS 'textin'",
-            "CREATE FUNCTION own_out(own) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout'",
-            "CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = text)",
+            "CREATE TYPE own_enum AS ENUM ('a')",
+            "CREATE TYPE own_composite AS (a int)",
+            "CREATE DOMAIN own_domain AS int",
         ],
     ),
     (
@@ -118,10 +117,6 @@ const ADVICE: &[(&str, &[&str])] = &[
     (
         "Use a subquery: WHERE key IN (SELECT key … LIMIT n).",
         &["DELETE FROM child WHERE id IN (SELECT id FROM child LIMIT 1)"],
-    ),
-    (
-        "CREATE TYPE … AS ENUM (…), CREATE TYPE … AS (…), CREATE TYPE … (…), CREATE DOMAIN",
-        &["CREATE TYPE e AS ENUM ('x')", "CREATE TYPE k AS (a int)", "CREATE DOMAIN n AS int"],
     ),
     (
         "Use ANALYZE, BUFFERS, COSTS, FORMAT, SETTINGS, SUMMARY, TIMING or VERBOSE.",

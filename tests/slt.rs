@@ -98,7 +98,7 @@ const PORTABLE: &[&str] = &[
     "signature_columns",
     "equality",
     "function_settings",
-    "base_types",
+    "input_output_functions",
     "geometry",
     "set_columns",
     "json_keys",

@@ -21,7 +21,6 @@ use crate::advisory::AdvisoryLocks;
 use crate::assemble::{self, Texts};
 use crate::attach::{Attached, Coprocessors};
 use crate::catalog::Catalog;
-use crate::catalog::base_type::BASE_TYPES_PREFIX;
 use crate::catalog::comment::{COMMENTS_PREFIX, Subject};
 use crate::catalog::composite::{COMPOSITES_PREFIX, Composite, CompositeRecord};
 use crate::catalog::domain::{DOMAINS_PREFIX, DomainRecord};
@@ -378,10 +377,6 @@ fn read_catalog(store: &Arc<Store>) -> Result<Catalog> {
     }
     read_rows(store, ENUMS_PREFIX, |_, bytes| {
         catalog = catalog.with_type(UserType::Enum(decode(bytes)?));
-        Ok(())
-    })?;
-    read_rows(store, BASE_TYPES_PREFIX, |_, bytes| {
-        catalog = catalog.with_type(UserType::Base(decode(bytes)?));
         Ok(())
     })?;
     read_rows(store, SCHEMAS_PREFIX, |_, bytes| {

@@ -37,7 +37,6 @@ pub fn write(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let start = out.len();
-    let data_type = data_type.held();
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(u8::from(*value)),
@@ -192,7 +191,7 @@ pub fn parse_as(bytes: &[u8], sql_type: SqlType, encoding: &'static Encoding) ->
 /// `22P03` if the bytes are not of the type; 22021 and 22P05 if text in them is not of the
 /// encoding.
 pub fn parse(bytes: &[u8], data_type: DataType, encoding: &'static Encoding) -> Result<Datum> {
-    Ok(match data_type.held() {
+    Ok(match data_type {
         DataType::Bool => Datum::Bool(fixed::<1>(bytes, data_type)? != [0]),
         DataType::Int2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, data_type)?)),

@@ -191,7 +191,7 @@ pub fn has_leaf(data_type: DataType, test: &dyn Fn(DataType) -> bool) -> bool {
     match (data_type, data_type.element()) {
         (_, Some(element)) => has_leaf(element, test),
         (DataType::Composite(of), _) => of.fields().iter().any(|(_, field)| has_leaf(*field, test)),
-        (leaf, _) => test(leaf.held()),
+        (leaf, _) => test(leaf),
     }
 }
 
@@ -348,9 +348,8 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     if from == to {
         return Ok(value.clone());
     }
-    let is_written = |one| matches!(one, DataType::Base(_) | DataType::CString);
-    if is_written(from) || is_written(to) {
-        return of_base_type(value, from, to, context);
+    if from == DataType::CString || to == DataType::CString {
+        return through_text(value, from, to, context);
     }
     if let (Datum::Nested(nested), false) = (value, to.is_text()) {
         return from_nested(nested, from, to, context);
@@ -411,17 +410,13 @@ fn convert(value: &Datum, from: DataType, to: DataType, context: &EvalContext) -
     }
 }
 
-/// Converts a value of a base type of users or a `cstring`, or to one: as it is held, or through
-/// text.
-fn of_base_type(
+/// Converts a value of a `cstring`, or to one, through text.
+fn through_text(
     value: &Datum,
     from: DataType,
     to: DataType,
     context: &EvalContext,
 ) -> Result<Datum> {
-    if from.held() == to.held() {
-        return Ok(value.clone());
-    }
     let mut bytes = Vec::new();
     text::write(value, from, &context.style, &mut bytes)?;
     let string = context.pace().text(bytes)?;

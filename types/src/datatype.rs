@@ -3,7 +3,6 @@
 //! [`DataType`] is the type proper; [`SqlType`] adds the modifier that a column declares, such as
 //! the 20 of `varchar(20)`.
 
-pub mod base;
 pub mod composite;
 pub mod enumeration;
 mod geometry;
@@ -19,7 +18,6 @@ pub use word::WordKind;
 
 use std::num::NonZeroU32;
 
-use self::base::BaseType;
 use self::composite::CompositeType;
 use self::enumeration::EnumType;
 
@@ -79,8 +77,6 @@ pub enum DataType {
     OidVector,
     /// An enum, which users define
     Enum(&'static EnumType),
-    /// A base type, which users define
-    Base(&'static BaseType),
     /// `name`
     Name,
     /// `json`: text, as it was written
@@ -422,7 +418,6 @@ impl DataType {
         match self {
             DataType::Enum(of) => return Some(of.array()),
             DataType::Composite(of) => return Some(of.array()),
-            DataType::Base(of) => return Some(of.array()),
             _ => {}
         }
         let of_this = |row: &&TypeRow| matches!(row.data_type, DataType::Array(of) if *of == self);
@@ -436,9 +431,7 @@ impl DataType {
             DataType::Enum(_) => DataType::Int8,
             DataType::Array(DataType::Enum(_)) => DataType::Array(&DataType::Int8),
             // Bytes that nobody takes apart any more.
-            DataType::Composite(_)
-            | DataType::Array(DataType::Composite(_) | DataType::Base(_)) => DataType::Bytea,
-            DataType::Base(of) => of.held(),
+            DataType::Composite(_) | DataType::Array(DataType::Composite(_)) => DataType::Bytea,
             other => other,
         }
     }
@@ -448,16 +441,6 @@ impl DataType {
         match self.element().unwrap_or(self) {
             DataType::Enum(of) => Some(of),
             _ => None,
-        }
-    }
-
-    /// Returns the type as whose values values are held and written: another one for base types
-    /// of users.
-    #[inline]
-    pub const fn held(self) -> DataType {
-        match self {
-            DataType::Base(of) => of.held(),
-            other => other,
         }
     }
 
@@ -506,7 +489,6 @@ impl DataType {
             | DataType::Geometry(_)
             | DataType::AclItem
             | DataType::RefCursor
-            | DataType::Base(_)
             | DataType::CString
             | DataType::NodeTree => false,
             _ => true,
@@ -525,14 +507,13 @@ impl DataType {
 
     /// Returns whether values are held as numbers, but written as something else.
     pub fn is_written_number(self) -> bool {
-        matches!(self.held(), DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
+        matches!(self, DataType::Reg(_) | DataType::Enum(_) | DataType::Word(_))
     }
 
     /// Returns what stands between the elements of arrays, as `pg_type.typdelim`.
     pub fn delimiter(self) -> char {
         match self {
             DataType::BOX => ';',
-            DataType::Base(of) => of.definition().delimiter,
             _ => ',',
         }
     }
@@ -553,8 +534,6 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.definition().array_oid,
             DataType::Composite(of) => of.definition().oid,
             DataType::Array(DataType::Composite(of)) => of.definition().array_oid,
-            DataType::Base(of) => of.definition().oid,
-            DataType::Array(DataType::Base(of)) => of.definition().array_oid,
             _ => self.row().oid,
         }
     }
@@ -569,7 +548,6 @@ impl DataType {
         match self {
             DataType::Enum(_) => 4,
             DataType::Array(_) | DataType::Composite(_) => -1,
-            DataType::Base(of) => of.held().row().length,
             _ => self.row().length,
         }
     }
@@ -581,8 +559,6 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.array_names().0,
             DataType::Composite(of) => &of.definition().shown,
             DataType::Array(DataType::Composite(of)) => of.array_names().0,
-            DataType::Base(of) => &of.definition().shown,
-            DataType::Array(DataType::Base(of)) => of.array_names().0,
             _ => self.row().sql_name,
         }
     }
@@ -594,8 +570,6 @@ impl DataType {
             DataType::Array(DataType::Enum(of)) => of.array_names().1,
             DataType::Composite(of) => &of.definition().name,
             DataType::Array(DataType::Composite(of)) => of.array_names().1,
-            DataType::Base(of) => &of.definition().name,
-            DataType::Array(DataType::Base(of)) => of.array_names().1,
             _ => self.row().spellings[0],
         }
     }

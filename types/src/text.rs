@@ -141,7 +141,6 @@ fn write_at(
     pace: &mut Pace<'_>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let data_type = data_type.held();
     match value {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
@@ -260,7 +259,6 @@ pub fn write_row(
         return Ok(());
     }
     let pace = &mut Pace::new(&style.interrupt);
-    let data_type = data_type.held();
     match &vector.data {
         VectorData::Bool(values) => out.push(if values[index] { b't' } else { b'f' }),
         VectorData::Int2(values) => write_i64(i64::from(values[index]), out),
@@ -461,7 +459,6 @@ pub fn parse(text: &str, data_type: DataType, style: &TextStyle) -> Result<Datum
         | DataType::RefCursor
         | DataType::CString
         | DataType::Unknown => Datum::text(pace.copy::<String>(text)?),
-        DataType::Base(of) if of.held() != DataType::Void => parse(text, of.held(), style)?,
         DataType::Name => Datum::text(cut_name(text)),
         DataType::InternalChar => parse_char(text),
         DataType::Bytea => Datum::bytea(bytea::parse(text, pace)?),

@@ -1,6 +1,6 @@
 //! Syntax tree of CREATE TYPE, ALTER TYPE and DROP TYPE.
 
-use super::{AlterDomain, CreateDomain, Ident, OptionValue, Role, TableName, TypeName};
+use super::{AlterDomain, CreateDomain, Ident, Role, TableName, TypeName};
 
 /// A statement about types.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,8 +9,6 @@ pub enum TypeStatement {
     Create(CreateEnum),
     /// `CREATE TYPE … AS (…)`
     CreateComposite(CreateComposite),
-    /// `CREATE TYPE …` and `CREATE TYPE … (…)`
-    CreateBase(CreateBaseType),
     /// `ALTER TYPE`
     Alter(AlterType),
     /// `CREATE DOMAIN`
@@ -25,9 +23,7 @@ impl TypeStatement {
     /// Returns PostgreSQL's command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeStatement::Create(_)
-            | TypeStatement::CreateComposite(_)
-            | TypeStatement::CreateBase(_) => "CREATE TYPE",
+            TypeStatement::Create(_) | TypeStatement::CreateComposite(_) => "CREATE TYPE",
             TypeStatement::Alter(_) => "ALTER TYPE",
             TypeStatement::CreateDomain(_) => "CREATE DOMAIN",
             TypeStatement::AlterDomain(_) => "ALTER DOMAIN",
@@ -53,36 +49,6 @@ pub struct CreateComposite {
     pub name: TableName,
     /// Names and types of the attributes.
     pub attributes: Vec<(Ident, TypeName)>,
-}
-
-/// `CREATE TYPE …`, `CREATE TYPE … (…)`
-#[derive(Debug, Clone, PartialEq)]
-pub struct CreateBaseType {
-    /// Its name.
-    pub name: TableName,
-    /// The options; none for a shell type.
-    pub options: Option<Vec<BaseTypeOption>>,
-}
-
-/// An option of a base type.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BaseTypeOption {
-    /// `INPUT = function`, and other options that name a function.
-    Function {
-        /// The option, in lower case.
-        word: String,
-        /// The name of the function.
-        name: TableName,
-    },
-    /// `LIKE = type`
-    Like(TypeName),
-    /// Any other option.
-    Other {
-        /// Its name.
-        name: String,
-        /// Its value, if there is one.
-        value: Option<OptionValue>,
-    },
 }
 
 /// The action of ALTER TYPE on an attribute.

@@ -50,8 +50,6 @@ pub enum Language {
     Sql,
     /// PL/pgSQL
     PlPgSql,
-    /// `internal`: the body is the name of a built-in function.
-    Internal,
 }
 
 impl Language {
@@ -60,7 +58,6 @@ impl Language {
         match self {
             Language::Sql => "sql",
             Language::PlPgSql => "plpgsql",
-            Language::Internal => "internal",
         }
     }
 }

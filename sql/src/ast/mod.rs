@@ -49,8 +49,8 @@ pub use dml::{
 };
 pub use domain::{AlterDomain, AlterDomainAction, CreateDomain, DomainCheck};
 pub use enumeration::{
-    AlterType, AlterTypeAction, AttributeChange, BaseTypeOption, CreateBaseType, CreateComposite,
-    CreateEnum, DropType, LabelPlace, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
+    TypeStatement,
 };
 pub use expr::{
     ALL_FIELDS, ArraySource, BinaryOperator, Expr, FunctionArgument, FunctionCall, FunctionName,

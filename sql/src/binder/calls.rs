@@ -579,7 +579,7 @@ pub(super) fn undefined_function(call: &str, position: usize) -> Error {
 /// Returns whether the text of a value depends on its type, so that it is made before the value is
 /// converted.
 fn is_written(data_type: DataType) -> bool {
-    data_type.is_written_number() || data_type.is_oid() || matches!(data_type, DataType::Base(_))
+    data_type.is_written_number() || data_type.is_oid()
 }
 
 /// Returns the conversion function that each argument of a JSON builder goes through.

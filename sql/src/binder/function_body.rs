@@ -16,7 +16,7 @@ use types::expr::{Expr, Routine};
 use types::text::TextStyle;
 use types::{DataType, Datum, SqlType};
 
-use crate::ast::{self, Ident, Language, Query, QueryBody, SelectItem, Statement, Volatility};
+use crate::ast::{self, Ident, Query, QueryBody, SelectItem, Statement, Volatility};
 use crate::binder::function::Resolved;
 use crate::binder::level::{Binder, Clause, SubqueryUse, Trace};
 use crate::binder::parameters::Parameters;
@@ -336,11 +336,6 @@ impl Binder<'_> {
             return Err(Error::new(sqlstate::STATEMENT_TOO_COMPLEX, message));
         }
         chain.push(function.record.number);
-        let is_internal = *function.record.language == Language::Internal;
-        let values = match is_internal {
-            true => values.into_iter().map(as_held).collect(),
-            false => values,
-        };
         let frame = Frame { function: Arc::clone(function), values, chain };
         let frame = self.frame.replace(frame);
         let levels = std::mem::take(&mut self.levels);
@@ -579,33 +574,10 @@ impl Binder<'_> {
 
     fn returned(&mut self, value: Typed, to: SqlType) -> Result<Expr> {
         let from = value.sql_type;
-        let frame = self.frame.as_ref();
-        if frame.is_some_and(|one| *one.function.record.language == Language::Internal)
-            && from.base != to.base
-            && from.base.held() == to.base.held()
-        {
-            return Ok(cast_to(value, to).expr);
-        }
         self.coerce(value, to, CastContext::Assignment)?.ok_or_else(|| {
             let (from, to) = (self.shown(from), self.shown(to));
             mismatch(&to, format!("Actual return type is {from}."))
         })
-    }
-}
-
-/// Returns a cast between a type and its storage type.
-fn cast_to(value: Typed, to: SqlType) -> Typed {
-    let (from, position) = (value.base(), value.position);
-    let expr = Expr::Cast { operand: Box::new(value.expr), from, to, explicit: true };
-    Typed { expr, sql_type: to, position }
-}
-
-/// Returns a value as a built-in function expects it: a value of a user-defined base type as its
-/// storage type.
-fn as_held(value: Typed) -> Typed {
-    match value.base() {
-        DataType::Base(of) => cast_to(value, of.held().into()),
-        _ => value,
     }
 }
 

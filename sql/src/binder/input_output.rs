@@ -14,7 +14,7 @@ use types::{DataType, Datum, SqlType};
 use crate::binder::calls::undefined_function;
 use crate::binder::level::Binder;
 use crate::binder::typed::Typed;
-use crate::catalog::internal_names::{InternalName, internal_name};
+use crate::catalog::operator_functions::{OperatorFunction, operator_function};
 use crate::error::{Error, Result};
 
 /// The direction of a conversion to or from text.
@@ -156,7 +156,7 @@ impl Binder<'_> {
         arguments: &[Typed],
         position: usize,
     ) -> Result<Option<Typed>> {
-        let Some(InternalName::Operator(symbol, left, right)) = internal_name(name) else {
+        let Some(OperatorFunction { symbol, left, right }) = operator_function(name) else {
             return Ok(None);
         };
         let types = left.into_iter().chain([right]);

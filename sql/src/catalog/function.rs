@@ -4,14 +4,12 @@
 //! its record extensions ([`Later`]). The body is stored as text: parsed when the function enters
 //! the catalog snapshot, and bound for the statements that call it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
 use crate::ast::{Language, Parallel, Query, Statement, Volatility};
 use crate::catalog::Catalog;
-use crate::catalog::internal_names::{InternalName, internal_name};
 use crate::catalog::later::{Later, decode_with, encode_with};
 use crate::catalog::name::SearchPath;
 use crate::catalog::user_type::OID_OFFSET;
@@ -96,6 +94,9 @@ pub enum MoreParameter {
     Out(u32, String, u32),
 }
 
+/// The cost of a call without COST.
+pub const DEFAULT_COST: f32 = 100.0;
+
 /// A record extension of a function.
 #[derive(Debug, Clone, PartialEq, bincode::Encode, bincode::Decode)]
 enum Addition {
@@ -108,7 +109,6 @@ enum Addition {
     IsLeakproof,
     PlPgSql,
     Setting(String, String),
-    Internal,
 }
 
 /// Returns the encoded record of a function.
@@ -133,7 +133,6 @@ pub fn encode_function(record: &FunctionRecord) -> Vec<u8> {
     match *record.language {
         Language::Sql => {}
         Language::PlPgSql => additions.push(Addition::PlPgSql),
-        Language::Internal => additions.push(Addition::Internal),
     }
     let settings = record.settings.iter().cloned();
     additions.extend(settings.map(|(name, value)| Addition::Setting(name, value)));
@@ -158,7 +157,6 @@ pub fn decode_function(bytes: &[u8]) -> Result<FunctionRecord> {
             Addition::IsLeakproof => record.hints.0.is_leakproof = true,
             Addition::PlPgSql => record.language.0 = Language::PlPgSql,
             Addition::Setting(name, value) => record.settings.0.push((name, value)),
-            Addition::Internal => record.language.0 = Language::Internal,
         }
     }
     Ok(record)
@@ -290,28 +288,9 @@ impl FunctionRecord {
         self.more.contains(&MoreParameter::Variadic)
     }
 
-    /// Returns the body as SQL; for language `internal` a call of the built-in function.
-    pub fn sql_body(&self) -> Cow<'_, str> {
-        if *self.language != Language::Internal {
-            return Cow::Borrowed(&self.body);
-        }
-        let taken = (1..=self.parameters.len()).map(|at| format!("${at}"));
-        let taken = taken.collect::<Vec<_>>().join(", ");
-        let name = match internal_name(&self.body) {
-            Some(InternalName::Function(meant)) => meant,
-            _ => &self.body,
-        };
-        Cow::Owned(format!("SELECT pg_catalog.{}({taken})", parser::quoted(name)))
-    }
-
     /// Returns its COST, in units of PostgreSQL's `cpu_operator_cost`.
     pub fn shown_cost(&self) -> f32 {
-        self.hints.cost.unwrap_or_else(|| self.default_cost())
-    }
-
-    /// Returns the default COST.
-    pub fn default_cost(&self) -> f32 {
-        if *self.language == Language::Internal { 1.0 } else { 100.0 }
+        self.hints.cost.unwrap_or(DEFAULT_COST)
     }
 
     /// Returns whether it is a procedure.
@@ -352,7 +331,7 @@ impl Function {
                 outs.into_iter().enumerate().map(named).collect::<Result<_>>()?
             }
         };
-        let (statements, unreadable) = match parser::parse_statements(&record.sql_body()) {
+        let (statements, unreadable) = match parser::parse_statements(&record.body) {
             // PL/pgSQL is parsed at the first call.
             _ if *record.language == Language::PlPgSql => (Vec::new(), None),
             Ok(statements) => (statements.into_iter().map(|one| one.statement).collect(), None),
@@ -386,12 +365,6 @@ impl Function {
     /// Returns whether it returns rows of declared columns.
     pub fn is_row(&self) -> bool {
         self.columns.len() != 1 || self.record.is_procedure() && !self.record.outs().is_empty()
-    }
-
-    /// Returns whether a parameter or the result is of a shell type.
-    pub fn is_of_shell(&self, catalog: &Catalog) -> bool {
-        let is_shell = |oid: &u32| catalog.type_of_oid(*oid).is_some_and(|found| found.is_shell());
-        self.type_oids().iter().any(is_shell)
     }
 
     /// Returns whether it has polymorphic parameters.

@@ -9,7 +9,6 @@
 //! all numbers and the ids of store tables come from one counter. Tables, indexes, views and
 //! sequences of a schema share one name space ([`Schema::relations`]).
 
-pub mod base_type;
 pub mod collation;
 pub mod comment;
 pub mod composite;
@@ -21,7 +20,7 @@ pub mod extension;
 pub mod foreign_key;
 pub mod function;
 pub mod history;
-pub mod internal_names;
+pub mod operator_functions;
 pub mod later;
 pub mod mended;
 pub mod name;
@@ -581,26 +580,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// 42704 and 3F000 if it does not exist, or is only a shell.
+    /// 42704 and 3F000 if there is no such type.
     pub fn type_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
-        let found = self.type_or_shell_named(name, path)?;
-        let is_shell =
-            |found: SqlType| self.type_of_oid(found.oid()).is_some_and(|of| of.is_shell());
-        match &name.named {
-            Some(named) if matches!(found.base, DataType::Base(_)) && is_shell(found) => {
-                let message = format!("type \"{}\" is only a shell", named.shown());
-                Err(Error::new(sqlstate::UNDEFINED_OBJECT, message).at(name.position))
-            }
-            _ => Ok(found),
-        }
-    }
-
-    /// Returns the type of a type name in a statement, which may be a shell.
-    ///
-    /// # Errors
-    ///
-    /// 42704 and 3F000 if it does not exist.
-    pub fn type_or_shell_named(&self, name: &TypeName, path: &SearchPath) -> Result<SqlType> {
         let Some(named) = &name.named else { return Ok(name.sql_type) };
         let schema = named.schema.as_deref();
         if let Some(column) = &named.of_column {

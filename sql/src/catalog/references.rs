@@ -116,10 +116,6 @@ fn declared(catalog: &Catalog, entry: &Entry) -> Vec<u32> {
             found.extend(schema(known.schema()));
             match known.as_ref() {
                 UserType::Enum(_) => {}
-                UserType::Base(record) => {
-                    let of = record.definition.iter();
-                    found.extend(of.flat_map(|of| [of.input, of.output]));
-                }
                 UserType::Domain(domain) => found.extend(of_type(domain.record.type_oid)),
                 UserType::Composite(composite) => {
                     let attributes = composite.record.iter().flat_map(|record| &record.attributes);

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use types::{DataType, SqlType};
 
-use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::composite::Composite;
 use crate::catalog::domain::Domain;
 use crate::catalog::enumeration::EnumRecord;
@@ -26,8 +25,6 @@ pub enum UserType {
     Domain(Arc<Domain>),
     /// A composite type, or the row type of a relation.
     Composite(Composite),
-    /// A base type.
-    Base(BaseTypeRecord),
 }
 
 impl UserType {
@@ -37,7 +34,6 @@ impl UserType {
             UserType::Enum(record) => record.number,
             UserType::Domain(domain) => domain.record.number,
             UserType::Composite(composite) => composite.number,
-            UserType::Base(record) => record.number,
         }
     }
 
@@ -60,7 +56,6 @@ impl UserType {
             UserType::Enum(record) => &record.schema,
             UserType::Domain(domain) => &domain.record.schema,
             UserType::Composite(composite) => &composite.definition().schema,
-            UserType::Base(record) => &record.schema,
         }
     }
 
@@ -70,7 +65,6 @@ impl UserType {
             UserType::Enum(record) => &record.name,
             UserType::Domain(domain) => &domain.record.name,
             UserType::Composite(composite) => &composite.definition().name,
-            UserType::Base(record) => &record.name,
         }
     }
 
@@ -82,9 +76,6 @@ impl UserType {
             UserType::Enum(record) => UserType::Enum(EnumRecord { schema, name, ..record.clone() }),
             UserType::Domain(domain) => UserType::Domain(domain.renamed(schema, name).into()),
             UserType::Composite(composite) => UserType::Composite(composite.renamed(schema, name)),
-            UserType::Base(record) => {
-                UserType::Base(BaseTypeRecord { schema, name, ..record.clone() })
-            }
         }
     }
 
@@ -96,25 +87,16 @@ impl UserType {
             UserType::Composite(composite) => {
                 DataType::Composite(composite.composite_type()).into()
             }
-            UserType::Base(record) => DataType::Base(record.base_type()).into(),
         }
     }
 
-    /// Returns its array type; domains over arrays, and shells, have none.
+    /// Returns its array type; domains over arrays have none.
     pub fn array(&self) -> Option<SqlType> {
         match self {
             UserType::Enum(record) => Some(record.enum_type().array().into()),
             UserType::Domain(domain) => domain.array.as_ref().map(|array| array.sql_type),
             UserType::Composite(composite) => Some(composite.composite_type().array().into()),
-            UserType::Base(record) if record.is_shell() => None,
-            UserType::Base(record) => Some(record.base_type().array().into()),
         }
-    }
-
-    /// Returns whether it is a shell, which only the declarations of its input and output
-    /// functions may use.
-    pub fn is_shell(&self) -> bool {
-        matches!(self, UserType::Base(record) if record.is_shell())
     }
 
     /// Returns whether it is the row type of a relation, created and dropped with it.

@@ -12,7 +12,6 @@ use ahash::AHashSet;
 use types::expr::Expr;
 
 use crate::binder::{self, SystemCatalog, Uses};
-use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::composite::Composite;
 use crate::catalog::extension::EXTENSIONS;
 use crate::catalog::foreign_key::ForeignKey;
@@ -449,11 +448,6 @@ fn users_of_function(world: &World<'_>, number: u32, found: &mut Vec<(u32, Objec
         found.extend(indexes.map(|one| (oid, Object::Index(oid, one.name.clone()), false)));
     }
     for known in catalog.types() {
-        if let UserType::Base(BaseTypeRecord { definition: Some(of), .. }) = known.as_ref()
-            && [of.input, of.output].contains(&number)
-        {
-            found.push((known.number(), Object::Type(known.number()), false));
-        }
         if let UserType::Domain(domain) = known.as_ref() {
             let record = &domain.record;
             let checks = record.checks.iter().map(|check| &check.predicate);

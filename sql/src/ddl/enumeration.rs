@@ -23,7 +23,6 @@ impl Ddl<'_> {
         match statement {
             TypeStatement::Create(create) => self.create_enum(create),
             TypeStatement::CreateComposite(create) => self.create_composite(create),
-            TypeStatement::CreateBase(create) => self.create_base_type(create),
             TypeStatement::Alter(alter) => self.alter_type(alter),
             TypeStatement::CreateDomain(create) => self.create_domain(create),
             TypeStatement::AlterDomain(alter) => self.alter_domain(alter),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use store::Mutation;
 use store::transaction::TableLockMode;
-use types::aggregate::AggregateKind;
 use types::expr::Expr;
 use types::{DataType, SqlType};
 
@@ -15,16 +14,12 @@ use crate::ast::{
     self, AlterFunctionAction, BodyPlace, FunctionAttributes, FunctionBody, FunctionReference,
     FunctionStatement, Language, ParameterMode, Returns, RoutineWord, Volatility,
 };
-use crate::binder::input_output::input_or_output;
-use crate::binder::{
-    TableClause, bind_table_expression, check_function_body, is_built_in, settled_body,
-};
+use crate::binder::{TableClause, bind_table_expression, check_function_body, settled_body};
 use crate::catalog::Catalog;
 use crate::catalog::function::{
     Declared, Function, FunctionRecord, Mode, MoreParameter, ParameterRecord, ReturnRecord,
     RoutineKind, encode_function, function_key,
 };
-use crate::catalog::internal_names::internal_name;
 use crate::catalog::later::Later;
 use crate::catalog::record::{CATALOG_TABLE, IndexRecord, TableRecord};
 use crate::ddl::dependency::Object;
@@ -91,7 +86,6 @@ impl Ddl<'_> {
     }
 
     fn create_function(&mut self, statement: &ast::CreateFunction) -> Result<()> {
-        self.note_shells(statement)?;
         let catalog = self.catalog();
         self.tell_column_types(&catalog, statement.types())?;
         let schema = self.creation_schema(&catalog, &statement.name)?;
@@ -146,80 +140,10 @@ impl Ddl<'_> {
         }
         // Now its body can call the function itself.
         let catalog = self.changes.catalog(self.engine);
-        if statement.language == Language::Internal && function.is_of_shell(&catalog) {
-            return Ok(());
-        }
         let path = self.path_within(&function.record)?;
         let checked = check_function_body(&function, &catalog, self.system.as_ref(), &path);
         checked.map_err(placed)?;
         if old.is_some() { self.use_anew(&function) } else { Ok(()) }
-    }
-
-    /// Adds notices for the shell types in the signature of a function of language `internal`, and
-    /// creates a shell for an unknown result type.
-    fn note_shells(&mut self, statement: &ast::CreateFunction) -> Result<()> {
-        if statement.language != Language::Internal {
-            return Ok(());
-        }
-        let catalog = self.changes.catalog(self.engine);
-        if let Some(Returns::Value(returned)) = &statement.returns
-            && let Some(named) = returned.named.as_ref().filter(|one| !one.is_array)
-        {
-            let ident = |value: &str| ast::Ident { value: value.to_owned(), position: 0 };
-            let name = ast::TableName {
-                schema: named.schema.as_deref().map(ident),
-                name: ident(&named.name),
-            };
-            match catalog.type_or_shell_named(returned, &self.path) {
-                Err(error) if error.sqlstate == sqlstate::UNDEFINED_OBJECT => {
-                    let message = format!("type \"{}\" is not yet defined", named.shown());
-                    self.notices.push(
-                        Error::new(sqlstate::UNDEFINED_OBJECT, message)
-                            .with_detail("Creating a shell type definition."),
-                    );
-                    self.create_shell(&catalog, &name)?;
-                }
-                Ok(found) if is_shell(&catalog, found) => {
-                    let message = format!("return type {} is only a shell", named.shown());
-                    self.note(sqlstate::WRONG_OBJECT_TYPE, message);
-                }
-                _ => {}
-            }
-        }
-        for parameter in &statement.arguments {
-            let found = catalog.type_or_shell_named(&parameter.type_name, &self.path);
-            if let (Ok(found), Some(named)) = (found, &parameter.type_name.named)
-                && is_shell(&catalog, found)
-            {
-                let message = format!("argument type {} is only a shell", named.shown());
-                self.note(sqlstate::WRONG_OBJECT_TYPE, message);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns a type of a function's signature.
-    fn type_of_signature(
-        &self,
-        catalog: &Catalog,
-        name: &ast::TypeName,
-        (language, verb): (Language, &str),
-    ) -> Result<SqlType> {
-        let found = catalog.type_or_shell_named(name, &self.path)?;
-        let Some(named) = name.named.as_ref().filter(|_| is_shell(catalog, found)) else {
-            return Ok(found);
-        };
-        match language {
-            Language::Internal => Ok(found),
-            Language::Sql => {
-                let message = format!("SQL function cannot {verb} shell type {}", named.shown());
-                Err(Error::new(INVALID_DEFINITION, message))
-            }
-            Language::PlPgSql => {
-                let message = format!("PL/pgSQL functions cannot {verb} type {}", named.shown());
-                Err(Error::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-            }
-        }
     }
 
     /// Returns the record of a function, without its number.
@@ -241,10 +165,6 @@ impl Ddl<'_> {
             Language::Sql => parser::parse_statements(body).map(drop),
             // It is parsed after the function was created.
             Language::PlPgSql => Ok(()),
-            Language::Internal => {
-                check_internal(body)?;
-                Ok(())
-            }
         };
         let unchecked = is_text && !self.checks_bodies();
         parsed.or_else(|error| if unchecked { Ok(()) } else { Err(error) }).map_err(|error| {
@@ -288,11 +208,7 @@ impl Ddl<'_> {
         let (mut parameters, mut more) = (Vec::<ParameterRecord>::new(), Vec::new());
         for (at, parameter) in statement.arguments.iter().enumerate() {
             let name = parameter.name.as_ref().map_or(String::new(), |name| name.value.clone());
-            let sql_type = self.type_of_signature(
-                catalog,
-                &parameter.type_name,
-                (statement.language, "accept"),
-            );
+            let sql_type = catalog.type_named(&parameter.type_name, &self.path);
             let sql_type = sql_type.map_err(|error| unknown_parameter_type(error, parameter))?;
             let type_oid = sql_type.oid();
             if parameter.mode == ParameterMode::Out {
@@ -356,8 +272,7 @@ impl Ddl<'_> {
         let inputs = parameters.iter().map(|one| catalog.stored_type(one.type_oid, -1));
         let inputs = inputs.collect::<Result<Vec<SqlType>>>()?;
         let named = |type_name: &ast::TypeName| {
-            let sql_type =
-                self.type_of_signature(catalog, type_name, (statement.language, "return"));
+            let sql_type = catalog.type_named(type_name, &self.path);
             let sql_type = sql_type.map_err(|error| Error { position: None, ..error })?;
             if statement.language == Language::PlPgSql && sql_type.base == DataType::Unknown {
                 let message = "PL/pgSQL functions cannot return type unknown";
@@ -738,27 +653,11 @@ fn unknown_parameter_type(error: Error, parameter: &ast::FunctionParameter) -> E
     }
 }
 
-/// Checks that a built-in function of a name exists.
-fn check_internal(name: &str) -> Result<()> {
-    let is_plain = is_built_in(name) && AggregateKind::from_name(name).is_none();
-    let is_known = is_plain || input_or_output(name).is_some() || internal_name(name).is_some();
-    if is_known {
-        return Ok(());
-    }
-    let message = format!("there is no built-in function named \"{name}\"");
-    Err(Error::new(sqlstate::UNDEFINED_FUNCTION, message))
-}
-
-fn is_shell(catalog: &Catalog, sql_type: SqlType) -> bool {
-    catalog.type_of_oid(sql_type.oid()).is_some_and(|found| found.is_shell())
-}
-
 /// Checks that a type can be the type of a parameter.
 fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
     let is_procedural = language == Language::PlPgSql;
     match sql_type.base {
         DataType::Record if is_procedural => Ok(()),
-        DataType::CString if language == Language::Internal => Ok(()),
         DataType::CString | DataType::Void | DataType::Unknown if is_procedural => {
             let name = sql_type.base.sql_name();
             let message = format!("PL/pgSQL functions cannot accept type {name}");
@@ -776,7 +675,7 @@ fn check_taken(sql_type: SqlType, language: Language) -> Result<()> {
 /// Checks that a type can be the result of a function with these parameters.
 fn check_given(sql_type: SqlType, inputs: &[SqlType], language: Language) -> Result<()> {
     let base = sql_type.base;
-    if base == DataType::CString && language != Language::Internal {
+    if base == DataType::CString {
         let whose = if language == Language::Sql { "SQL" } else { "PL/pgSQL" };
         let message = format!("{whose} functions cannot return type {}", base.sql_name());
         return Err(Error::new(INVALID_DEFINITION, message));

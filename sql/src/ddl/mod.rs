@@ -33,7 +33,6 @@ mod primary_key;
 mod alter_table;
 mod dependency;
 mod user_type;
-mod base_type;
 mod composite;
 mod comment;
 mod enumeration;

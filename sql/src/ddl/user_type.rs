@@ -13,7 +13,6 @@ use types::SqlType;
 use crate::assemble;
 use crate::ast::{self, TableName};
 use crate::binder::{self, Names, TableClause, bind_table_expression, is_built_in, view_meaning};
-use crate::catalog::base_type::base_type_key;
 use crate::catalog::composite::{Composite, composite_key};
 use crate::catalog::domain::{Domain, DomainRecord, VALUE, domain_key};
 use crate::catalog::enumeration::enum_key;
@@ -238,7 +237,6 @@ impl Ddl<'_> {
         let record = match &user_type {
             UserType::Enum(record) => encode(record),
             UserType::Domain(domain) => encode_domain(&domain.record),
-            UserType::Base(record) => encode(record),
             UserType::Composite(composite) => match &composite.record {
                 Some(record) => encode_composite(record),
                 None => return Ok(()),
@@ -325,7 +323,7 @@ impl Ddl<'_> {
                 UserType::Composite(Composite { record: None, number, .. }) => {
                     self.put_table_together(*number, change)?;
                 }
-                UserType::Enum(_) | UserType::Base(_) => {}
+                UserType::Enum(_) => {}
             }
         }
         for function in before.functions() {
@@ -376,7 +374,7 @@ fn types_of_type(catalog: &Catalog, number: u32) -> Vec<u32> {
                 let used = catalog.user_type(used);
                 used.is_some_and(|used| composite.has_attribute_of([used.oid(), used.array_oid()]))
             }
-            UserType::Enum(_) | UserType::Base(_) => false,
+            UserType::Enum(_) => false,
         };
         let users = catalog.types().filter(|known| uses(known)).map(|known| known.number());
         let users: Vec<u32> = users.filter(|user| !found.contains(user)).collect();
@@ -620,7 +618,6 @@ fn key_of(user_type: &UserType) -> Vec<u8> {
     match user_type {
         UserType::Enum(record) => enum_key(record.number),
         UserType::Domain(domain) => domain_key(domain.record.number),
-        UserType::Base(record) => base_type_key(record.number),
         UserType::Composite(composite) => composite_key(composite.number),
     }
 }

@@ -189,7 +189,7 @@ fn refuse_named(default: &Expr) -> Result<()> {
                 .contains(&types::function::signature(*function).name),
             other => {
                 let data_type = other.data_type();
-                matches!(data_type, DataType::Enum(_) | DataType::Composite(_) | DataType::Base(_))
+                matches!(data_type, DataType::Enum(_) | DataType::Composite(_))
             }
         };
     });

@@ -6,8 +6,8 @@ use types::key_words;
 use super::cursor::Cursor;
 use super::error::{ParseError, Result};
 use crate::ast::{
-    AlterType, AlterTypeAction, AttributeChange, BaseTypeOption, CreateBaseType, CreateComposite,
-    CreateEnum, DropType, LabelPlace, Statement, TableName, TypeStatement,
+    AlterType, AlterTypeAction, AttributeChange, CreateComposite, CreateEnum, DropType, LabelPlace,
+    Statement, TableName, TypeStatement,
 };
 
 impl Cursor<'_> {
@@ -20,22 +20,14 @@ impl Cursor<'_> {
             self.advance();
             return self.create_composite(name);
         }
-        if !self.is_word("as") {
-            let options = match self.take(&Token::LParen) {
-                true => {
-                    let options = self.list(Self::base_type_option)?;
-                    self.expect(&Token::RParen)?;
-                    Some(options)
-                }
-                false => None,
-            };
-            let create = CreateBaseType { name, options };
-            return Ok(Statement::Type(Box::new(TypeStatement::CreateBase(create))));
-        }
         if !self.take_words(&["as", "enum"]) {
-            let hint = "Enums, composite types, base types and domains are there: CREATE TYPE … AS \
-                        ENUM (…), CREATE TYPE … AS (…), CREATE TYPE … (…), CREATE DOMAIN.";
-            return Err(ParseError::unsupported("this kind of type", position).with_hint(hint));
+            let what = match self.is_word("as") {
+                true => "this kind of type",
+                false => "a base type",
+            };
+            let hint = "Create an enum (CREATE TYPE … AS ENUM (…)), a composite type (CREATE TYPE … \
+                        AS (…)) or a domain (CREATE DOMAIN).";
+            return Err(ParseError::unsupported(what, position).with_hint(hint));
         }
         self.expect(&Token::LParen)?;
         let mut labels = Vec::new();
@@ -44,24 +36,6 @@ impl Cursor<'_> {
             self.expect(&Token::RParen)?;
         }
         Ok(Statement::Type(Box::new(TypeStatement::Create(CreateEnum { name, labels }))))
-    }
-
-    fn base_type_option(&mut self) -> Result<BaseTypeOption> {
-        let name = self.label()?.value;
-        let is_given = self.take(&Token::Eq);
-        match name.as_str() {
-            "input" | "output" | "receive" | "send" | "typmod_in" | "typmod_out" | "analyze"
-            | "subscript"
-                if is_given =>
-            {
-                Ok(BaseTypeOption::Function { word: name, name: self.table_name()? })
-            }
-            "like" if is_given => Ok(BaseTypeOption::Like(self.type_name()?)),
-            _ => {
-                let value = if is_given { Some(self.option_value()?) } else { None };
-                Ok(BaseTypeOption::Other { name, value })
-            }
-        }
     }
 
     fn create_composite(&mut self, name: TableName) -> Result<Statement> {

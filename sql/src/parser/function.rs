@@ -58,7 +58,6 @@ impl Cursor<'_> {
         match &clauses.language {
             Some((name, _)) if name == "sql" => {}
             Some((name, _)) if name == "plpgsql" => language = Language::PlPgSql,
-            Some((name, _)) if name == "internal" => language = Language::Internal,
             Some((name, position)) => return Err(other_language(name, *position)),
             None if matches!(
                 clauses.body,
@@ -417,7 +416,7 @@ fn literal_place(text: &str, literal: &str, position: usize) -> Option<BodyPlace
 
 fn other_language(language: &str, position: usize) -> ParseError {
     match language {
-        "c" | "plperl" | "plpython3u" | "pltcl" => {
+        "c" | "internal" | "plperl" | "plpython3u" | "pltcl" => {
             ParseError::unsupported(format!("language {language}"), position)
                 .with_hint("Write it in LANGUAGE sql or plpgsql.")
         }

@@ -190,13 +190,12 @@ pub(super) fn named(objects: &Objects, sql_type: SqlType) -> (&str, &str, &str) 
     let base = sql_type.base;
     let data_type = match base {
         DataType::Array(_) => "ARRAY",
-        DataType::Enum(_) | DataType::Composite(_) | DataType::Base(_) => "USER-DEFINED",
+        DataType::Enum(_) | DataType::Composite(_) => "USER-DEFINED",
         other => other.sql_name(),
     };
     let schema = match base.element().unwrap_or(base) {
         DataType::Enum(of) => &of.definition().schema,
         DataType::Composite(of) => &of.definition().schema,
-        DataType::Base(of) => &of.definition().schema,
         _ => "pg_catalog",
     };
     (data_type, schema, base.internal_name())

@@ -264,7 +264,7 @@ impl Objects {
         catalog.types().for_each(|one| match one.as_ref() {
             UserType::Domain(domain) => objects.add_domain(domain),
             UserType::Composite(composite) => objects.add_composite(composite, catalog),
-            UserType::Enum(_) | UserType::Base(_) => {}
+            UserType::Enum(_) => {}
         });
         objects.index();
         let public = (NAMESPACE, PUBLIC_OID, 0);

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use types::{DataType, Datum};
 
 use crate::ast::{Collation, Deferral, ReferentialAction, StorageKind};
-use crate::catalog::base_type::BaseTypeRecord;
 use crate::catalog::domain::Domain;
 use crate::catalog::extension::{EXTENSIONS, Extension};
 use crate::catalog::name;
@@ -17,7 +16,7 @@ use crate::catalog::retained::{Parameter, ReplicaIdentity, RetainedColumn};
 use crate::catalog::schema::PUBLIC_OID;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::table::{Index, IndexState, Table};
-use crate::catalog::user_type::{OID_OFFSET, UserType};
+use crate::catalog::user_type::UserType;
 use crate::catalog::{Catalog, collation};
 use crate::deparse::Reader;
 use crate::system::definition;
@@ -401,9 +400,6 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
             };
             shape.set(&mut row, [("typrelid", oid(relation))]);
         }
-        if let (UserType::Base(record), DataType::Base(_)) = (one.as_ref(), facts.data_type) {
-            set_functions(shape, &mut row, record);
-        }
         row
     });
     let domains = objects.domains.iter();
@@ -413,30 +409,6 @@ fn types(shape: &Shape, catalog: &Catalog, objects: &Objects) -> Vec<Row> {
     });
     let pseudo = pseudo_types::rows(shape);
     built_in.chain(pseudo).chain(of_users).chain(domains.flatten()).collect()
-}
-
-/// Sets the I/O functions of a base type, which are user-defined. It has no modifiers or
-/// collation.
-fn set_functions(shape: &Shape, row: &mut Row, record: &BaseTypeRecord) {
-    let of_users = |number: u32| oid(number + OID_OFFSET);
-    let (input, output) = match &record.definition {
-        Some(of) => (of_users(of.input), of_users(of.output)),
-        None => {
-            let function = |name: &str| oid(pg_proc::internal_oid(name));
-            (function("shell_in"), function("shell_out"))
-        }
-    };
-    let own = [
-        ("typisdefined", Datum::Bool(!record.is_shell())),
-        ("typinput", input),
-        ("typoutput", output),
-        ("typreceive", oid(0)),
-        ("typsend", oid(0)),
-        ("typmodin", oid(0)),
-        ("typmodout", oid(0)),
-        ("typcollation", oid(0)),
-    ];
-    shape.set(row, own);
 }
 
 /// Returns the row of a domain's array type: that of the base type's array with its own names.
@@ -519,7 +491,6 @@ pub(super) fn type_row(shape: &Shape, facts: &Facts, namespace: u32) -> Row {
     };
     let array = match data_type {
         DataType::CString => pseudo_types::CSTRING_ARRAY,
-        DataType::Base(of) if of.held() == DataType::Void => 0,
         _ => data_type.array().filter(|_| !is_array).map_or(0, DataType::oid),
     };
     shape.row([

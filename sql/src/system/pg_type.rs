@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use types::datatype::base::BaseType;
 use types::{DataType, GeometryKind, WordKind};
 
 /// Columns of `pg_type` of a type that [`DataType`] does not have.
@@ -106,7 +105,6 @@ pub(super) fn of(data_type: DataType) -> Option<Facts> {
         T::NodeTree => f(T::NodeTree, (false, 'b', 'Z', false), VARIABLE, "pg_node_tree_"),
         T::Int2Vector => f(T::Int2Vector, (false, 'b', 'A', false), ('i', 'p'), "int2vector"),
         T::OidVector => f(T::OidVector, (false, 'b', 'A', false), ('i', 'p'), "oidvector"),
-        T::Base(base) => return of_base(data_type, base),
         T::Enum(_) => f(data_type, (true, 'e', 'E', false), INTEGER, "enum_"),
         T::Composite(_) => f(data_type, (false, 'c', 'C', false), ('d', 'x'), "record_"),
         T::Array(element) => {
@@ -136,17 +134,6 @@ fn of_signature(data_type: DataType) -> Option<Facts> {
         _ => return None,
     };
     Some(facts(data_type, flags, storage, functions))
-}
-
-/// Returns the properties of a user-defined base type: those of its internal type, or of a shell
-/// type.
-fn of_base(data_type: DataType, base: &BaseType) -> Option<Facts> {
-    if base.held() == DataType::Void {
-        return Some(facts(data_type, (true, 'p', 'P', false), INTEGER, "shell_"));
-    }
-    let held = of(base.held())?;
-    let (kind, category, preferred) = ('b', 'U', false);
-    Some(Facts { data_type, kind, category, preferred, modified: false, ..held })
 }
 
 fn of_word(kind: WordKind) -> Facts {

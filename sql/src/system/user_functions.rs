@@ -6,7 +6,9 @@ use types::{DataType, Datum, SqlType};
 use crate::ast::Language;
 use crate::ast::{Parallel, Volatility};
 use crate::catalog::Catalog;
-use crate::catalog::function::{Declared, Function, FunctionRecord, Mode, ReturnRecord};
+use crate::catalog::function::{
+    DEFAULT_COST, Declared, Function, FunctionRecord, Mode, ReturnRecord,
+};
 use crate::catalog::name::SearchPath;
 use crate::deparse::{self, Layout, Over, Reader};
 use crate::parser;
@@ -196,7 +198,7 @@ fn attributes(function: &Function) -> Vec<String> {
         words.push("LEAKPROOF".to_owned());
     }
     let cost = record.shown_cost();
-    if cost != record.default_cost() {
+    if cost != DEFAULT_COST {
         words.push(format!("COST {cost}"));
     }
     let rows = function.shown_rows();
@@ -275,7 +277,6 @@ fn language(record: &FunctionRecord) -> u32 {
     match *record.language {
         Language::Sql => SQL,
         Language::PlPgSql => pg_proc::PLPGSQL,
-        Language::Internal => pg_proc::INTERNAL,
     }
 }
 

@@ -43,7 +43,6 @@ impl DataType {
         match self {
             DataType::Enum(of) => Some(of.registered()),
             DataType::Composite(of) => Some(of.registered()),
-            DataType::Base(of) => Some(of.registered()),
             _ => None,
         }
     }

@@ -46,7 +46,7 @@ impl DataType {
     /// Returns how values are held. Pseudo-types have none, and count as nested.
     #[inline]
     pub const fn representation(self) -> Representation {
-        match self.held() {
+        match self {
             DataType::Bool => Representation::Bool,
             DataType::Int2 => Representation::Int2,
             DataType::Int4 => Representation::Int4,
@@ -83,8 +83,6 @@ impl DataType {
             | DataType::Json
             | DataType::Jsonb
             | DataType::JsonPath
-            // What is held as one is none.
-            | DataType::Base(_)
             | DataType::Record
             | DataType::Composite(_)
             | DataType::Array(_)

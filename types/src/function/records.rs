@@ -196,11 +196,11 @@ pub(super) fn jsonb_of_record(
 
 /// Returns whether values are written in JSON as strings, whatever they are held as.
 fn is_labelled(data_type: DataType) -> bool {
-    data_type.is_oid() || data_type.is_written_number() || matches!(data_type, DataType::Base(_))
+    data_type.is_oid() || data_type.is_written_number()
 }
 
-/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs,
-/// words, and values of base types of users.
+/// Returns a value as JSON is made of it: labels of enums are text, and so are OIDs
+/// and words.
 pub(super) fn labelled<'a>(
     value: &'a Datum,
     data_type: DataType,
@@ -218,11 +218,6 @@ pub(super) fn labelled<'a>(
             })
         }
         (Datum::Null, _) => Cow::Borrowed(value),
-        (value, DataType::Base(_)) => {
-            let mut bytes = Vec::new();
-            text::write(value, data_type, &context.style, &mut bytes)?;
-            Cow::Owned(Datum::Text(context.pace().text(bytes)?.into()))
-        }
         (Datum::Nested(Nested::Array(array)), of) if of.element().is_some_and(is_labelled) => {
             let element = of.element().unwrap_or(of);
             let elements = array.elements.iter();
